@@ -108,12 +108,12 @@ impl fmt::Display for Error {
             Self::ReadOnly(reason) => write!(f, "the store is read-only: {reason}"),
             Self::NoSpace => write!(f, "no space left on the disk"),
             Self::TooLarge(limit) => write!(f, "too large: {limit}"),
-            Self::Busy => write!(f, "too many writes are waiting"),
+            Self::Busy => write!(f, "too many queued writes"),
             Self::InUse(Some(pid)) => write!(f, "the store is in use by process {pid}"),
             Self::InUse(None) => write!(f, "the store is in use by another process"),
             Self::NotAStore(why) => f.write_str(why),
             Self::Closed => write!(f, "the store is closed"),
-            Self::Cancelled => write!(f, "stopped before it was done"),
+            Self::Cancelled => write!(f, "cancelled"),
         }
     }
 }
@@ -130,7 +130,7 @@ impl std::error::Error for Error {
 impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(object) = &self.object {
-            write!(f, "{object} is damaged: ")?;
+            write!(f, "{object} is corrupt: ")?;
         }
         write!(f, "{} at offset {}: {}", self.file, self.offset, self.reason)
     }
@@ -141,7 +141,7 @@ impl fmt::Display for Conflict {
         match self {
             Self::KeyPresent(name) => write!(f, "{name} already exists"),
             Self::KeyMissing(name) => write!(f, "{name} does not exist"),
-            Self::KeyChanged(name) => write!(f, "{name} has changed"),
+            Self::KeyChanged(name) => write!(f, "{name} was changed concurrently"),
             Self::FactPresent(name) => write!(f, "the fact {name} already exists"),
             Self::FactMissing(name) => write!(f, "the fact {name} does not exist"),
         }

@@ -132,12 +132,12 @@ pub enum Unrecoverable {
 impl fmt::Display for Unrecoverable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SpaceGivenBack => "its space was given back",
-            Self::Compacted => "its record went when the log was compacted",
-            Self::Damaged => "its bytes are damaged",
-            Self::Unknown => "there is no such version",
+            Self::SpaceGivenBack => "its space was reclaimed",
+            Self::Compacted => "its record was removed by compaction",
+            Self::Damaged => "its content is corrupt",
+            Self::Unknown => "no such version",
             Self::Present => "it is there",
-            Self::Changed => "something else was put under its name meanwhile",
+            Self::Changed => "another object has its name now",
         })
     }
 }

@@ -70,10 +70,10 @@ impl fmt::Display for NameError {
                 f,
                 "only the characters a-z 0-9 - . _ are allowed, and the first must be a letter or a digit"
             ),
-            Self::Control => write!(f, "it holds a control character"),
-            Self::Backslash => write!(f, "it holds a backslash"),
-            Self::EmptyComponent => write!(f, "it has an empty path component"),
-            Self::DotComponent => write!(f, "it has a path component \".\" or \"..\""),
+            Self::Control => write!(f, "it contains a control character"),
+            Self::Backslash => write!(f, "it contains a backslash"),
+            Self::EmptyComponent => write!(f, "it has an empty path segment"),
+            Self::DotComponent => write!(f, "it has a path segment \".\" or \"..\""),
             Self::NotAFolder => write!(f, "a folder must end in \"/\""),
         }
     }

@@ -165,13 +165,13 @@ fn read_or_make_store(
             Ok(store) => return make_store(disk, store),
             Err(Malformed::Version(version)) => {
                 let why = format!(
-                    "the store has format version {version}, which this trug does not read"
+                    "the store has format version {version}, which this build does not support"
                 );
                 return Err(Error::NotAStore(why));
             }
             Err(Malformed::Features(bits)) => {
                 let why =
-                    format!("the store uses features {bits:#x}, which this trug does not know");
+                    format!("the store uses features {bits:#x}, which this build does not support");
                 return Err(Error::NotAStore(why));
             }
             // A store is made before anything is put in it, so one that is not whole and empty was never finished.
@@ -180,10 +180,10 @@ fn read_or_make_store(
         }
     }
     if has_log {
-        return Err(Error::NotAStore("the folder has a log but no STORE file".to_owned()));
+        return Err(Error::NotAStore("the folder has log segments but no STORE file".to_owned()));
     }
     if create == Create::Never {
-        return Err(Error::NotAStore("there is no store in the folder".to_owned()));
+        return Err(Error::NotAStore("the folder contains no store".to_owned()));
     }
     if file.is_none() {
         refuse_strangers(disk)?;
@@ -197,7 +197,7 @@ fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
     let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, UPLOADS_FOLDER, "lost+found"];
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         Some(stranger) => Err(Error::NotAStore(format!(
-            "the folder is not a store and holds other files, such as {stranger}"
+            "the folder is not a store and contains other files, such as {stranger}"
         ))),
         None => Ok(()),
     }
@@ -217,7 +217,7 @@ fn make_store(disk: &dyn Disk, store: StoreFile) -> Result<StoreFile> {
         file.sync_data()?;
         disk.sync_folder("")
     };
-    made().map_err(|source| Error::io("making the store", source))?;
+    made().map_err(|source| Error::io("creating the store", source))?;
     Ok(store)
 }
 

@@ -60,7 +60,7 @@ impl Space {
             None => {
                 let capacity_bytes = disk
                     .capacity_bytes()
-                    .map_err(|source| Error::io("asking for the size of the disk", source))?;
+                    .map_err(|source| Error::io("reading the size of the file system", source))?;
                 let needed_bytes = 2 * segment_bytes + limits::RESERVE_INDEX_BYTES;
                 needed_bytes.max(capacity_bytes / limits::RESERVE_DISK_SHARE)
             }

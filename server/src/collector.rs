@@ -101,7 +101,7 @@ impl SpanExporter for Exporter {
                 }
                 return Ok(());
             }
-            Ok(Ok(answer)) => format!("the answer is {}", answer.status),
+            Ok(Ok(answer)) => format!("the response status is {}", answer.status),
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };

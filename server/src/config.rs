@@ -166,8 +166,7 @@ impl Config {
         };
         let acme = asked.checked()?;
         if acme.is_some() && layer.tls_certificate_file.is_some() {
-            let why =
-                "acme_domains says that the server gets its certificate itself: one of the two";
+            let why = "acme_domains is set too: use certificate files or ACME, not both";
             return Err(ConfigError::of("tls_certificate_file", why));
         }
         let mut config = Self {
@@ -298,7 +297,7 @@ impl Default for Config {
 
 /// What has a default has a value.
 fn needed<T>(name: &'static str, given: Option<T>) -> Result<T, ConfigError> {
-    given.ok_or_else(|| ConfigError::of(name, "it is missing"))
+    given.ok_or_else(|| ConfigError::of(name, "it is required"))
 }
 
 fn within<N>(
@@ -327,7 +326,7 @@ fn seconds(
 
 fn address(name: &'static str, text: Option<String>) -> Result<Option<SocketAddr>, ConfigError> {
     let Some(text) = text else { return Ok(None) };
-    let why = || format!("{text:?} is not an address like 127.0.0.1:8080");
+    let why = || format!("{text:?} is not an address such as 127.0.0.1:8080");
     text.parse().map(Some).map_err(|_| ConfigError::of(name, why()))
 }
 
@@ -336,7 +335,7 @@ fn tls_files(
     certificates: Option<PathBuf>,
     key: Option<PathBuf>,
 ) -> Result<Option<TlsFiles>, ConfigError> {
-    let missing = |setting, other| ConfigError::of(setting, format!("{other} goes with it"));
+    let missing = |setting, other| ConfigError::of(setting, format!("{other} is required with it"));
     match (certificates, key) {
         (Some(certificates), Some(key)) => Ok(Some(TlsFiles { certificates, key })),
         (None, None) => Ok(None),
@@ -361,7 +360,7 @@ fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, C
 
 fn networks(name: &'static str, texts: Option<Texts>) -> Result<Vec<Network>, ConfigError> {
     let read = |text: &String| {
-        let why = format!("{text:?} is not a network like 10.0.0.0/8");
+        let why = format!("{text:?} is not a network such as 10.0.0.0/8");
         Network::parse(text).ok_or(ConfigError::of(name, why))
     };
     texts.unwrap_or_default().0.iter().map(read).collect()
@@ -376,7 +375,7 @@ fn hosts(texts: Option<Texts>) -> Result<Vec<String>, ConfigError> {
     let hosts: Vec<_> = texts.unwrap_or_default().0.iter().map(read).collect::<Result<_, _>>()?;
     match hosts.len() {
         0..=limits::DASHBOARD_HOSTS_MAX => Ok(hosts),
-        more => Err(refuse(format!("{more} hosts are too many"))),
+        more => Err(refuse(format!("{more} hosts exceed the limit"))),
     }
 }
 
@@ -384,7 +383,7 @@ fn origins(name: &'static str, texts: Option<Texts>) -> Result<Vec<Origin>, Conf
     let read = |text: &String| {
         let refuse = |why| {
             let example = "http://127.0.0.1:9000";
-            ConfigError::of(name, format!("{text:?} is no origin like {example}: it {why}"))
+            ConfigError::of(name, format!("{text:?} is not an origin such as {example}: it {why}"))
         };
         Origin::parse(text).map_err(refuse)
     };

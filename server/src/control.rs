@@ -231,7 +231,7 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
             }
         }
         if unread.len() > limits::control::REPLY_BYTES_MAX {
-            return Err(broken("the answer is too long"));
+            return Err(broken("the response is too long"));
         }
     }
     Err(broken("the connection closed before the operation finished"))
@@ -288,9 +288,8 @@ async fn perform(
     let channel = request.headers().get(channels::HEADER).cloned();
     let body = Limited::new(request.into_body(), BYTES_MAX).collect().await;
     let body = body.map_err(|_| ApiError::file_too_large(BYTES_MAX as u64))?.to_bytes();
-    let mut request: Request = serde_json::from_slice(&body).map_err(|error| {
-        ApiError::bad_request(format!("The request is not understood: {error}"))
-    })?;
+    let mut request: Request = serde_json::from_slice(&body)
+        .map_err(|error| ApiError::bad_request(format!("Invalid request: {error}")))?;
     let Operator { app, channels } = operator;
     let channel = open_channel(&channels, &mut request, channel).await?;
     if request.is_long() {
@@ -333,7 +332,7 @@ async fn open_channel(
 
 /// The turn of a request that excludes others. A job for the whole store holds the same turn.
 fn exclusive_turn(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
-    let message = "Other long work is going on in the server: wait until it is done, or stop it";
+    let message = "Another long operation is running on the server: wait for it or cancel it";
     app.long_work.clone().try_lock_owned().map_err(|_| ApiError::conflict(message))
 }
 

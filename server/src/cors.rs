@@ -55,7 +55,8 @@ impl CorsRequest {
     /// The response to a preflight, without its headers.
     pub fn preflight(&self) -> Result<Response<Bytes>, ApiError> {
         if !self.is_preflight || self.origin.is_none() || self.method.is_none() {
-            let message = "A preflight has the headers Origin and Access-Control-Request-Method";
+            let message = "A preflight request requires the headers Origin and \
+                Access-Control-Request-Method";
             return Err(ApiError::bad_request(message));
         }
         let message = "No CORS rule of the bucket allows this origin, method and headers";

@@ -96,7 +96,7 @@ impl Crew {
             let _turn = turn;
             work()
         });
-        answered.await.unwrap_or_else(|_| Err(Box::new("no thread is left")))
+        answered.await.unwrap_or_else(|_| Err(Box::new("thread pool exhausted")))
     }
 
     /// Has work done as soon as one of the threads is free: what it returns, or its panic. It is left undone where

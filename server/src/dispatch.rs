@@ -229,7 +229,8 @@ impl App {
         if crate::s3::is_signed_address(request.uri())
             && !request.headers().contains_key(header::ORIGIN)
         {
-            let message = "A preflight has the headers Origin and Access-Control-Request-Method";
+            let message = "A preflight request requires the headers Origin and \
+                Access-Control-Request-Method";
             return ApiError::bad_request(message).into_response();
         }
         let mut response = preflight(request.headers()).map(Body::from);

@@ -74,19 +74,19 @@ impl Evidence {
     fn violation(&self) -> Option<String> {
         if let Some(quota) = self.quota_bytes.filter(|quota| self.stored_bytes > *quota) {
             let stored = self.stored_bytes;
-            return Some(format!("{stored} bytes are stored, and the quota is {quota}"));
+            return Some(format!("{stored} bytes stored; quota {quota}"));
         }
         self.days.iter().find_map(|day| {
             let Day { requests, refused, usual_requests } = *day;
             if refused >= FAIR_USE_REFUSED_PER_DAY {
                 return Some(format!(
-                    "{refused} requests of one day were beyond the rate of the plan"
+                    "{refused} requests in one day exceeded the plan's rate limit"
                 ));
             }
             let usual = usual_requests?;
             let is_spike = requests >= FAIR_USE_SPIKE_REQUESTS_MIN
                 && requests >= usual.saturating_mul(FAIR_USE_SPIKE_FACTOR);
-            is_spike.then(|| format!("{requests} requests in one day, where {usual} are usual"))
+            is_spike.then(|| format!("{requests} requests in one day; usual: {usual}"))
         })
     }
 }

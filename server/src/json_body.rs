@@ -32,7 +32,7 @@ impl JsonBody {
                 fields.values_mut().for_each(make_whole);
                 Ok(Self(fields))
             }
-            Ok(_) => Err(refuse(format!("{is_none}: it is something else"))),
+            Ok(_) => Err(refuse(format!("{is_none}: it has another type"))),
             // It is JSON, and a name in it is there twice.
             Err(error) if error.is_data() => {
                 Err(refuse(format!("The body has a duplicate key: {error}")))
@@ -47,7 +47,7 @@ impl JsonBody {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match serde_json::from_value(value) {
                 Ok(value) => Ok(Some(value)),
-                Err(error) => Err(ApiError::bad_parameter(name, &format!("is wrong: {error}"))),
+                Err(error) => Err(ApiError::bad_parameter(name, &format!("is invalid: {error}"))),
             },
         }
     }
@@ -92,7 +92,7 @@ impl JsonBody {
                     return unknown(name);
                 }
                 if missing(&error).is_none() {
-                    return ApiError::bad_parameter(name, &format!("is wrong: {error}"));
+                    return ApiError::bad_parameter(name, &format!("is invalid: {error}"));
                 }
             }
         }

@@ -51,8 +51,14 @@ impl PartialSchema for FormFiles {
             .max_items(Some(limits::FORM_FILES_MAX));
         ObjectBuilder::new()
             .schema_type(Type::Object)
-            .description(Some("A form with files. What the field is called does not matter; other fields are ignored."))
-            .property_names(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[^\\u0000-\\u001f\\u007f]*$"))))
+            .description(Some(
+                "A form with files. File fields may have any name; other fields are ignored.",
+            ))
+            .property_names(Some(
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some("^[^\\u0000-\\u001f\\u007f]*$")),
+            ))
             .property("file", files)
             .required("file")
             .into()
@@ -216,7 +222,7 @@ fn is_boundary(text: &str) -> bool {
 }
 
 fn no_boundary() -> ApiError {
-    bad_form("The form has no boundary: not in its Content-Type and not in its first line")
+    bad_form("The form has no boundary, neither in its Content-Type nor in its first line")
 }
 
 fn bad_form(message: &'static str) -> ApiError {

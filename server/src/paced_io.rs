@@ -248,7 +248,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
             }
             Poll::Pending => {
                 ready!(this.poll_read_deadline(cx));
-                Poll::Ready(Err(late("the client sent nothing")))
+                Poll::Ready(Err(late("read timeout")))
             }
         }
     }
@@ -267,7 +267,7 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
             }
             Poll::Pending => {
                 ready!(self.answer_pace.poll_late(cx));
-                Poll::Ready(Err(late("the client took nothing")))
+                Poll::Ready(Err(late("write timeout")))
             }
         }
     }

@@ -66,7 +66,7 @@ impl PartialSchema for Flag {
     fn schema() -> RefOr<Schema> {
         let words = ["1", "yes", "on", "0", "no", "off"];
         AnyOfBuilder::new()
-            .description(Some("An empty one is true."))
+            .description(Some("An empty value is true."))
             .item(Object::with_type(Type::Boolean))
             .item(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)))
             .into()
@@ -92,8 +92,8 @@ impl IntoParams for PageParameters {
             .maximum(Some(limits::MANAGEMENT_PAGE_MAX))
             .default(Some(limits::MANAGEMENT_PAGE_DEFAULT.into()));
         vec![
-            query("limit", limit.into(), "Entries of the page."),
-            query("cursor", text(), "`nextCursor` of the page before."),
+            query("limit", limit.into(), "Entries per page."),
+            query("cursor", text(), "`nextCursor` of the previous page."),
         ]
     }
 }
@@ -103,8 +103,8 @@ impl IntoParams for CalledParameter {
         let words = ObjectBuilder::new()
             .schema_type(Type::String)
             .max_length(Some(limits::SEARCH_TEXT_CHARS_MAX));
-        let about =
-            "Up to 16 words: only entries whose names have them all, or whose ids begin so.";
+        let about = "Up to 16 words: only entries whose names contain all of them or whose ids \
+            begin with them.";
         vec![query("q", words.into(), about)]
     }
 }
@@ -116,17 +116,13 @@ impl IntoParams for WishParameters {
             query(
                 "overwrite",
                 flag(),
-                "A file that is there is replaced; else the new one gets a free name.",
+                "Replace an existing file; otherwise the new file gets a free name.",
             ),
-            query(
-                "randomizeName",
-                flag(),
-                "The file is called by a random UUID, with its extension.",
-            ),
+            query("randomizeName", flag(), "Name the file by a random UUID and its extension."),
             query(
                 "thumbnail",
                 flag(),
-                "Whether pictures get thumbnails; without it as the bucket has it.",
+                "Create thumbnails of images; default: as set for the bucket.",
             ),
         ]
     }
@@ -134,13 +130,13 @@ impl IntoParams for WishParameters {
 
 impl IntoParams for BucketParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path("bucket", pattern(BUCKET), "The bucket's name.")]
+        vec![path("bucket", pattern(BUCKET), "Bucket name.")]
     }
 }
 
 impl IntoParams for BucketNameParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path("bucketName", pattern(ANY_BUCKET), "The bucket's name.")]
+        vec![path("bucketName", pattern(ANY_BUCKET), "Bucket name.")]
     }
 }
 
@@ -154,15 +150,16 @@ impl IntoParams for ListedBucketParameter {
 
 impl IntoParams for NamedBucketParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let what = "The bucket that is filled in; also `bucketName`.";
+        let what = "Bucket to fill in; also `bucketName`.";
         vec![query("bucket", pattern(BUCKET), what)]
     }
 }
 
 impl IntoParams for PlaceParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let key = "The key of a file, or of a folder with its last slash. Slashes in it may stand as they are.";
-        vec![path("bucket", pattern(BUCKET), "The bucket's name."), path("path", pattern(KEY), key)]
+        let key = "Key of a file, or of a folder with a trailing slash. Slashes need not be \
+            encoded.";
+        vec![path("bucket", pattern(BUCKET), "Bucket name."), path("path", pattern(KEY), key)]
     }
 }
 
@@ -181,27 +178,23 @@ impl IntoParams for ImageParameters {
             .maximum(Some(10));
         let formats = ["webp", "jpg", "jpeg", "png", "avif", "gif", "auto"];
         vec![
-            query(
-                "format",
-                word(&formats),
-                "The picture in this format; also `fm`, `f`, `output`.",
-            ),
-            query("width", side(), "Not wider than so many pixels; also `w`."),
-            query("height", side(), "Not higher than so many pixels; also `h`."),
-            query("quality", quality.into(), "How much may be lost; also `q`."),
+            query("format", word(&formats), "Output format; also `fm`, `f`, `output`."),
+            query("width", side(), "Maximum width in pixels; also `w`."),
+            query("height", side(), "Maximum height in pixels; also `h`."),
+            query("quality", quality.into(), "Quality; also `q`."),
             query(
                 "fit",
                 word(&["contain", "cover", "fill", "scale-down"]),
-                "What becomes of a picture in another ratio than `width` to `height`; also `resize`.",
+                "How an image of another aspect ratio fits `width` and `height`; also `resize`.",
             ),
-            query("dpr", density.into(), "`width` and `height` count so many pixels each."),
+            query("dpr", density.into(), "Device pixel ratio: multiplies `width` and `height`."),
         ]
     }
 }
 
 impl IntoParams for IdParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path("id", text(), "The id that answers tell.")]
+        vec![path("id", text(), "Id from the response.")]
     }
 }
 
@@ -209,7 +202,8 @@ impl IntoParams for TusVersionParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let version = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["1.0.0"]));
         let header = ParameterIn::Header;
-        let version = parameter("Tus-Resumable", header, version.into(), "The version of tus.");
+        let version =
+            parameter("Tus-Resumable", header, version.into(), "Version of the tus protocol.");
         vec![version.required(Required::True).build()]
     }
 }
@@ -218,7 +212,7 @@ impl IntoParams for TusUploadParameters {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let id = SchemaFormat::Custom("uuid".to_owned());
         let id = ObjectBuilder::new().schema_type(Type::String).format(Some(id));
-        let mut all = vec![path("id", id.into(), "The last part of `Location`.")];
+        let mut all = vec![path("id", id.into(), "Last segment of `Location`.")];
         all.append(&mut TusVersionParameter::into_params(place));
         all
     }

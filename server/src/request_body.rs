@@ -168,8 +168,8 @@ impl fmt::Display for BodyFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(limit) => write!(f, "the body is larger than {limit} bytes"),
-            Self::TooSlow => write!(f, "the body came too slowly"),
-            Self::Broken(why) => write!(f, "the body broke off: {why}"),
+            Self::TooSlow => write!(f, "the body arrived too slowly"),
+            Self::Broken(why) => write!(f, "the body was interrupted: {why}"),
         }
     }
 }

@@ -308,10 +308,10 @@ impl fmt::Display for ServeError {
         match self {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Control(data, error) => {
-                write!(f, "cannot make the control socket in {}: {error}", data.display())
+                write!(f, "cannot create the control socket in {}: {error}", data.display())
             }
             Self::Acme(data, error) => {
-                write!(f, "cannot keep certificates in {}: {error}", data.display())
+                write!(f, "cannot store certificates in {}: {error}", data.display())
             }
             Self::Catalog(error) => write!(f, "cannot read the catalog: {error}"),
             Self::Close(error) => write!(f, "the store did not close cleanly: {error}"),

@@ -150,7 +150,9 @@ impl AppState {
         let variants = Variants::start(store.clone(), clock.clone(), kept_bytes_max, memory_bytes);
         let variants = variants.map_err(CatalogError::Refused)?;
         let no_thread = |for_what: &'static str| {
-            move |why: io::Error| CatalogError::Refused(format!("no thread to {for_what}: {why}"))
+            move |why: io::Error| {
+                CatalogError::Refused(format!("cannot start a thread to {for_what}: {why}"))
+            }
         };
         let searches = Searches::start().map_err(no_thread("search"))?;
         let disk_reads = DiskReads::start().map_err(no_thread("read"))?;

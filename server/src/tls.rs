@@ -58,14 +58,14 @@ impl Identity {
         let validity = Validity::of(own);
         let bad_key = |why: &dyn fmt::Display| BadIdentity::Key(why.to_string());
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|why| match why {
-            pem::Error::NoItemsFound => bad_key(&"there is no key in it, or one with a password"),
+            pem::Error::NoItemsFound => bad_key(&"it contains no private key, or an encrypted one"),
             why => bad_key(&why),
         })?;
         let builder = builder().map_err(|why| bad_key(&why))?;
         let mut config =
             builder.with_single_cert(chain.clone(), key.clone_key()).map_err(|why| match why {
                 rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                    bad_key(&"it is not the key of the first certificate")
+                    bad_key(&"it does not match the first certificate")
                 }
                 rustls::Error::InvalidCertificate(_) => bad_chain(&why),
                 why => bad_key(&why),

@@ -26,7 +26,7 @@ impl Metadata {
     /// Reads `Upload-Metadata`: pairs with a comma between them, each a name and its value in base64.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let refuse = || {
-            ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a value in base64")
+            ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a base64 value")
         };
         if text.len() > limits::TUS_METADATA_BYTES_MAX {
             return Err(refuse());
@@ -67,10 +67,7 @@ impl ChunkChecksum {
     pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let Some(value) = headers.get("upload-checksum") else { return Ok(None) };
         let refuse = || {
-            ApiError::bad_header(
-                "Upload-Checksum",
-                "must be sha1 or sha256, and the hash in base64",
-            )
+            ApiError::bad_header("Upload-Checksum", "must be sha1 or sha256 and the hash in base64")
         };
         let text = value.to_str().map_err(|_| refuse())?;
         let (algorithm, hash) = text.trim().split_once(' ').ok_or_else(refuse)?;
@@ -131,7 +128,7 @@ pub(crate) fn state_version(headers: &mut HeaderMap) {
     operation_id = "tusOptions",
     tag = "Resumable uploads",
     security(()),
-    responses((status = NO_CONTENT, description = "What is spoken.", headers(
+    responses((status = NO_CONTENT, description = "Supported versions of the tus protocol.", headers(
         ("Tus-Resumable" = String),
         ("Tus-Version" = String),
         ("Tus-Extension" = String),

@@ -312,7 +312,7 @@ fn settings_that_contradict_one_another_are_refused() {
     let expected =
         "certificates for a.example, b.example come from https://acme-v02.api.letsencrypt.org/";
     assert!(ran.stdout.contains(expected), "{ran:?}");
-    let reached = "it connects to port 443 of each, which must lead to 127.0.0.1:8080";
+    let reached = "it connects to port 443 of each, which must reach 127.0.0.1:8080";
     assert!(ran.stdout.contains(reached), "{ran:?}");
     let both = [names, ("TRUG_TLS_CERTIFICATE_FILE", "/a"), ("TRUG_TLS_KEY_FILE", "/b")];
     check(&both).check_failure(2, "environment: tls_certificate_file: acme_domains says");

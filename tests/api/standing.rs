@@ -134,10 +134,7 @@ async fn a_day_far_above_the_usual_ones_is_a_spike() {
     get("/photos/a.txt", 1).await;
     let swept = sweep(&world);
     let [step] = &*swept.steps else { panic!("one step: {swept:?}") };
-    assert_eq!(
-        (&*step.name, &*step.reason),
-        ("ann", "100000 requests in one day, where 100 are usual")
-    );
+    assert_eq!((&*step.name, &*step.reason), ("ann", "100000 requests in one day; usual: 100"));
 }
 
 #[tokio::test]
@@ -177,7 +174,7 @@ async fn storage_beyond_the_quota_is_a_violation_and_the_operator_sweeps_over_ht
     let swept = ask(&boss).await.json();
     assert_eq!((&swept["success"], &swept["accountCount"]), (&true.into(), &1.into()));
     assert_eq!(swept["steps"][0]["to"], "notified");
-    assert_eq!(swept["steps"][0]["reason"], "5 bytes are stored, and the quota is 4");
+    assert_eq!(swept["steps"][0]["reason"], "5 bytes stored; quota 4");
     let shown = client.get("/api/account").await.json()["account"].take();
     assert_eq!(shown["standing"], "notified");
     assert_eq!(shown["standingChanges"][0]["reason"], swept["steps"][0]["reason"]);

@@ -182,7 +182,7 @@ fn a_pair_is_refused_when_it_does_not_belong_together() {
     let authority = Authority::new();
     let (one, other) = (authority.pair(Holds::Now), authority.pair(Holds::Now));
     let refused = Identity::parse(one.certificates.as_bytes(), other.key.as_bytes()).unwrap_err();
-    assert_eq!(refused, BadIdentity::Key("it is not the key of the first certificate".into()));
+    assert_eq!(refused, BadIdentity::Key("it does not match the first certificate".into()));
     // Both in one file, as some write them.
     let both = format!("{}{}", one.key, one.certificates);
     let identity = Identity::parse(both.as_bytes(), both.as_bytes()).unwrap();

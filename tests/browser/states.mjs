@@ -154,9 +154,9 @@ const FILES = [
 const when = "2026-11-20T10:00:00.000Z";
 const HOOK = {
   id: "whk_1", url: "https://shop.example/hook?of=trug", events: ["s3:ObjectCreated:*"], prefix: "calls/", enabled: true, disabledReason: null, pendingCount: 14, retryingCount: 3,
-  deadLetterCount: 2, droppedCount: 0, lastAttemptAt: when, lastStatus: 503, lastError: "the answer was not 2xx", lastDeliveryAt: when, createdAt: when,
+  deadLetterCount: 2, droppedCount: 0, lastAttemptAt: when, lastStatus: 503, lastError: "response status 500", lastDeliveryAt: when, createdAt: when,
 };
-const LETTERS = ["one", "two"].map((name) => ({ eventId: `evt_${name}`, type: "ObjectCreated:Post", key: `calls/2026/november/${name}.wav`, timestamp: when, attemptCount: 10, givenUpAt: when, status: 503, deliveryError: "the answer was not 2xx", answer: "busy" }));
+const LETTERS = ["one", "two"].map((name) => ({ eventId: `evt_${name}`, type: "ObjectCreated:Post", key: `calls/2026/november/${name}.wav`, timestamp: when, attemptCount: 10, givenUpAt: when, status: 503, deliveryError: "response status 500", answer: "busy" }));
 const JOB = { id: "j1", kind: "emptyBucket", bucketName: "states", prefix: null, to: null, account: "a", state: "running", done: 40_400, total: 100_000, unit: "files", createdAt: when, startedAt: when, endedAt: null, error: null, errorCode: null, result: { bytes: 0, skipped: 0, damageCount: 0 } };
 const JOBS = { jobs: [
   JOB, { ...JOB, id: "j2", kind: "importUrls", prefix: "calls/", state: "done", done: 12, unit: "addresses", result: { bytes: 5e6, skipped: 1, damageCount: 0, failures: [{ url: "https://example.com/cat.jpg", error: "answered 404" }] } },
@@ -181,7 +181,7 @@ const managed = (crew) => [
   ["webhook-failing", "/-/webhooks/states", ".webhook", undefined, undefined, { "GET **/webhooks?*": { webhooks: [HOOK, { ...HOOK, id: "whk_2", enabled: false, disabledReason: "Every try failed for 5 days" }], nextCursor: null } }],
   ["webhook-delete", "/-/webhooks/states", ".webhook", asked("Delete"), undefined, { "GET **/webhooks?*": { webhooks: [HOOK], nextCursor: null } }],
   ["webhook-test", "/-/webhooks/states", ".webhook", asked("Send a test"), undefined, {
-    "GET **/webhooks?*": { webhooks: [HOOK], nextCursor: null }, "POST **/test": { delivered: false, status: 500, deliveryError: "the answer was not 2xx", answer: "<html><h1>Internal server error</h1></html>", durationMs: 1_204 },
+    "GET **/webhooks?*": { webhooks: [HOOK], nextCursor: null }, "POST **/test": { delivered: false, status: 500, deliveryError: "response status 500", answer: "<html><h1>Internal server error</h1></html>", durationMs: 1_204 },
   }],
   ["webhook-letters", "/-/webhooks/states/whk_1", "table", (page) => page.locator("summary").first().click(), undefined, { "GET **/webhooks/whk_1": { webhook: HOOK }, "GET **/dead-letters?*": { deadLetters: LETTERS, nextCursor: null } }],
   ["webhook-no-letters", "/-/webhooks/states/whk_1", ".empty", undefined, undefined, { "GET **/webhooks/whk_1": { webhook: { ...HOOK, deadLetterCount: 0 } }, "GET **/dead-letters?*": { deadLetters: [], nextCursor: null } }],

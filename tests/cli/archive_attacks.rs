@@ -99,33 +99,33 @@ fn names_that_may_not_be_keys_are_refused() {
         (b"//etc/passwd", "its path is absolute"),
         (b"C:\\evil.txt", "begins with a drive letter"),
         (b"c:/evil.txt", "begins with a drive letter"),
-        (b"a\\..\\evil.txt", "it holds a backslash"),
+        (b"a\\..\\evil.txt", "it contains a backslash"),
         (
             b"a\x1b[2J.txt",
-            "a\\u{1b}[2J.txt: its name is not a valid key: it holds a control character",
+            "a\\u{1b}[2J.txt: its name is not a valid key: it contains a control character",
         ),
-        (b"a\r\nb.txt", "it holds a control character"),
-        (b"a\xc2\x9b2J.txt", "it holds a control character"),
+        (b"a\r\nb.txt", "it contains a control character"),
+        (b"a\xc2\x9b2J.txt", "it contains a control character"),
         (b"a\xff\xfe.txt", "a\\xff\\xfe.txt: its name is not UTF-8"),
-        (b"a//b.txt", "it has an empty path component"),
+        (b"a//b.txt", "it has an empty path segment"),
         (b"", "it is empty"),
         (b"presigned/a.txt", "reserved"),
     ] {
         refused(Crafted::default().file(name, b"evil"), says);
     }
     // What comes as a folder with content is none.
-    refused(Crafted::default().file(b"a/", b"evil"), "its name is that of a folder");
+    refused(Crafted::default().file(b"a/", b"evil"), "its name is a folder name");
     // What no header block holds, an extension does.
     let long = record("path", &format!("{}x", "k/".repeat(600)));
     let with_records = |records: &[u8]| Crafted::default().records(EntryType::XHeader, records);
     refused(with_records(&long).file(b"x", b"evil"), "it is longer than 1024 bytes");
     refused(
         with_records(&record("path", "a\0b")).file(b"x", b"evil"),
-        "it holds a control character",
+        "it contains a control character",
     );
     let long_name = |name: &[u8]| Crafted::default().records(EntryType::GNULongName, name);
     refused(long_name(b"../evil\0").file(b"x", b"evil"), "path component");
-    refused(long_name(b"a\0b\0").file(b"x", b"evil"), "it holds a control character");
+    refused(long_name(b"a\0b\0").file(b"x", b"evil"), "it contains a control character");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn folders_are_read_without_following_anything() {
         "pipe: it is a named pipe",
         "socket: it is a socket",
         "a\\u{1b}[2J.txt: its name may not be a key",
-        "it holds a backslash",
+        "it contains a backslash",
         "it is nested too deeply (limit 256 folders)",
     ] {
         assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");

@@ -88,6 +88,6 @@ fn one_page_is_printed() {
     let page = done(&["man", "bucket", "create"]).stdout;
     assert!(page.contains(".TH trug-bucket-create 1"), "{page}");
     assert!(done(&["man"]).stdout.contains(".TH trug 1"));
-    run(trug().args(["man", "bucket", "none"])).check_failure(2, "there is no command bucket none");
+    run(trug().args(["man", "bucket", "none"])).check_failure(2, "unknown command bucket none");
     run(trug().args(["man", "bucket", "--to", "x"])).check_failure(2, "cannot be used with");
 }

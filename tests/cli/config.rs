@@ -60,7 +60,7 @@ fn a_check_says_what_cannot_be_used_and_where_it_stands() {
         (run(trug().args(["config", "check", "--config"]).arg(&path)), path)
     };
     let (ran, _) = check(FILE);
-    assert_eq!((ran.code, &*ran.stdout), (0, "the settings can be used\n"), "{ran:?}");
+    assert_eq!((ran.code, &*ran.stdout), (0, "the settings are valid\n"), "{ran:?}");
     for (text, says) in [
         ("scrub_day = 7\n", "line 1: scrub_day is no setting: perhaps scrub_days"),
         ("\nscrub_days = \"7\"\n", "line 2: scrub_days: \"7\" is not a duration such as 30d"),

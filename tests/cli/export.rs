@@ -101,8 +101,8 @@ fn links_in_a_folder_lead_nowhere() {
     assert_eq!(ran.code, 1, "{ran:?}");
     for part in [
         "not written   3 files",
-        "deep/er/b.png: a file or a link lies where its folder should be",
-        "empty.bin: a folder of its name lies there",
+        "deep/er/b.png: a file or link exists where its folder should be",
+        "empty.bin: a folder with its name exists",
     ] {
         assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
     }
@@ -131,7 +131,7 @@ fn a_damaged_file_is_left_out_and_named_and_the_rest_is_exported() {
     let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&path)]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.stdout.contains("damaged       1 files\n  bad.txt: photos/bad.txt is damaged"));
-    assert!(ran.stderr.contains("1 damaged files are not in the export"), "{ran:?}");
+    assert!(ran.stderr.contains("1 corrupt files are not in the export"), "{ran:?}");
     assert!(read_archive(&fs::read(&path).expect("it is there")) == files[1..]);
     let out = folder.beside().join("out/");
     let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&out)]);

@@ -45,7 +45,7 @@ fn a_store_in_order_is_said_to_be_so() {
     let folder = filled();
     for words in [&["fsck"][..], &["fsck", "--deep"], &["fsck", "--deep", "--repair"]] {
         let ran = folder.done(words);
-        assert!(ran.stdout.contains("nothing is wrong\n"), "{ran:?}");
+        assert!(ran.stdout.contains("no problems found\n"), "{ran:?}");
         assert_eq!(ran.stderr, "");
     }
     let found = folder.json(&["fsck", "--deep"]);
@@ -94,7 +94,7 @@ fn what_can_be_made_whole_is_and_ends_with_code_0() {
     assert_eq!(ran.code, 3, "{ran:?}");
     let ran = folder.done(&["fsck", "--repair"]);
     assert!(
-        ran.stdout.contains("done: STORE") && ran.stdout.contains("nothing is wrong"),
+        ran.stdout.contains("done: STORE") && ran.stdout.contains("no problems found"),
         "{ran:?}"
     );
     folder.done(&["fsck", "--deep"]);

@@ -155,12 +155,12 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
         let ran = import(folder, &host, "/b", &[], true);
         assert_eq!((ran.code, counts(&ran)), (1, [5, 0, 0, 11]), "{ran:?}");
         for (name, says) in [
-            ("dead", "the bucket's host answers 500 InternalError: M of InternalError; tried 5"),
-            ("gone", "the bucket's host answers 404 NoSuchKey"),
-            ("cold", "the bucket's host answers 403 InvalidObjectState"),
+            ("dead", "the S3 server responded with 500 InternalError: M of InternalError; 5"),
+            ("gone", "the S3 server responded with 404 NoSuchKey"),
+            ("cold", "the S3 server responded with 403 InvalidObjectState"),
             ("moved", "answers 307; redirects are not followed"),
             ("long", "the body breaks off"),
-            ("dir/", "its name is that of a folder, but it has content"),
+            ("dir/", "its name is a folder name, but it has content"),
             ("../up", "its name may not be a key"),
             ("a//b", "its name may not be a key"),
             ("c\u{1}d", "its name may not be a key"),
@@ -195,7 +195,7 @@ fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
     failed(region, "--region eu-q");
     failed(|_| File::status(301).with("x-amz-bucket-region", "eu-z"), "--region eu-z");
     failed(|_| File::status(302).with("Location", "/c"), "redirects are not followed");
-    failed(|_| File::of("<html>hello</html>"), "it is no listing of a bucket");
+    failed(|_| File::of("<html>hello</html>"), "not a bucket listing");
     failed(|_| File::of("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"), "document type");
     failed(|_| page(&"x".repeat(9 << 20), None), "has more than 8388608 bytes");
     failed(|_| page("<Contents><Key>x</Key></Contents>", None), "has no name or no size");
@@ -266,7 +266,7 @@ fn words_that_make_no_sense_are_refused() {
     };
     refused(&["--from-s3", "https://a"], "names no bucket");
     refused(&["--from-s3", "https://k:s@a/b"], "must not contain credentials");
-    refused(&["--from-s3", "https://a/b", "--region", "a b"], "the region is none");
+    refused(&["--from-s3", "https://a/b", "--region", "a b"], "invalid region");
     refused(&["--from-s3", "https://a/b", "--from", "x.tar"], "cannot be used with");
     refused(&["--from", "x.tar", "--region", "eu"], "cannot be used with");
     let with_file = ["--from-s3", "https://a/b", "--credentials-file", &file];

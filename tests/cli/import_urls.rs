@@ -128,9 +128,9 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
             ("/dead", "the answer is 503; tried 5 times"),
             ("/short", "the body breaks off"),
             ("/gone", "the answer is 404"),
-            ("/packed", "the answer is packed"),
-            ("/away", "the host has no address of the internet at large"),
-            ("/round", "it leads on and on"),
+            ("/packed", "the response has a content encoding"),
+            ("/away", "the host does not resolve to a public address"),
+            ("/round", "too many redirects"),
             ("/%2e%2e/up", "its name may not be a key"),
             ("line 13, http://127.0.0.1:9/private", "the host has no address of the internet"),
             ("/x", "duplicate file name in the archive"),
@@ -207,7 +207,7 @@ fn a_file_that_is_too_large_is_refused_by_its_head() {
     });
     let ran = import(&folder, &host, "HOST/huge\nHOST/small\n", &["--json"]);
     assert_eq!((ran.code, counts(&ran)), (1, [1, 0, 0, 1]), "{ran:?}");
-    assert_eq!(why(&ran, "/huge"), "it is larger than an object may be");
+    assert_eq!(why(&ran, "/huge"), "it exceeds the maximum object size");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn a_folder_and_an_address_have_one_server() {
     let taken = other.run(&["serve", "--listen", &address]);
     assert_eq!(taken.code, 1, "{taken:?}");
     assert!(taken.stderr.contains(&format!("cannot listen on {address}")), "{taken:?}");
-    assert!(taken.stderr.contains("--listen takes another address"), "{taken:?}");
+    assert!(taken.stderr.contains("choose another address with --listen"), "{taken:?}");
     other.done(&["stats"]);
 }
 

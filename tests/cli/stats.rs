@@ -44,7 +44,7 @@ fn a_disk_with_less_free_than_the_reserve_is_told() {
     assert_eq!(refused.status, 507, "{}", refused.text());
     assert_eq!(folder.json(&["stats"])["full"]["reserveBytes"], 1_u64 << 60);
     let text = folder.done(&["stats"]).stdout;
-    assert!(text.contains("\nwrites              uploads refused: the disk has "), "{text}");
-    assert!(text.contains(" free, 1.1 EB are kept in reserve\n"), "{text}");
+    assert!(text.contains("\nwrites              uploads are rejected: "), "{text}");
+    assert!(text.contains(" free on the disk, 1.1 EB reserved\n"), "{text}");
     server.stop();
 }

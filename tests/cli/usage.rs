@@ -114,7 +114,7 @@ fn a_folder_that_is_no_store_is_told_and_left_alone() {
         folder.run(words).check_failure(1, "there is no folder");
         assert!(!folder.path().exists(), "{words:?}");
         std::fs::create_dir(folder.path()).expect("a folder can be made");
-        folder.run(words).check_failure(1, "there is no store in the folder");
+        folder.run(words).check_failure(1, "the folder contains no store");
         assert!(!folder.path().join("STORE").exists(), "{words:?}");
     }
 }

@@ -82,7 +82,7 @@ fn a_history_tells_what_happened_and_what_can_be_brought_back() {
         assert_eq!(of_folder.len(), 4, "{of_folder:?}");
         let big = of_folder.iter().find(|it| it["path"] == "dir/big.bin").expect("it was there");
         assert_eq!(big["content"]["recoverable"], false);
-        let why = "its space was given back";
+        let why = "its space was reclaimed";
         assert_eq!(big["content"]["unrecoverableBecause"], why);
 
         assert_eq!(history(folder, &[]).len(), 9);
@@ -140,7 +140,7 @@ fn a_folder_comes_back_as_far_as_it_can() {
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "restored      0 files\n"), "{ran:?}");
         let ran = undelete(folder, &["dir/"]);
         assert_eq!(ran.code, 0, "{ran:?}");
-        let says = "not restored  1 files\n  dir/big.bin: its space was given back\n";
+        let says = "not restored  1 files\n  dir/big.bin: its space was reclaimed\n";
         assert!(ran.stdout.contains("  dir/b.txt: version ") && ran.stdout.ends_with(says));
         assert_eq!(get("dir/b.txt"), (200, b"in a folder".to_vec()));
         // By its path, it is a failure.
@@ -192,5 +192,5 @@ fn what_cannot_be_meant_is_refused_in_a_sentence() {
     );
     let ran = undelete(&folder, &["never.txt"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("never.txt was not restored: there is no such version"), "{ran:?}");
+    assert!(ran.stderr.contains("never.txt was not restored: no such version"), "{ran:?}");
 }

@@ -47,11 +47,11 @@ fn a_test_takes_a_running_server_and_shows_the_answer() {
         folder.serve_with(&["--listen", "127.0.0.1:0", "--webhook-allow", &receiver.origin()]);
     receiver.script([Scripted { body: "well".into(), ..Scripted::status(200) }]);
     let shown = folder.done(&["webhook", "test", "--id", &id]).stdout;
-    assert!(shown.contains("the answer was 200") && shown.contains("well"), "{shown}");
+    assert!(shown.contains("response status 200") && shown.contains("well"), "{shown}");
     receiver.script([Scripted::status(500)]);
     let failed = folder.run(&["webhook", "test", "--id", &id]);
     assert_eq!(failed.code, 1, "{failed:?}");
-    assert!(failed.stdout.contains("not delivered: the answer was 500"), "{failed:?}");
+    assert!(failed.stdout.contains("not delivered: response status 500"), "{failed:?}");
     server.stop();
     // Without the operator's leave it does not get there.
     let server = folder.serve();

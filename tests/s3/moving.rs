@@ -57,7 +57,7 @@ fn signed(mut command: Command) -> Command {
 }
 
 /// A bucket `pics` with an object that has everything an import keeps, and enough others for two pages.
-fn filled_moto(folder: &DataFolder) -> Moto {
+fn filled_moto(folder: &DataFolder, file_count: u32) -> Moto {
     let moto = Moto::start();
     moto.aws(&["s3api", "create-bucket", "--bucket", "pics"]);
     let file = folder.beside().join("body");
@@ -68,7 +68,7 @@ fn filled_moto(folder: &DataFolder) -> Moto {
     moto.aws(&[&put[..], &body, &headers, &["--metadata", "colour=red"]].concat());
     let many = folder.beside().join("many");
     fs::create_dir_all(&many).unwrap();
-    for at in 0..1_100 {
+    for at in 0..file_count {
         fs::write(many.join(format!("{at}.txt")), format!("{at}")).unwrap();
     }
     moto.aws(&["s3", "sync", "--quiet", many.to_str().unwrap(), "s3://pics/many"]);
@@ -87,7 +87,8 @@ fn imports() -> impl Iterator<Item = &'static str> {
 #[ignore = "needs aws-cli and moto from PyPI"]
 fn import_from_s3_keeps_headers_metadata_and_time() {
     let (folder, _) = DataFolder::with_bucket();
-    let moto = filled_moto(&folder);
+    // More than a page of a listing.
+    let moto = filled_moto(&folder, 1_100);
     let import = || {
         let from = ["--from", "s3://pics", "--endpoint", &moto.address];
         let words = [&["import", "photos", "--json"][..], &from].concat();
@@ -119,7 +120,7 @@ fn import_from_s3_keeps_headers_metadata_and_time() {
 #[ignore = "needs aws-cli and moto from PyPI"]
 fn commands_of_the_moving_section_import() {
     let (folder, _) = DataFolder::with_bucket();
-    let moto = filled_moto(&folder);
+    let moto = filled_moto(&folder, 3);
     let local = folder.beside().join("many");
     let mut seen = 0;
     for line in imports() {

@@ -24,7 +24,7 @@ pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
     if is_stream(typed) {
         if io::stdout().is_terminal() {
             let advice =
-                "an archive is nothing for a terminal: send it to a file or through a pipe";
+                "refusing to write an archive to a terminal: redirect it to a file or a pipe";
             return Err(Failure::wrong_usage(advice));
         }
         return Ok(stream(1));
@@ -36,7 +36,9 @@ pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
 pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
     if is_stream(typed) {
         if io::stdin().is_terminal() {
-            return Err(Failure::wrong_usage("no archive comes from a terminal: name a file"));
+            return Err(Failure::wrong_usage(
+                "refusing to read an archive from a terminal: name a file",
+            ));
         }
         return Ok(stream(0));
     }
@@ -61,7 +63,9 @@ pub(crate) fn outside(typed: &Path, data: &Path) -> Result<PathBuf, Failure> {
     if let (Some(there), Some(data)) = (there, data)
         && there.starts_with(data)
     {
-        return Err(wrong("it lies in the data folder, which is the store's alone".to_owned()));
+        return Err(wrong(
+            "it is inside the data folder, which only the store may write to".to_owned(),
+        ));
     }
     Ok(absolute)
 }

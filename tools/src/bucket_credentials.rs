@@ -26,7 +26,7 @@ pub(crate) fn of_environment() -> Result<Option<Credentials>, Failure> {
         }
         (None, None) => Ok(None),
         _ => {
-            let why = "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set";
+            let why = "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set";
             Err(Failure::wrong_usage(why))
         }
     }
@@ -71,7 +71,7 @@ fn read(text: &str, profile: &str) -> Result<Credentials, String> {
         (true, Some(access_key_id), Some(secret_access_key)) => {
             Ok(Credentials { access_key_id, secret_access_key, session_token })
         }
-        (false, _, _) => Err(format!("there is no profile {profile:?} in it")),
+        (false, _, _) => Err(format!("it has no profile {profile:?}")),
         _ => {
             Err(format!("the profile {profile:?} lacks aws_access_key_id or aws_secret_access_key"))
         }

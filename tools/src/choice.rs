@@ -58,7 +58,7 @@ where
     let words = PossibleValuesParser::new(choices.iter().map(|(word, _)| *word));
     words.try_map(|typed| {
         let mut same = choices.iter().filter(|(word, _)| word.eq_ignore_ascii_case(&typed));
-        same.next().map(|(_, value)| *value).ok_or("is none of the words")
+        same.next().map(|(_, value)| *value).ok_or("is not an allowed value")
     })
 }
 

@@ -48,16 +48,16 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             for warning in sources::warnings(&config, SystemClock::new().unix_ms()) {
                 output::note(&format!("warning: {warning}"));
             }
-            let mut text = "the settings can be used\n".to_owned();
+            let mut text = "the settings are valid\n".to_owned();
             if let Some(end) = config.tls.and_then(|identity| identity.ends()) {
-                text.push_str(&format!("the certificate holds until {end}\n"));
+                text.push_str(&format!("the certificate is valid until {end}\n"));
             }
             if let Some(acme) = config.acme {
                 let (names, from) = (acme.domains.join(", "), acme.directory.as_str());
                 text.push_str(&format!("certificates for {names} come from {from}\n"));
                 let listen = config.listen;
                 text.push_str(&format!(
-                    "it connects to port 443 of each, which must lead to {listen}\n"
+                    "it connects to port 443 of each, which must reach {listen}\n"
                 ));
             }
             output::result(&text)
@@ -94,7 +94,7 @@ fn shown(in_force: &[InForce], with_sources: bool) -> String {
 
 fn reference() -> String {
     let mut text =
-        "| file | environment | default | takes | what |\n|---|---|---|---|---|\n".to_owned();
+        "| file | environment | default | type | meaning |\n|---|---|---|---|---|\n".to_owned();
     for setting in settings() {
         let default = match &setting.default {
             SettingDefault::Value(value) if value == "[]" => "none".to_owned(),

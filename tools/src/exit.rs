@@ -87,7 +87,7 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
     match reply {
         Reply::Exported(report) if report.damaged.count > 0 => {
             let count = report.damaged.count;
-            let message = format!("{count} damaged files are not in the export");
+            let message = format!("{count} corrupt files are not in the export");
             Err(Failure::new(Exit::Damage, message))
         }
         Reply::Exported(report) if report.not_written.count > 0 => {
@@ -102,13 +102,13 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
         }
         Reply::History(history) if history.damage_count > 0 => {
             let count = history.damage_count;
-            let message = format!("the log is damaged in {count} places: versions may be missing");
+            let message = format!("the log is corrupt in {count} places: versions may be missing");
             Err(Failure::new(Exit::Damage, message))
         }
         Reply::Undeleted(undeleted) => match undeleted.refused.as_slice() {
             refused if refused.iter().any(|it| it.damaged) => {
                 let count = refused.iter().filter(|it| it.damaged).count();
-                Err(Failure::new(Exit::Damage, format!("{count} files are damaged")))
+                Err(Failure::new(Exit::Damage, format!("{count} files are corrupt")))
             }
             [refused, ..] if undeleted.by_name => {
                 Err(Failure::failed(format!("{} was not restored: {}", refused.path, refused.why)))
@@ -120,22 +120,23 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
         }
         Reply::BackedUp(backed_up) if backed_up.damage_count > 0 => {
             let count = backed_up.damage_count;
-            let message = format!("the store is damaged in {count} places, and so is the backup");
+            let message = format!("the store is corrupt in {count} places, and so is the backup");
             Err(Failure::new(Exit::Damage, message))
         }
         Reply::Scrubbed(scrubbed) if scrubbed.damage.count > 0 => {
             let count = scrubbed.damage.count;
-            let message = format!("{count} places are damaged: `trug fsck` says what helps");
+            let message = format!("{count} places are corrupt: run `trug fsck`");
             Err(Failure::new(Exit::Damage, message))
         }
         Reply::Compacted(compacted) if !compacted.refused.is_empty() => {
             let count = compacted.refused.len();
-            let message = format!("{count} segments are damaged and were left as they are");
+            let message = format!("{count} segments are corrupt and were not compacted");
             Err(Failure::new(Exit::Damage, message))
         }
         Reply::Compacted(compacted) if compacted.postponed => {
-            let why = "a backup holds segments that were replaced, or they cannot be removed";
-            Err(Failure::failed(format!("not all is done, for {why}: try again later")))
+            let why = "replaced segments were not deleted: a backup uses them, or their deletion \
+                failed";
+            Err(Failure::failed(format!("incomplete: {why}; try again later")))
         }
         _ => Ok(()),
     }

@@ -45,7 +45,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let disk = RealDisk::open_existing(&args.data).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => {
-            Failure::failed(format!("there is no folder {}", args.data.display()))
+            Failure::failed(format!("folder {} does not exist", args.data.display()))
         }
         _ => Failure::failed(format!("opening {}: {source}", args.data.display())),
     })?;
@@ -113,7 +113,7 @@ impl Done {
                 let _ = writeln!(text, "done: {}", output::plain(step));
             }
             if self.steps.is_empty() {
-                text.push_str("there was nothing to be done\n");
+                text.push_str("nothing to repair\n");
                 return text;
             }
             text.push_str("\nafter the repair:\n");
@@ -124,13 +124,11 @@ impl Done {
 
     fn verdict(&self) -> String {
         match &self.before {
-            None => {
-                "damage was found; --repair does what helps, after you copied the folder".into()
-            }
+            None => "damage was found: copy the folder, then run with --repair".into(),
             Some(_) if self.report.is_clean() => {
-                "the store is repaired; what is named above is lost and was recorded as such".into()
+                "the store is repaired; the losses above are recorded".into()
             }
-            Some(_) => "not everything could be repaired; what is named above stays damaged".into(),
+            Some(_) => "not everything could be repaired; the damage above remains".into(),
         }
     }
 

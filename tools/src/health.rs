@@ -87,9 +87,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let timeout_after = Duration::from_secs(timeout);
     let asked =
         runtime.block_on(async { tokio::time::timeout(timeout_after, place.ask(&trust)).await });
-    let not_well = |why: String| Failure::failed(format!("{} is not well: {why}", url.as_str()));
+    let not_well = |why: String| Failure::failed(format!("{} is unhealthy: {why}", url.as_str()));
     let answer = match asked {
-        Err(_) => return Err(not_well(format!("it does not answer within {timeout} s"))),
+        Err(_) => return Err(not_well(format!("no response within {timeout} s"))),
         Ok(Err(error)) => return Err(not_well(error.to_string())),
         Ok(Ok(answer)) => answer,
     };
@@ -98,7 +98,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         true => output::result(&format!("{}\n", output::plain(body))),
         false => {
             let (status, store) = (output::plain(&status), output::plain(&store));
-            output::result(&format!("{} is well: {status}, the store is {store}\n", url.as_str()))
+            output::result(&format!(
+                "{} is healthy: {status}, the store is {store}\n",
+                url.as_str()
+            ))
         }
     }
 }
@@ -107,7 +110,7 @@ fn listener_of(settings: settings::Flags) -> Result<PublicUrl, Failure> {
     let config = settings::config(&settings.sources()?)?;
     let listen = config.listen;
     if listen.port() == 0 {
-        let why = "the settings leave the port to the system: --url says where the server listens";
+        let why = "the configured port is 0: pass the server's address with --url";
         return Err(Failure::wrong_usage(why));
     }
     Ok(PublicUrl::of_listener(config.scheme(), listen))
@@ -162,10 +165,10 @@ impl Place {
 
 /// How the server says that it is, how its store is, and its own words; else why it is not well.
 fn read(answer: &[u8]) -> Result<(String, String, &str), String> {
-    let stranger = || "what answers there is no trug".to_owned();
+    let stranger = || "the server there is not trug".to_owned();
     let text = std::str::from_utf8(answer).map_err(|_| stranger())?;
     if text.is_empty() {
-        return Err("it ends the connection without an answer".to_owned());
+        return Err("it closed the connection without a response".to_owned());
     }
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(stranger)?;
     let code = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).ok_or_else(stranger)?;
@@ -216,8 +219,9 @@ mod tests {
             assert!(!of(head, body), "{head} {body}");
         }
         assert!(read(b"").is_err() && read(b"\xff").is_err());
-        let draining = r#"{"success":false,"error":"The server is stopping","code":"not_ready"}"#;
+        let draining =
+            r#"{"success":false,"error":"The server is shutting down","code":"not_ready"}"#;
         let why = read(format!("HTTP/1.1 503 x\r\n\r\n{draining}").as_bytes()).unwrap_err();
-        assert_eq!(why, "The server is stopping (not_ready)");
+        assert_eq!(why, "The server is shutting down (not_ready)");
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     if let (Some(name), Reply::History(history)) = (named, &reply)
         && history.versions.is_empty()
     {
-        return Err(Failure::failed(format!("no version of {name:?} is known")));
+        return Err(Failure::failed(format!("no version of {name:?} found")));
     }
     output::reply(&reply, store.format())?;
     exit::verdict(&reply)

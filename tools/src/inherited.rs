@@ -27,12 +27,14 @@ pub(crate) fn take() -> Result<Inherited, Failure> {
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let listener = TcpListener::from(socket);
         if let Err(why) = listener.local_addr() {
-            return Err(refuse(format!("{name:?} is none of TCP: {why}")));
+            return Err(refuse(format!("{name:?} is not a TCP socket: {why}")));
         }
         let place =
             if name == PREMIUM { &mut inherited.upload_listen } else { &mut inherited.listen };
         if place.replace(listener).is_some() {
-            return Err(refuse(format!("{name:?} is one too many; name the other {PREMIUM:?}")));
+            return Err(refuse(format!(
+                "{name:?}: only two sockets are supported; name the second {PREMIUM:?}"
+            )));
         }
     }
     Ok(inherited)

@@ -24,7 +24,7 @@ const ENDED_AT_ONCE: i32 = 130;
 
 impl Interrupt {
     pub(crate) fn watched() -> Result<Self, Failure> {
-        let failed = |error| Failure::failed(format!("no signals: {error}"));
+        let failed = |error| Failure::failed(format!("cannot handle signals: {error}"));
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(failed)?;
         let has_come = Arc::new(AtomicBool::new(false));
@@ -43,7 +43,7 @@ impl Interrupt {
                 if tell.swap(true, Ordering::Relaxed) {
                     process::exit(ENDED_AT_ONCE);
                 }
-                output::note("stopping; once more stops at once");
+                output::note("stopping; press Ctrl+C again to stop immediately");
             }
         });
         Ok(Self { has_come, _runtime: runtime })

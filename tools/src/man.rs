@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, cli: clap::Command) -> Result<(), Failure> {
     let mut command = &cli;
     for word in &args.command {
         command = command.find_subcommand(word).ok_or_else(|| {
-            Failure::wrong_usage(format!("there is no command {}", args.command.join(" ")))
+            Failure::wrong_usage(format!("unknown command {}", args.command.join(" ")))
         })?;
     }
     let page = page(command).map_err(|error| Failure::failed(error.to_string()))?;

@@ -90,7 +90,8 @@ impl Connection {
                 Ok(store) => return connection(Some(Here::new(store)?)),
                 Err(Error::InUse(pid)) => holder = pid,
                 Err(error @ Error::NotAStore(_)) => {
-                    let hint = "--data names the data folder; `trug serve` and `trug account create` make a store";
+                    let hint = "use --data to name the data folder; `trug serve` and `trug \
+                        account create` create a store";
                     return Err(Failure::from(error).with_hint(hint));
                 }
                 Err(error) => return Err(error.into()),
@@ -103,7 +104,10 @@ impl Connection {
             holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
         Err(Failure::new(
             Exit::InUse,
-            format!("the store in {} is in use by {who}, which takes no commands", data.display()),
+            format!(
+                "the store in {} is in use by {who}, which does not accept commands",
+                data.display()
+            ),
         ))
     }
 
@@ -212,7 +216,7 @@ fn open(data: &Path, create: Create) -> Result<Store, Error> {
         Err(Error::NotAStore(_)) if create == Create::IfMissing => {
             let opened = Store::open_folder(data, options(Create::IfMissing));
             if opened.is_ok() {
-                output::note(&format!("made a new store in {}", data.display()));
+                output::note(&format!("created a new store in {}", data.display()));
             }
             opened
         }

@@ -62,20 +62,20 @@ pub(crate) fn reply(reply: &Reply, format: Format) -> Result<(), Failure> {
     if let Reply::Invited(invited) = reply {
         let InvitedView { name, expires_at, url, .. } = invited;
         note(&format!(
-            "for {name}, once, until {expires_at}: this is the only time that it is shown"
+            "for {name}; works once, until {expires_at}. Save it now; it will not be shown again."
         ));
         if url.starts_with('/') {
-            note("put the server's address before it, or give --public-url");
+            note("prefix it with the server's address, or use --public-url");
         }
     }
     if let Reply::WebhookCreated(created) = reply {
         let id = &created.webhook.id;
-        note(&format!("webhook {id}: this is the only time that its secret is shown"));
+        note(&format!("webhook {id} created. Save the secret now; it will not be shown again."));
     }
     if let Reply::Folders(folders) = reply
         && let Some(last) = &folders.next_cursor
     {
-        note(&format!("there are more folders: --after {last:?} shows them"));
+        note(&format!("more folders: use --after {last:?}"));
     }
     if let Reply::History(history) = reply
         && let Some(text) = history_note(history)
@@ -177,10 +177,10 @@ fn text_of(reply: &Reply, wide: bool) -> String {
         Reply::WebhookTested(tested) => tested_text(tested),
         Reply::DeadLetters(letters) => dead_letters_text(letters, wide),
         Reply::DeadLettersRetried(retried) => {
-            format!("{} events are sent again\n", retried.retried_count)
+            format!("{} events queued again\n", retried.retried_count)
         }
         Reply::DeadLettersForgotten(forgotten) => {
-            format!("{} events are forgotten\n", forgotten.deleted_count)
+            format!("{} events deleted\n", forgotten.deleted_count)
         }
         Reply::Objects(objects) => objects_text(objects),
         Reply::Object(object) => object_text(object),

@@ -22,7 +22,8 @@ pub(crate) fn hint(data: &Path, error: &engine::Error) -> Option<String> {
 
 fn command(data: &Path, is_there: bool, user: u32, group: u32) -> String {
     let folder = quoted(&data.display().to_string());
-    let who = format!("trug runs as user {user}, group {group}, and may not use {folder}. As root");
+    let who =
+        format!("trug runs as user {user}, group {group}, and cannot access {folder}. As root");
     match is_there {
         true => format!("{who}: chown -R {user}:{group} {folder}"),
         false => format!("{who}: install -d -m 0700 -o {user} -g {group} {folder}"),

@@ -46,7 +46,7 @@ fn typed() -> Result<String, Failure> {
     if once == again {
         return Ok(once);
     }
-    Err(Failure::failed("the two are not the same: nothing was changed"))
+    Err(Failure::failed("the passwords differ: nothing was changed"))
 }
 
 /// The first line, without its end.

@@ -54,7 +54,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let running = sources.running();
         stop_by_signals(stop.clone())
             .and_then(|()| Reload::begin(settings.clone(), running, config.clone(), stop))
-            .map_err(|error| Failure::failed(format!("no signals: {error}")))?
+            .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?
     };
     for warning in settings::warnings(&config, SystemClock::new().unix_ms()) {
         tracing::warn!("{warning}");
@@ -130,7 +130,7 @@ fn with_hint(error: ServeError) -> Failure {
         ServeError::Listen(_, error) if error.kind() == std::io::ErrorKind::AddrInUse
     );
     let failure = Failure::from(error);
-    if is_taken { failure.with_hint("--listen takes another address") } else { failure }
+    if is_taken { failure.with_hint("choose another address with --listen") } else { failure }
 }
 
 /// Stops by the first SIGTERM or SIGINT, at once by the second.

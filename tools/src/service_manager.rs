@@ -39,7 +39,7 @@ pub(crate) fn reloaded() {
 /// Says when the server begins to stop.
 pub(crate) async fn tell_of_stop(mut stop: watch::Receiver<Stop>) {
     let _ = stop.wait_for(|it| *it != Stop::Running).await;
-    let status = "stopping: requests in flight may end";
+    let status = "stopping: draining requests in flight";
     tell(&[NotifyState::Stopping, NotifyState::Status(status)]);
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn warnings(config: &Config, now_ms: u64) -> Vec<String> {
     }
     let mode = std::fs::metadata(&files.key).map(|key| key.permissions().mode());
     if mode.is_ok_and(|mode| mode & OPEN_TO_OTHERS != 0) {
-        found.push(named(&files.key, "everybody on this machine can read the key"));
+        found.push(named(&files.key, "the key file is world-readable"));
     }
     found
 }

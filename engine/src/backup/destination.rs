@@ -31,7 +31,7 @@ impl<'a> Destination<'a> {
     pub(super) fn open(disk: &'a dyn Disk, store: uuid::Uuid) -> Result<Self> {
         let names = disk.list("").map_err(|source| at_destination("the folder", source))?;
         if let Some(stranger) = names.iter().find(|name| !KNOWN.contains(&name.as_str())) {
-            let why = format!("the folder for the backup holds other files, such as {stranger}");
+            let why = format!("the backup folder contains other files, such as {stranger}");
             return Err(Error::NotAStore(why));
         }
         let lock = disk.lock().map_err(|source| match source.kind() {
@@ -246,9 +246,8 @@ const _: () = assert!(BIG_TRAILER_BYTES == FOOTER_TRAILER_BYTES);
 
 const STORE_FILE: &str = "STORE";
 const PART_SUFFIX: &str = ".part";
-const OTHER_STORE: &str = "the folder for the backup holds another store";
-const GONE_ITS_OWN_WAY: &str =
-    "the backup was opened as a store and written to since: take another folder";
+const OTHER_STORE: &str = "the backup folder contains another store";
+const GONE_ITS_OWN_WAY: &str = "the backup was opened as a store and modified: use another folder";
 const FOLDERS: [(&str, SegmentClass); 2] =
     [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
 /// What may be in the folder.

@@ -240,7 +240,7 @@ impl Batch {
             return Err(Error::TooLarge("a batch has at most 1,024 operations"));
         }
         if self.bytes() > bytes_max {
-            return Err(Error::TooLarge("the small objects of one batch are too large together"));
+            return Err(Error::TooLarge("the small objects of one batch exceed the batch limit"));
         }
         for operation in &self.operations {
             operation.check()?;

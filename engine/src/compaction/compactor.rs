@@ -424,7 +424,7 @@ impl Compactor {
                 let path = segment.path(usage.class);
                 let done = pages.into_iter().try_for_each(|pages| file.punch(pages));
                 done.and_then(|()| file.sync_data())
-                    .map_err(|source| Error::io(format!("giving back space of {path}"), source))
+                    .map_err(|source| Error::io(format!("reclaiming space of {path}"), source))
             })?;
             if punched.is_some() {
                 report.punched_bytes += bytes;

@@ -102,7 +102,7 @@ impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} segments in {} steps, {} bytes to copy, about {} to give back",
+            "{} segments in {} steps, {} bytes to copy, about {} to reclaim",
             self.inputs().count(),
             self.steps.len(),
             self.live_bytes(),

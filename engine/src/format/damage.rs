@@ -139,7 +139,7 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = &self.name {
-            write!(f, "{name} is damaged: ")?;
+            write!(f, "{name} is corrupt: ")?;
         }
         write!(f, "{} at offset {}: {}", self.file(), self.offset, self.reason)
     }

@@ -122,28 +122,28 @@ impl Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Blank => write!(f, "nothing was ever written here"),
+            Self::Blank => write!(f, "never written"),
             Self::Missing => write!(f, "the file is missing"),
-            Self::Unreadable => write!(f, "the disk cannot read it"),
-            Self::Short => write!(f, "the bytes end too early"),
-            Self::Trailing => write!(f, "bytes are left over"),
-            Self::Magic => write!(f, "the magic number is wrong"),
+            Self::Unreadable => write!(f, "I/O error while reading"),
+            Self::Short => write!(f, "unexpected end of data"),
+            Self::Trailing => write!(f, "trailing bytes"),
+            Self::Magic => write!(f, "wrong magic number"),
             Self::Version(found) => {
-                write!(f, "format version {found} is not one that is read here")
+                write!(f, "format version {found} is not supported")
             }
-            Self::Features(bits) => write!(f, "feature bits {bits:#010x} are not all known here"),
-            Self::Checksum => write!(f, "the checksum does not match"),
+            Self::Features(bits) => write!(f, "unknown feature bits in {bits:#010x}"),
+            Self::Checksum => write!(f, "checksum mismatch"),
             Self::Reserved => write!(f, "reserved bytes are not zero"),
-            Self::Kind(found) => write!(f, "kind {found} does not exist"),
-            Self::Length => write!(f, "a length is impossible"),
-            Self::Count => write!(f, "a count is impossible"),
-            Self::Name(why) => write!(f, "a name is not allowed: {why}"),
+            Self::Kind(found) => write!(f, "unknown kind {found}"),
+            Self::Length => write!(f, "invalid length"),
+            Self::Count => write!(f, "invalid count"),
+            Self::Name(why) => write!(f, "invalid name: {why}"),
             Self::Text => write!(f, "text is not UTF-8"),
-            Self::Order => write!(f, "numbers are out of order"),
-            Self::Place => write!(f, "the bytes belong to another place"),
-            Self::Lost => write!(f, "the content was damaged and could not be repaired"),
-            Self::Chain => write!(f, "it does not follow what comes before it"),
-            Self::Packed => write!(f, "packed bytes do not unpack to what they should"),
+            Self::Order => write!(f, "sequence numbers are out of order"),
+            Self::Place => write!(f, "misplaced block: written for another location"),
+            Self::Lost => write!(f, "corrupt content that could not be repaired"),
+            Self::Chain => write!(f, "it does not continue the previous record"),
+            Self::Packed => write!(f, "decompression failed"),
         }
     }
 }

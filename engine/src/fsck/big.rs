@@ -42,7 +42,7 @@ impl Check<'_, '_> {
             Err(source) => return Err(Error::io(format!("opening {path}"), source)),
         };
         self.segment_done()?;
-        let broken = |error: std::io::Error| format!("the disk cannot read it: {error}");
+        let broken = |error: std::io::Error| format!("I/O error while reading: {error}");
         let page = match read_up_to(file.as_ref(), 0, SEGMENT_HEADER_BYTES) {
             Ok(page) => page,
             Err(error) => return gone(0, broken(error)),
@@ -55,10 +55,10 @@ impl Check<'_, '_> {
                 header
             }
             Ok(_) => return gone(0, Malformed::Place.to_string()),
-            Err(reason) => return gone(0, format!("{reason}, in both copies of the header")),
+            Err(reason) => return gone(0, format!("{reason}, in both header copies")),
         };
         if page != header.encode_page() {
-            let what = "one of the two copies of the header is damaged";
+            let what = "one of the two header copies is corrupt";
             let remedy = Remedy::RewriteHeader { segment: id, class: SegmentClass::Big };
             self.found(Severity::Repairable, &path, 0, what, remedy);
         }
@@ -66,8 +66,10 @@ impl Check<'_, '_> {
         let table_at = BigTrailer::table_offset(bytes);
         let file_bytes = file.bytes_len().unwrap_or(0);
         if file_bytes != BigTrailer::file_bytes(bytes) {
-            let why =
-                format!("it is {file_bytes} bytes long, not {}", BigTrailer::file_bytes(bytes));
+            let why = format!(
+                "file size is {file_bytes} bytes, expected {}",
+                BigTrailer::file_bytes(bytes)
+            );
             return gone(file_bytes, why);
         }
         let trailer = match read_up_to(file.as_ref(), trailer_at, BIG_TRAILER_BYTES) {
@@ -108,9 +110,10 @@ impl Check<'_, '_> {
         }
         match damaged {
             Some((blocks, offset)) => Ok(BigContentState::Damaged { blocks, offset }),
-            None if *hasher.finalize().as_bytes() != *hash => {
-                gone(BIG_BODY_OFFSET, "all blocks pass, and the whole is not what was put".into())
-            }
+            None if *hasher.finalize().as_bytes() != *hash => gone(
+                BIG_BODY_OFFSET,
+                "all block checksums match, but the hash of the whole object does not".into(),
+            ),
             None => Ok(BigContentState::Whole),
         }
     }

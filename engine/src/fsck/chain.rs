@@ -51,13 +51,13 @@ impl Check<'_, '_> {
         })?;
         ground.held = all;
         if self.applied_lsn > position.lsn {
-            let what = "the log ends before the index does";
+            let what = "the log ends before the position that the index has applied";
             self.gap(INDEX_FILE, 0, what, position.lsn + 1, self.applied_lsn);
         }
         let last = headers.last().map(|header| header.segment);
         if let Some(id) = ground.unreadable.iter().find(|id| Some(**id) > last) {
             let path = id.path(SegmentClass::Log);
-            let what = "this is the last segment of the log: nobody knows what was written to it";
+            let what = "the last segment of the log is unreadable: its records are unknown";
             self.found(Severity::Loss, &path, 0, what, Remedy::GoOn);
         }
         Ok(())
@@ -82,12 +82,12 @@ impl Check<'_, '_> {
         self.in_turns(segments, |check, turns| {
             for (id, path, class, is_page_torn, has_header) in pages {
                 if !has_header && in_use.contains(&id) {
-                    let what = "both copies of the header are damaged: nothing in it can be read";
+                    let what = "both header copies are corrupt: the segment is unreadable";
                     check.found(Severity::Note, &path, 0, what, Remedy::None);
                 }
                 if has_header {
                     if is_page_torn {
-                        let what = "one of the two copies of the header is damaged";
+                        let what = "one of the two header copies is corrupt";
                         let remedy = Remedy::RewriteHeader { segment: id, class };
                         check.found(Severity::Repairable, &path, 0, what, remedy);
                     }
@@ -110,17 +110,17 @@ impl Check<'_, '_> {
         }
         let path = header.segment.path(SegmentClass::Log);
         if header.base_lsn > position.lsn + 1 {
-            let what = "something of the log before this segment is missing";
+            let what = "log records before this segment are missing";
             self.gap(&path, 0, what, position.lsn + 1, header.base_lsn - 1);
         } else if header.base_lsn <= position.lsn {
             let what = format!(
-                "it begins with record {}, but the segment before it ends with {}",
+                "it begins with record {}, but the previous segment ends with {}",
                 header.base_lsn, position.lsn
             );
             self.found(Severity::Loss, &path, 0, what, Remedy::None);
         } else {
             let what =
-                "it does not go on exactly where the segment before it ends; no record is missing";
+                "it does not begin exactly where the previous segment ends; no record is missing";
             self.found(Severity::Note, &path, 0, what, Remedy::None);
         }
     }
@@ -136,18 +136,18 @@ impl Check<'_, '_> {
             false => format!("records {first} to {last}"),
         };
         if self.index.is_some() && last <= self.applied_lsn {
-            let what = format!("{what}: {which}. The index knows what they said");
+            let what = format!("{what}: {which}. The index has their values");
             self.found(Severity::Note, file, offset, what, Remedy::None);
         } else {
             self.is_ignorant = true;
-            let what = format!("{what}: {which}. Nobody knows what they put or deleted");
+            let what = format!("{what}: {which}. What they changed is unknown");
             self.found(Severity::Loss, file, offset, what, Remedy::GoOn);
         }
     }
 
     fn unreadable(&mut self, held: &mut Held, why: &std::io::Error) {
         held.add_fault(0..held.file_bytes);
-        let what = format!("the disk cannot read it: {why}");
+        let what = format!("I/O error while reading: {why}");
         self.found(Severity::Loss, &held.path, 0, what, Remedy::None);
     }
 }

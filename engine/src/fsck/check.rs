@@ -89,7 +89,7 @@ fn require_store(disk: &dyn Disk) -> Result<()> {
     if names.iter().any(|name| ours.contains(&name.as_str())) {
         return Ok(());
     }
-    Err(Error::NotAStore("there is no store in the folder".to_owned()))
+    Err(Error::NotAStore("the folder contains no store".to_owned()))
 }
 
 /// A check under way.
@@ -229,10 +229,8 @@ impl Check<'_, '_> {
         self.match_names(&mut ground)?;
         self.look_for_orphans(&ground)?;
         if self.suspects_unlisted > 0 {
-            let what = format!(
-                "{} more bodies are damaged than are looked at one by one",
-                self.suspects_unlisted
-            );
+            let what =
+                format!("{} more corrupt bodies are not listed one by one", self.suspects_unlisted);
             self.found(Severity::Loss, LOG_FOLDER, 0, what, Remedy::None);
         }
         if let Some(index) = &self.index {

@@ -150,32 +150,35 @@ impl Remedy {
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::None => "nothing can be done here",
+            Self::None => "no repair is possible",
             Self::RebuildIndex => {
-                "the index is removed and made anew from the segments, which takes a while; nothing is lost by it"
+                "the index is deleted and rebuilt from the segments, which may take minutes; no \
+                data is lost"
             }
             Self::RewriteHeader { .. } => {
-                "the damaged copy of the header is written again from the good one; nothing is lost"
+                "the corrupt header copy is rewritten from the intact one; no data is lost"
             }
             Self::Reseal { .. } => {
-                "the footer is written again from the groups that it repeats; nothing is lost"
+                "the footer is rebuilt from the groups of the segment; no data is lost"
             }
             Self::RewriteStoreFile { .. } => {
-                "STORE is written again with the id that all segments name; nothing is lost"
+                "STORE is rewritten with the id found in all segments; no data is lost"
             }
-            Self::RemoveOrphan => "the file is removed; nothing in the store names it",
+            Self::RemoveOrphan => "the file is deleted; nothing references it",
             Self::MarkLost(_) => {
                 "the loss is recorded: each key answers \"damaged\" until it is put or deleted; what was stored \
                  there cannot be had any more, so restore it from a backup"
             }
             Self::Remove(_) => {
-                "the objects are removed; nothing is lost, because they are made again when somebody asks for them"
+                "the objects are deleted; no data is lost, because they are regenerated on \
+                request"
             }
             Self::PutAgain(_) => {
-                "the objects are put again with the same content; nothing is lost but when they were modified"
+                "the objects are rewritten with the same content; only their modification times \
+                are lost"
             }
             Self::RewriteFacts(_) => {
-                "the server's own notes are written again from the index; nothing is lost"
+                "the server's records are rewritten from the index; no data is lost"
             }
             Self::GoOn => {
                 "the store is opened, keeps what is whole and goes on behind the damage; what was written in that \

@@ -152,7 +152,7 @@ impl Check<'_, '_> {
             let path = format!("{folder}/{name}");
             let Some(id) = SegmentId::from_file_name(&name).filter(|id| !held.contains_key(id))
             else {
-                let what = "a file that is no segment of this store lies here";
+                let what = "a file here is not a segment of this store";
                 self.found(Severity::Note, &path, 0, what, Remedy::None);
                 continue;
             };
@@ -236,15 +236,15 @@ impl Check<'_, '_> {
         if let [store] = named.as_slice() {
             let created_ms = headers.iter().map(|header| header.created_ms).min().unwrap_or(0);
             let remedy = Remedy::RewriteStoreFile { store: *store, created_ms };
-            let what = format!("{reason}; the segments tell which store it is");
+            let what = format!("{reason}; the segments identify the store");
             self.found(Severity::Repairable, STORE_FILE, 0, what, remedy);
             return Ok(Some(*store));
         }
         if is_empty {
-            let what = format!("{reason}: the store was never finished, and nothing is in it");
+            let what = format!("{reason}: creation of the store was interrupted; it is empty");
             self.found(Severity::Note, STORE_FILE, 0, what, Remedy::None);
         } else {
-            let what = format!("{reason}, and the segments do not agree which store it is");
+            let what = format!("{reason}, and the segments have different store ids");
             self.found(Severity::Loss, STORE_FILE, 0, what, Remedy::None);
         }
         Ok(found_uuid)
@@ -265,7 +265,7 @@ impl Check<'_, '_> {
                 held.is_page_torn = !page.is_whole;
                 // Whether a compacted segment is in use is not known yet.
                 if held.is_page_torn && class == SegmentClass::Log {
-                    let what = "one of the two copies of the header is damaged";
+                    let what = "one of the two header copies is corrupt";
                     // A crash may tear the page before anything is written behind it.
                     let severity = if has_groups() { Severity::Repairable } else { Severity::Note };
                     let remedy = Remedy::RewriteHeader { segment: id, class };
@@ -279,10 +279,10 @@ impl Check<'_, '_> {
                 if class == SegmentClass::Log {
                     ground.unreadable.insert(id);
                     let what = match reason {
-                        Malformed::Unreadable => format!("{reason}: the header, so nothing in it"),
-                        _ => format!(
-                            "{reason}, in both copies of the header: nothing in it can be read"
-                        ),
+                        Malformed::Unreadable => {
+                            format!("{reason}: header unreadable, so the segment is unreadable")
+                        }
+                        _ => format!("{reason}, in both header copies: the segment is unreadable"),
                     };
                     self.found(Severity::Note, &path, 0, what, Remedy::None);
                 }

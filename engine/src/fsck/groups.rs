@@ -161,7 +161,7 @@ impl Check<'_, '_> {
                 Ok(None) => {
                     if let Some(known) = held.end.filter(|known| *known > start) {
                         held.add_fault(start..known);
-                        let what = "the file ends before its last group does";
+                        let what = "the file ends inside its last group";
                         self.broken(held, walking, start, what, first_lsn, None);
                     }
                     break;
@@ -196,7 +196,7 @@ impl Check<'_, '_> {
                     }
                     let next = walk.skip_to_next_header()?;
                     held.add_fault(start..walk.offset());
-                    let what = format!("a group is damaged: {reason}");
+                    let what = format!("corrupt group: {reason}");
                     let next_lsn = next.map(|next| next.first_lsn);
                     self.broken(held, walking, start, &what, first_lsn, next_lsn);
                     let (bytes, place) = walk.skipped(start)?;
@@ -246,13 +246,13 @@ impl Check<'_, '_> {
                 held.end,
             )?;
             if !cursor.has_whole_footer() {
-                let what = "the footer is damaged too, so the heads in it cannot be had";
+                let what = "the footer is corrupt too, so its record heads are unavailable";
                 self.found(Severity::Note, &held.path, offset, what, Remedy::None);
             }
             return Ok(());
         }
         if !footer.is_right(walking, position.lsn, next_group, previous_group)? {
-            let what = "the footer does not say what the groups say";
+            let what = "the footer contradicts the groups";
             let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end: offset };
             // Power may go while a footer is written, and its end may reach the disk before its beginning.
             self.found(Severity::Note, &held.path, offset, what, remedy);
@@ -265,7 +265,7 @@ impl Check<'_, '_> {
         let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
         let io = |source| Error::io(format!("reading {}", held.path), source);
         if !is_zero(walking.file.as_ref(), end).map_err(io)? {
-            let what = "the footer is not whole; until it is, the groups are read instead";
+            let what = "the footer is incomplete; the groups are read instead";
             let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end };
             self.found(Severity::Note, &held.path, end, what, remedy);
         }
@@ -287,8 +287,7 @@ impl Check<'_, '_> {
     }
 
     fn torn(&mut self, path: &str, offset: u64) {
-        let what =
-            "an unfinished write, of which nothing was acknowledged; opening the store cuts it off";
+        let what = "a torn write at the end, never acknowledged; opening the store truncates it";
         self.found(Severity::Note, path, offset, what, Remedy::None);
     }
 

@@ -80,7 +80,8 @@ impl Check<'_, '_> {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if !ground.held.is_empty() {
-                    let what = "there is no index; opening the store makes one from the segments";
+                    let what = "the index is missing; opening the store rebuilds it from the \
+                        segments";
                     self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
                 }
                 return Ok(());
@@ -110,7 +111,7 @@ impl Check<'_, '_> {
         match opened {
             Ok((index, None, segments)) if segments > 0 => {
                 index.close();
-                let what = "the index was left half made; opening the store makes it anew";
+                let what = "the index is incomplete; opening the store rebuilds it";
                 self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::GoOn);
             }
             Ok((index, position, _)) => {
@@ -121,11 +122,11 @@ impl Check<'_, '_> {
                 self.report.has_index = true;
             }
             Err(Error::Corrupt(Corruption { reason: Malformed::Version(_), .. })) => {
-                let what = "the index is of another version; opening the store makes it anew";
+                let what = "the index has another version; opening the store rebuilds it";
                 self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
             }
             Err(error) => {
-                let what = format!("the index cannot be used: {error}");
+                let what = format!("the index is unusable: {error}");
                 // Where nothing was ever written, the making of the store was cut off.
                 let is_new = ground.held.values().all(|held| held.header.is_none());
                 let severity = if is_new { Severity::Note } else { Severity::Repairable };
@@ -176,12 +177,12 @@ impl Check<'_, '_> {
         for (id, usage) in &counted {
             let live = pointed.live.get(id).copied().unwrap_or_default();
             if (usage.live_bytes, usage.live_count) != live {
-                faults.add(|| format!("it counts the live records of segment {id} wrongly"));
+                faults.add(|| format!("wrong live record count of segment {id}"));
             }
             let punched: u64 = self.punched.get(id).map_or(0, |records| records.values().sum());
             // Where the log has a gap, a record of this may be missing.
             if usage.punched_bytes != punched && !self.gaps.touch(0, u64::MAX) {
-                faults.add(|| format!("it counts what was given back of segment {id} wrongly"));
+                faults.add(|| format!("wrong reclaimed byte count of segment {id}"));
             }
             match ground.held.get(id) {
                 None => missing.push((*id, *usage)),
@@ -189,7 +190,7 @@ impl Check<'_, '_> {
                     let is_same = (usage.record_bytes, usage.record_count, usage.removals)
                         == (held.usage.record_bytes, held.usage.record_count, held.usage.removals);
                     if !is_same || usage.class != held.class {
-                        faults.add(|| format!("it counts the records of segment {id} wrongly"));
+                        faults.add(|| format!("wrong record count of segment {id}"));
                     }
                 }
                 Some(_) => {}
@@ -200,24 +201,24 @@ impl Check<'_, '_> {
         }
         for (id, live) in &pointed.live {
             if !counted.contains_key(id) {
-                faults.add(|| format!("it points {} times to segment {id}, uncounted", live.1));
+                faults.add(|| format!("{} references to segment {id} are not counted", live.1));
             }
         }
         let unknown = ground.held.iter().find(|(id, held)| {
             held.usage.record_count > 0 && held.counts() && !counted.contains_key(id)
         });
         if let Some((id, _)) = unknown {
-            faults.add(|| format!("it does not know segment {id}"));
+            faults.add(|| format!("segment {id} is missing"));
         }
         if big != pointed.big {
-            faults.add(|| "it counts big segments that no object of it names".to_owned());
+            faults.add(|| "it counts big segments without an object".to_owned());
         }
         Ok(())
     }
 
     fn missing_segment(&mut self, id: SegmentId, usage: SegmentUsage) {
         let path = id.path(usage.class);
-        let what = format!("the file is missing; {} records in it were wanted", usage.live_count);
+        let what = format!("the file is missing; {} of its records are live", usage.live_count);
         self.found(Severity::Note, &path, 0, what, Remedy::None);
     }
 
@@ -226,7 +227,7 @@ impl Check<'_, '_> {
         if let Some(first) = faults.first {
             let more = match faults.count {
                 1 => String::new(),
-                count => format!("; {} more such contradictions", count - 1),
+                count => format!("; {} more contradictions", count - 1),
             };
             let what = format!("the index contradicts the segments: {first}{more}");
             self.found(Severity::Repairable, INDEX_FILE, 0, what, Remedy::RebuildIndex);

@@ -61,12 +61,13 @@ impl Check<'_, '_> {
         self.check_usage(ground, &pointed, &mut faults)?;
         self.tell_index_faults(faults);
         for (path, (count, offset)) in dead {
-            let what = format!("{count} records that nobody can ask for any more are damaged");
+            let what = format!("{count} corrupt records are dead already");
             self.found(Severity::Note, &path, offset, what, Remedy::None);
         }
         if self.report.lost_before > 0 {
             let what = format!(
-                "{} objects were recorded as lost before: their keys answer \"damaged\"",
+                "{} objects were recorded as lost earlier: reading their keys fails as \
+                \"damaged\"",
                 self.report.lost_before
             );
             self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::None);
@@ -101,7 +102,7 @@ impl Check<'_, '_> {
                     if let EntryContent::Big { bytes, segment } = entry.content
                         && view.segment_usage(segment)?.is_none_or(|it| it.live_bytes != bytes)
                     {
-                        faults.add(|| format!("it counts big segment {segment} of {name} wrongly"));
+                        faults.add(|| format!("wrong usage of big segment {segment} of {name}"));
                     }
                 }
                 if pass.part.has(&hash) {
@@ -129,7 +130,7 @@ impl Check<'_, '_> {
         let newest = known.as_ref().and_then(|known| known.at_index());
         let is_there = match newest {
             Some(newest) if newest.lsn > entry.lsn => {
-                faults.add(|| format!("a newer record of {name} is not in it"));
+                faults.add(|| format!("a newer record of {name} is missing"));
                 return Ok(());
             }
             Some(newest) if newest.lsn == entry.lsn => {
@@ -140,7 +141,7 @@ impl Check<'_, '_> {
                 ) || matches!((newest.said, entry.content),
                     (Said::Big(one), EntryContent::Big { segment, .. }) if one == segment);
                 if !is_same {
-                    faults.add(|| format!("it says of {name} what its record does not say"));
+                    faults.add(|| format!("the entry of {name} contradicts its record"));
                 }
                 newest.lies_at(place)
             }
@@ -155,7 +156,7 @@ impl Check<'_, '_> {
         };
         if !is_there {
             if !self.may_be_lost(ground, place.0, entry.lsn) {
-                faults.add(|| format!("the record of {name} is not where it points"));
+                faults.add(|| format!("the entry of {name} points to a wrong location"));
                 return Ok(());
             }
             if known.is_none() {
@@ -221,7 +222,7 @@ impl Check<'_, '_> {
         let is_current = known.as_ref().is_none_or(|known| known.now.lsn <= fact.lsn);
         let newest = known.as_ref().and_then(|known| known.at_index());
         if newest.is_some_and(|newest| newest.lsn > fact.lsn) {
-            faults.add(|| format!("a newer record of the fact {name} is not in it"));
+            faults.add(|| format!("a newer record of the fact {name} is missing"));
             return;
         }
         let is_there = newest.is_some_and(|newest| newest.lsn == fact.lsn && newest.lies_at(place));
@@ -229,7 +230,7 @@ impl Check<'_, '_> {
             return;
         }
         if !self.may_be_lost(ground, place.0, fact.lsn) {
-            faults.add(|| format!("the record of the fact {name} is not where it points"));
+            faults.add(|| format!("the entry of the fact {name} points to a wrong location"));
         } else if is_current {
             let path = ground.held.get(&place.0).map_or("log".to_owned(), |held| held.path.clone());
             self.fact_hurt(&path, place.1, name);
@@ -261,9 +262,9 @@ impl Check<'_, '_> {
             {
                 let name = self.head_at(ground, newest.at).map(|record| record.what);
                 faults.add(|| match name {
-                    Some(What::Put { name, .. }) => format!("it lacks {name}"),
-                    Some(What::Fact { name, .. }) => format!("it lacks the fact {name}"),
-                    _ => format!("it lacks what record {} says", newest.lsn),
+                    Some(What::Put { name, .. }) => format!("{name} is missing"),
+                    Some(What::Fact { name, .. }) => format!("the fact {name} is missing"),
+                    _ => format!("the change of record {} is missing", newest.lsn),
                 });
             }
             let is_in_index = known.pointed.is_some_and(|(lsn, _)| lsn >= known.now.lsn);
@@ -342,14 +343,14 @@ impl Check<'_, '_> {
                 Ok(false)
             }
             BigContentState::Damaged { blocks, offset } => {
-                let what = format!("{blocks} blocks of 64 KiB are damaged; the others are served");
+                let what = format!("{blocks} blocks of 64 KiB are corrupt; the others are served");
                 let mut finding = Finding::new(Severity::Loss, path, offset, what, Remedy::None);
                 finding.name(name.clone());
                 self.report.add(finding);
                 Ok(true)
             }
             BigContentState::Gone { offset, why } => {
-                let what = format!("nothing of this object can be read: {why}");
+                let what = format!("the object is unreadable: {why}");
                 let remedy = match self.disk_reads(&path, offset) {
                     true => Remedy::MarkLost(vec![(name.clone(), lsn)]),
                     false => Remedy::CopyToSoundDisk,
@@ -394,25 +395,24 @@ impl Check<'_, '_> {
         }
         let these = vec![(name.clone(), lsn)];
         let (severity, what, remedy) = match fate {
-            Fate::Lost => {
-                (Severity::Loss, "objects cannot be read any more", Remedy::MarkLost(these))
-            }
+            Fate::Lost => (Severity::Loss, "objects are unreadable", Remedy::MarkLost(these)),
             Fate::Unread => {
-                (Severity::Loss, "the disk cannot read where objects lie", Remedy::CopyToSoundDisk)
+                (Severity::Loss, "I/O errors while reading objects", Remedy::CopyToSoundDisk)
             }
             Fate::Partly => (
                 Severity::Loss,
-                "the content of objects is damaged; what is whole of it is served, put them again",
+                "objects have corrupt content; intact ranges are served; upload the objects again",
                 Remedy::None,
             ),
             Fate::Unrecorded => (
                 Severity::Repairable,
-                "the records of objects are damaged, and only a copy of them still leads to their content",
+                "records of objects are corrupt; their content is reachable through a copy of the \
+                records only",
                 Remedy::PutAgain(these),
             ),
             Fate::Remade => (
                 Severity::Repairable,
-                "objects are damaged that are made again when they are missing",
+                "corrupt derived objects, which are regenerated on request",
                 Remedy::Remove(these),
             ),
         };
@@ -453,7 +453,7 @@ impl Check<'_, '_> {
             }
             return;
         }
-        let what = "facts of the server are damaged; the index still has their values";
+        let what = "corrupt records of the server; the index has their values";
         let remedy = Remedy::RewriteFacts(vec![name]);
         self.found(Severity::Repairable, path, offset, what, remedy);
     }

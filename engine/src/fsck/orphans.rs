@@ -18,8 +18,8 @@ impl Check<'_, '_> {
     pub(super) fn look_for_orphans(&mut self, ground: &Ground) -> Result<()> {
         for held in ground.held.values().filter(|held| held.is_superseded) {
             let what = match held.class {
-                SegmentClass::Log => "compacted segments took its place; it is only left over",
-                _ => "nothing names this compacted segment",
+                SegmentClass::Log => "replaced by compacted segments; left over",
+                _ => "unreferenced compacted segment",
             };
             self.orphan(&held.path, what);
         }
@@ -27,7 +27,7 @@ impl Check<'_, '_> {
         for folder in self.disk.list(BIG_FOLDER).map_err(io)? {
             let path = format!("{BIG_FOLDER}/{folder}");
             if big_folder_number(&folder).is_none() {
-                let what = "a file or folder that is none of this store lies here";
+                let what = "a file or folder here does not belong to this store";
                 self.found(Severity::Note, &path, 0, what, Remedy::None);
                 continue;
             }
@@ -36,7 +36,7 @@ impl Check<'_, '_> {
                 match SegmentId::from_file_name(&name) {
                     Some(id) if id.path(SegmentClass::Big) == path => self.check_named(id, &path),
                     _ => {
-                        let what = "a file that is no segment of this store lies here";
+                        let what = "a file here is not a segment of this store";
                         self.found(Severity::Note, &path, 0, what, Remedy::None);
                     }
                 }
@@ -51,7 +51,7 @@ impl Check<'_, '_> {
             || self.retained.contains(&id);
         // With more names than are remembered nobody can tell.
         if !is_named && self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
-            self.orphan(path, "no object names this big segment");
+            self.orphan(path, "unreferenced big segment");
         }
     }
 

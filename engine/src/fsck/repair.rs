@@ -116,7 +116,7 @@ impl Round<'_, '_> {
         if wants_rebuild && report.has_index {
             self.locked(|round| round.remove_index())?;
             self.open()?.close()?;
-            (self.say)("index.redb: made anew");
+            (self.say)("index.redb: rebuilt");
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Round<'_, '_> {
 
     fn remove_index(&mut self) -> Result<()> {
         Index::remove(self.disk().as_ref())?;
-        (self.say)("index.redb: removed, to be made anew");
+        (self.say)("index.redb: deleted, to be rebuilt");
         Ok(())
     }
 
@@ -211,14 +211,14 @@ impl Round<'_, '_> {
                     for (name, lsn) in objects {
                         remove(&store, name, *lsn)?;
                         has_written = true;
-                        (self.say)(&format!("{name}: removed, to be made again"));
+                        (self.say)(&format!("{name}: deleted, to be regenerated"));
                     }
                 }
                 Remedy::PutAgain(objects) => {
                     for (name, lsn) in objects {
                         let is_done = put_again(&store, name, *lsn)?;
                         has_written |= is_done;
-                        let how = if is_done { "put again" } else { "not put again" };
+                        let how = if is_done { "put again" } else { "not rewritten" };
                         (self.say)(&format!("{name}: {how}"));
                     }
                 }
@@ -227,7 +227,7 @@ impl Round<'_, '_> {
                         if let Some(value) = store.fact(name)? {
                             store.commit(Batch::new().put_fact(name.clone(), value))?;
                             has_written = true;
-                            (self.say)(&format!("fact {name}: written again"));
+                            (self.say)(&format!("fact {name}: rewritten"));
                         }
                     }
                 }
@@ -242,7 +242,7 @@ impl Round<'_, '_> {
             }
         }
         if goes_on {
-            (self.say)("the log goes on behind the damage");
+            (self.say)("the log continues after the corruption");
         }
         store.close()
     }

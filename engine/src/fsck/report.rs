@@ -100,14 +100,14 @@ impl fmt::Display for Report {
             self.took_ms / 1_000,
             self.took_ms % 1_000,
             self.bytes_per_second() / 1_000_000,
-            if self.deep { "" } else { "; bodies were not read, --deep does that" },
+            if self.deep { "" } else { "; bodies were not read (--deep reads them)" },
         )?;
         match self.worst() {
-            None => write!(f, "nothing is wrong"),
-            Some(Severity::Note) => write!(f, "nothing that counts is wrong"),
+            None => write!(f, "no problems found"),
+            Some(Severity::Note) => write!(f, "no problems found that matter"),
             Some(_) => write!(
                 f,
-                "DAMAGE: {} that cost data, {} that can be repaired",
+                "DAMAGE: {} with data loss, {} repairable",
                 self.count(Severity::Loss),
                 self.count(Severity::Repairable)
             ),

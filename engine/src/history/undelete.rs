@@ -199,7 +199,7 @@ pub(super) fn wanted_folder(
             }
         }
         match wanted.len() > limits::VERSIONS_MAX {
-            true => Err(Error::TooLarge("at most 100,000 objects are brought back at once")),
+            true => Err(Error::TooLarge("at most 100,000 objects are restored at once")),
             false => Ok(()),
         }
     })?;

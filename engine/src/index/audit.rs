@@ -40,7 +40,7 @@ impl fmt::Display for Miscount {
             )
         };
         let (told, counted) = (amount(told), amount(counted));
-        write!(f, "it counts {told} in {bucket}/{folder}, where {counted} are")
+        write!(f, "it counts {told} in {bucket}/{folder}, but there are {counted}")
     }
 }
 

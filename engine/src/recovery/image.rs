@@ -44,7 +44,7 @@ pub(super) fn settle(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
         disk.remove(BACKUP_FILE)?;
         disk.sync_folder("")
     };
-    settled().map_err(|source| Error::io("making the backup a store", source))
+    settled().map_err(|source| Error::io("converting the backup to a store", source))
 }
 
 /// Cuts off what a later backup has added to the end of the log.

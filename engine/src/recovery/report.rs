@@ -69,7 +69,7 @@ impl fmt::Display for RecoveryReport {
             write!(f, ", replayed: {}", self.replayed_records)?;
         }
         if let Some((segment, offset)) = self.torn_tail {
-            write!(f, ", unfinished write cut off segment {segment} at {offset}")?;
+            write!(f, ", torn write truncated in segment {segment} at {offset}")?;
         }
         if self.segments_sealed > 0 {
             write!(f, ", segments sealed: {}", self.segments_sealed)?;

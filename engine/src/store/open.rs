@@ -127,7 +127,7 @@ impl Store {
         };
         let disk = opened.map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => {
-                Error::NotAStore(format!("there is no folder {}", path.display()))
+                Error::NotAStore(format!("folder {} does not exist", path.display()))
             }
             _ => Error::io(format!("opening {}", path.display()), source),
         })?;

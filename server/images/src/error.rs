@@ -61,10 +61,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Undecodable(why) => write!(f, "the picture cannot be decoded: {why}"),
-            Self::TooLarge(bound) => write!(f, "the picture is too large: {}", bound.as_str()),
-            Self::Cancelled => write!(f, "the work was stopped"),
-            Self::Failed(why) => write!(f, "the picture cannot be encoded: {why}"),
+            Self::Undecodable(why) => write!(f, "the image cannot be decoded: {why}"),
+            Self::TooLarge(bound) => write!(f, "the image is too large: {}", bound.as_str()),
+            Self::Cancelled => write!(f, "cancelled"),
+            Self::Failed(why) => write!(f, "the image cannot be encoded: {why}"),
         }
     }
 }

@@ -24,7 +24,7 @@ impl<'a> Chunks<'a> {
                 let length = u32::from_le_bytes([*a, *b, *c, *d]).saturating_sub(4) as usize;
                 Ok(Self(chunks.get(..length).unwrap_or(chunks)))
             }
-            _ => Err(Error::undecodable("it is not a WebP file")),
+            _ => Err(Error::undecodable("not a WebP file")),
         }
     }
 }

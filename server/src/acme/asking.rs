@@ -82,7 +82,7 @@ impl HttpClient for Asking {
                 limits::acme::ANSWER_BYTES_MAX,
             );
             let answer = timeout(limits::acme::ANSWER_WAIT, asked).await;
-            let answer = answer.map_err(|_| broken(&"no answer in time"))?;
+            let answer = answer.map_err(|_| broken(&"no response in time"))?;
             let mut answer = answer.map_err(|why| broken(&why))?;
             let rest = bounded_rest(answer.headers_mut(), this.clock.unix_ms());
             if let Some(seconds) = rest.filter(|_| !answer.status().is_success()) {
@@ -90,7 +90,10 @@ impl HttpClient for Asking {
             }
             // What is posted is answered with a problem that says why; of the rest the library tells no status.
             if is_reading && !answer.status().is_success() {
-                return Err(broken(&format!("the answer is {}", answer.status().as_u16())));
+                return Err(broken(&format!(
+                    "the response status is {}",
+                    answer.status().as_u16()
+                )));
             }
             Ok(BytesResponse::from(answer.map(Full::new)))
         })

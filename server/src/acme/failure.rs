@@ -28,7 +28,7 @@ impl Failure {
     pub(super) fn of(problem: &Problem, name: Option<&str>) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or_default();
         let kind = kind.strip_prefix(KIND).unwrap_or(kind);
-        let detail = problem.detail.as_deref().unwrap_or("it says no more");
+        let detail = problem.detail.as_deref().unwrap_or("no details given");
         let mut why = name.map(|name| format!("{name}: ")).unwrap_or_default();
         why.push_str(&format!("{detail} ({kind})"));
         for part in &problem.subproblems {
@@ -42,19 +42,22 @@ impl Failure {
 fn advice(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "connection" | "tls" | "unauthorized" | "incorrectResponse" => {
-            "port 443 of the name must lead to where this trug listens, with no TLS ended before it"
+            "port 443 of the domain must reach this server without TLS termination in between"
         }
-        "dns" => "the authority finds no address of the name: look at its DNS records",
+        "dns" => "the ACME server cannot resolve the domain: check its DNS records",
         "rateLimited" => {
-            "the authority wants to be asked less: wait, and try with its directory for tests meanwhile"
+            "the ACME server's rate limit is exceeded: wait, and use its staging directory for \
+            tests"
         }
         "rejectedIdentifier" | "caa" => {
-            "this authority gives no certificate for such a name: look at acme_domains, and at CAA records in DNS"
+            "the ACME server does not issue certificates for this domain: check acme_domains and \
+            the CAA records in DNS"
         }
         "externalAccountRequired" => {
-            "this authority wants accounts that are made elsewhere, which trug cannot: set another acme_directory"
+            "the ACME server requires external account binding, which is not supported: set \
+            another acme_directory"
         }
-        "invalidContact" | "unsupportedContact" => "look at acme_contact",
+        "invalidContact" | "unsupportedContact" => "check acme_contact",
         _ => return None,
     })
 }
@@ -63,7 +66,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Api(problem) => Self::of(&problem, None),
-            Error::Timeout(_) => Self::new("the authority did not finish in time"),
+            Error::Timeout(_) => Self::new("the ACME server did not finish in time"),
             error => Self::new(error),
         }
     }
@@ -91,6 +94,6 @@ mod tests {
         assert_eq!(Failure::of(&problem("malformed"), None).to_string(), "it is so (malformed)");
         assert!(Failure::of(&problem("accountDoesNotExist"), None).is_unknown_account);
         let empty: Problem = serde_json::from_str("{}").unwrap();
-        assert_eq!(Failure::of(&empty, None).to_string(), "it says no more ()");
+        assert_eq!(Failure::of(&empty, None).to_string(), "no details given ()");
     }
 }

@@ -94,7 +94,8 @@ impl Acme {
                 }
                 // Asking for the next one at once would go on for ever.
                 Ok(()) => Failure::new(
-                    "the one that came is to be renewed already: look at the clock of this machine",
+                    "the issued certificate is due for renewal already: check the clock of this \
+                    machine",
                 ),
                 Err(failure) => failure,
             };
@@ -132,9 +133,10 @@ impl Acme {
             Some(own) => self.tls.replace(own),
             None => self.tls.prove(None, &Proofs::default()).map_err(Failure::new)?,
         }
-        let made = asked.map_err(|_| Failure::new("it takes too long"))??;
+        let made = asked.map_err(|_| Failure::new("timed out"))??;
         let identity = Identity::parse(made.certificates.as_bytes(), made.key.as_bytes());
-        let identity = identity.map_err(|why| Failure::new(format!("what came is none: {why}")))?;
+        let identity = identity
+            .map_err(|why| Failure::new(format!("the issued certificate is invalid: {why}")))?;
         // Used even where it cannot be kept: the one in use may end before there is room again.
         self.tls.replace(&identity);
         let ends = identity.ends().unwrap_or_default();
@@ -204,7 +206,7 @@ impl Acme {
         let (kept, contacts) = (self.kept.clone(), contacts.clone());
         let account_file = KeptAccount { directory: directory.to_owned(), contacts, credentials };
         let written = blocking(move || kept.write_account(&account_file)).await;
-        written.map_err(|why| Failure::new(format!("the account cannot be kept: {why}")))?;
+        written.map_err(|why| Failure::new(format!("cannot save the ACME account: {why}")))?;
         Ok(account)
     }
 }

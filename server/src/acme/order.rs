@@ -51,8 +51,8 @@ async fn prove(order: &mut Order, own: Option<&Identity>, tls: &CurrentTls) -> R
         }
         let name = authorization.identifier().to_string();
         let Some(mut challenge) = authorization.challenge(ChallengeType::TlsAlpn01) else {
-            let why =
-                "this authority takes no proof by TLS (TLS-ALPN-01), the only one that trug has";
+            let why = "the ACME server does not offer the TLS-ALPN-01 challenge, the only one \
+                that is supported";
             return Err(Failure::new(format!("{name}: {why}")));
         };
         let digest = challenge.key_authorization().digest();

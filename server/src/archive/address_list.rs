@@ -103,7 +103,7 @@ impl<R: Read> AddressList<R> {
         let parsed = parsed.and_then(|it| Destination::parse(it).map_err(|why| why.to_string()));
         let address = match parsed {
             Ok(address) => address,
-            Err(why) => return Listed::Refused { name, why: format!("the address {why}") },
+            Err(why) => return Listed::Refused { name, why: format!("the URL {why}") },
         };
         let key = match key.trim_ascii() {
             b"" => {
@@ -113,7 +113,7 @@ impl<R: Read> AddressList<R> {
             key => key.to_vec(),
         };
         if key.is_empty() {
-            let why = "the address names no file: a key may stand behind it".to_owned();
+            let why = "the URL names no file: add a key after it".to_owned();
             return Listed::Refused { name, why };
         }
         Listed::Address { name, address, key }
@@ -161,7 +161,7 @@ mod tests {
             ("line 3, https://a.example/x%20y/z.jpg", "x y/z.jpg"),
             ("line 4, http://a.example/b.jpg", "c d.jpg"),
             ("line 6, ftp://a/x", "the address must start with http:// or https://"),
-            ("line 7, http://a.example/", "the address names no file: a key may stand behind it"),
+            ("line 7, http://a.example/", "the URL names no file: add a key after it"),
             ("line 8, http://a.example/last", "last"),
         ];
         let expected = expected.map(|(name, other)| (name.to_owned(), other.to_owned()));

@@ -104,7 +104,7 @@ impl Fetches {
 
     /// The next word of a file, waited for while somebody is asked whether to go on.
     pub(super) fn next(&self, file: &mut Arriving, work: &mut Work<'_>) -> engine::Result<Piece> {
-        let lost = || Piece::Failed("the work on it broke off".to_owned());
+        let lost = || Piece::Failed("the transfer was interrupted".to_owned());
         let piece = self.wait_for(Box::pin(file.pieces.recv()), work)?;
         Ok(piece.flatten().unwrap_or_else(lost))
     }
@@ -172,7 +172,7 @@ async fn fetch_once(
     if tell.send(Piece::Head(head)).await.is_err() {
         return Ok(Piece::End);
     }
-    let too_slow = || Fault::passing("it takes too long");
+    let too_slow = || Fault::passing("timed out");
     // Only the time that the other side takes counts.
     let mut left = limits::IMPORT_FILE_WAIT;
     loop {
@@ -181,9 +181,7 @@ async fn fetch_once(
         left = left.saturating_sub(asked.elapsed());
         match frame.map_err(|_| too_slow())? {
             None if expected.is_some_and(|bytes| bytes != come) => {
-                return Err(Fault::passing(
-                    "the body breaks off: it is shorter or longer than it should be",
-                ));
+                return Err(Fault::passing("the body does not have the announced length"));
             }
             None => return Ok(Piece::End),
             Some(Err(why)) => return Err(Fault::passing(why)),
@@ -204,7 +202,7 @@ impl Remote {
             Self::Address { outbound, address } => {
                 let fetched = outbound.fetch(address).await?;
                 let (headers, body) = fetched.into_parts();
-                let body = body.map_err(|why| format!("the body breaks off: {why}"));
+                let body = body.map_err(|why| format!("the body was interrupted: {why}"));
                 Ok((Head::of(&headers), body.boxed_unsync()))
             }
             Self::Object { bucket, listed } => {
@@ -213,7 +211,7 @@ impl Remote {
                 // Who cuts a body into chunks may say nothing of its length.
                 head.bytes = head.bytes.or(Some(listed.bytes));
                 head.attributes = Some(attributes_of(&headers)?);
-                let body = body.map_err(|why| format!("the body breaks off: {why}"));
+                let body = body.map_err(|why| format!("the body was interrupted: {why}"));
                 Ok((head, body.boxed_unsync()))
             }
         }
@@ -240,7 +238,7 @@ fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
     for (name, value) in headers {
         if let Some(name) = name.as_str().strip_prefix("x-amz-meta-") {
             let value = str::from_utf8(value.as_bytes());
-            let value = value.map_err(|_| Fault::lasting("its metadata are not UTF-8"))?;
+            let value = value.map_err(|_| Fault::lasting("its metadata is not UTF-8"))?;
             metadata.insert(name.to_owned(), value.to_owned());
         }
     }
@@ -250,5 +248,5 @@ fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
         s3: Some(S3Attributes { metadata, ..S3Attributes::default() }),
         ..StoredAttributes::default()
     };
-    attributes.encoded().ok_or_else(|| Fault::lasting("its metadata and headers are too long"))
+    attributes.encoded().ok_or_else(|| Fault::lasting("its metadata and headers exceed the limit"))
 }

@@ -105,7 +105,7 @@ impl<'p> Sink<'p> {
             return Ok(());
         };
         if relative.is_folder_marker() {
-            report.not_written.add(key.as_bytes(), "it only marks a folder");
+            report.not_written.add(key.as_bytes(), "it is a folder marker");
             return Ok(());
         }
         let mut output = match self {
@@ -192,7 +192,7 @@ fn begin_file(
     relative: &ObjectKey,
 ) -> Result<Begun, ArchiveError> {
     if relative.as_str() == UNFINISHED {
-        return Ok(Begun::Refused("its name is used for unfinished files"));
+        return Ok(Begun::Refused("its name is reserved for unfinished files"));
     }
     let Some(object) = job.store.get(name)? else { return Ok(Begun::Gone) };
     match tree.make(relative, object.bytes(), object.modified_ms()) {

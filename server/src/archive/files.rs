@@ -147,7 +147,7 @@ impl Read for Input {
 impl Output {
     /// A file that replaces what is there when it is done.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let no_name = || io::Error::new(ErrorKind::InvalidInput, "it names no file");
+        let no_name = || io::Error::new(ErrorKind::InvalidInput, "it has no file name");
         let name = PathBuf::from(path.file_name().ok_or_else(no_name)?);
         let mut unfinished = name.clone().into_os_string();
         unfinished.push(".unfinished");
@@ -358,10 +358,10 @@ impl Tree {
 /// Whether the folder cannot take this one file, and others it can: what its name, or what lies there, is to blame for.
 pub(super) fn is_about_one_file(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
-        Errno::NAMETOOLONG => Some("its name is longer than the file system takes"),
-        Errno::ISDIR => Some("a folder of its name lies there"),
-        Errno::NOTDIR | Errno::LOOP => Some("a file or a link lies where its folder should be"),
-        Errno::INVAL | Errno::ILSEQ => Some("its name is none that the file system takes"),
+        Errno::NAMETOOLONG => Some("its name is too long for the file system"),
+        Errno::ISDIR => Some("a folder with its name exists"),
+        Errno::NOTDIR | Errno::LOOP => Some("a file or link exists where its folder should be"),
+        Errno::INVAL | Errno::ILSEQ => Some("its name is not valid on the file system"),
         _ => None,
     }
 }

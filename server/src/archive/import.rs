@@ -242,7 +242,7 @@ impl Importer<'_> {
         }
         if !self.lists_once || is_respelled {
             if self.lists_once && self.seen.len() >= limits::archives::IMPORT_RESPELLED_MAX {
-                return Some("too many names are spelled in another way as keys");
+                return Some("too many names are changed by Unicode normalization");
             }
             self.seen.insert(hash);
         }
@@ -252,7 +252,7 @@ impl Importer<'_> {
     /// Whether a file of this size may come in.
     fn has_room(&mut self, name: &[u8], bytes: u64) -> Result<bool, End> {
         if bytes > engine::limits::OBJECT_BYTES_MAX {
-            self.report.refused.add(name, "it is larger than an object may be");
+            self.report.refused.add(name, "it exceeds the maximum object size");
             return Ok(false);
         }
         let all = self.taken_bytes.saturating_add(bytes);
@@ -279,7 +279,7 @@ impl Importer<'_> {
         let refused = |rule| format!("its name is not a valid key: {rule}");
         let key = self.job.folder.key(&normalize(name)).map_err(refused)?;
         if key.is_folder_marker() {
-            return Err("its name is that of a folder".to_owned());
+            return Err("its name is a folder name".to_owned());
         }
         check_writable(&key).map_err(|refusal| refusal.message().to_owned())?;
         Ok(key)

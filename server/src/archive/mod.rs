@@ -179,7 +179,7 @@ impl Reach {
         let mut allowed = Vec::new();
         for text in &self.allow {
             let origin = Origin::parse(text);
-            allowed.push(origin.map_err(|why| format!("{text:?} is no origin: it {why}"))?);
+            allowed.push(origin.map_err(|why| format!("{text:?} is not an origin: it {why}"))?);
         }
         let roots = match &self.ca {
             Some(pem) => ExtraRoots::parse(pem.as_bytes()).map_err(|why| why.to_string())?,

@@ -98,7 +98,7 @@ pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
         ([first, rest @ ..], _) if first & 0x80 != 0 && (*first != 0x80 || rest != [0; 3]) => {
             return Err("the size in a header is negative or out of bounds");
         }
-        _ => header.entry_size().map_err(|_| "the size in a header is no number")?,
+        _ => header.entry_size().map_err(|_| "the size in a header is not a number")?,
     };
     let name = header.path_bytes().into_owned();
     let kind = match header.entry_type() {
@@ -115,7 +115,7 @@ pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
         EntryType::Link => Kind::Other("it is a hard link"),
         EntryType::Char | EntryType::Block => Kind::Other("it is a device"),
         EntryType::Fifo => Kind::Other("it is a named pipe"),
-        _ => Kind::Other("it is of a kind that is no file"),
+        _ => Kind::Other("it is not a regular file"),
     };
     Ok(Head { name, bytes, kind })
 }

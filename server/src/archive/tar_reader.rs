@@ -72,7 +72,7 @@ impl<R: Read> TarReader<R> {
             };
             self.body_left = bytes;
             let padded = bytes.checked_next_multiple_of(BLOCK_BYTES as u64);
-            let padded = padded.ok_or_else(|| self.broken("the size of an entry is absurd"))?;
+            let padded = padded.ok_or_else(|| self.broken("invalid entry size"))?;
             self.padding_left = padded - bytes;
             let content = match head.kind {
                 Kind::Records => {
@@ -82,7 +82,9 @@ impl<R: Read> TarReader<R> {
                 Kind::GlobalRecords => {
                     let global = self.records(work)?;
                     if global.path.is_some() || global.bytes.is_some() || global.is_sparse {
-                        return Err(self.broken("a header renames or resizes all entries at once"));
+                        return Err(self.broken(
+                            "global pax headers that change names or sizes are not supported",
+                        ));
                     }
                     continue;
                 }
@@ -148,7 +150,7 @@ impl<R: Read> TarReader<R> {
         let padding = usize::try_from(self.padding_left).unwrap_or(0);
         let padding = passed.get_mut(..padding).unwrap_or_default();
         if self.fill(padding, work)? < padding.len() {
-            return Err(self.broken("the archive is cut off behind a file"));
+            return Err(self.broken("the archive is truncated after a file"));
         }
         self.padding_left = 0;
         Ok(())
@@ -204,11 +206,11 @@ impl<R: Read> TarReader<R> {
             }
             let mut block = [0; BLOCK_BYTES];
             if self.fill(&mut block, work)? < BLOCK_BYTES {
-                return Err(self.broken("the archive is cut off in the map of a file with holes"));
+                return Err(self.broken("the archive is truncated inside a sparse map"));
             }
             is_extended = block.get(IS_EXTENDED_AT) == Some(&1);
         }
-        Err(self.broken("a file has too many holes"))
+        Err(self.broken("too many holes in a sparse file"))
     }
 
     /// Reads until the buffer is full or the source ends.

@@ -35,7 +35,7 @@ impl Tries {
             return Err(fault.why);
         }
         if self.count == limits::archives::IMPORT_TRIES_MAX {
-            return Err(format!("{}; tried {} times", fault.why, self.count));
+            return Err(format!("{}; {} attempts", fault.why, self.count));
         }
         sleep(self.rest.max(fault.rest).min(limits::archives::IMPORT_LONGEST_REST)).await;
         self.count += 1;

@@ -42,7 +42,9 @@ pub fn check_rules(rules: &[CorsRule]) -> Result<(), String> {
     }
     let bytes = serde_json::to_vec(rules).map_or(usize::MAX, |encoded| encoded.len());
     if bytes > CORS_RULES_BYTES_MAX {
-        return Err(format!("The CORS rules of a bucket take up to {CORS_RULES_BYTES_MAX} bytes"));
+        return Err(format!(
+            "The CORS rules of a bucket may have up to {CORS_RULES_BYTES_MAX} bytes"
+        ));
     }
     Ok(())
 }
@@ -64,10 +66,10 @@ pub fn rule_for<'r>(
 impl CorsRule {
     fn check(&self) -> Result<(), String> {
         if self.id.as_deref().is_some_and(|id| id.chars().count() > ID_CHARS_MAX) {
-            return Err(format!("The id of a CORS rule has up to {ID_CHARS_MAX} characters"));
+            return Err(format!("The ID of a CORS rule may have up to {ID_CHARS_MAX} characters"));
         }
         if self.origins.is_empty() || self.methods.is_empty() {
-            return Err("A CORS rule has an AllowedOrigin and an AllowedMethod".to_owned());
+            return Err("A CORS rule requires an AllowedOrigin and an AllowedMethod".to_owned());
         }
         for method in &self.methods {
             if !METHODS.contains(&method.as_str()) {
@@ -85,7 +87,7 @@ impl CorsRule {
         }
         for name in &self.exposed {
             if http::HeaderName::try_from(name).is_err() || name.contains('*') {
-                return Err(format!("ExposeHeader {name:?} is not the name of a header"));
+                return Err(format!("ExposeHeader {name:?} is not a header name"));
             }
         }
         Ok(())

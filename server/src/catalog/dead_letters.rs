@@ -135,7 +135,7 @@ impl Catalog {
         let after = after.map(|number| event::dead_fact(id, number)).transpose()?;
         let read = |(fact, bytes): (FactName, bytes::Bytes)| {
             let number = fact.as_str().strip_prefix(&*prefix).and_then(|it| it.parse().ok());
-            let number = number.ok_or_else(|| unreadable(&fact, &"its name is no event's"))?;
+            let number = number.ok_or_else(|| unreadable(&fact, &"its name is not an event"))?;
             Ok((number, decode(&fact, &bytes)?))
         };
         let page = self.0.store.facts(&prefix, after.as_ref(), limit)?;

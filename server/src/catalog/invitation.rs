@@ -46,7 +46,7 @@ impl Invitation {
 
     pub(super) fn from_stored(account: &str, stored: StoredInvitation) -> Result<Self, String> {
         Ok(Self {
-            account: AccountId::parse(account).ok_or("its name ends in no account id")?,
+            account: AccountId::parse(account).ok_or("its name does not end in an account id")?,
             hash: SecretHash::of_hex(&stored.secret_sha256)?,
             expires_ms: stored.expires_ms,
         })

@@ -254,10 +254,10 @@ impl Job {
 
     /// A job as it was left; one that ran waits again.
     pub(super) fn from_stored(id: &str, stored: StoredJob) -> Result<Self, &'static str> {
-        let account = AccountId::parse(&stored.account).ok_or("its account is none")?;
-        let issuer = Issuer::parse(&stored.issuer).ok_or("what began it is no credential")?;
+        let account = AccountId::parse(&stored.account).ok_or("invalid account id")?;
+        let issuer = Issuer::parse(&stored.issuer).ok_or("invalid credential")?;
         Ok(Self {
-            id: JobId::parse(id).ok_or("its id is no job's")?,
+            id: JobId::parse(id).ok_or("invalid job id")?,
             // Of earlier builds: who begins a job by a session means it to go on without.
             issuer: match issuer {
                 Issuer::Session(_) => Issuer::Account(account.clone()),

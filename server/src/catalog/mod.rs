@@ -282,8 +282,9 @@ impl Catalog {
         })?;
         each_fact(&store, password::PREFIX, |fact, id, bytes| {
             let stored: password::StoredPassword = record::decode(fact, bytes)?;
-            let id = AccountId::parse(id)
-                .ok_or_else(|| record::unreadable(fact, &"its name ends in no account id"))?;
+            let id = AccountId::parse(id).ok_or_else(|| {
+                record::unreadable(fact, &"its name does not end in an account id")
+            })?;
             tables.passwords.insert(id, Arc::new(stored.hash));
             Ok(())
         })?;
@@ -572,7 +573,7 @@ impl fmt::Display for CatalogError {
                 write!(f, "the bucket {bucket} is not empty: {objects} objects")
             }
             Self::HasBuckets(id, buckets) => {
-                write!(f, "the organisation {id} still has {buckets} buckets")
+                write!(f, "the organisation {id} is not empty: {buckets} buckets")
             }
             Self::OwnsProperty { account, buckets, organisations } => {
                 write!(f, "the account {account:?} owns {buckets} buckets")?;
@@ -581,12 +582,12 @@ impl fmt::Display for CatalogError {
                     _ => write!(f, " and {organisations} organisations"),
                 }
             }
-            Self::OwnsOrganisation => f.write_str(
-                "the account owns the organisation: it neither leaves nor takes another role",
-            ),
+            Self::OwnsOrganisation => {
+                f.write_str("the owner of an organisation cannot leave it or change role")
+            }
             Self::SetUpDone => f.write_str("this server is already set up"),
-            Self::LinkGone => f.write_str("the link was used already, or a newer one was made"),
-            Self::PasswordChanged => f.write_str("the password was changed meanwhile"),
+            Self::LinkGone => f.write_str("the link was already used or replaced by a newer one"),
+            Self::PasswordChanged => f.write_str("the password was changed concurrently"),
             Self::Suspended => f.write_str("the account is suspended"),
         }
     }

@@ -304,8 +304,8 @@ impl MultipartUpload {
         let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
         let (account, id) = name.ok_or_else(|| bad("it has no account"))?;
         Ok(Self {
-            id: Uuid::parse_str(id).map_err(|_| bad("its id is no UUID"))?,
-            account: AccountId::parse(account).ok_or_else(|| bad("its account is none"))?,
+            id: Uuid::parse_str(id).map_err(|_| bad("its id is not a UUID"))?,
+            account: AccountId::parse(account).ok_or_else(|| bad("invalid account id"))?,
             bucket: BucketName::parse(&stored.bucket).map_err(|why| bad(&why.to_string()))?,
             key: ObjectKey::parse(&stored.key).map_err(|why| bad(&why.to_string()))?,
             declared_type: stored.declared_type,
@@ -326,10 +326,10 @@ impl UploadedPart {
         let stored: StoredPart = decode(fact, bytes)?;
         let bad = |why: &str| unreadable(fact, &why);
         let number = fact.as_str().rsplit('/').next().and_then(|number| number.parse().ok());
-        let hash = hex::decode(&stored.hash).ok_or_else(|| bad("its hash is no hash"))?;
+        let hash = hex::decode(&stored.hash).ok_or_else(|| bad("invalid hash"))?;
         Ok(Self {
-            number: number.ok_or_else(|| bad("its name ends in no number"))?,
-            file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is no UUID"))?,
+            number: number.ok_or_else(|| bad("its name does not end in a number"))?,
+            file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is not a UUID"))?,
             received: Received { bytes: stored.bytes, hash },
             etag: stored.etag,
             checksum: stored.checksum,
@@ -342,7 +342,7 @@ impl UploadedPart {
 fn upload_of(fact: &FactName) -> Result<Uuid, CatalogError> {
     let id = fact.as_str().strip_prefix(PART_PREFIX).and_then(|rest| rest.split('/').next());
     let id = id.and_then(|id| Uuid::parse_str(id).ok());
-    id.ok_or_else(|| unreadable(fact, &"its name has no id of an upload"))
+    id.ok_or_else(|| unreadable(fact, &"its name has no upload id"))
 }
 
 fn each(

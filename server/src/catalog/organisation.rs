@@ -114,7 +114,7 @@ impl Organisation {
     }
 
     pub(super) fn from_stored(id: &str, stored: StoredOrganisation) -> Result<Self, String> {
-        let account = |id: &str| AccountId::parse(id).ok_or("it names what is not an account id");
+        let account = |id: &str| AccountId::parse(id).ok_or("it contains an invalid account id");
         let accounts = |stored: &BTreeMap<String, MemberRole>| {
             stored.iter().map(|(id, role)| Ok((account(id)?, *role))).collect::<Result<_, &str>>()
         };

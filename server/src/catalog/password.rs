@@ -146,8 +146,8 @@ impl TryFrom<StoredHash> for PasswordHash {
             memory_kib,
             passes,
             lanes,
-            salt: salt.ok_or("its salt has not 16 bytes")?,
-            hash: hex::decode(&argon2id).ok_or("its hash has not 32 bytes")?,
+            salt: salt.ok_or("its salt is not 16 bytes long")?,
+            hash: hex::decode(&argon2id).ok_or("its hash is not 32 bytes long")?,
         })
     }
 }

@@ -116,8 +116,8 @@ impl PendingUpload {
         let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
         let (account, id) = name.ok_or_else(|| unreadable("it has no account"))?;
         Ok(Self {
-            id: Uuid::parse_str(id).map_err(|_| unreadable("its id is no UUID"))?,
-            account: AccountId::parse(account).ok_or_else(|| unreadable("its account is none"))?,
+            id: Uuid::parse_str(id).map_err(|_| unreadable("its id is not a UUID"))?,
+            account: AccountId::parse(account).ok_or_else(|| unreadable("invalid account id"))?,
             bucket: BucketName::parse(&stored.bucket)
                 .map_err(|why| unreadable(&why.to_string()))?,
             path: stored.path,
@@ -129,7 +129,7 @@ impl PendingUpload {
             received: Received {
                 bytes: stored.received_bytes,
                 hash: hex::decode(&stored.received_hash)
-                    .ok_or_else(|| unreadable("its hash is no hash"))?,
+                    .ok_or_else(|| unreadable("invalid hash"))?,
             },
             expires_ms: stored.expires_ms,
             is_stored: stored.is_stored,

@@ -125,7 +125,7 @@ impl Removal {
             let stored = encode(&bucket_fact, &bucket.stored())?;
             let batch = Batch::new().put_fact(bucket_fact, stored).delete_fact(fact);
             let told = Told::of(AuditAction::BucketCreate).bucket(bucket);
-            let told = told.detail("an upload came before it was gone: it is back");
+            let told = told.detail("an upload restored it during its deletion");
             store.commit(self.catalog.audited(batch, told)?)?;
             self.catalog.give_back_traffic_to(bucket);
             self.catalog.show(|tables| {

@@ -37,7 +37,7 @@ impl Stored for StoredSignatureSecret {
 impl SignatureSecret {
     pub(super) fn from_stored(stored: &StoredSignatureSecret) -> Result<Self, String> {
         let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
-        secret.map(Self).ok_or_else(|| "its secret has not 32 bytes".to_owned())
+        secret.map(Self).ok_or_else(|| "its secret is not 32 bytes long".to_owned())
     }
 
     fn of_key(&self, id: &ApiKeyId) -> String {

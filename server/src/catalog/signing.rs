@@ -48,8 +48,8 @@ impl SigningKey {
     pub(super) fn from_stored(number: &str, stored: StoredSigningKey) -> Result<Self, String> {
         let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
         Ok(Self {
-            number: number.parse().map_err(|_| "its name ends in no number")?,
-            secret: secret.ok_or("its secret has not 32 bytes")?,
+            number: number.parse().map_err(|_| "its name does not end in a number")?,
+            secret: secret.ok_or("its secret is not 32 bytes long")?,
             created_ms: stored.created_ms,
         })
     }

@@ -27,7 +27,7 @@ pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, Cat
         }
     }
     let number_of = |fact: &FactName, rest: &str| {
-        event::parts_of(rest).ok_or_else(|| unreadable(fact, &"its name is no event's"))
+        event::parts_of(rest).ok_or_else(|| unreadable(fact, &"its name is not an event"))
     };
     each_fact(store, event::EVENT_PREFIX, |fact, rest, bytes| {
         let (webhook, number) = number_of(fact, rest)?;
@@ -42,7 +42,7 @@ pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, Cat
     })?;
     each_fact(store, event::STATE_PREFIX, |fact, rest, bytes| {
         let webhook =
-            WebhookId::parse(rest).ok_or_else(|| unreadable(fact, &"its name is no webhook's"))?;
+            WebhookId::parse(rest).ok_or_else(|| unreadable(fact, &"its name is not a webhook"))?;
         outbox.found_state(&webhook, decode(fact, bytes)?);
         Ok(())
     })?;

@@ -188,7 +188,8 @@ impl Catalog {
         )?;
         let read = |(fact, bytes): (FactName, Bytes)| {
             let number = parse(prefix, &fact).map(|(_, number)| number);
-            let number = number.ok_or_else(|| unreadable(&fact, &"its name ends in no number"))?;
+            let number =
+                number.ok_or_else(|| unreadable(&fact, &"its name does not end in a number"))?;
             Ok((number, fact, bytes))
         };
         page.into_iter().map(read).collect()

@@ -83,7 +83,7 @@ impl Catalog {
     fn read_event(&self, id: &WebhookId, number: u64) -> Result<Event, CatalogError> {
         let fact = event::event_fact(id, number)?;
         let bytes = self.0.store.fact(&fact)?;
-        decode(&fact, &bytes.ok_or_else(|| unreadable(&fact, &"it is gone"))?)
+        decode(&fact, &bytes.ok_or_else(|| unreadable(&fact, &"it was deleted"))?)
     }
 }
 

@@ -77,7 +77,7 @@ impl Webhook {
             id: WebhookId::parse(id).ok_or("its id is not a webhook id")?,
             bucket: BucketName::parse(&stored.bucket).map_err(|why| say(&why))?,
             destination: Destination::parse(&stored.url).map_err(|why| say(&why))?,
-            secret: WebhookSecret::parse(&stored.secret).ok_or("its secret is none")?,
+            secret: WebhookSecret::parse(&stored.secret).ok_or("invalid secret")?,
             events: event_patterns(&stored.events).map_err(|why| say(&why))?,
             prefix: stored.prefix,
             enabled: stored.enabled,

@@ -47,7 +47,7 @@ impl Asked {
             return Err(ConfigError::of("acme_domains", why));
         }
         if domains.len() > limits::acme::DOMAINS_MAX {
-            let why = format!("{} names are too many for a certificate", domains.len());
+            let why = format!("{} domains exceed the limit of a certificate", domains.len());
             return Err(ConfigError::of("acme_domains", why));
         }
         let Texts(contacts) = self.contacts.unwrap_or_default();
@@ -74,7 +74,7 @@ fn domain(name: &str) -> Result<String, ConfigError> {
     match DnsName::try_from(&*lower) {
         Ok(_) if !lower.ends_with('.') => Ok(lower),
         _ => {
-            let why = format!("{name:?} is no name like cdn.example.com");
+            let why = format!("{name:?} is not a domain such as cdn.example.com");
             Err(ConfigError::of("acme_domains", why))
         }
     }
@@ -88,13 +88,13 @@ fn contact(mail: &str) -> Result<String, ConfigError> {
     if mail.bytes().all(|byte| byte.is_ascii_graphic()) && is_mail(mail) {
         return Ok(format!("mailto:{mail}"));
     }
-    let why = format!("{mail:?} is no mail address like ann@example.com");
+    let why = format!("{mail:?} is not an email address such as ann@example.com");
     Err(ConfigError::of("acme_contact", why))
 }
 
 fn directory(text: &str) -> Result<Destination, ConfigError> {
     let refuse = |why: &dyn Display| {
-        let why = format!("{text:?} is no address like {}: it {why}", limits::acme::DIRECTORY);
+        let why = format!("{text:?} is not a URL such as {}: it {why}", limits::acme::DIRECTORY);
         ConfigError::of("acme_directory", why)
     };
     let found = Destination::parse(text).map_err(|why| refuse(&why))?;

@@ -58,7 +58,7 @@ pub struct Texts(pub Vec<String>);
 macro_rules! whole_numbers {
     ($($kind:ty),+) => {
         $(impl Kind for $kind {
-            const NAME: &'static str = "a whole number that is not negative";
+            const NAME: &'static str = "a non-negative integer";
 
             fn of_text(text: &str) -> Option<Self> {
                 text.parse().ok()
@@ -126,7 +126,7 @@ impl Kind for PathBuf {
 }
 
 impl Kind for Texts {
-    const NAME: &'static str = "a list of texts, or a text with commas";
+    const NAME: &'static str = "a list of strings, or a string with commas";
 
     fn of_text(text: &str) -> Option<Self> {
         let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());

@@ -44,7 +44,7 @@ pub(super) fn otlp(
         Ok(traces) => traces,
         Err(why) => {
             let example = "http://127.0.0.1:4318";
-            return refuse(format!("{endpoint:?} is no address like {example}: it {why}"));
+            return refuse(format!("{endpoint:?} is not a URL such as {example}: it {why}"));
         }
     };
     let sample_ratio = needed("otlp_sample_ratio", sample_ratio)?;

@@ -37,7 +37,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Kind for Secret {
-    const NAME: &'static str = "a secret, which is a text: what is shown of one cannot be used";
+    const NAME: &'static str = "a secret (a string); the redacted form cannot be used";
     const IS_SHOWN: bool = false;
 
     fn of_text(text: &str) -> Option<Self> {
@@ -66,7 +66,7 @@ impl Hidden<'_> {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         match (&self.secret, self.file) {
             (Some(_), Some(_)) => {
-                let why = format!("{} says it as well: one of them is enough", self.setting);
+                let why = format!("{} is set too: use one of them", self.setting);
                 Err(ConfigError::of(self.file_setting, why))
             }
             (Some(secret), None) => check(self.setting, &secret.0),
@@ -98,8 +98,8 @@ fn check(setting: &'static str, text: &str) -> Result<(), ConfigError> {
         return Ok(());
     }
     let why = format!(
-        "the secret is not {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} letters, digits and signs \
-         without a space: openssl rand -hex 32 makes one"
+        "the secret must be {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} visible characters without \
+        spaces: create one with openssl rand -hex 32"
     );
     Err(ConfigError::of(setting, why))
 }

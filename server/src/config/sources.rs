@@ -211,7 +211,7 @@ impl Layer {
         let mut layer = Self::default();
         for assignment in assignments {
             let Some((name, value)) = assignment.split_once('=') else {
-                let why = format!("{assignment:?} is not like drain_seconds=5");
+                let why = format!("{assignment:?} is not an assignment such as drain_seconds=5");
                 return Err(ConfigError::new(why).in_source(source));
             };
             layer.set_or_propose(name.trim(), Written::Text(value), str::to_owned, source)?;
@@ -234,8 +234,8 @@ impl Layer {
         let names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
         let nearest = names.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let nearest = nearest.filter(|setting| likeness(setting) >= LIKENESS_MIN);
-        let meant = nearest.map(|nearest| format!(": perhaps {}", spelled(nearest)));
-        let why = format!("{} is no setting{}", spelled(name), meant.unwrap_or_default());
+        let meant = nearest.map(|nearest| format!("; did you mean {}?", spelled(nearest)));
+        let why = format!("unknown setting {}{}", spelled(name), meant.unwrap_or_default());
         Err(ConfigError::new(why).in_source(place))
     }
 }

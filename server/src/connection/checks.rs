@@ -14,7 +14,7 @@ use crate::limits;
 /// The whole answer to a head that hyper cannot read, as it goes out.
 pub(super) fn refuse(status: u16) -> Bytes {
     let error = match status {
-        414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "The address is too long"),
+        414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "Request target too long"),
         431 => head_too_large(),
         _ => ApiError::bad_request("Malformed request head"),
     };
@@ -23,7 +23,7 @@ pub(super) fn refuse(status: u16) -> Bytes {
 
 /// The whole answer to who speaks without TLS where it is spoken, as it goes out.
 pub(super) fn refuse_plain() -> Bytes {
-    let message = "TLS is spoken here: the address begins with https://";
+    let message = "This port requires TLS: use https://";
     written(&ApiError::new(StatusCode::BAD_REQUEST, "tls_required", message))
 }
 
@@ -47,7 +47,7 @@ fn head_too_large() -> ApiError {
     ApiError::new(
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         "head_too_large",
-        "The request's head is too large",
+        "Request head too large",
     )
 }
 
@@ -101,13 +101,13 @@ pub(super) fn check_host<B>(request: &Request<B>) -> Result<(), ApiError> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
     if second.is_some() {
-        return Err(ApiError::bad_request("The request has more than one Host header"));
+        return Err(ApiError::bad_request("Multiple Host headers"));
     }
     let Some(host) = host else {
         if request.version() == Version::HTTP_10 {
             return Ok(());
         }
-        return Err(ApiError::bad_request("The request has no Host header"));
+        return Err(ApiError::bad_request("Missing Host header"));
     };
     let authority = match host.as_bytes() {
         b"" => None,

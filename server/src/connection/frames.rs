@@ -131,7 +131,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for CountedFrames<I> {
         let came = buf.filled().get(before..).unwrap_or_default();
         let count = this.frames.empty_in(came);
         if count > 0 && !this.allowance.take(count, this.written.load(Ordering::Relaxed)) {
-            let why = "the client floods us with frames";
+            let why = "HTTP/2 frame flood";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, why)));
         }
         Poll::Ready(Ok(()))

@@ -33,7 +33,7 @@ pub(super) async fn secured<L: Listener>(
             tell_plain(&mut io).await?;
             return Ok(None);
         }
-        Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it begins otherwise")),
+        Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "not a TLS handshake")),
         None => return Ok(None),
     }
     let io = Box::new(TlsAcceptor::from(tls.config()).accept(io).await?);

@@ -253,8 +253,8 @@ impl ApiError {
 
     /// 405: a PUT to an address that was not issued for it. The message names the request that uploads with an API key.
     pub fn put_needs_token(allow: &str) -> Self {
-        let message = "PUT uploads to presigned addresses alone. With an API key: \
-            curl -H \"Authorization: Bearer KEY\" -F file=@FILE URL";
+        let message = "PUT is for presigned URLs only. With an API key: curl -H \"Authorization: \
+            Bearer KEY\" -F file=@FILE URL";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
             .with_header(header::ALLOW, allow)
     }
@@ -428,7 +428,8 @@ impl ApiError {
     /// The same where it is their declared lengths together.
     pub fn too_many_unfinished_bytes(bound: u64) -> Self {
         let message = format!(
-            "The account's unfinished uploads have at most {bound} bytes: end or remove some"
+            "Upload limit reached: unfinished uploads of the account may have {bound} bytes; \
+            finish or delete some"
         );
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_uploads", message)
             .with_header(header::RETRY_AFTER, "60")

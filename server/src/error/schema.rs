@@ -91,14 +91,14 @@ impl PartialSchema for ApiError {
         let said = |kind: Type, what: &str| {
             ObjectBuilder::new().schema_type(kind).description(Some(what)).build()
         };
-        let sentence = || said(Type::String, "A sentence for people.");
+        let sentence = || said(Type::String, "Human-readable message.");
         let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(CODES.to_vec()));
         let code = code.description(Some("For programs."));
         let never = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false]));
-        let policies = ArrayBuilder::new().items(said(Type::String, "The name of an allowance."));
+        let policies = ArrayBuilder::new().items(said(Type::String, "Name of a rate limit."));
         ObjectBuilder::new()
             .schema_type(Type::Object)
-            .description(Some("A refusal or a failure."))
+            .description(Some("Error."))
             .property("success", never)
             .property("error", sentence())
             .property("message", sentence())
@@ -106,25 +106,25 @@ impl PartialSchema for ApiError {
             .property("status", said(Type::Integer, "The status."))
             .property(
                 "requestId",
-                said(Type::String, "As in `X-Request-Id` and in the server's log."),
+                said(Type::String, "Request id, as in `X-Request-Id` and in the server log."),
             )
             .required("success")
             .required("error")
             .required("message")
             .required("code")
             .required("status")
-            .property("parameter", said(Type::String, "Which parameter or field is wrong."))
-            .property("header", said(Type::String, "Which header is wrong."))
-            .property("retryAfter", said(Type::Integer, "Seconds until the next try makes sense."))
-            .property("limit", said(Type::Integer, "What is exceeded: bytes or files."))
-            .property("used", said(Type::Integer, "What of the quota is used."))
+            .property("parameter", said(Type::String, "Invalid parameter or field."))
+            .property("header", said(Type::String, "Invalid header."))
+            .property("retryAfter", said(Type::Integer, "Seconds to wait before retrying."))
+            .property("limit", said(Type::Integer, "Exceeded quota: bytes or files."))
+            .property("used", said(Type::Integer, "Used part of the quota."))
             .property("quota", said(Type::String, "`account` or `bucket`."))
             .property("measure", said(Type::String, "`bytes` or `files`."))
-            .property("size", said(Type::Integer, "Bytes of the file."))
-            .property("offset", said(Type::Integer, "Where the upload goes on."))
-            .property("contentType", said(Type::String, "The type that is not taken."))
-            .property("bucketName", said(Type::String, "Where the damaged file is."))
-            .property("key", said(Type::String, "Which file is damaged."))
+            .property("size", said(Type::Integer, "File size in bytes."))
+            .property("offset", said(Type::Integer, "Offset at which the upload continues."))
+            .property("contentType", said(Type::String, "Content type that is not allowed."))
+            .property("bucketName", said(Type::String, "Bucket of the corrupt file."))
+            .property("key", said(Type::String, "Path of the corrupt file."))
             .property("type", said(Type::String, "Only as `application/problem+json`."))
             .property("title", said(Type::String, "Only as `application/problem+json`."))
             .property("detail", said(Type::String, "Only as `application/problem+json`."))

@@ -61,7 +61,7 @@ pub async fn show(
     request_body = OwnAccountSettings,
     responses(
         (status = OK, body = AccountReply),
-        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+        (status = CONFLICT, description = "`already_exists`: the name is in use."),
     )
 )]
 pub async fn edit(

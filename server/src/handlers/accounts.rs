@@ -77,7 +77,7 @@ pub async fn list(
     request_body = NewAccountSettings,
     responses(
         (status = OK, body = AccountReply),
-        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+        (status = CONFLICT, description = "`already_exists`: the name is in use."),
     )
 )]
 pub async fn create(
@@ -122,7 +122,7 @@ pub async fn show(
     request_body = AccountSettings,
     responses(
         (status = OK, body = AccountReply),
-        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+        (status = CONFLICT, description = "`already_exists`: the name is in use."),
     )
 )]
 pub async fn edit(

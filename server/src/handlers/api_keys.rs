@@ -90,7 +90,7 @@ pub async fn list(
     request_body = ApiKeySettings,
     responses(
         (status = OK, body = ApiKeyIssuedReply),
-        (status = NOT_FOUND, description = "`bucket_not_found`: there is no such bucket."),
+        (status = NOT_FOUND, description = "`bucket_not_found`: the bucket does not exist."),
     )
 )]
 pub async fn create(
@@ -146,7 +146,7 @@ fn check_no_wider(caller: &Caller, new: &NewApiKey) -> Result<(), ApiError> {
     }
     if !caller.limits().cover(&new.limits) {
         let message =
-            "The API key cannot make one that reaches further, or lasts longer, than itself";
+            "An API key cannot create a key with more access or a later expiry than its own";
         return Err(ApiError::forbidden(message));
     }
     Ok(())

@@ -32,11 +32,13 @@ pub struct AuditReply {
     operation_id = "showAudit",
     tag = "Accounts",
     params(
-        ("bucketName" = Option<String>, Query, description = "Only what is about this bucket."),
-        ("action" = Option<String>, Query, description = "Only actions that begin so, as `bucket.`."),
-        ("actor" = Option<String>, Query, description = "Only what this key, session or account did, by its id."),
-        ("before" = Option<String>, Query, description = "`nextCursor` of the page before."),
-        ("limit" = Option<u64>, Query, description = "Entries of the page; 100 without it.", minimum = 1, maximum = 500),
+        ("bucketName" = Option<String>, Query, description = "Only entries about this bucket."),
+        ("action" = Option<String>, Query, description = "Only actions with this prefix, such as \
+            `bucket.`."),
+        ("actor" = Option<String>, Query, description = "Only actions of this key, session or \
+            account (id)."),
+        ("before" = Option<String>, Query, description = "`nextCursor` of the previous page."),
+        ("limit" = Option<u64>, Query, description = "Entries per page; default 100.", minimum = 1, maximum = 500),
     ),
     responses((status = OK, body = AuditReply))
 )]

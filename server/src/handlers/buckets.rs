@@ -108,7 +108,7 @@ pub async fn list(
     responses(
         (status = OK, body = BucketReply),
         (status = NOT_FOUND, description = "`organisation_not_found`."),
-        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+        (status = CONFLICT, description = "`already_exists`: the name is in use."),
     )
 )]
 pub async fn create(
@@ -241,11 +241,13 @@ pub async fn edit(
     tag = "Buckets",
     params(
         BucketNameParameter,
-        ("force" = Option<Flag>, Query, description = "Deletes a bucket that holds files, too."),
+        ("force" = Option<Flag>, Query, description = "Delete the bucket even if it contains \
+            files."),
     ),
     responses(
         (status = OK, body = BucketDeletedReply),
-        (status = CONFLICT, description = "`bucket_not_empty`: it holds files, and `force` is not set."),
+        (status = CONFLICT, description = "`bucket_not_empty`: the bucket contains files and \
+            `force` is not set."),
     )
 )]
 pub async fn delete(
@@ -314,7 +316,7 @@ fn check_placeholder(
     let may_read = caller
         .bucket(&app.catalog, &placeholder.bucket, Scope::Read)
         .and_then(|_| caller.check_file(&placeholder.key));
-    let must = "must lie in a bucket of the account that the API key may read";
+    let must = "must be in a bucket of the account that the API key may read";
     may_read.map_err(|_| ApiError::bad_parameter("placeholder", must))
 }
 

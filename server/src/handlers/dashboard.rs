@@ -168,7 +168,7 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
     operation_id = "entrance",
     tag = "Server",
     security(()),
-    responses((status = FOUND, description = "To the dashboard, `/-/`."))
+    responses((status = FOUND, description = "Redirect to the dashboard, `/-/`."))
 )]
 pub async fn entrance() -> Response {
     let mut response = Response::new(Body::empty());
@@ -231,12 +231,12 @@ pub async fn view(state: State<AppState>, method: Method, uri: Uri) -> Result<Re
     tag = "Server",
     security(()),
     params(
-        ("version" = String, Path, description = "Of the build, as the page names it."),
-        ("name" = String, Path, description = "Of the file."),
+        ("version" = String, Path, description = "Build id, as in the page."),
+        ("name" = String, Path, description = "File name."),
     ),
     responses(
         (status = OK, description = "The file.", content_type = "*/*"),
-        (status = NOT_MODIFIED, description = "The client has it."),
+        (status = NOT_MODIFIED, description = "Not modified."),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
     )
 )]

@@ -47,18 +47,20 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
     params(
         PlaceParameters,
         ImageParameters,
-        ("download" = Option<String>, Query, description = "As an attachment, under the file's own name or this one."),
-        ("token" = Option<String>, Query, description = "Of a download link, as it stands in its address."),
-        ("Range" = Option<String>, Header, description = "Up to 8 ranges of bytes."),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags that the client has."),
+        ("download" = Option<String>, Query, description = "Send as an attachment, with the \
+            file's name or this one."),
+        ("token" = Option<String>, Query, description = "Token of a download link."),
+        ("Range" = Option<String>, Header, description = "Up to 8 byte ranges."),
+        ("If-None-Match" = Option<String>, Header, description = "ETags of cached responses."),
     ),
     responses(
         (status = OK, description = "The file.", content_type = "*/*"),
         (status = PARTIAL_CONTENT, description = "One range, or several as `multipart/byteranges`.", content_type = "*/*"),
-        (status = NOT_MODIFIED, description = "The client has it."),
+        (status = NOT_MODIFIED, description = "Not modified."),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`, or the bucket's placeholder.", content_type = "*/*"),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
-        (status = UNPROCESSABLE_ENTITY, description = "`undecodable`: a broken picture, of which another was asked for."),
+        (status = UNPROCESSABLE_ENTITY, description = "`undecodable`: the image to transform is \
+            corrupt."),
         (status = RANGE_NOT_SATISFIABLE, description = "`range_not_satisfiable`, with `size`."),
     )
 )]

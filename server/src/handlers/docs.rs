@@ -58,7 +58,7 @@ fn answer(asset: &Asset, headers: &HeaderMap) -> Result<Response, ApiError> {
     security(()),
     responses(
         (status = OK, description = "OpenAPI 3.1.", body = serde_json::Value),
-        (status = NOT_MODIFIED, description = "The client has it."),
+        (status = NOT_MODIFIED, description = "Not modified."),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
     )
 )]
@@ -75,7 +75,7 @@ pub async fn openapi(headers: HeaderMap) -> Result<Response, ApiError> {
     security(()),
     responses(
         (status = OK, description = "The page.", body = String, content_type = "text/html; charset=utf-8"),
-        (status = NOT_MODIFIED, description = "The client has it."),
+        (status = NOT_MODIFIED, description = "Not modified."),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
     )
 )]

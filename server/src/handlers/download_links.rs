@@ -50,7 +50,8 @@ pub struct DownloadLinkReply {
     responses(
         (status = OK, body = DownloadLinkReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
-        (status = CONFLICT, description = "`conflict`: the bucket is public, and its addresses need no link."),
+        (status = CONFLICT, description = "`conflict`: the bucket is public, so its URLs need no \
+            link."),
     )
 )]
 pub async fn create(

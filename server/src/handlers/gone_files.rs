@@ -146,7 +146,7 @@ impl Cursor {
     params(
         BucketNameParameter,
         PageParameters,
-        ("prefix" = Option<String>, Query, description = "Only paths that begin so."),
+        ("prefix" = Option<String>, Query, description = "Only paths with this prefix."),
     ),
     responses(
         (status = OK, body = GoneReply),
@@ -211,9 +211,12 @@ pub async fn list(
     request_body = UndeleteWish,
     responses(
         (status = OK, body = UndeletedReply),
-        (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: there is none, or its space was given back."),
-        (status = CONFLICT, description = "`already_exists`: something has the name, or the version is there."),
-        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: without `lsn`, where the log cannot be looked through in one request; `overloaded`."),
+        (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: it does not \
+            exist, or its space was reclaimed."),
+        (status = CONFLICT, description = "`already_exists`: a file has the name, or the version \
+            is current."),
+        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: without `lsn`, if the log \
+            is too long to search in one request; `overloaded`."),
     )
 )]
 pub async fn undelete(

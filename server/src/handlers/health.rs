@@ -48,7 +48,7 @@ pub async fn health(State(app): State<AppState>) -> Response {
 )]
 pub async fn ready(State(app): State<AppState>) -> Result<Response, ApiError> {
     if app.is_draining() {
-        return Err(not_ready("The server is stopping"));
+        return Err(not_ready("The server is shutting down"));
     }
     match app.store.health() {
         Health::ReadOnly(reason) => {

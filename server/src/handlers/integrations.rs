@@ -167,7 +167,7 @@ fn bucket(query: &Query) -> Result<String, ApiError> {
         None => Ok(ANY_BUCKET.to_owned()),
         Some(name) => {
             let is_possible = BucketName::parse(&name).is_ok() && !is_reserved(&name);
-            let refusal = || ApiError::bad_parameter("bucket", "must be a bucket's name");
+            let refusal = || ApiError::bad_parameter("bucket", "must be a bucket name");
             is_possible.then_some(name).ok_or_else(refusal)
         }
     }

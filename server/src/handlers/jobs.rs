@@ -359,7 +359,7 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
 fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
     let refused = |why: String| ApiError::bad_parameter("urls", &why);
     if urls.is_empty() || urls.len() > limits::IMPORT_URLS_MAX {
-        return Err(refused(format!("must be 1 to {} addresses", limits::IMPORT_URLS_MAX)));
+        return Err(refused(format!("must be 1 to {} URLs", limits::IMPORT_URLS_MAX)));
     }
     for (at, url) in urls.iter().enumerate() {
         Destination::parse(url).map_err(|why| refused(format!("number {} {why}", at + 1)))?;
@@ -367,7 +367,7 @@ fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
     // As a record has them.
     let bytes: usize = urls.iter().map(|url| url.len() + url.matches('"').count() + 3).sum();
     match bytes > limits::IMPORT_URLS_BYTES_MAX {
-        true => Err(refused("are too long together: begin several jobs".to_owned())),
+        true => Err(refused("are too long in total: start several jobs".to_owned())),
         false => Ok(urls),
     }
 }

@@ -52,12 +52,15 @@ enum Order {
     tag = "Listing and search",
     params(
         ListedBucketParameter,
-        ("prefix" = Option<String>, Query, description = "Only keys that begin so."),
-        ("delimiter" = Option<String>, Query, description = "Keys that are alike up to it become one common prefix."),
-        ("startAfter" = Option<String>, Query, description = "Only what comes after this key."),
-        ("maxKeys" = Option<u64>, Query, description = "Entries of the page; more than 1000 is 1000."),
-        ("continuationToken" = Option<String>, Query, description = "`NextContinuationToken` of the page before."),
-        ("order" = inline(Option<Order>), Query, description = "`folders` needs `delimiter=/` and a folder as `prefix`."),
+        ("prefix" = Option<String>, Query, description = "Only keys with this prefix."),
+        ("delimiter" = Option<String>, Query, description = "Keys with the same text before the \
+            delimiter become one common prefix."),
+        ("startAfter" = Option<String>, Query, description = "Only keys after this one."),
+        ("maxKeys" = Option<u64>, Query, description = "Entries per page; at most 1000."),
+        ("continuationToken" = Option<String>, Query, description = "`NextContinuationToken` of \
+            the previous page."),
+        ("order" = inline(Option<Order>), Query, description = "`folders` requires `delimiter=/` \
+            and a folder as `prefix`."),
     ),
     responses(
         (status = OK, body = ListReply),

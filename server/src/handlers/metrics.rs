@@ -24,7 +24,7 @@ use crate::state::AppState;
     tag = "Server",
     security(()),
     params(
-        ("Authorization" = Option<String>, Header, description = "`Bearer` and the token."),
+        ("Authorization" = Option<String>, Header, description = "`Bearer` followed by the token."),
     ),
     responses(
         (
@@ -34,7 +34,7 @@ use crate::state::AppState;
             content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
         ),
         (status = UNAUTHORIZED, description = "`wrong_metrics_token`."),
-        (status = NOT_FOUND, description = "`not_found`: there is no such address."),
+        (status = NOT_FOUND, description = "`not_found`: no such URL."),
     )
 )]
 pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {

@@ -48,7 +48,8 @@ pub struct MovedReply {
     responses(
         (status = OK, body = MovedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
-        (status = CONFLICT, description = "`already_exists`: something has the new name; `conflict`: the file changes again and again."),
+        (status = CONFLICT, description = "`already_exists`: a file has the new name; `conflict`: \
+            the file kept changing."),
     )
 )]
 pub async fn move_one(
@@ -78,7 +79,8 @@ pub async fn move_one(
     responses(
         (status = OK, body = MovedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
-        (status = CONFLICT, description = "`already_exists`: something has the new name; `conflict`: the file changes again and again."),
+        (status = CONFLICT, description = "`already_exists`: a file has the new name; `conflict`: \
+            the file kept changing."),
         (status = INSUFFICIENT_STORAGE, description = "`quota_exceeded`, `no_space`."),
     )
 )]

@@ -71,7 +71,7 @@ pub async fn presign_token(
     params(
         PlaceParameters,
         ("expiresIn" = Option<f64>, Query, description = "As for a token; also `expiresAt`, `ttl`."),
-        ("thumbnail" = Option<Flag>, Query, description = "As for an upload."),
+        ("thumbnail" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
     ),
     responses((status = OK, body = AddressReply))
 )]

@@ -38,7 +38,7 @@ struct RecentUploadView {
     path = "/api/recent-uploads",
     operation_id = "listRecentUploads",
     tag = "Listing and search",
-    params(("limit" = Option<u64>, Query, description = "Number of uploads; 8 without it.", minimum = 1, maximum = 12)),
+    params(("limit" = Option<u64>, Query, description = "Number of uploads; default 8.", minimum = 1, maximum = 12)),
     responses((status = OK, body = RecentUploadsReply))
 )]
 pub async fn list(

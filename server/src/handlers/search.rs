@@ -36,9 +36,11 @@ const THUMBNAIL_MARK: &str = "_thumb";
     params(
         BucketParameter,
         ("q" = Option<String>, Query, description = "Up to 16 words, 256 characters.", max_length = 256),
-        ("parent" = Option<String>, Query, description = "A folder, with or without its last slash."),
-        ("limit" = Option<u64>, Query, description = "Hits of the page, 1 to 1000; 20 without it."),
-        ("offset" = Option<u64>, Query, description = "Hits that are skipped; with `limit` at most 10,000."),
+        ("parent" = Option<String>, Query, description = "A folder, with or without a trailing \
+            slash."),
+        ("limit" = Option<u64>, Query, description = "Hits per page, 1 to 1000; default 20."),
+        ("offset" = Option<u64>, Query, description = "Hits to skip; `offset` plus `limit` is at \
+            most 10,000."),
     ),
     responses((status = OK, body = SearchReply))
 )]

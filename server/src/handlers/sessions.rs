@@ -140,7 +140,7 @@ pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, 
     request_body = SignInBody,
     responses(
         (status = OK, body = SessionReply),
-        (status = UNAUTHORIZED, description = "`wrong_password`: the name or the password is wrong."),
+        (status = UNAUTHORIZED, description = "`wrong_password`: wrong name or password."),
         (status = FORBIDDEN, description = "`account_suspended`, `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
@@ -164,7 +164,7 @@ pub async fn sign_in(
     let tried = SignIn { name: counted, device: device.as_deref() };
     check_password(&app, &head, tried, hash.clone(), presented).await?;
     let (Some(account), Some(hash)) = (account, hash) else {
-        return Err(ApiError::internal("a password was right that nobody has"));
+        return Err(ApiError::internal("a dummy password hash matched"));
     };
     let before = session_before(&app, &head);
     let visitor = visitor(&head);
@@ -187,7 +187,7 @@ pub async fn sign_in(
     tag = "Sessions",
     security((), ("session" = [])),
     responses(
-        (status = NO_CONTENT, description = "Nobody is signed in any more."),
+        (status = NO_CONTENT, description = "Signed out."),
         (status = FORBIDDEN, description = "`cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
@@ -214,7 +214,8 @@ pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Respon
     security(("session" = [])),
     responses(
         (status = OK, body = SessionsReply),
-        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
+        (status = FORBIDDEN, description = "`forbidden`: a session is required, not an API key; \
+            `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -237,9 +238,10 @@ pub async fn list(
     security(("session" = [])),
     params(IdParameter),
     responses(
-        (status = NO_CONTENT, description = "It has ended."),
+        (status = NO_CONTENT, description = "Session ended."),
         (status = NOT_FOUND, description = "`session_not_found`."),
-        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
+        (status = FORBIDDEN, description = "`forbidden`: a session is required, not an API key; \
+            `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -269,8 +271,9 @@ pub async fn end(
     tag = "Sessions",
     security(("session" = [])),
     responses(
-        (status = NO_CONTENT, description = "All have ended."),
-        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
+        (status = NO_CONTENT, description = "Sessions ended."),
+        (status = FORBIDDEN, description = "`forbidden`: a session is required, not an API key; \
+            `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -289,9 +292,10 @@ pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Resp
     security(("session" = [])),
     request_body = PasswordBody,
     responses(
-        (status = NO_CONTENT, description = "It is the password from now on."),
-        (status = UNAUTHORIZED, description = "`wrong_password`: the current one is another."),
-        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
+        (status = NO_CONTENT, description = "Password changed."),
+        (status = UNAUTHORIZED, description = "`wrong_password`: the current password is wrong."),
+        (status = FORBIDDEN, description = "`forbidden`: a session is required, not an API key; \
+            `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]

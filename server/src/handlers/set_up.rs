@@ -268,7 +268,7 @@ pub async fn accept_invitation(
     body.finish()?;
     let invitation = app.catalog.invitation(&token).ok_or_else(ApiError::link_not_found)?;
     if app.clock.unix_ms() >= invitation.expires_ms {
-        return Err(ApiError::link_expired("ask the operator for another one"));
+        return Err(ApiError::link_expired("ask the operator for a new one"));
     }
     let account = app.catalog.account(&invitation.account);
     let account = account.filter(|account| account.standing != Standing::Suspended);

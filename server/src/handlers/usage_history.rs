@@ -79,10 +79,13 @@ struct PointView {
     operation_id = "showUsageHistory",
     tag = "Accounts",
     params(
-        ("step" = Option<Step>, Query, description = "How far apart points are; `hour` without it."),
-        ("bucketName" = Option<String>, Query, description = "One bucket; without it all that the account reaches together."),
-        ("from" = Option<String>, Query, description = "A time of RFC 3339: the first step is the one in which it lies. Without it an hour, a day or 30 days are told."),
-        ("to" = Option<String>, Query, description = "A time of RFC 3339: the last step begins before it. Now without it."),
+        ("step" = Option<Step>, Query, description = "Interval of the points; default `hour`."),
+        ("bucketName" = Option<String>, Query, description = "One bucket; default: all buckets of \
+            the account."),
+        ("from" = Option<String>, Query, description = "RFC 3339 time in the first interval. \
+            Default: one hour, one day or 30 days ago."),
+        ("to" = Option<String>, Query, description = "RFC 3339 time after the start of the last \
+            interval. Default: now."),
     ),
     responses((status = OK, body = HistoryReply), (status = NOT_FOUND, description = "`bucket_not_found`."))
 )]
@@ -155,7 +158,8 @@ fn steps(query: &Query, step: Step, now_ms: u64) -> Result<Range<u64>, ApiError>
 
 fn time(query: &Query, name: &'static str) -> Result<Option<u64>, ApiError> {
     let Some(text) = query.text(&[name])? else { return Ok(None) };
-    let refuse = || ApiError::bad_parameter(name, "must be a time like 2026-01-31T12:00:00Z");
+    let refuse =
+        || ApiError::bad_parameter(name, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z");
     // A plus that stands for itself has become a space.
     let time: jiff::Timestamp = text.replace(' ', "+").parse().map_err(|_| refuse())?;
     u64::try_from(time.as_millisecond()).map(Some).map_err(|_| refuse())
@@ -210,9 +214,9 @@ impl Step {
 
     fn bound(self) -> &'static str {
         match self {
-            Self::Minute => "must lie within the last 60 minutes: others are told by hours",
-            Self::Hour => "must lie within the last 31 days: others are told by days",
-            Self::Day => "must lie within the last 400 days",
+            Self::Minute => "must be within the last 60 minutes; use hours for earlier times",
+            Self::Hour => "must be within the last 31 days; use days for earlier times",
+            Self::Day => "must be within the last 400 days",
         }
     }
 }

@@ -80,7 +80,7 @@ pub struct DeadLettersReply {
     next_cursor: Option<String>,
 }
 
-/// How many events are sent again.
+/// Number of events queued again.
 #[derive(Serialize, ToSchema)]
 pub struct DeadLettersRetriedReply {
     success: bool,
@@ -281,7 +281,7 @@ pub async fn dead_letters(
     params(
         BucketNameParameter,
         IdParameter,
-        ("eventId" = Option<String>, Query, description = "Only this one."),
+        ("eventId" = Option<String>, Query, description = "Only this webhook."),
     ),
     responses(
         (status = OK, body = DeadLettersRetriedReply),
@@ -311,7 +311,7 @@ pub async fn retry_dead_letters(
     params(
         BucketNameParameter,
         IdParameter,
-        ("eventId" = Option<String>, Query, description = "Only this one."),
+        ("eventId" = Option<String>, Query, description = "Only this webhook."),
     ),
     responses(
         (status = OK, body = DeadLettersForgottenReply),

@@ -103,7 +103,7 @@ async fn take(
         let body = body.map_err(told)?;
         receive_raw(app, &bucket, declared, body).await.map_err(told)
     });
-    let received = received.await.map_err(|_| "it takes too long".to_owned())??;
+    let received = received.await.map_err(|_| "timed out".to_owned())??;
     // Much may have changed while it came.
     standing.check().map_err(told)?;
     let bucket = standing.bucket().map_err(told)?;

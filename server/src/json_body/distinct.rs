@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for Any {
         let mut fields = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
             if fields.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("the field {name:?} is there twice")));
+                return Err(A::Error::custom(format_args!("{name:?} occurs twice")));
             }
             let Distinct(value) = entries.next_value()?;
             fields.insert(name, value);

@@ -278,7 +278,9 @@ pub(super) fn named<T>(
 pub(super) fn unix_ms(what: &str, text: &str) -> Result<u64, CatalogError> {
     let refused = || {
         let example = "2030-01-31T12:00:00Z";
-        CatalogError::Refused(format!("the {what} {text:?} is not a date and time like {example}"))
+        CatalogError::Refused(format!(
+            "the {what} {text:?} is not a date and time such as {example}"
+        ))
     };
     let time: Timestamp = text.parse().map_err(|_| refused())?;
     u64::try_from(time.as_millisecond()).map_err(|_| refused())

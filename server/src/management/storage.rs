@@ -208,16 +208,16 @@ fn damaged_view(damage: &Damage) -> DamagedView {
     };
     let what_to_do = match (&damage.name, object) {
         (_, Some(_)) => {
-            "Upload the file again or bring an earlier version back; or take it from a backup. \
-             Deleting it ends the damage, too."
+            "Upload the file again, restore an earlier version, or restore it from a backup. \
+            Deleting the file also clears the report."
         }
         (Some(_), None) => {
             "It is a record of the service itself: stop the server, run trug fsck --deep, and take \
              the store from a backup if that names settings that are lost."
         }
         (None, _) => {
-            "Stop the server and run trug fsck --deep, which tells what lies there; --repair makes \
-             the rest whole."
+            "Stop the server and run trug fsck --deep to find the affected records; --repair \
+            repairs the rest."
         }
     };
     DamagedView {

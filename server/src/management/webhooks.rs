@@ -253,7 +253,7 @@ pub fn webhook_change(settings: WebhookSettings) -> Result<WebhookChange, Catalo
     let WebhookSettings { url, events: patterns, prefix, enabled } = settings;
     let destination = |url: String| {
         Destination::parse(&url)
-            .map_err(|why| CatalogError::Refused(format!("the url cannot be used: it {why}")))
+            .map_err(|why| CatalogError::Refused(format!("invalid url: it {why}")))
     };
     Ok(WebhookChange {
         destination: named("url", url.map(destination).transpose())?,

@@ -213,7 +213,7 @@ fn parse_head(block: &[u8]) -> Result<PartHead, ApiError> {
     let mut headers = [httparse::EMPTY_HEADER; limits::FORM_PART_HEADERS_MAX];
     let parsed = httparse::parse_headers(block, &mut headers);
     let Ok(httparse::Status::Complete((_, headers))) = parsed else {
-        return Err(bad_form("The headers of a part of the form cannot be read"));
+        return Err(bad_form("Malformed headers of a form part"));
     };
     let value_of = |name: &str| {
         let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));

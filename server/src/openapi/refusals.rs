@@ -27,7 +27,7 @@ const SHARED: &[(u16, &str, &str)] = &[
         "NotFound",
         "There is no such thing, or none that the caller may see; `code` says what is missing.",
     ),
-    (408, "TooSlow", "`request_timeout`: the body came too slowly."),
+    (408, "TooSlow", "`request_timeout`: the body arrived too slowly."),
     (409, "Conflict", "`conflict`: something else changed the same at the same time. Try again."),
     (413, "TooLarge", "`file_too_large`, with `limit`; `too_large`."),
     (
@@ -116,7 +116,7 @@ fn headers(status: u16) -> Vec<(&'static str, Header)> {
         let schema = ObjectBuilder::new().schema_type(Type::String).build();
         HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
     };
-    let retry = || ("Retry-After", number("Seconds until the next try makes sense."));
+    let retry = || ("Retry-After", number("Seconds to wait before retrying."));
     match status {
         401 => vec![("WWW-Authenticate", text("`Bearer`"))],
         429 => vec![

@@ -51,10 +51,10 @@ impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Send(SendError::Blocked) => {
-                f.write_str("the host has no address of the internet at large")
+                f.write_str("the host does not resolve to a public address")
             }
             Self::Send(error) => error.fmt(f),
-            Self::Body(error) => write!(f, "the answer cannot be read: {error}"),
+            Self::Body(error) => write!(f, "malformed response: {error}"),
         }
     }
 }

@@ -196,17 +196,17 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Send(SendError::Blocked) => {
-                f.write_str("the host has no address of the internet at large")
+                f.write_str("the host does not resolve to a public address")
             }
             Self::Send(error) => error.fmt(f),
             Self::TimedOut => {
                 write!(f, "no response within {} s", limits::IMPORT_ANSWER_WAIT.as_secs())
             }
-            Self::Status(status, _) => write!(f, "the answer is {}", status.as_u16()),
-            Self::Redirect(why) => write!(f, "it leads to an address that {why}"),
-            Self::Downgrade => f.write_str("it leads from https to http"),
-            Self::TooManyRedirects => f.write_str("it leads on and on"),
-            Self::Encoded => f.write_str("the answer is packed"),
+            Self::Status(status, _) => write!(f, "the response status is {}", status.as_u16()),
+            Self::Redirect(why) => write!(f, "it redirects to a URL that {why}"),
+            Self::Downgrade => f.write_str("it redirects from https to http"),
+            Self::TooManyRedirects => f.write_str("too many redirects"),
+            Self::Encoded => f.write_str("the response has a content encoding"),
         }
     }
 }

@@ -71,7 +71,7 @@ fn check_block(value: &str, is_blocking: bool) -> S3Result<()> {
 
 fn canned(value: &str) -> S3Result<Canned> {
     let found = CANNED.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
-    let message = "There is no canned access control list of this name";
+    let message = "Unknown canned access control list";
     let found = found.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message));
     found.map(|(_, canned)| *canned)
 }
@@ -221,7 +221,8 @@ pub(super) async fn put_object_acl(
 }
 
 fn both_sent() -> S3Error {
-    let message = "A request has a canned access control list or a policy, and not both";
+    let message = "A request cannot have both a canned access control list and an access control \
+        policy";
     refusal(S3ErrorCode::UnexpectedContent, message)
 }
 
@@ -259,8 +260,8 @@ fn access_of(policy: &AccessControlPolicy, owner: &AccountId) -> S3Result<Option
 
 fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
     let malformed = || {
-        let message =
-            "A grant has a grantee (CanonicalUser with an ID, Group with a URI) and a permission";
+        let message = "A grant requires a grantee (CanonicalUser with an ID, or Group with a URI) \
+            and a permission";
         refusal(S3ErrorCode::MalformedACLError, message)
     };
     let permission = grant.permission.as_ref().ok_or_else(malformed)?.as_str();
@@ -278,7 +279,7 @@ fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
     match grantee.type_.as_str() {
         Type::CANONICAL_USER => {
             let id = grantee.id.as_deref().ok_or_else(malformed)?;
-            let message = "The ID of a grantee is not the id of an account";
+            let message = "The ID of a grantee is not an account id";
             let id = AccountId::parse(id);
             let id = id.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?;
             let is_owners = id == *owner && permission == Permission::FULL_CONTROL;
@@ -290,7 +291,7 @@ fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
             Ok(if is_read { Granted::Everyone } else { Granted::Other })
         }
         Type::AMAZON_CUSTOMER_BY_EMAIL => {
-            let message = "Accounts have no e-mail addresses here";
+            let message = "Grantees by email address are not supported";
             Err(refusal(code("UnresolvableGrantByEmailAddress"), message))
         }
         _ => Err(malformed()),

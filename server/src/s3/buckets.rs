@@ -45,7 +45,10 @@ pub(super) async fn list(
             .ok()
             .filter(|wanted| (1..=PAGE_MAX).contains(wanted))
             .ok_or_else(|| {
-                refusal(S3ErrorCode::InvalidArgument, "max-buckets is a number from 1 to 10000")
+                refusal(
+                    S3ErrorCode::InvalidArgument,
+                    "max-buckets must be a number from 1 to 10000",
+                )
             })?,
     };
     let after = input.continuation_token.as_deref().map(read_token).transpose()?;
@@ -139,7 +142,7 @@ pub(super) async fn create(
     let ours = |error: ApiError| refused(&error);
     caller.check_whole_reach().map_err(ours)?;
     let Ok(name) = new_bucket_name(&bucket) else {
-        let message = "Buckets have other names here: 3 to 63 of a-z, 0-9 and -";
+        let message = "Invalid bucket name: use 3 to 63 of a-z, 0-9 and -";
         return Err(refusal(S3ErrorCode::InvalidBucketName, message));
     };
     if let Ok(there) = look(app, &caller, &bucket) {
@@ -148,7 +151,7 @@ pub(super) async fn create(
             return Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) });
         }
         let message =
-            "The bucket is yours already, and has another access: change it with PutBucketAcl";
+            "You already own this bucket with another access: change it with PutBucketAcl";
         return Err(refusal(S3ErrorCode::BucketAlreadyOwnedByYou, message));
     }
     let settings = BucketChange { access: Some(access), ..BucketChange::default() };
@@ -158,7 +161,7 @@ pub(super) async fn create(
     match blocking(move || catalog.create_bucket(new)).await {
         Ok(_) => Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) }),
         Err(CatalogError::Exists(_)) => {
-            Err(refusal(S3ErrorCode::BucketAlreadyExists, "There is a bucket of that name already"))
+            Err(refusal(S3ErrorCode::BucketAlreadyExists, "The bucket already exists"))
         }
         Err(error) => Err(ours(error.into())),
     }
@@ -198,9 +201,10 @@ pub(super) async fn delete(
     let delete = move || catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone)?.finish();
     match blocking(delete).await {
         Ok(_) => Ok(DeleteBucketOutput {}),
-        Err(CatalogError::NotEmpty(..)) => {
-            Err(refusal(S3ErrorCode::BucketNotEmpty, "The bucket has objects: delete them first"))
-        }
+        Err(CatalogError::NotEmpty(..)) => Err(refusal(
+            S3ErrorCode::BucketNotEmpty,
+            "The bucket is not empty: delete its objects first",
+        )),
         Err(error) => Err(ours(error.into())),
     }
 }

@@ -73,7 +73,7 @@ impl Algorithm {
             ChecksumType::COMPOSITE => self != Self::Crc64Nvme,
             _ => false,
         };
-        let message = "There is no checksum of this algorithm and type";
+        let message = "Unknown checksum algorithm or type";
         is_known.then_some(()).ok_or_else(|| refusal(S3ErrorCode::InvalidRequest, message))
     }
 }

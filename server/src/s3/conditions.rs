@@ -62,7 +62,7 @@ impl WriteConditions {
         let read = |name: HeaderName| {
             let value = headers.get(&name).map(HeaderValue::as_bytes);
             value.map(ETagCondition::parse_http_header).transpose().map_err(|_| {
-                ApiError::bad_request(format!("The header {name} is no entity tag and no *"))
+                ApiError::bad_request(format!("The header {name} must be an ETag or *"))
             })
         };
         Ok(Self { if_match: read(header::IF_MATCH)?, if_none_match: read(header::IF_NONE_MATCH)? })

@@ -44,7 +44,7 @@ pub(super) fn not_configured(
 
 /// Returns the error for retention and legal holds: no bucket has object locks, or there is no such bucket.
 pub(super) fn without_locks(app: &AppState, caller: &Caller, bucket: &str) -> S3Error {
-    let message = "The bucket has no object lock configuration: object locks are not supported";
+    let message = "The bucket has no object lock configuration: object lock is not supported";
     match look(app, caller, bucket) {
         Ok(_) => refusal(S3ErrorCode::InvalidRequest, message),
         Err(error) => refused(&error),

@@ -38,7 +38,7 @@ pub(super) async fn source_of(
     source: &CopySource,
     headers: &HeaderMap,
 ) -> S3Result<Source> {
-    let message = "A source is a bucket and a key, and perhaps a version of the object";
+    let message = "x-amz-copy-source must be BUCKET/KEY, optionally with ?versionId=ID";
     let wrong = || refusal(S3ErrorCode::InvalidArgument, message);
     let CopySource::Bucket { bucket, key, version_id: sent_id } = source else {
         return Err(wrong());
@@ -92,7 +92,7 @@ pub(super) async fn copy(
             source_of(app, &caller, &input.copy_source, &headers).await?;
         let is_itself = *object.name() == name;
         if is_itself && !is_replacing {
-            let message = "An object is only copied to itself with other metadata";
+            let message = "An object can be copied to itself only with changed metadata";
             return Err(refusal(S3ErrorCode::InvalidRequest, message));
         }
         let (described, s3) = described(&object, &sent, is_replacing, tagging);

@@ -42,7 +42,10 @@ pub(super) async fn put(
     let rules = input.cors_configuration.cors_rules.into_iter().map(parsed);
     let rules = rules.collect::<S3Result<Vec<_>>>()?;
     if rules.is_empty() {
-        return Err(refusal(S3ErrorCode::MalformedXML, "A CORS configuration has a rule"));
+        return Err(refusal(
+            S3ErrorCode::MalformedXML,
+            "A CORS configuration requires at least one rule",
+        ));
     }
     check_rules(&rules).map_err(|why| S3Error::with_message(S3ErrorCode::InvalidRequest, why))?;
     set(app, &caller, &input.bucket, rules).await?;
@@ -67,7 +70,10 @@ async fn set(app: &AppState, caller: &Caller, bucket: &str, rules: Vec<CorsRule>
 fn parsed(rule: CORSRule) -> S3Result<CorsRule> {
     let max_age_seconds = rule.max_age_seconds.map(|seconds| {
         u32::try_from(seconds).map_err(|_| {
-            refusal(S3ErrorCode::InvalidRequest, "MaxAgeSeconds is a number of seconds from 0 on")
+            refusal(
+                S3ErrorCode::InvalidRequest,
+                "MaxAgeSeconds must be a non-negative number of seconds",
+            )
         })
     });
     Ok(CorsRule {

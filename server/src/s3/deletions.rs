@@ -260,7 +260,7 @@ async fn remove(
             }
         }
     }
-    Err(ApiError::conflict("The versions of the object change again and again: try again"))
+    Err(ApiError::conflict("The versions of the object kept changing: try again"))
 }
 
 /// Adds what becomes of the thumbnail of a key, and what webhooks are told.

@@ -88,7 +88,7 @@ mod tests {
             (ApiError::invalid_api_key(), "InvalidAccessKeyId", 403),
             (ApiError::overloaded(3), "ServiceUnavailable", 503),
             (ApiError::bad_path("it is longer than 1024 bytes"), "KeyTooLongError", 400),
-            (ApiError::bad_path("it holds a backslash"), "InvalidArgument", 400),
+            (ApiError::bad_path("it contains a backslash"), "InvalidArgument", 400),
             (ApiError::file_too_large(5), "EntityTooLarge", 400),
             (ApiError::range_not_satisfiable(5), "InvalidRange", 416),
             (ApiError::from(engine::Error::NoSpace), "InsufficientStorage", 507),

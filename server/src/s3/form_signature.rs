@@ -28,8 +28,8 @@ pub(super) struct Credential<'f> {
 impl<'f> Credential<'f> {
     /// Parses the field, and checks it against `x-amz-date` and the time.
     pub(super) fn parse(field: &'f str, time: &str, now_ms: u64) -> S3Result<Self> {
-        let message = "The field x-amz-credential is {key id}/{date}/{region}/s3/aws4_request, with the date of \
-            x-amz-date";
+        let message = "The field x-amz-credential must be {key \
+            id}/{date}/{region}/s3/aws4_request, with the date of x-amz-date";
         let malformed = || refusal(S3ErrorCode::InvalidArgument, message);
         let parts: Vec<_> = field.split('/').collect();
         let [key_id, date, region, "s3", "aws4_request"] = *parts else { return Err(malformed()) };
@@ -41,7 +41,7 @@ impl<'f> Credential<'f> {
             return Err(malformed());
         }
         let signed_ms = millis_of(time).ok_or_else(|| {
-            refusal(S3ErrorCode::InvalidArgument, "The field x-amz-date is YYYYMMDDTHHMMSSZ")
+            refusal(S3ErrorCode::InvalidArgument, "The field x-amz-date must be YYYYMMDDTHHMMSSZ")
         })?;
         if signed_ms > now_ms.saturating_add(AHEAD_MS_MAX) || now_ms > signed_ms + AGE_MS_MAX {
             return Err(denied());

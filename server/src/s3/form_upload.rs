@@ -123,7 +123,7 @@ pub(super) async fn post(
         return Err(Rejected::Native(native_refusal(app, head)));
     }
     let Some(file_name) = read? else {
-        let message = "A form has one file, in the field \"file\" behind all other fields";
+        let message = "A form must have one file, in the field \"file\" after all other fields";
         return Err(refusal(S3ErrorCode::InvalidArgument, message).into());
     };
     let bucket = bucket_in(app, &head.headers, &head.uri).ok_or_else(ApiError::bucket_not_found)?;
@@ -157,7 +157,7 @@ async fn read_fields(form: &mut FormFiles, fields: &mut Fields) -> S3Result<Opti
         while let Some(chunk) = form.part_chunk().await.map_err(ours)? {
             bytes += chunk.len();
             if bytes > FIELDS_BYTES_MAX {
-                let message = "The fields before the file take up to 20 KB";
+                let message = "The fields before the file may have up to 20 KB";
                 return Err(refusal(S3ErrorCode::MaxPostPreDataLengthExceededError, message));
             }
             value.extend_from_slice(&chunk);
@@ -166,7 +166,7 @@ async fn read_fields(form: &mut FormFiles, fields: &mut Fields) -> S3Result<Opti
             refusal(S3ErrorCode::InvalidArgument, "A field of the form is not UTF-8")
         })?;
         if fields.insert(name, value).is_some() {
-            let message = "A field of the form is there twice";
+            let message = "Duplicate form field";
             return Err(refusal(S3ErrorCode::InvalidArgument, message));
         }
     }
@@ -212,13 +212,13 @@ fn authorize(
         return Err(refusal(S3ErrorCode::InvalidRequest, message));
     }
     if fields.contains_key("x-amz-security-token") {
-        let message = "There are no temporary credentials: sign with an API key";
+        let message = "Temporary credentials are not supported: sign with an API key";
         return Err(refusal(S3ErrorCode::InvalidToken, message));
     }
     let policy = field(fields, "policy")?;
     let signature = field(fields, "x-amz-signature")?;
     if field(fields, "x-amz-algorithm")? != "AWS4-HMAC-SHA256" {
-        let message = "The field x-amz-algorithm is AWS4-HMAC-SHA256";
+        let message = "The field x-amz-algorithm must be AWS4-HMAC-SHA256";
         return Err(refusal(S3ErrorCode::InvalidArgument, message));
     }
     let (credential, date) = (field(fields, "x-amz-credential")?, field(fields, "x-amz-date")?);
@@ -230,7 +230,7 @@ fn authorize(
     let secret = app.catalog.signature_secret(&id);
     let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
     if !is_signed_by(&secret, &credential, policy, signature) {
-        let message = "The signature of the policy is not the one that the secret of the key makes";
+        let message = "The signature of the policy does not match the secret access key";
         return Err(refusal(S3ErrorCode::SignatureDoesNotMatch, message));
     }
     let policy = Policy::parse(policy)?;

@@ -71,7 +71,7 @@ pub(super) struct NotAsSaid;
 
 impl fmt::Display for NotAsSaid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the body is not what the request says")
+        f.write_str("the body does not match the request headers")
     }
 }
 
@@ -124,14 +124,17 @@ impl Expected {
         if self.bytes.is_some_and(|said| said != bytes) {
             return Err(refusal(
                 S3ErrorCode::IncompleteBody,
-                "The body has not the length that was said",
+                "The body does not have the announced length",
             ));
         }
-        let bad = || refusal(S3ErrorCode::BadDigest, "The body has another checksum than was said");
+        let bad = || refusal(S3ErrorCode::BadDigest, "The checksum of the body does not match");
         if let Some(said) = &self.md5 {
             let decoded = STANDARD.decode(said).unwrap_or_default();
             if decoded.len() != md5.len() {
-                return Err(refusal(S3ErrorCode::InvalidDigest, "Content-MD5 is no MD5"));
+                return Err(refusal(
+                    S3ErrorCode::InvalidDigest,
+                    "Content-MD5 is not a base64-encoded MD5",
+                ));
             }
             if decoded != md5 {
                 return Err(bad());
@@ -149,7 +152,7 @@ impl Expected {
                 trailers.read(read).flatten()
             });
             let Some(said) = said else {
-                let message = "The checksum that was to stand behind the body is missing";
+                let message = "The trailing checksum is missing";
                 return Err(refusal(code("MalformedTrailerError"), message));
             };
             if value_of(sums, *algorithm) != Some(said.as_str()) {
@@ -235,7 +238,7 @@ impl Incoming {
 fn broken(why: &(dyn std::error::Error + Send + Sync)) -> Option<S3Error> {
     let why = why.to_string();
     if why.contains("Sha256Mismatch") {
-        let message = "The body is not the one whose hash was signed";
+        let message = "The body does not match the signed hash";
         return Some(refusal(code("XAmzContentSHA256Mismatch"), message));
     }
     why.contains("SignatureMismatch").then(|| {

@@ -188,7 +188,7 @@ pub(super) fn owner_of(app: &AppState, bucket: &Bucket) -> Owner {
 fn keys_max(requested: Option<i32>) -> S3Result<usize> {
     let Some(requested) = requested else { return Ok(LIST_KEYS_MAX) };
     let wanted = usize::try_from(requested).map_err(|_| {
-        refusal(S3ErrorCode::InvalidArgument, "max-keys is a number from 0 to 2147483647")
+        refusal(S3ErrorCode::InvalidArgument, "max-keys must be a number from 0 to 2147483647")
     })?;
     Ok(wanted.min(LIST_KEYS_MAX))
 }
@@ -279,7 +279,7 @@ pub(super) async fn list_versions(
     let list = ListRequest::after_key(&input.bucket, texts, input.max_keys, encoding)?;
     let after_version = version_id(input.version_id_marker.as_deref())?;
     if after_version.is_some() && list.after.is_none() {
-        let message = "A version-id-marker takes a key-marker";
+        let message = "version-id-marker requires key-marker";
         return Err(refusal(S3ErrorCode::InvalidArgument, message));
     }
     let (page, owner) =

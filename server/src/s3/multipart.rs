@@ -101,7 +101,7 @@ fn checksum_of(
     kind: Option<&ChecksumType>,
 ) -> S3Result<Option<UploadChecksum>> {
     let Some(algorithm) = algorithm else { return Ok(None) };
-    let message = "There is no such checksum algorithm";
+    let message = "Unknown checksum algorithm";
     let algorithm = Algorithm::of_name(algorithm.as_str());
     let algorithm = algorithm.ok_or_else(|| refusal(S3ErrorCode::InvalidRequest, message))?;
     let kind = kind.map_or(algorithm.default_kind(), ChecksumType::as_str);
@@ -153,7 +153,7 @@ async fn find_open(
 fn number_of(part_number: i32) -> S3Result<u32> {
     let number = u32::try_from(part_number).ok();
     let number = number.filter(|number| (1..=limits::S3_PARTS_MAX).contains(number));
-    let message = "Parts have numbers from 1 to 10000";
+    let message = "Part numbers are 1 to 10000";
     number.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
 }
 
@@ -263,11 +263,12 @@ fn range_of(asked: Option<&str>, total: u64) -> S3Result<Range<u64>> {
     match bounds {
         Some((first, last)) if first <= last && last < total => Ok(first..last + 1),
         Some((first, last)) if first <= last => {
-            Err(refusal(S3ErrorCode::InvalidRange, "The source does not have such a range"))
+            Err(refusal(S3ErrorCode::InvalidRange, "The source does not have this range"))
         }
-        _ => {
-            Err(refusal(S3ErrorCode::InvalidArgument, "The range of a source is bytes=first-last"))
-        }
+        _ => Err(refusal(
+            S3ErrorCode::InvalidArgument,
+            "The range of a source must be bytes=first-last",
+        )),
     }
 }
 

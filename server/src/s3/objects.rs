@@ -170,7 +170,7 @@ async fn put_folder_marker(
     caller.check_place(&Place::parse(key)?)?;
     while let Some(chunk) = body.chunk().await? {
         if !chunk.is_empty() {
-            return Err(ApiError::bad_path("it ends in \"/\", which stands for an empty folder"));
+            return Err(ApiError::bad_path("it ends in \"/\", which is an empty folder"));
         }
     }
     Ok(put_output(EMPTY_MD5.to_owned(), &response_of(None)))

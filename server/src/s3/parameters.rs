@@ -221,10 +221,9 @@ fn check_one(
         Some((.., Any | Acl)) => Ok(()),
         Some((.., ObjectAcl)) => check_new_object(value, bucket),
         Some((.., Owner)) if bucket.is_none_or(|it| it.owner == value) => Ok(()),
-        Some((.., Owner)) => Err(refusal(
-            S3ErrorCode::AccessDenied,
-            "The bucket has another owner than was expected",
-        )),
+        Some((.., Owner)) => {
+            Err(refusal(S3ErrorCode::AccessDenied, "The bucket has another owner than expected"))
+        }
         Some((.., Only(values))) if values.iter().any(|it| it.eq_ignore_ascii_case(value)) => {
             Ok(())
         }
@@ -235,7 +234,7 @@ fn check_one(
 fn not_understood(name: &str, value: &str) -> S3Error {
     match name {
         "versionId" => {
-            refusal(S3ErrorCode::InvalidArgument, "This operation does not name a version")
+            refusal(S3ErrorCode::InvalidArgument, "This operation does not support versionId")
         }
         "x-amz-storage-class" => {
             refusal(code("InvalidStorageClass"), "The only storage class is STANDARD")

@@ -97,7 +97,7 @@ pub(super) async fn status(
 /// Rejects a policy that the access of a bucket does not express.
 fn check(policy: &str, bucket: &str) -> S3Result<()> {
     if policy.len() > BUCKET_POLICY_BYTES_MAX {
-        let message = "A bucket policy takes up to 8 KB";
+        let message = "A bucket policy may have up to 8 KB";
         return Err(refusal(code("PolicyTooLarge"), message));
     }
     let malformed = || {

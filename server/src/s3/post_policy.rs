@@ -58,7 +58,7 @@ impl Policy {
     /// Checks the fields of a form for a bucket. What is left to check is the length of the file.
     pub(super) fn check(&self, bucket: &str, fields: &Fields, now_ms: u64) -> S3Result<()> {
         if now_ms >= self.expires_ms {
-            return Err(denied("the policy is expired"));
+            return Err(denied("the policy has expired"));
         }
         for condition in &self.conditions {
             let value = |field: &str| match field {
@@ -77,7 +77,7 @@ impl Policy {
         for (field, value) in fields {
             let is_exempt = EXEMPT.contains(&field.as_str()) || field.starts_with(IGNORED);
             if !is_exempt && !self.conditions.iter().any(|condition| condition.names(field)) {
-                return Err(denied(&format!("no condition names the field \"{field}\"")));
+                return Err(denied(&format!("no condition covers the field \"{field}\"")));
             }
             if field == "bucket" && value != bucket {
                 return Err(denied("the field \"bucket\" names another bucket"));
@@ -136,7 +136,8 @@ fn parse_condition(condition: &Value) -> S3Result<Vec<Condition>> {
     match condition {
         Value::Object(pairs) if !pairs.is_empty() => {
             let equal = |(field, value): (&String, &Value)| {
-                let value = value.as_str().ok_or_else(|| invalid("a condition has no text"))?;
+                let value =
+                    value.as_str().ok_or_else(|| invalid("a condition has no string value"))?;
                 let field = field.to_ascii_lowercase();
                 Ok(Condition::Equal { field, value: value.to_owned() })
             };
@@ -155,7 +156,7 @@ fn parse_condition(condition: &Value) -> S3Result<Vec<Condition>> {
 fn parse_operator(operator: &str, one: &Value, other: &Value) -> S3Result<Condition> {
     let operator = operator.to_ascii_lowercase();
     if operator == "content-length-range" {
-        let message = "\"content-length-range\" has two numbers of bytes";
+        let message = "\"content-length-range\" requires two byte counts";
         let bound = |value: &Value| match value {
             Value::String(text) => text.parse().ok(),
             value => value.as_u64(),
@@ -164,14 +165,16 @@ fn parse_operator(operator: &str, one: &Value, other: &Value) -> S3Result<Condit
         let (min, max) = bounds.ok_or_else(|| invalid(message))?;
         return Ok(Condition::Length { min, max });
     }
-    let message = "a condition has a field such as \"$key\" and a text";
+    let message = "a condition requires a field such as \"$key\" and a string";
     let field = one.as_str().and_then(|it| it.strip_prefix('$')).filter(|it| !it.is_empty());
     let (Some(field), Some(value)) = (field, other.as_str()) else { return Err(invalid(message)) };
     let (field, value) = (field.to_ascii_lowercase(), value.to_owned());
     match operator.as_str() {
         "eq" => Ok(Condition::Equal { field, value }),
         "starts-with" => Ok(Condition::StartsWith { field, prefix: value }),
-        _ => Err(invalid("operators are \"eq\", \"starts-with\" and \"content-length-range\"")),
+        _ => Err(invalid(
+            "unknown operator: use \"eq\", \"starts-with\" or \"content-length-range\"",
+        )),
     }
 }
 

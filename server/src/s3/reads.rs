@@ -136,7 +136,7 @@ fn overrides(values: [&Option<String>; 5]) -> S3Result<HeaderMap> {
     for (name, value) in OVERRIDDEN.into_iter().zip(values) {
         let Some(value) = value else { continue };
         let value = HeaderValue::try_from(value).map_err(|_| {
-            refusal(S3ErrorCode::InvalidArgument, "A value of response-* is no header's value")
+            refusal(S3ErrorCode::InvalidArgument, "Invalid header value in a response-* parameter")
         })?;
         headers.insert(name, value);
     }
@@ -225,7 +225,7 @@ async fn read_object(
     let s3 = attributes.s3.unwrap_or_default();
     let (range, parts_count) = match wanted.part {
         Some(_) if wanted.headers.contains_key(header::RANGE) => {
-            let message = "A request has a range or a part number, and not both";
+            let message = "A request cannot have both Range and partNumber";
             return Err(refusal(S3ErrorCode::InvalidRequest, message));
         }
         Some(number) => part_of(&s3, number, total)?,
@@ -316,7 +316,7 @@ fn headers_of(
 
 /// Byte range of a part and the number of parts. An object that was not uploaded in parts has one part.
 fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, Option<i32>)> {
-    let missing = || refusal(S3ErrorCode::InvalidPart, "The object has no part of this number");
+    let missing = || refusal(S3ErrorCode::InvalidPart, "The object has no part with this number");
     let wanted = u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(missing)?;
     if s3.parts.is_empty() {
         let range = if total == 0 { ByteRange::Whole } else { ByteRange::One(0..total) };

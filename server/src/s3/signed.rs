@@ -84,14 +84,14 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     });
     if head.method == Method::POST && is_form {
         let message =
-            "A form is signed by its policy (POST Object), not by its address or its headers";
+            "A form must be signed by its policy (POST Object), not by its URL or headers";
         return Err(refusal(S3ErrorCode::NotImplemented, message));
     }
     let in_address = query.has("X-Amz-Signature");
     if in_address {
         let expires = query.only("X-Amz-Expires").and_then(|it| it.parse::<u64>().ok());
         if expires.is_none_or(|seconds| seconds > EXPIRES_MAX) {
-            let message = "X-Amz-Expires is a number of seconds, a week at most";
+            let message = "X-Amz-Expires must be a number of seconds, at most a week";
             return Err(refusal(code("AuthorizationQueryParametersError"), message));
         }
     }
@@ -113,7 +113,7 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
         !must || named.iter().any(|it| it == name)
     };
     if !is_covered("host") || !head.headers.keys().all(|name| is_covered(name.as_str())) {
-        let message = "There are headers in the request that have to be signed, and are not";
+        let message = "Headers of the request that must be signed are not signed";
         return Err(refusal(S3ErrorCode::AccessDenied, message));
     }
     Ok(())

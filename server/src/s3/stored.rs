@@ -97,7 +97,7 @@ impl Described {
         if self.fit(&s3) {
             return Ok(());
         }
-        let message = "The metadata and the headers to store take more than 2 KB";
+        let message = "The metadata and headers to store exceed 2 KB";
         Err(refusal(S3ErrorCode::MetadataTooLarge, message))
     }
 }

@@ -71,7 +71,7 @@ fn parse_pairs(text: &str) -> S3Result<Tags> {
 
 fn malformed_header() -> S3Error {
     let message =
-        "x-amz-tagging is one header of UTF-8 pairs key=value, encoded as the query of a URL";
+        "x-amz-tagging must be one header with UTF-8 pairs key=value, encoded as a URL query";
     refusal(S3ErrorCode::InvalidArgument, message)
 }
 
@@ -88,7 +88,7 @@ pub(super) fn bucket_tags(set: Vec<Tag>) -> S3Result<Tags> {
 fn tags_of(set: Vec<Tag>, limits: Limits) -> S3Result<Tags> {
     let pairs = set.into_iter().map(|tag| match tag {
         Tag { key: Some(key), value: Some(value) } => Ok((key, value)),
-        _ => Err(refusal(S3ErrorCode::MalformedXML, "A tag has a Key and a Value")),
+        _ => Err(refusal(S3ErrorCode::MalformedXML, "A tag requires a Key and a Value")),
     });
     checked(pairs.collect::<S3Result<Vec<_>>>()?, limits)
 }
@@ -106,16 +106,18 @@ fn checked(pairs: Vec<(String, String)>, (count_max, bytes_max): Limits) -> S3Re
         let is_named = (1..=KEY_CHARS_MAX).contains(&key.chars().count());
         if !is_named || !key.chars().all(is_tag_char) {
             return invalid(format!(
-                "The key of a tag has 1 to {KEY_CHARS_MAX} letters, digits, spaces and _ . : / = + - @"
+                "A tag key must have 1 to {KEY_CHARS_MAX} letters, digits, spaces and _ . : / = + \
+                - @"
             ));
         }
         if value.chars().count() > VALUE_CHARS_MAX || !value.chars().all(is_tag_char) {
             return invalid(format!(
-                "The value of a tag has up to {VALUE_CHARS_MAX} letters, digits, spaces and _ . : / = + - @"
+                "A tag value may have up to {VALUE_CHARS_MAX} letters, digits, spaces and _ . : / \
+                = + - @"
             ));
         }
         if key.get(..RESERVED.len()).is_some_and(|it| it.eq_ignore_ascii_case(RESERVED)) {
-            return invalid(format!("Keys of tags that begin with {RESERVED} are reserved"));
+            return invalid(format!("Tag keys that begin with {RESERVED} are reserved"));
         }
         bytes += key.len() + value.len();
         if tags.insert(key, value).is_some() {
@@ -123,7 +125,7 @@ fn checked(pairs: Vec<(String, String)>, (count_max, bytes_max): Limits) -> S3Re
         }
     }
     match bytes > bytes_max {
-        true => invalid(format!("These tags together take up to {bytes_max} bytes of UTF-8")),
+        true => invalid(format!("These tags may have up to {bytes_max} bytes of UTF-8 in total")),
         false => Ok(tags),
     }
 }
@@ -158,11 +160,12 @@ pub(super) fn copied_tags(
 pub(super) fn check_directive(directive: Option<&TaggingDirective>, sent: &Tags) -> S3Result<()> {
     let known = [TaggingDirective::COPY, TaggingDirective::REPLACE];
     if directive.is_some_and(|it| !known.contains(&it.as_str())) {
-        let message = "x-amz-tagging-directive is COPY or REPLACE";
+        let message = "x-amz-tagging-directive must be COPY or REPLACE";
         return Err(refusal(S3ErrorCode::InvalidArgument, message));
     }
     if !sent.is_empty() && !is_replacing(directive) {
-        let message = "A copy has the tags of its source: send x-amz-tagging with x-amz-tagging-directive: REPLACE";
+        let message = "x-amz-tagging requires x-amz-tagging-directive: REPLACE; otherwise a copy \
+            has the tags of its source";
         return Err(refusal(S3ErrorCode::InvalidArgument, message));
     }
     Ok(())

@@ -47,15 +47,14 @@ pub(super) async fn put(
     let caller = caller_of(&request.extensions)?;
     let wanted = request.input.versioning_configuration;
     if wanted.mfa_delete.is_some_and(|it| it.as_str() != MFADelete::DISABLED) {
-        let message =
-            "Deletions that take a second factor are not supported: MfaDelete is Disabled";
+        let message = "MFA delete is not supported: MfaDelete must be Disabled";
         return Err(refusal(S3ErrorCode::NotImplemented, message));
     }
     let state = match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {
         Some(BucketVersioningStatus::ENABLED) => VersioningState::Enabled,
         Some(BucketVersioningStatus::SUSPENDED) => VersioningState::Suspended,
         _ => {
-            let message = "The Status of a versioning configuration is Enabled or Suspended";
+            let message = "The Status of a versioning configuration must be Enabled or Suspended";
             return Err(refusal(code("IllegalVersioningConfigurationException"), message));
         }
     };
@@ -68,8 +67,7 @@ pub(super) async fn put(
 /// The version that a request names; `None` for the current one.
 pub(super) fn version_id(sent: Option<&str>) -> S3Result<Option<VersionId>> {
     let Some(sent) = sent.filter(|sent| !sent.is_empty()) else { return Ok(None) };
-    let message =
-        "There is no such version id: ids are \"null\" and those that the server gave out";
+    let message = "Invalid version id: use \"null\" or an id from the server";
     let id = VersionId::parse(sent);
     id.map(Some).ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
 }
@@ -103,7 +101,7 @@ pub(super) async fn find_version(
     match found.filter(|found| is_named(&found.object, sent_key)) {
         Some(marker) if marker.is_delete_marker => Err(is_marker(&marker)),
         Some(version) => Ok(version),
-        None => Err(refusal(S3ErrorCode::NoSuchVersion, "The object has no version of this id")),
+        None => Err(refusal(S3ErrorCode::NoSuchVersion, "The object has no version with this id")),
     }
 }
 

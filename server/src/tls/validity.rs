@@ -45,7 +45,7 @@ impl Validity {
         if now > self.end {
             return Some(format!("the certificate has expired at {}", self.end));
         }
-        (now < self.start).then(|| format!("the certificate holds from {} on only", self.start))
+        (now < self.start).then(|| format!("the certificate is not valid before {}", self.start))
     }
 
     /// When two thirds of its time are over, in milliseconds since 1970.

@@ -440,11 +440,11 @@ impl From<engine::Error> for VariantError {
 impl fmt::Display for VariantError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Undecodable(why) => write!(f, "the picture cannot be decoded: {why}"),
-            Self::Busy => write!(f, "too many pictures wait to be made"),
+            Self::Undecodable(why) => write!(f, "the image cannot be decoded: {why}"),
+            Self::Busy => write!(f, "too many queued image jobs"),
             Self::Store(error) => write!(f, "{error}"),
             Self::Failed(why) => write!(f, "{why}"),
-            Self::GivenUp => write!(f, "nobody waited for it"),
+            Self::GivenUp => write!(f, "all waiting requests were cancelled"),
         }
     }
 }

@@ -197,12 +197,12 @@ fn taken(answer: Answer) -> Result<u16, Failure> {
         200..=299 => Ok(status),
         300..=399 => Err(Failure {
             status: Some(status),
-            error: format!("the answer was {status}; redirects are not followed"),
+            error: format!("response status {status}; redirects are not followed"),
             answer: text,
         }),
         _ => Err(Failure {
             status: Some(status),
-            error: format!("the answer was {status}"),
+            error: format!("response status {status}"),
             answer: text,
         }),
     }

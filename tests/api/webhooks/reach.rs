@@ -154,7 +154,7 @@ async fn a_redirect_is_not_followed() {
         client.put("/photos/", "a.txt", b"1").await;
         deliver_due(&world.state).await;
         let state = webhook(&client, &path).await;
-        let error = format!("the answer was {status}; redirects are not followed");
+        let error = format!("response status {status}; redirects are not followed");
         assert_eq!(state["lastError"], error);
         assert_eq!(receiver.take_seen().len(), 1);
         pass(&world, HOUR_MS).await;

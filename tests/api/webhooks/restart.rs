@@ -25,7 +25,7 @@ async fn what_waits_is_sent_after_a_restart_and_retries_go_on_where_they_were() 
     assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&2.into(), &1.into()));
     assert_eq!(
         (&state["lastStatus"], &state["lastError"]),
-        (&500.into(), &"the answer was 500".into())
+        (&500.into(), &"response status 500".into())
     );
     // The first is not due before its time; the webhook's rest is forgotten.
     deliver_due(&world.state).await;

@@ -118,7 +118,7 @@ async fn a_test_is_sent_at_once_and_tells_what_the_destination_said() {
     let tested = client.send(http::Method::POST, &test, &[], axum::body::Body::empty()).await;
     let tested = tested.check_done();
     assert_eq!((&tested["delivered"], &tested["status"]), (&json!(false), &json!(500)));
-    assert_eq!(tested["deliveryError"], "the answer was 500");
+    assert_eq!(tested["deliveryError"], "response status 500");
     assert_eq!(tested["answer"].as_str().unwrap().len(), 4_096);
     // A test is no event: nothing is tried again.
     assert_eq!(super::webhook(&client, &path).await["pendingCount"], 0);

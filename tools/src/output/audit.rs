@@ -24,7 +24,7 @@ pub(super) fn audit_text(audit: &AuditView, wide: bool) -> String {
 /// A note for the next page.
 pub(super) fn audit_note(audit: &AuditView) -> Option<String> {
     let last = audit.next_cursor.as_ref()?;
-    Some(format!("there are older entries: --before {last} shows them"))
+    Some(format!("older entries: use --before {last}"))
 }
 
 fn row(entry: &AuditEntryView) -> Vec<String> {

@@ -31,14 +31,15 @@ pub(super) fn history_note(history: &HistoryView) -> Option<String> {
     let mut past = history.versions.iter().filter(is_past).filter_map(|it| it.content.as_ref());
     let mut sentences = Vec::new();
     if history.truncated {
-        sentences.push("there are more versions: a longer --limit, or a folder, shows them");
+        sentences.push("more versions: use a larger --limit or name a folder");
     }
     if history.versions.is_empty() {
-        sentences.push("the log knows of nothing there");
+        sentences.push("no versions found");
     }
     if past.any(|content| content.recoverable) {
         sentences.push(
-            "what is recoverable is so until compaction takes it: `trug undelete` brings it back",
+            "recoverable versions can be restored with `trug undelete` until compaction removes \
+            them",
         );
     }
     Some(sentences.join("\n")).filter(|text| !text.is_empty())

@@ -47,7 +47,7 @@ pub(super) fn webhooks_text(webhooks: &[WebhookView], wide: bool) -> String {
 pub(super) fn tested_text(tested: &WebhookTestedView) -> String {
     let outcome = match (&tested.delivery_error, tested.status) {
         (Some(error), _) => format!("not delivered: {}", plain(error)),
-        (None, Some(status)) => format!("delivered: the answer was {status}"),
+        (None, Some(status)) => format!("delivered: response status {status}"),
         (None, None) => "delivered".to_owned(),
     };
     let mut text = format!("{outcome}, after {} ms\n", tested.duration_ms);

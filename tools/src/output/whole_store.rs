@@ -27,7 +27,7 @@ pub(super) fn stats_text(stats: &StatsView, wide: bool) -> String {
     };
     let verified = match &stats.verified_since {
         Some(since) => format!("all since {since}"),
-        None => "not everything yet: `trug scrub` does".to_owned(),
+        None => "incomplete: run `trug scrub`".to_owned(),
     };
     let mut text = lines_of(&[
         ("accounts", stats.accounts.to_string()),
@@ -38,7 +38,7 @@ pub(super) fn stats_text(stats: &StatsView, wide: bool) -> String {
         ("log segments", segments(&stats.log)),
         ("compacted segments", segments(&stats.compacted)),
         ("big segments", segments(&stats.big)),
-        ("can come back", retained_text(&stats.retained)),
+        ("recoverable", retained_text(&stats.retained)),
         ("verified", verified),
         ("damaged", format!("{} places", stats.damage.count)),
         ("writes", writes_text(stats)),
@@ -54,7 +54,7 @@ pub(super) fn stats_text(stats: &StatsView, wide: bool) -> String {
 /// Large files that are gone and whose bytes are still there.
 fn retained_text(retained: &RetainedView) -> String {
     let until = retained.next_release_at.as_ref();
-    let until = until.map(|at| format!(", the first until {at}")).unwrap_or_default();
+    let until = until.map(|at| format!(", the first one until {at}")).unwrap_or_default();
     format!("{} large files, {}{until}", retained.files, bytes_text(retained.bytes))
 }
 
@@ -115,7 +115,7 @@ fn writes_text(stats: &StatsView) -> String {
         (Some(why), _) => format!("refused: {why}"),
         (None, Some(full)) => {
             let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
-            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
+            format!("uploads are rejected: {free} free on the disk, {reserve} reserved")
         }
         (None, None) => "taken".to_owned(),
     }
@@ -168,15 +168,12 @@ pub(super) fn selection_text(selection: &SelectionView, wide: bool) -> String {
     let rate = bytes_text(selection.bytes_per_second);
     let (records, dead) = (selection.record_bytes, selection.dead_bytes);
     text.push_str(&lines_of(&[
-        ("dead in all", format!("{} of {}", bytes_text(dead), bytes_text(records))),
-        ("in the newest", bytes_text(selection.newest_dead_bytes)),
-        ("can come back", format!("{} of large files", bytes_text(selection.retained_bytes))),
+        ("total dead", format!("{} of {}", bytes_text(dead), bytes_text(records))),
+        ("in the newest segment", bytes_text(selection.newest_dead_bytes)),
+        ("recoverable", format!("{} of large files", bytes_text(selection.retained_bytes))),
         ("would copy", bytes_text(selection.copy_bytes)),
         ("would free", format!("about {}", bytes_text(selection.free_bytes))),
-        (
-            "would take",
-            format!("about {}, at {rate} a second", time_text(selection.expected_seconds)),
-        ),
+        ("would take", format!("about {} at {rate}/s", time_text(selection.expected_seconds))),
     ]));
     text
 }
@@ -194,7 +191,7 @@ pub(super) fn compacted_text(compacted: &CompactedView) -> String {
         rows.push(("freed in place", bytes_text(compacted.punched_bytes)));
     }
     for RefusedSegmentView { id, why } in &compacted.refused {
-        rows.push(("left as it is", format!("segment {id:010}: {why}")));
+        rows.push(("not compacted", format!("segment {id:010}: {why}")));
     }
     lines_of(&rows)
 }

@@ -52,7 +52,7 @@ impl GifSummary {
     /// [`Error::Undecodable`] of a file without a header, or without frames.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
         let mut blocks = GifBlocks::new(bytes)?;
-        let first = blocks.next().ok_or_else(|| Error::undecodable("it has no frames"))?;
+        let first = blocks.next().ok_or_else(|| Error::undecodable("no frames"))?;
         let (width, height) = blocks.screen;
         let sides = (width.max(first.end.0), height.max(first.end.1));
         let frames = 1 + blocks.by_ref().count() as u32;
@@ -64,7 +64,7 @@ impl<'a> GifBlocks<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Error> {
         let header = bytes.strip_prefix(b"GIF87a").or_else(|| bytes.strip_prefix(b"GIF89a"));
         let Some([w0, w1, h0, h1, flags, _, _, rest @ ..]) = header else {
-            return Err(Error::undecodable("a GIF without a header"));
+            return Err(Error::undecodable("missing GIF header"));
         };
         Ok(Self {
             rest: rest.get(palette_bytes(*flags)..).unwrap_or_default(),
@@ -183,7 +183,7 @@ mod tests {
         let large = b"\x2c\0\0\0\0\x09\0\x09\0\0\x02\0";
         assert_eq!(summary(&[FRAME, large, b";"]).unwrap().sides, (4, 6), "a later one does not");
         assert_eq!(summary(&[b";"]), None);
-        assert_eq!(GifSummary::read(b"GIF89a"), Err(Error::undecodable("a GIF without a header")));
+        assert_eq!(GifSummary::read(b"GIF89a"), Err(Error::undecodable("missing GIF header")));
     }
 
     #[test]

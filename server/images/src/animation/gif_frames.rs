@@ -75,7 +75,7 @@ impl<'a> GifFrames<'a> {
             let unpacked = match self.blocks.next(&mut self.piece)? {
                 Decoded::BytesDecoded(count) => count.get(),
                 Decoded::DataEnd => return Ok(()),
-                _ => return Err(Error::undecodable("a frame is not followed by its data")),
+                _ => return Err(Error::undecodable("frame without image data")),
             };
             self.unpacked += unpacked as u64;
             if self.unpacked > UNPACKED_MAX {
@@ -172,7 +172,7 @@ impl Blocks<'_> {
                 return Ok(decoded);
             }
         }
-        Err(Error::undecodable("it ends early"))
+        Err(Error::undecodable("unexpected end of file"))
     }
 
     /// Ends a frame without pixels. The library has taken the end of its data for the length of a first piece, and
@@ -183,7 +183,7 @@ impl Blocks<'_> {
         self.rest = rest;
         match ended? {
             Decoded::DataEnd => Ok(()),
-            _ => Err(Error::undecodable("a frame is not followed by its data")),
+            _ => Err(Error::undecodable("frame without image data")),
         }
     }
 
@@ -193,7 +193,7 @@ impl Blocks<'_> {
             match self.next(&mut [])? {
                 Decoded::FrameMetadata(_) => return Ok(self.decoder.current_frame()),
                 Decoded::BlockStart(Block::Trailer) => {
-                    return Err(Error::undecodable("it has no frames"));
+                    return Err(Error::undecodable("no frames"));
                 }
                 _ => {}
             }

@@ -72,7 +72,7 @@ pub(super) fn make(
             copy(frames, writer, source.frames, view, stop)
         }
         (format, quality) => {
-            Err(Error::Failed(format!("{} does not move at {quality:?}", format.extension())))
+            Err(Error::Failed(format!("{} cannot be animated at {quality:?}", format.extension())))
         }
     }
 }

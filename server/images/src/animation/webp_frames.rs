@@ -61,7 +61,7 @@ pub(crate) fn read_source(bytes: &[u8]) -> Result<Option<Source>, Error> {
         }
     }
     match source.frames {
-        0 => Err(Error::undecodable("it has no frames")),
+        0 => Err(Error::undecodable("no frames")),
         _ => Ok(Some(source)),
     }
 }
@@ -90,7 +90,7 @@ impl<'a> WebPFrames<'a> {
             |name| Chunks::of_file(bytes).map(|mut chunks| chunks.find(|chunk| chunk.0 == name));
         let plays = match find(*b"ANIM")? {
             Some((_, [_, _, _, _, low, high, ..])) => u16::from_le_bytes([*low, *high]),
-            _ => return Err(Error::undecodable("it does not say how often it plays")),
+            _ => return Err(Error::undecodable("missing loop count")),
         };
         let profile = find(*b"ICCP")?.map(|(_, profile)| profile);
         Ok(Self {
@@ -108,7 +108,7 @@ impl<'a> WebPFrames<'a> {
         let [left, top, width, height] = header.place;
         let area = self.canvas.clip(left, top, width, height);
         if (area.width, area.height) != (width as usize, height as usize) {
-            return Err(Error::undecodable("a frame stands out of the picture"));
+            return Err(Error::undecodable("frame outside the canvas"));
         }
         let still = decode(header.chunks, (width, height))?;
         let channels = still.layout.channels();
@@ -139,7 +139,7 @@ impl Frames for WebPFrames<'_> {
         let Some((_, frame)) = self.chunks.find(|chunk| chunk.0 == *b"ANMF") else {
             return match self.has_shown {
                 true => Ok(None),
-                false => Err(Error::undecodable("it has no frames")),
+                false => Err(Error::undecodable("no frames")),
             };
         };
         match self.draw(frame) {
@@ -175,7 +175,7 @@ impl Frames for WebPFrames<'_> {
 impl<'a> Header<'a> {
     fn read(frame: &'a [u8]) -> Result<Self, Error> {
         let Some((head, chunks)) = frame.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(Error::undecodable("a frame has no header"));
+            return Err(Error::undecodable("missing frame header"));
         };
         let [numbers @ .., flags] = head;
         let [left, top, width, height, delay_ms] =
@@ -207,7 +207,7 @@ fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
     let still = riff::file(&still)?;
     // Before anything is allocated: the place of the frame lies on the canvas, which is bounded.
     if stream_sides(&still)? != sides {
-        return Err(Error::undecodable("a frame is not as large as it says"));
+        return Err(Error::undecodable("frame size differs from its header"));
     }
     let mut decoder = WebPDecoder::new(Cursor::new(&*still)).map_err(Error::undecodable)?;
     decoder.set_memory_limit(JOB_BYTES_MAX as usize);

@@ -46,7 +46,7 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
         Format::Qoi => qoi::read_source(bytes)?,
     };
     match source.sides {
-        (0, _) | (_, 0) => Err(Error::undecodable("it has no pixels")),
+        (0, _) | (_, 0) => Err(Error::undecodable("no pixels")),
         _ => Ok(source),
     }
 }

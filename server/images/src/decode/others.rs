@@ -59,7 +59,7 @@ pub(super) fn decode(
     };
     let mut decoder = decoder(format, &file)?;
     if decoder.dimensions() != source.sides {
-        return Err(Error::undecodable("it has other sides than its header says"));
+        return Err(Error::undecodable("dimensions differ from the header"));
     }
     let profile = decoder.icc_profile().map_err(decoding_error)?;
     let color = decoder.color_type();
@@ -98,7 +98,7 @@ impl<'a> Chosen<'a> {
 
     /// The picture of an icon with the most pixels, and of those the most bits a pixel.
     fn of_icon(file: &'a [u8]) -> Result<Self, Error> {
-        let broken = || Error::undecodable("an icon without pictures");
+        let broken = || Error::undecodable("icon without images");
         let (count, entries) = match file {
             [0, 0, 1, 0, low, high, entries @ ..] => (u16::from_le_bytes([*low, *high]), entries),
             _ => return Err(broken()),

@@ -19,7 +19,7 @@ struct Header<'a> {
 
 impl<'a> Header<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Error> {
-        let broken = || Error::undecodable("a QOI without a header");
+        let broken = || Error::undecodable("missing QOI header");
         let rest = bytes.strip_prefix(b"qoif").ok_or_else(broken)?;
         let (width, rest) = rest.split_first_chunk().ok_or_else(broken)?;
         let (height, rest) = rest.split_first_chunk().ok_or_else(broken)?;
@@ -51,7 +51,8 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
             return Err(Error::Cancelled);
         }
         for place in row.chunks_exact_mut(channels) {
-            let pixel = pixels.next().ok_or_else(|| Error::undecodable("it ends early"))?;
+            let pixel =
+                pixels.next().ok_or_else(|| Error::undecodable("unexpected end of file"))?;
             place.iter_mut().zip(pixel).for_each(|(place, sample)| *place = sample);
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     }
     let mut decoder = decoder(bytes)?;
     if stream_sides(bytes)? != decoder.dimensions() {
-        return Err(Error::undecodable("the picture is not as large as it says"));
+        return Err(Error::undecodable("dimensions differ from the header"));
     }
     let exif = decoder.exif_metadata().unwrap_or_default();
     Ok(Source {
@@ -52,7 +52,7 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
 pub(crate) fn stream_sides(file: &[u8]) -> Result<(u32, u32), Error> {
     let mut chunks = Chunks::of_file(file)?;
     let Some((name, stream)) = chunks.find(|(name, _)| matches!(name, b"VP8 " | b"VP8L")) else {
-        return Err(Error::undecodable("it has no picture"));
+        return Err(Error::undecodable("no image"));
     };
     let mut head = Vec::new();
     riff::push(&mut head, name, &stream[..stream.len().min(STREAM_HEAD_BYTES)])?;

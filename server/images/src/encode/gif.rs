@@ -22,7 +22,7 @@ pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<
             &opaque
         }
         Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
-            return Err(Error::failed("GIF is written in colour"));
+            return Err(Error::failed("GIF requires colour"));
         }
     };
     let indexed = reduce(pixels, width.into(), colours, Dither::Diffusion, stop)?;

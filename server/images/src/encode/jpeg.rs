@@ -19,7 +19,7 @@ pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, Error> {
         Layout::Grey => ColorType::Luma,
         Layout::Rgb => ColorType::Rgb,
         Layout::GreyAlpha | Layout::Rgba | Layout::Cmyk => {
-            return Err(Error::failed("JPEG is written without alpha and without inks"));
+            return Err(Error::failed("JPEG supports neither alpha nor CMYK"));
         }
     };
     let mut bytes = Vec::new();

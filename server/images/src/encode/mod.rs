@@ -36,7 +36,7 @@ pub(super) fn encode(
             gif::encode(&picture.in_colour(), colours, stop)
         }
         (format, quality) => {
-            Err(Error::Failed(format!("{} is not written at {quality:?}", format.extension())))
+            Err(Error::Failed(format!("{} cannot be encoded at {quality:?}", format.extension())))
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn encode(picture: &Picture) -> Result<Vec<u8>, Error> {
         Layout::GreyAlpha => ColorType::GrayscaleAlpha,
         Layout::Rgb => ColorType::Rgb,
         Layout::Rgba => ColorType::Rgba,
-        Layout::Cmyk => return Err(Error::failed("PNG has no inks")),
+        Layout::Cmyk => return Err(Error::failed("PNG does not support CMYK")),
     });
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(Compression::Fast);

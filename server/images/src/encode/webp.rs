@@ -31,7 +31,7 @@ pub(crate) fn encode(
             libwebp::encode(sides, pixels, config, stop)
         }
         Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
-            Err(Error::failed("WebP is written in colour"))
+            Err(Error::failed("WebP requires colour"))
         }
     }
 }

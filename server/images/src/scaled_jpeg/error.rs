@@ -60,7 +60,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJpeg => f.write_str("not a JPEG file"),
-            Self::Short => f.write_str("the file ends before its picture begins"),
+            Self::Short => f.write_str("the file ends before its first scan"),
             Self::Malformed { what, at } => write!(f, "{what}, at offset {at}"),
             Self::Unsupported(unsupported) => unsupported.fmt(f),
             Self::OverLimit(limit) => limit.fmt(f),
@@ -72,12 +72,12 @@ impl fmt::Display for Error {
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Components(count) => write!(f, "a JPEG with {count} components"),
-            Self::Precision(bits) => write!(f, "a JPEG with {bits} bits a sample"),
-            Self::Arithmetic => f.write_str("a JPEG with arithmetic coding"),
-            Self::Lossless => f.write_str("a lossless JPEG"),
-            Self::Hierarchical => f.write_str("a hierarchical JPEG"),
-            Self::LateHeight => f.write_str("a JPEG that tells its height late"),
+            Self::Components(count) => write!(f, "JPEG with {count} components"),
+            Self::Precision(bits) => write!(f, "JPEG with {bits} bits per sample"),
+            Self::Arithmetic => f.write_str("JPEG with arithmetic coding"),
+            Self::Lossless => f.write_str("lossless JPEG"),
+            Self::Hierarchical => f.write_str("hierarchical JPEG"),
+            Self::LateHeight => f.write_str("JPEG with its height in a DNL segment"),
         }
     }
 }
@@ -85,10 +85,10 @@ impl fmt::Display for Unsupported {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Pixels => "a JPEG with too many pixels",
-            Self::Side => "a JPEG that is too wide or too high",
-            Self::Scans => "a JPEG with too many scans",
-            Self::Blocks => "a JPEG with too many blocks in its scans",
+            Self::Pixels => "JPEG with too many pixels",
+            Self::Side => "JPEG too wide or too high",
+            Self::Scans => "JPEG with too many scans",
+            Self::Blocks => "JPEG with too many blocks in its scans",
         })
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn page(xml: &[u8]) -> Result<Page, String> {
             }
             ["ListBucketResult", "Contents"] => {
                 let (true, Some(bytes)) = (!at.key.is_empty(), size) else {
-                    return Err("an object in it has no name or no size".to_owned());
+                    return Err("an object without a name or size".to_owned());
                 };
                 page.objects.push(ListedObject { bytes, ..std::mem::take(&mut at) });
             }
@@ -86,12 +86,12 @@ pub(super) fn page(xml: &[u8]) -> Result<Page, String> {
         Ok(())
     })?;
     if !has_root {
-        return Err("it is no listing of a bucket".to_owned());
+        return Err("not a bucket listing".to_owned());
     }
     if !is_truncated {
         page.next = None;
     } else if page.next.as_ref().is_none_or(String::is_empty) {
-        return Err("it goes on, but does not say where".to_owned());
+        return Err("truncated listing without a continuation token".to_owned());
     }
     if is_escaped {
         // Which of the services escape after the key is known is not told, so this is done last.
@@ -142,7 +142,7 @@ fn walk(
     mut tell: impl FnMut(&[&str], Option<&str>) -> Result<(), String>,
 ) -> Result<(), String> {
     const DEPTH_MAX: usize = 16;
-    let broken = |why: &dyn std::fmt::Display| format!("it is no XML: {why}");
+    let broken = |why: &dyn std::fmt::Display| format!("invalid XML: {why}");
     let mut reader = Reader::from_reader(xml);
     let mut path: Vec<String> = Vec::new();
     let mut text = String::new();
@@ -157,7 +157,7 @@ fn walk(
         match reader.read_event().map_err(|why| broken(&why))? {
             Event::Start(start) => {
                 if path.len() == DEPTH_MAX {
-                    return Err(broken(&"it is too deep"));
+                    return Err(broken(&"nested too deeply"));
                 }
                 path.push(decoded(start.local_name().as_ref())?);
                 text.clear();
@@ -182,14 +182,14 @@ fn walk(
                 let meaning: Cow<'_, str> = match c {
                     Some(c) => c.to_string().into(),
                     None => resolve_predefined_entity(&decoded(&name)?)
-                        .ok_or_else(|| broken(&"an entity of it is not known"))?
+                        .ok_or_else(|| broken(&"unknown entity"))?
                         .into(),
                 };
                 text.push_str(&meaning);
             }
-            Event::DocType(_) => return Err(broken(&"it has a document type")),
+            Event::DocType(_) => return Err(broken(&"document types are not allowed")),
             Event::Eof if path.is_empty() => return Ok(()),
-            Event::Eof => return Err(broken(&"it breaks off")),
+            Event::Eof => return Err(broken(&"unexpected end of data")),
             Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
         }
     }

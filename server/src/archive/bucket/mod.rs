@@ -99,20 +99,20 @@ impl BucketSource {
 
     pub(super) fn open(&self) -> Result<Bucket, String> {
         let host = Destination::parse(&self.address);
-        let host = host.map_err(|why| format!("the address of the bucket {why}"))?;
+        let host = host.map_err(|why| format!("the bucket URL {why}"))?;
         if self.address.contains('?') {
-            return Err("the address of the bucket must have no query".to_owned());
+            return Err("the bucket URL must have no query".to_owned());
         }
         let path = percent_decode_str(host.path().path().trim_start_matches('/'));
-        let path = path.decode_utf8().map_err(|_| "the address of the bucket is not UTF-8")?;
+        let path = path.decode_utf8().map_err(|_| "the bucket URL is not UTF-8")?;
         let (root, prefix) = match self.is_virtual_hosted {
             true => (String::new(), path.into_owned()),
             false => {
                 let (name, prefix) = path.split_once('/').unwrap_or((&path, ""));
                 let is_name = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
                 if !name.bytes().all(is_name) || name.is_empty() || matches!(name, "." | "..") {
-                    let why = "the address names no bucket: https://HOST/BUCKET, or with \
-                               --virtual-hosted https://BUCKET.HOST";
+                    let why = "the URL names no bucket: use https://HOST/BUCKET, or \
+                        https://BUCKET.HOST with --virtual-hosted";
                     return Err(why.to_owned());
                 }
                 (format!("/{name}"), prefix.to_owned())
@@ -120,15 +120,17 @@ impl BucketSource {
         };
         let is_word = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_graphic());
         if !is_word(&self.region) || self.region.contains(['/', ',']) {
-            return Err("the region is none".to_owned());
+            return Err("invalid region".to_owned());
         }
         if let Some(it) = &self.credentials {
             let token = it.session_token.as_deref().unwrap_or("none");
             if !is_word(&it.access_key_id) || it.access_key_id.contains(['/', ',']) {
-                return Err("the id of the access key is none".to_owned());
+                return Err("invalid access key ID".to_owned());
             }
             if !is_word(&it.secret_access_key) || !is_word(token) {
-                return Err("the secret or the session token is empty or has spaces".to_owned());
+                return Err(
+                    "the secret access key or session token is empty or contains spaces".to_owned()
+                );
             }
         }
         let outbound = self.reach.outbound()?;
@@ -183,7 +185,7 @@ impl Bucket {
         let never = |why: &str| (StatusCode::BAD_REQUEST, Fault::lasting(why));
         let mark = if query.is_empty() { "" } else { "?" };
         let target = PathAndQuery::try_from(format!("{path}{mark}{query}"));
-        let target = target.map_err(|_| never("its name does not fit into an address"))?;
+        let target = target.map_err(|_| never("its name is too long for a URL"))?;
         let at = inner.host.at(target);
         let mut headers = HeaderMap::new();
         if let Some(etag) = etag.and_then(|it| HeaderValue::from_str(it).ok()) {
@@ -205,7 +207,9 @@ impl Bucket {
             let others = signed.iter().skip(1).map(|(name, value)| (*name, *value));
             for (name, value) in others.chain([(AUTHORIZATION.as_str(), &*signature)]) {
                 let value = HeaderValue::from_str(value);
-                let mut value = value.map_err(|_| never("the credentials fit into no header"))?;
+                let mut value = value.map_err(|_| {
+                    never("the credentials contain characters that a header cannot have")
+                })?;
                 value.set_sensitive(true);
                 let name = HeaderName::from_bytes(name.as_bytes());
                 headers.insert(name.map_err(|_| never("a header has no name"))?, value);
@@ -244,7 +248,7 @@ impl Listing {
         let is_seen_again = page.next.is_some() && page.next == self.mark.next
             || first_key.is_some() && first_key == self.mark.first_key.as_ref();
         if is_seen_again {
-            return Err("the listing does not end: it goes round".into());
+            return Err("the listing repeats its continuation token".into());
         }
         self.pages += 1;
         if self.pages.is_power_of_two() {
@@ -253,7 +257,7 @@ impl Listing {
         let has_files = page.objects.iter().any(|it| !it.is_folder());
         self.barren_pages = if has_files { 0 } else { self.barren_pages + 1 };
         if self.barren_pages > limits::archives::IMPORT_BARREN_PAGES_MAX {
-            return Err("the listing does not end: page after page has no file in it".into());
+            return Err("the listing has too many empty pages".into());
         }
         self.next = page.next.map_or(Next::End, Next::Token);
         Ok(Some(page.objects))
@@ -265,7 +269,7 @@ fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
     let Refusal { code, message, region } = refusal;
     let said = headers.get("x-amz-bucket-region").and_then(|it| it.to_str().ok()).map(clean);
     let region = said.filter(|it| !it.is_empty()).unwrap_or(region);
-    let mut why = format!("the bucket's host answers {}", status.as_u16());
+    let mut why = format!("the S3 server responded with {}", status.as_u16());
     for (mark, part) in [(" ", &code), (": ", &message)] {
         if !part.is_empty() {
             why.push_str(mark);
@@ -276,7 +280,7 @@ fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
         || matches!(&*code, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException");
     if is_elsewhere && !region.is_empty() {
         why.push_str(&format!(
-            "; the bucket lies in the region {region}: --region {region}, and its endpoint"
+            "; the bucket is in region {region}: use --region {region} and its endpoint"
         ));
     } else if status.is_redirection() {
         why.push_str("; redirects are not followed");
@@ -296,8 +300,8 @@ async fn beginning(
     let mut beginning = Vec::new();
     let read = timeout(limits::archives::IMPORT_PAGE_WAIT, async {
         while let Some(frame) = body.frame().await {
-            let frame =
-                frame.map_err(|why| Fault::passing(format!("the answer breaks off: {why}")))?;
+            let frame = frame
+                .map_err(|why| Fault::passing(format!("the response was interrupted: {why}")))?;
             let data = frame.data_ref().map_or(&[][..], |data| data);
             let room = bytes_max - beginning.len();
             beginning.extend(data.iter().take(room));
@@ -307,7 +311,7 @@ async fn beginning(
         }
         Ok(true)
     });
-    let is_whole = read.await.map_err(|_| Fault::passing("the answer takes too long"))??;
+    let is_whole = read.await.map_err(|_| Fault::passing("the response timed out"))??;
     Ok((beginning, is_whole))
 }
 
@@ -388,9 +392,9 @@ mod tests {
             (fault.passes, fault.why)
         };
         let xml = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
-        let why = "the bucket's host answers 503 SlowDown: Reduce your rate";
+        let why = "the S3 server responded with 503 SlowDown: Reduce your rate";
         assert_eq!(told(503, xml), (true, why.to_owned()));
-        assert_eq!(told(404, ""), (false, "the bucket's host answers 404".to_owned()));
+        assert_eq!(told(404, ""), (false, "the S3 server responded with 404".to_owned()));
         let xml = "<Error><Code>PermanentRedirect</Code><Region>eu-central-1</Region></Error>";
         let (passes, why) = told(301, xml);
         assert!(!passes && why.contains("--region eu-central-1"), "{why}");

@@ -21,7 +21,7 @@ use crate::thumbnails::delete_thumbnail;
 use crate::versions::{Absent, Versioning, keeping};
 
 /// What is said of a file whose key holds other content.
-pub(super) const SKIPPED: &str = "other content lies under its key";
+pub(super) const SKIPPED: &str = "an object with other content has its key";
 
 /// How long a full queue of the committer is left alone.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
@@ -126,7 +126,7 @@ impl<'a> Commits<'a> {
             }
             Decision::Fail => {
                 let name = crate::archive::shown(&file.source);
-                let advice = "--on-conflict chooses what happens then";
+                let advice = "use --on-conflict to replace or rename";
                 return Err(End::Stopped(format!("{name}: {SKIPPED}; {advice}")));
             }
         };

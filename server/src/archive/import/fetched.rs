@@ -105,7 +105,7 @@ impl Importer<'_> {
         if listed.is_folder() {
             // Folders are there where something is in them.
             if listed.bytes > 0 {
-                self.report.refused.add(&name, "its name is that of a folder, but it has content");
+                self.report.refused.add(&name, "its name is a folder name, but it has content");
             }
             return Ok(Next::Done);
         }

@@ -120,7 +120,7 @@ impl Catalog {
             return Err(CatalogError::Exists(what));
         }
         if self.tables().removals.contains_key(name) {
-            return Err(CatalogError::Exists(format!("{what} is still being deleted: it")));
+            return Err(CatalogError::Exists(format!("{what} is being deleted: it")));
         }
         check_total(self.tables().buckets.len(), "buckets")?;
         let owned = self.bucket_names_of(owner).len();

@@ -61,22 +61,27 @@ enum OverriddenMethod {
     tag = "Resumable uploads",
     params(
         TusVersionParameter,
-        ("Upload-Length" = u64, Header, description = "Bytes of the whole file.", maximum = 68_719_476_736_i64),
+        ("Upload-Length" = u64, Header, description = "Total size of the file in bytes.", maximum = 68_719_476_736_i64),
         ("Upload-Metadata" = Option<String>, Header, description = "`bucketName`, `path`, `filename` and more: pairs of a name and a value in base64."),
-        ("bucketName" = Option<String>, Query, description = "Where the metadata have none."),
-        ("path" = Option<String>, Query, description = "A folder with its last slash, or a file; the root without it."),
-        ("overwrite" = Option<Flag>, Query, description = "As for an upload."),
-        ("randomizeName" = Option<Flag>, Query, description = "As for an upload."),
-        ("thumbnail" = Option<Flag>, Query, description = "As for an upload."),
+        ("bucketName" = Option<String>, Query, description = "Bucket, if `Upload-Metadata` has \
+            none."),
+        ("path" = Option<String>, Query, description = "A folder (with a trailing slash) or a \
+            file; default: the root."),
+        ("overwrite" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
+        ("randomizeName" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
+        ("thumbnail" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
     ),
     request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
     responses(
-        (status = CREATED, description = "It is begun.", headers(
-            ("Location" = String, description = "Where it is; relative to this address."),
-            ("Upload-Offset" = Option<u64>, description = "How much has come, when something was sent."),
-            ("Upload-Expires" = Option<String>, description = "Until when it is kept."),
-            ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
-            ("X-Thumbnail-Url" = Option<String>, description = "The address of its thumbnail, if it has one."),
+        (status = CREATED, description = "Upload created.", headers(
+            ("Location" = String, description = "URL of the upload, relative to the request URL."),
+            ("Upload-Offset" = Option<u64>, description = "Received bytes, if the request had a \
+                body."),
+            ("Upload-Expires" = Option<String>, description = "Expiry of the upload."),
+            ("X-Object-Url" = Option<String>, description = "URL of the file, once the upload is \
+                complete."),
+            ("X-Thumbnail-Url" = Option<String>, description = "URL of its thumbnail, if it has \
+                one."),
         )),
         (status = NOT_FOUND, description = "`bucket_not_found`."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
@@ -116,16 +121,19 @@ pub async fn create(
     tag = "Resumable uploads",
     params(TusUploadParameters),
     responses(
-        (status = OK, description = "How far it is.", headers(
-            ("Upload-Offset" = u64, description = "Bytes that have come."),
-            ("Upload-Length" = u64, description = "Bytes of the whole file."),
-            ("Upload-Metadata" = Option<String>, description = "As it was sent."),
-            ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
-            ("X-Thumbnail-Url" = Option<String>, description = "The address of its thumbnail, if it has one."),
+        (status = OK, description = "State of the upload.", headers(
+            ("Upload-Offset" = u64, description = "Received bytes."),
+            ("Upload-Length" = u64, description = "Total size of the file in bytes."),
+            ("Upload-Metadata" = Option<String>, description = "Metadata as sent."),
+            ("X-Object-Url" = Option<String>, description = "URL of the file, once the upload is \
+                complete."),
+            ("X-Thumbnail-Url" = Option<String>, description = "URL of its thumbnail, if it has \
+                one."),
         )),
-        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = GONE, description = "`upload_expired`: start the upload again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
-        (status = LOCKED, description = "`upload_locked`; also while it is whole and cannot be stored for now."),
+        (status = LOCKED, description = "`upload_locked`; also while the complete upload cannot \
+            be committed."),
     )
 )]
 pub async fn state(
@@ -157,21 +165,23 @@ pub async fn state(
     tag = "Resumable uploads",
     params(
         TusUploadParameters,
-        ("Upload-Offset" = u64, Header, description = "Where these bytes begin."),
+        ("Upload-Offset" = u64, Header, description = "Offset of the body in the file."),
         ("Upload-Checksum" = Option<String>, Header, description = "`sha1` or `sha256`, and the hash in base64."),
     ),
     request_body(content = Chunk, content_type = "application/offset+octet-stream"),
     responses(
-        (status = NO_CONTENT, description = "They are on the disk.", headers(
-            ("Upload-Offset" = u64, description = "Bytes that have come."),
-            ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
-            ("X-Thumbnail-Url" = Option<String>, description = "The address of its thumbnail, if it has one."),
+        (status = NO_CONTENT, description = "Bytes stored durably.", headers(
+            ("Upload-Offset" = u64, description = "Received bytes."),
+            ("X-Object-Url" = Option<String>, description = "URL of the file, once the upload is \
+                complete."),
+            ("X-Thumbnail-Url" = Option<String>, description = "URL of its thumbnail, if it has \
+                one."),
         )),
         (status = CONFLICT, description = "`wrong_offset`, with `offset`; `conflict`."),
-        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = GONE, description = "`upload_expired`: start the upload again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
         (status = LOCKED, description = "`upload_locked`."),
-        (status = 460, description = "`checksum_mismatch`: none of them count."),
+        (status = 460, description = "`checksum_mismatch`: the body was discarded."),
     )
 )]
 pub async fn append(
@@ -208,8 +218,8 @@ pub async fn append(
     tag = "Resumable uploads",
     params(TusUploadParameters),
     responses(
-        (status = NO_CONTENT, description = "It is gone."),
-        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = NO_CONTENT, description = "Upload deleted."),
+        (status = GONE, description = "`upload_expired`: start the upload again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
         (status = LOCKED, description = "`upload_locked`."),
     )
@@ -234,17 +244,18 @@ pub async fn terminate(
     tag = "Resumable uploads",
     params(
         TusUploadParameters,
-        ("X-HTTP-Method-Override" = inline(OverriddenMethod), Header, description = "The method that is meant, with its headers."),
+        ("X-HTTP-Method-Override" = inline(OverriddenMethod), Header, description = "Method to \
+            apply, with its headers."),
     ),
     request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
     responses(
-        (status = OK, description = "As HEAD answers."),
-        (status = NO_CONTENT, description = "As PATCH and DELETE answer."),
+        (status = OK, description = "Response of HEAD."),
+        (status = NO_CONTENT, description = "Response of PATCH or DELETE."),
         (status = CONFLICT, description = "`wrong_offset`, with `offset`; `conflict`."),
-        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = GONE, description = "`upload_expired`: start the upload again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
         (status = LOCKED, description = "`upload_locked`."),
-        (status = 460, description = "`checksum_mismatch`: none of them count."),
+        (status = 460, description = "`checksum_mismatch`: the body was discarded."),
     )
 )]
 pub async fn overridden(

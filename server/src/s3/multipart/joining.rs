@@ -124,7 +124,7 @@ fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<NamedPart>> {
     for part in named {
         let number = super::number_of(part.part_number.unwrap_or_default())?;
         if parts.last().is_some_and(|last| last.number >= number) {
-            let message = "Parts are named in rising order";
+            let message = "Parts must be listed in ascending order";
             return Err(refusal(S3ErrorCode::InvalidPartOrder, message));
         }
         let mut checksum = Checksum::default();
@@ -133,7 +133,7 @@ fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<NamedPart>> {
         parts.push(NamedPart { number, etag, checksum });
     }
     if parts.is_empty() {
-        return Err(refusal(S3ErrorCode::MalformedXML, "No part is named"));
+        return Err(refusal(S3ErrorCode::MalformedXML, "The list of parts is empty"));
     }
     Ok(parts)
 }
@@ -209,7 +209,7 @@ fn chosen(
 ) -> S3Result<Vec<UploadedPart>> {
     let mut parts: BTreeMap<u32, UploadedPart> =
         parts.into_iter().map(|part| (part.number, part)).collect();
-    let missing = || refusal(S3ErrorCode::InvalidPart, "A part that is named has not come");
+    let missing = || refusal(S3ErrorCode::InvalidPart, "A listed part was not uploaded");
     let mut chosen = Vec::with_capacity(named.len());
     for NamedPart { number, etag, checksum } in named {
         let part = parts.remove(number).ok_or_else(missing)?;
@@ -233,12 +233,12 @@ fn check_sizes(bucket: &Bucket, parts: &[UploadedPart], said: Option<i64>) -> S3
     }
     let but_the_last = parts.split_last().map_or(&[][..], |(_, others)| others);
     if but_the_last.iter().any(|part| part.received.bytes < limits::S3_PART_BYTES_MIN) {
-        let message = "A part that is not the last has less than 5 MiB";
+        let message = "A part other than the last is smaller than 5 MiB";
         return Err(refusal(S3ErrorCode::EntityTooSmall, message));
     }
     match said {
         Some(said) if u64::try_from(said) != Ok(bytes) => {
-            let message = "The parts have not the size together that x-amz-mp-object-size says";
+            let message = "The total size of the parts differs from x-amz-mp-object-size";
             Err(refusal(S3ErrorCode::InvalidRequest, message))
         }
         _ => Ok(()),
@@ -265,7 +265,7 @@ fn check_checksum(said: &Checksum, checksum: Option<&StoredChecksum>) -> S3Resul
     let said = Algorithm::of_name(algorithm).and_then(|it| value_of(said, it));
     // Some clients say a composite checksum without the number of parts.
     let is_right = said.is_none_or(|said| said == value || value.split('-').next() == Some(said));
-    let message = "The object has another checksum than was said";
+    let message = "The checksum of the object does not match";
     is_right.then_some(()).ok_or_else(|| refusal(S3ErrorCode::BadDigest, message))
 }
 

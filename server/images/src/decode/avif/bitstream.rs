@@ -57,9 +57,9 @@ pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
     session.set_max_picture_size(pixels.ok_or(Error::TooLarge(Bound::Pixels))?);
     let frames = session.decode_temporal_unit(&units).map_err(Error::undecodable)?;
     let frame = frames.into_iter().next_back();
-    let frame = frame.ok_or_else(|| Error::undecodable("it shows nothing"))?;
+    let frame = frame.ok_or_else(|| Error::undecodable("no visible frame"))?;
     if (frame.width, frame.height) != sides {
-        return Err(Error::undecodable("its data has other sides"));
+        return Err(Error::undecodable("dimensions differ from the container"));
     }
     Frame::new(frame, coding)
 }
@@ -71,7 +71,7 @@ fn picture_units(mut data: &[u8]) -> Result<(Vec<u8>, SequenceHeader), Error> {
     while !data.is_empty() {
         let (unit, length) = parse_obu(data).map_err(Error::undecodable)?;
         let whole = data.get(..length).filter(|whole| !whole.is_empty());
-        let whole = whole.ok_or_else(|| Error::undecodable("it breaks off"))?;
+        let whole = whole.ok_or_else(|| Error::undecodable("unexpected end of data"))?;
         match unit.obu_type {
             ObuType::SequenceHeader if header.is_none() => {
                 header = Some(parse_sequence_header(unit.payload).map_err(Error::undecodable)?);
@@ -87,9 +87,9 @@ fn picture_units(mut data: &[u8]) -> Result<(Vec<u8>, SequenceHeader), Error> {
         data = data.get(length..).unwrap_or_default();
     }
     if pictures > LAYERS_MAX {
-        return Err(Error::undecodable("it has more layers than there may be"));
+        return Err(Error::undecodable("too many layers"));
     }
-    let header = header.ok_or_else(|| Error::undecodable("it has no sequence header"))?;
+    let header = header.ok_or_else(|| Error::undecodable("missing sequence header"))?;
     Ok((units, header))
 }
 
@@ -115,7 +115,7 @@ impl Frame {
                 .skip(1)
                 .all(|plane| is_half(plane.sides.0, sides.0) && is_half(plane.sides.1, sides.1));
         if !is_sound {
-            return Err(Error::undecodable("its planes do not fit together"));
+            return Err(Error::undecodable("inconsistent plane dimensions"));
         }
         Ok(Self { sides, planes, bits, coding })
     }

@@ -28,7 +28,7 @@ impl Canvas {
     ) -> Result<(), Error> {
         let is_grey = matches!(self.layout, Layout::Grey | Layout::GreyAlpha);
         if is_grey != frame.is_grey() {
-            return Err(Error::undecodable("some of its tiles are grey"));
+            return Err(Error::undecodable("some tiles are monochrome"));
         }
         let (channels, colours) = (self.layout.channels(), if is_grey { 1 } else { 3 });
         let mut rows = Rows::new(frame, coding)?;

@@ -66,7 +66,7 @@ impl<'a> Rows<'a> {
         let matrix = match (coding.matrix, coding.primaries) {
             _ if frame.is_grey() => parts(0.299, 0.114),
             (0 | 8, _) if !is_whole => {
-                return Err(Error::undecodable("its matrix is for colours of full size"));
+                return Err(Error::undecodable("matrix requires 4:4:4 chroma"));
             }
             (0, _) => Matrix::Identity,
             (8, _) => Matrix::YCgCo,
@@ -78,7 +78,7 @@ impl<'a> Rows<'a> {
             (9, _) | (12, 9) => parts(0.2627, 0.0593),
             (12, 12) => parts(0.2290, 0.0793),
             (other, _) => {
-                return Err(Error::Undecodable(format!("its colours are coded by matrix {other}")));
+                return Err(Error::Undecodable(format!("unsupported matrix coefficients {other}")));
             }
         };
         let brightness = Scale::brightness(frame.bits, coding.is_full);

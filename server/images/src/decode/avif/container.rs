@@ -85,7 +85,7 @@ impl<'a> Container<'a> {
             }
         }
         if !container.items.contains_key(&container.primary) {
-            return Err(Error::undecodable("it holds no still picture"));
+            return Err(Error::undecodable("no still image"));
         }
         Ok(container)
     }
@@ -111,10 +111,10 @@ impl<'a> Container<'a> {
             // Zero is none.
             let Some(at) = number.checked_sub(1) else { continue };
             let property = self.properties.get(usize::from(at));
-            let property = *property.ok_or_else(|| Error::undecodable("a property is missing"))?;
+            let property = *property.ok_or_else(|| Error::undecodable("missing property"))?;
             if *is_essential && !KNOWN.contains(&property.kind) {
                 let kind = property.kind.escape_ascii();
-                return Err(Error::Undecodable(format!("its property {kind} is not read")));
+                return Err(Error::Undecodable(format!("unsupported property {kind}")));
             }
             properties.push(property);
         }
@@ -141,14 +141,14 @@ impl<'a> Container<'a> {
         let whole = match item.place {
             Place::File => self.file,
             Place::Idat => self.idat,
-            Place::Elsewhere => return Err(Error::undecodable("its data lies elsewhere")),
+            Place::Elsewhere => return Err(Error::undecodable("data in an external file")),
         };
         let mut pieces = item.extents.iter().map(|(offset, length)| {
             let from = usize::try_from(*offset).ok()?;
             let piece = whole.get(from..)?;
             if *length == 0 { Some(piece) } else { piece.get(..usize::try_from(*length).ok()?) }
         });
-        let broken = || Error::undecodable("data is missing");
+        let broken = || Error::undecodable("missing data");
         let first = pieces.next().flatten().ok_or_else(broken)?;
         let mut data = Cow::Borrowed(first);
         for piece in pieces {
@@ -164,16 +164,16 @@ impl<'a> Container<'a> {
 
     fn item(&self, item: u32) -> Result<&Item, Error> {
         let found = self.items.get(&item);
-        let found = found.ok_or_else(|| Error::undecodable("an item is missing"))?;
+        let found = found.ok_or_else(|| Error::undecodable("missing item"))?;
         if found.is_protected {
-            return Err(Error::undecodable("it is protected"));
+            return Err(Error::undecodable("protected item"));
         }
         Ok(found)
     }
 
     fn entry(&mut self, item: u32) -> Result<&mut Item, Error> {
         if self.items.len() >= ITEMS_MAX && !self.items.contains_key(&item) {
-            return Err(Error::undecodable("there are too many items"));
+            return Err(Error::undecodable("too many items"));
         }
         Ok(self.items.entry(item).or_default())
     }
@@ -188,7 +188,7 @@ impl<'a> Container<'a> {
             }
             length += body.len();
             if length > TABLES_BYTES_MAX {
-                return Err(Error::undecodable("its tables are too long"));
+                return Err(Error::undecodable("tables too long"));
             }
             match &kind {
                 b"pitm" => self.read_primary(body)?,
@@ -238,7 +238,7 @@ impl<'a> Container<'a> {
             let base = fields.number(base_bytes)?;
             let count = fields.u16()?;
             if count > EXTENTS_MAX {
-                return Err(Error::undecodable("an item lies in too many pieces"));
+                return Err(Error::undecodable("item in too many extents"));
             }
             let entry = self.entry(item)?;
             entry.place = match method {

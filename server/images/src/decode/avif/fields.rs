@@ -21,8 +21,10 @@ impl<'a> Fields<'a> {
 
     /// The next so many bytes.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| Error::undecodable("it breaks off"))?;
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or_else(|| Error::undecodable("unexpected end of data"))?;
         self.0 = rest;
         Ok(taken)
     }
@@ -82,7 +84,7 @@ impl<'a> Fields<'a> {
             1 => (self.number(8)?, 16),
             length => (length.into(), 8),
         };
-        let broken = || Error::undecodable("a box has no length");
+        let broken = || Error::undecodable("box without a length");
         let body = length.checked_sub(head).ok_or_else(broken)?;
         let body = self.take(usize::try_from(body).map_err(Error::undecodable)?)?;
         Ok(Some(IsoBox { kind, body: Self(body) }))

@@ -82,7 +82,7 @@ impl<'a> Shown<'a> {
         if let Some(alpha) = alpha_of(container, primary)? {
             let coded = coded(container, alpha)?;
             if coded.sides != shown.colour.sides {
-                return Err(Error::undecodable("its alpha has other sides"));
+                return Err(Error::undecodable("alpha dimensions differ"));
             }
             shown.is_premultiplied = container.referred_by(primary, *b"prem").contains(&alpha);
             shown.alpha = Some(coded);
@@ -145,14 +145,14 @@ fn coded(container: &Container<'_>, item: u32) -> Result<Coded, Error> {
     match &container.kind(item)? {
         b"av01" => Ok(Coded { sides, tiles: vec![item], columns: 1, tile_sides: sides }),
         b"grid" => grid(container, item, sides),
-        kind => Err(Error::Undecodable(format!("it is coded as {}", kind.escape_ascii()))),
+        kind => Err(Error::Undecodable(format!("unsupported coding {}", kind.escape_ascii()))),
     }
 }
 
 fn sides_of(container: &Container<'_>, item: u32) -> Result<(u32, u32), Error> {
     let properties = container.properties(item)?;
     let sides = properties.iter().find(|property| property.kind == *b"ispe");
-    let mut body = sides.ok_or_else(|| Error::undecodable("it does not say its sides"))?.body;
+    let mut body = sides.ok_or_else(|| Error::undecodable("missing dimensions"))?.body;
     body.version_and_flags()?;
     Ok((body.u32()?, body.u32()?))
 }
@@ -166,7 +166,7 @@ fn grid(container: &Container<'_>, item: u32, sides: (u32, u32)) -> Result<Coded
     let mut side = || fields.short_or_long(flags & 1 != 0);
     let told = (side()?, side()?);
     let tiles = container.referred_by(item, *b"dimg").to_vec();
-    let broken = || Error::undecodable("its tiles do not make up the picture");
+    let broken = || Error::undecodable("tiles do not cover the image");
     let first = *tiles.first().ok_or_else(broken)?;
     if version != 0 || told != sides || tiles.len() as u64 != u64::from(rows) * u64::from(columns) {
         return Err(broken());

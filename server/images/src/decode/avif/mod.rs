@@ -44,7 +44,7 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
     let container = Container::read(bytes)?;
     let shown = Shown::of(&container)?;
     if shown.colour.sides != source.sides {
-        return Err(Error::undecodable("it has other sides than its header says"));
+        return Err(Error::undecodable("dimensions differ from the header"));
     }
     let mut canvas = None;
     let mut profile = shown.profile.map(<[u8]>::to_vec);
@@ -64,7 +64,7 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
         let canvas = canvas.get_or_insert_with(|| Canvas::new(source.sides, layout));
         canvas.put_colour(&frame, coding, corner)?;
     }
-    let mut canvas = canvas.ok_or_else(|| Error::undecodable("it has no tiles"))?;
+    let mut canvas = canvas.ok_or_else(|| Error::undecodable("no tiles"))?;
     if let Some(alpha) = &shown.alpha {
         for (corner, item) in alpha.placed() {
             canvas.put_alpha(&decode_tile(&container, alpha, item, stop)?, corner)?;

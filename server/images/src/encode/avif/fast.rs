@@ -73,7 +73,7 @@ pub(in super::super) fn encode(
             (Colours::of(pixels, sides, is_full), Some(encode(&alpha, Chroma::None)?))
         }
         Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
-            return Err(Error::failed("AVIF is written in colour"));
+            return Err(Error::failed("AVIF requires colour"));
         }
     };
     let (blue, red) = (&*colours.blue, &*colours.red);

@@ -40,7 +40,7 @@ pub(in super::super) fn encode(
             encoder.encode_rgba(Img::new(&pixels, width, height))
         }
         Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
-            return Err(Error::failed("AVIF is written in colour"));
+            return Err(Error::failed("AVIF requires colour"));
         }
     };
     Ok(encoded.map_err(Error::failed)?.avif_file)
