@@ -48,7 +48,7 @@ pub const BATCH_RECORDS_MAX: usize = 1_024;
 pub const BATCH_BYTES_MAX: u64 = 128 * MIB as u64;
 /// Batches that may wait for the committer; more are refused as [`Error::Busy`](crate::Error::Busy).
 pub const QUEUE_BATCHES_MAX: usize = 4_096;
-/// One call to the disk writes at most this much: larger calls cost several times the CPU (ARCHITECTURE.md).
+/// One call to the disk writes at most this much: larger calls cost several times the CPU (engine/DECISIONS.md).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
 /// Most segments that one step of a compaction reads, and that it writes.

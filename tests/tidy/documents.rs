@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::manifest;
+use crate::manifest::{self, Dependency};
 use crate::repository::{self, File, find};
 use crate::source;
 use crate::values;
@@ -27,7 +27,7 @@ fn every_route_is_in_the_api_document() {
 }
 
 #[test]
-fn every_dependency_has_its_line_in_the_architecture() {
+fn every_workspace_dependency_has_a_comment() {
     expect_none(&check_dependencies(&repository::files()));
 }
 
@@ -234,26 +234,7 @@ fn check_routes(files: &[File]) -> Vec<String> {
 }
 
 fn check_dependencies(files: &[File]) -> Vec<String> {
-    const DOCUMENT: &str = "ARCHITECTURE.md";
-    let text = |path: &str| find(files, path).map_or("", |file| file.text.as_str());
-    let outside: Vec<&str> = manifest::dependencies(text("Cargo.toml"))
-        .iter()
-        .filter(|dependency| !dependency.rest.contains("path ="))
-        .map(|dependency| dependency.name)
-        .collect();
-    let explained: Vec<&str> = heading_lines(text(DOCUMENT), "## Dependencies")
-        .filter_map(|(_, line)| {
-            let name = line.trim().trim_start_matches(['|', '-', ' ']).strip_prefix('`')?;
-            name.split('`').next()
-        })
-        .collect();
-    let mut complaints = Vec::new();
-    for name in outside.iter().filter(|name| !explained.contains(name)) {
-        complaints.push(format!("{DOCUMENT}: Dependencies has no line for {name}"));
-    }
-    for name in explained.iter().filter(|name| !outside.contains(name)) {
-        complaints.push(format!("{DOCUMENT}: {name} is no dependency of the workspace"));
-    }
+    let mut complaints = dependencies_without_purpose(files);
     for (crate_name, manifest_text) in manifest::crates(files) {
         for dependency in manifest::dependencies(manifest_text) {
             let rest = dependency.rest;
@@ -266,6 +247,26 @@ fn check_dependencies(files: &[File]) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Dependencies of the workspace whose purpose no comment in the root manifest states.
+fn dependencies_without_purpose(files: &[File]) -> Vec<String> {
+    const MANIFEST: &str = "Cargo.toml";
+    let text = find(files, MANIFEST).map_or("", |file| file.text.as_str());
+    manifest::dependencies(text)
+        .iter()
+        .filter(|dependency| !dependency.rest.contains("path =") && !has_comment(text, dependency))
+        .map(|dependency| format!("{MANIFEST}: no comment states what {} is for", dependency.name))
+        .collect()
+}
+
+/// Whether a dependency has a comment at the end of its line or on the line directly above.
+fn has_comment(manifest_text: &str, dependency: &Dependency<'_>) -> bool {
+    let lines: Vec<&str> = manifest_text.lines().map(str::trim).collect();
+    let is_own = |line: &str| line.strip_prefix(dependency.name) == Some(dependency.rest);
+    let is_below_comment =
+        lines.windows(2).any(|pair| pair[0].starts_with("# ") && is_own(pair[1]));
+    is_below_comment || dependency.rest.contains(" # ")
 }
 
 fn check_lints(files: &[File]) -> Vec<String> {
@@ -328,13 +329,13 @@ fn a_route_that_is_not_described_is_found() {
 
 #[test]
 fn a_dependency_without_a_reason_is_found() {
-    let manifest = "[workspace.dependencies]\nours = { path = \"ours\" }\na = \"1\"\nb = \"2\"\n";
+    let manifest = "[workspace.dependencies]\n# Ours.\nours = { path = \"ours\" }\n# A.\na = \"1\"\n\
+                    b = \"2\"\nc = \"3\" # C.\n\n# D.\n\nd = \"4\"\n";
     let files = [
         File::new("Cargo.toml", manifest),
-        File::new("ARCHITECTURE.md", "## Dependencies\n| `a` | why |\n- `c`: why\n## Next\n- `b`"),
         File::new("x/Cargo.toml", "[dependencies]\na.workspace = true\nb = \"2\"\n"),
     ];
-    let expected = ["no line for b", "c is no dependency", "b must come from the workspace"];
+    let expected = ["what b is for", "what d is for", "b must come from the workspace"];
     expect_each(&check_dependencies(&files), &expected);
 }
 
