@@ -40,6 +40,7 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::multipart::{FormFile, FormFiles};
 use crate::object_attributes::{S3Attributes, StoredAttributes, Tags};
+use crate::object_lock::ObjectLock;
 use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
 use crate::request_body::RequestBody;
 use crate::state::AppState;
@@ -61,6 +62,7 @@ pub struct Received {
     /// What an S3 client said about it.
     s3: Option<S3Attributes>,
     tags: Tags,
+    lock: ObjectLock,
 }
 
 impl Received {
@@ -76,12 +78,13 @@ impl Received {
             headers: StoredHeaders::default(),
             s3: None,
             tags: Tags::new(),
+            lock: ObjectLock::default(),
         }
     }
 
     /// A copy of a stored file, with its media type, headers, S3 attributes and tags.
     pub(crate) fn copy_of(object: &Object, staged: Staged) -> Self {
-        let StoredAttributes { declared_type, headers, s3, tags, version: _ } =
+        let StoredAttributes { declared_type, headers, s3, tags, version: _, lock: _ } =
             StoredAttributes::of(object);
         let declared_type = declared_type.or_else(|| Some(object.content_type().to_owned()));
         // The key as it was sent is that of the source.
@@ -93,6 +96,12 @@ impl Received {
     #[cfg(feature = "s3")]
     pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes, tags: Tags) -> Self {
         Self { headers, s3: Some(s3), tags, ..self }
+    }
+
+    /// Sets the retention and legal hold of the file.
+    #[cfg(feature = "s3")]
+    pub(crate) fn locked(self, lock: ObjectLock) -> Self {
+        Self { lock, ..self }
     }
 
     /// The same file under a name.
@@ -492,6 +501,7 @@ impl Received {
             s3: self.s3.clone(),
             tags: self.tags.clone(),
             version: None,
+            lock: self.lock,
         };
         PutOptions {
             content_type,

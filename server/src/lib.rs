@@ -56,6 +56,7 @@ pub mod meter;
 pub mod metrics;
 pub mod multipart;
 mod object_attributes;
+mod object_lock;
 pub mod object_name;
 pub mod open_uploads;
 pub mod openapi;

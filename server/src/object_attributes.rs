@@ -9,12 +9,15 @@ use std::collections::BTreeMap;
 use engine::Object;
 use serde::{Deserialize, Serialize};
 
+use crate::object_lock::ObjectLock;
 use crate::stored_headers::StoredHeaders;
 
 /// Bytes of encoded attributes, without the tags.
 const UNTAGGED_BYTES_MAX: usize = 2_048;
 /// Bytes of an encoded version mark.
 pub(crate) const MARK_BYTES_MAX: usize = 112;
+/// Bytes of an encoded lock.
+const LOCK_BYTES_MAX: usize = 64;
 
 /// Tags of an object or a bucket, by key.
 pub(crate) type Tags = BTreeMap<String, String>;
@@ -36,6 +39,9 @@ pub(crate) struct StoredAttributes {
     /// Which version it is, in a bucket that has versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<VersionMark>,
+    /// Retention and legal hold, in a bucket with object lock.
+    #[serde(default, skip_serializing_if = "ObjectLock::is_none")]
+    pub(crate) lock: ObjectLock,
 }
 
 /// What an object says about its version.
@@ -103,7 +109,11 @@ impl StoredAttributes {
             Some(_) => r#","version":"#.len() + MARK_BYTES_MAX,
             None => 0,
         };
-        let bytes_max = UNTAGGED_BYTES_MAX + tags_bytes + mark_bytes;
+        let lock_bytes = match self.lock.is_none() {
+            true => 0,
+            false => r#","lock":"#.len() + LOCK_BYTES_MAX,
+        };
+        let bytes_max = UNTAGGED_BYTES_MAX + tags_bytes + mark_bytes + lock_bytes;
         let bytes_max = engine::limits::ATTRIBUTES_BYTES_MAX.min(bytes_max);
         (encoded.len() <= bytes_max).then_some(encoded)
     }

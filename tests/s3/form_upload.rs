@@ -1,7 +1,7 @@
 //! POST Object: forms of web pages with a signed policy, right and wrong.
 
 use serde_json::{Value, json};
-use tests::signed::{amz_date, signed_policy};
+use tests::signed::{amz_date, policy_signed_by_v2, signed_policy};
 use tests::{Answer, Connection};
 
 use crate::bucket::{Bucket, element, is, text};
@@ -16,6 +16,8 @@ struct Form {
     file: Option<(String, String)>,
     secret: String,
     date: String,
+    /// Whether it is signed by Signature Version 2.
+    is_version_2: bool,
 }
 
 impl Form {
@@ -30,6 +32,7 @@ impl Form {
             file: Some(("file.txt".to_owned(), "hello".to_owned())),
             secret: keys.secret.clone(),
             date: date.clone(),
+            is_version_2: false,
         };
         let credential = format!("{}/{}/us-east-1/s3/aws4_request", keys.id, &date[..8]);
         form.field("key", key);
@@ -51,9 +54,12 @@ impl Form {
 
     fn body(&self) -> String {
         let document = json!({"expiration": self.expiration, "conditions": self.conditions});
-        let date = &self.date[..8];
-        let (policy, signature) = signed_policy(&self.secret, date, &document.to_string());
-        let signed = [("policy", &*policy), ("x-amz-signature", &*signature)];
+        let (document, date) = (document.to_string(), &self.date[..8]);
+        let (name, (policy, signature)) = match self.is_version_2 {
+            true => ("signature", policy_signed_by_v2(&self.secret, &document)),
+            false => ("x-amz-signature", signed_policy(&self.secret, date, &document)),
+        };
+        let signed = [("policy", &*policy), (name, &*signature)];
         let fields = self.fields.iter().map(|(name, value)| (&**name, &**value)).chain(signed);
         let mut body = String::new();
         for (name, value) in fields {
@@ -226,15 +232,20 @@ fn post_object_takes_the_scope_upload_and_the_folder_of_the_key() {
 }
 
 #[test]
-fn post_object_of_version_2_is_rejected_in_xml() {
-    let bucket = Bucket::new();
+fn post_object_accepts_policies_signed_by_version_2() {
+    let mut bucket = Bucket::new();
     let mut form = Form::new(&bucket, "a.txt");
+    form.is_version_2 = true;
     form.fields.retain(|(name, _)| name == "key");
-    form.field("AWSAccessKeyId", "abc");
-    form.field("signature", "abc");
-    let answer = form.send(&bucket);
-    assert_eq!((answer.status, element(&answer, "Code").unwrap()), is(400, "InvalidRequest"));
-    assert!(element(&answer, "Message").unwrap().contains("Version 4"), "{}", text(&answer));
+    let key_id = bucket.place.keys.id.clone();
+    form.fields.push(("AWSAccessKeyId".to_owned(), key_id));
+    assert_eq!(form.send(&bucket).status, 204);
+    assert_eq!(text(&bucket.get("/photos/a.txt", &[])), "hello");
+    form.secret.push('x');
+    assert_eq!(form.refusal(&bucket), is(403, "SignatureDoesNotMatch"));
+    form.fields.retain(|(name, _)| name == "key");
+    form.fields.push(("AWSAccessKeyId".to_owned(), "abc".to_owned()));
+    assert_eq!(form.refusal(&bucket), is(403, "InvalidAccessKeyId"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod https;
 mod import;
 mod memory;
 mod moving;
+mod object_lock;
 mod place;
 mod public_access;
 mod rclone;

@@ -7,6 +7,7 @@ use std::process::Command;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::commands::run;
@@ -122,6 +123,16 @@ pub fn signed_policy(secret: &str, date: &str, document: &str) -> (String, Strin
     let key =
         [date, "us-east-1", "s3", "aws4_request"].iter().fold(first, |key, part| mac(&key, part));
     let signature = hex(&mac(&key, &policy));
+    (policy, signature)
+}
+
+/// A policy document of a form in base64, and its signature by Signature Version 2.
+pub fn policy_signed_by_v2(secret: &str, document: &str) -> (String, String) {
+    let policy = STANDARD.encode(document);
+    let mut mac =
+        Hmac::<Sha1>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(policy.as_bytes());
+    let signature = STANDARD.encode(mac.finalize().into_bytes());
     (policy, signature)
 }
 

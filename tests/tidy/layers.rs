@@ -40,6 +40,7 @@ const SERVER: &Layers = &[
         "roots",
         "tls",
         "stored_headers",
+        "object_lock",
         "preferences",
     ],
     &["destination", "traffic", "measures", "kept_stats", "object_attributes"],

@@ -56,7 +56,7 @@ pub fn import<'w>(
         seen: HashSet::new(),
         lists_once: matches!(source, Source::Bucket(_)),
         taken_bytes: 0,
-        commits: Commits::new(job.store, fact, job.bucket.versioning, rules.on_conflict),
+        commits: Commits::new(job.store, job.catalog, fact, rules.on_conflict),
         report: ImportReport { bucket_name, ..ImportReport::default() },
         buffer: vec![0; limits::archives::PIECE_BYTES],
     };

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use engine::{FolderKey, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Bucket;
+use crate::catalog::{Bucket, Catalog};
 use crate::destination::Origin;
 use crate::limits;
 use crate::outbound::Outbound;
@@ -79,6 +79,7 @@ pub struct Reach {
 /// Which part of a store is exported or imported into.
 pub struct Job<'a> {
     pub store: &'a Store,
+    pub catalog: &'a Catalog,
     pub bucket: &'a Bucket,
     /// Only this folder, whose name stands in no name of the archive.
     pub folder: FolderKey,

@@ -16,6 +16,7 @@ use super::public_access::PublicAccessBlock;
 use super::quota::Quota;
 use super::record::Stored;
 use crate::object_attributes::Tags;
+use crate::object_lock::BucketLock;
 use crate::reserved;
 use crate::traffic::Traffic;
 use crate::versions::Versioning;
@@ -67,6 +68,8 @@ pub struct Bucket {
     pub tags: Tags,
     /// Whether its objects have versions; `None` if they never had.
     pub versioning: Option<Versioning>,
+    /// Object lock, once it is enabled; it takes enabled versioning and is never disabled.
+    pub object_lock: Option<BucketLock>,
     /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
     /// was made before that was noted.
     pub after_lsn: Option<u64>,
@@ -138,6 +141,8 @@ pub(super) struct StoredBucket {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     versioning: Option<Versioning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    object_lock: Option<BucketLock>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     public_access_block: Option<PublicAccessBlock>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
@@ -187,6 +192,7 @@ impl Bucket {
             index: indexed(),
             tags: Tags::new(),
             versioning: None,
+            object_lock: None,
             after_lsn: Some(after_lsn),
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -222,6 +228,7 @@ impl Bucket {
             index: self.index,
             tags: self.tags.clone(),
             versioning: self.versioning,
+            object_lock: self.object_lock,
             after_lsn: self.after_lsn,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
@@ -258,6 +265,7 @@ impl Bucket {
             index: stored.index,
             tags: stored.tags,
             versioning: stored.versioning,
+            object_lock: stored.object_lock,
             after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,

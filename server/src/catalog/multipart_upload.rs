@@ -16,6 +16,7 @@ use super::record::{Stored, decode, encode, unreadable};
 use super::{Amount, CatalogError, StagedUpload, Staging, hex};
 use crate::limits;
 use crate::object_attributes::{StoredChecksum, Tags};
+use crate::object_lock::ObjectLock;
 use crate::stored_headers::StoredHeaders;
 
 const PREFIX: &str = "s3-upload/";
@@ -37,6 +38,8 @@ pub struct MultipartUpload {
     pub sent_key: Option<String>,
     /// The tags of the object.
     pub tags: Tags,
+    /// Retention and legal hold of the object.
+    pub lock: ObjectLock,
     /// Which checksum the parts have, and of what the object has one.
     pub checksum: Option<UploadChecksum>,
     pub begun_ms: u64,
@@ -82,6 +85,8 @@ struct StoredUpload {
     sent_key: Option<String>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     tags: Tags,
+    #[serde(default, skip_serializing_if = "ObjectLock::is_none")]
+    lock: ObjectLock,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<UploadChecksum>,
     begun_ms: u64,
@@ -143,6 +148,7 @@ impl MultipartUpload {
             metadata: self.metadata.clone(),
             sent_key: self.sent_key.clone(),
             tags: self.tags.clone(),
+            lock: self.lock,
             checksum: self.checksum.clone(),
             begun_ms: self.begun_ms,
             done: self.done.clone(),
@@ -313,6 +319,7 @@ impl MultipartUpload {
             metadata: stored.metadata,
             sent_key: stored.sent_key,
             tags: stored.tags,
+            lock: stored.lock,
             checksum: stored.checksum,
             begun_ms: stored.begun_ms,
             done: stored.done,
@@ -394,6 +401,7 @@ mod tests {
             metadata: BTreeMap::from([("mtime".into(), "1.5".into())]),
             sent_key: Some("a/b\u{308}.bin".into()),
             tags: Tags::from([("a".to_owned(), "b".to_owned())]),
+            lock: ObjectLock { retention: None, hold: true },
             checksum: Some(UploadChecksum { algorithm: "crc32".into(), kind: "COMPOSITE".into() }),
             begun_ms: 1_000,
             done: None,

@@ -59,7 +59,8 @@ impl Unfinished {
 }
 
 impl Catalog {
-    /// Deletes a bucket. Its name is free, and its space comes back, when the removal is finished.
+    /// Deletes a bucket. Its name is free, and its space comes back, when the removal is finished. A bucket with object
+    /// lock must always be empty.
     pub fn delete_bucket(
         &self,
         name: &BucketName,
@@ -67,6 +68,10 @@ impl Catalog {
     ) -> Result<Removal, CatalogError> {
         let _changing = self.change();
         let bucket = self.require_bucket(name)?;
+        let contents = match bucket.object_lock {
+            Some(_) => BucketContents::MustBeGone,
+            None => contents,
+        };
         let must_be_empty = match contents {
             BucketContents::DeleteToo => None,
             BucketContents::MustBeGone => {

@@ -14,7 +14,7 @@ use super::record::{decode, encode, unreadable};
 use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, bucket, each_fact};
 use crate::bridge::{blocking, told};
 use crate::limits;
-use crate::versions::{Absent, Versioning, keeping};
+use crate::versions::{Absent, Rules, keeping};
 
 /// Reads what waits in the store.
 pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
@@ -75,20 +75,27 @@ impl Catalog {
         happenings: &[Happening],
         absent: Absent,
     ) -> engine::Result<Committed> {
-        match self.bucket(bucket).and_then(|bucket| bucket.versioning) {
+        match self.version_rules(bucket) {
             None => self.commit_as_is(bucket, batch, happenings).await,
-            Some(versioning) => {
-                let kept = self.commit_keeping(bucket, versioning, batch, happenings, absent);
-                Box::pin(kept).await
+            Some(rules) => {
+                Box::pin(self.commit_keeping(bucket, rules, batch, happenings, absent)).await
             }
         }
+    }
+
+    /// Rules for new versions of a bucket; `None` if it never had versions.
+    pub(crate) fn version_rules(&self, bucket: &BucketName) -> Option<Rules> {
+        let bucket = self.bucket(bucket)?;
+        let retention = bucket.object_lock.and_then(|lock| lock.default_retention);
+        let retention = retention.map(|it| it.starting_at(self.0.clock.unix_ms()));
+        Some(Rules { versioning: bucket.versioning?, retention })
     }
 
     /// Commits a batch with what keeps the versions that it replaces.
     async fn commit_keeping(
         &self,
         bucket: &BucketName,
-        versioning: Versioning,
+        rules: Rules,
         batch: Batch,
         happenings: &[Happening],
         absent: Absent,
@@ -99,7 +106,7 @@ impl Catalog {
         let _turn = self.0.version_turns.copy().await?;
         for _ in 0..limits::versions::TRIES_MAX {
             let (store, of, plain) = (self.0.store.clone(), bucket.clone(), batch.clone());
-            let kept = blocking(move || keeping(&store, &of, versioning, absent, plain)).await;
+            let kept = blocking(move || keeping(&store, &of, rules, absent, plain)).await;
             let kept = match kept {
                 // The body of a version that was replaced while it was copied.
                 Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
@@ -136,13 +143,13 @@ impl Catalog {
         batch: Batch,
         happenings: &[Happening],
     ) -> engine::Result<Committed> {
-        let Some(versioning) = self.bucket(bucket).and_then(|bucket| bucket.versioning) else {
+        let Some(rules) = self.version_rules(bucket) else {
             return self.commit_as_is_blocking(bucket, batch, happenings);
         };
         let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
         let batch = batch.require(Precondition::FactPresent(fact));
         for _ in 0..limits::versions::TRIES_MAX {
-            let kept = keeping(&self.0.store, bucket, versioning, Absent::Ignore, batch.clone());
+            let kept = keeping(&self.0.store, bucket, rules, Absent::Ignore, batch.clone());
             let kept = match kept {
                 Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
                 kept => kept?,

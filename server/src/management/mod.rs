@@ -439,12 +439,12 @@ pub fn execute(
         }
         Request::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, bucket: &bucket, folder: folder_of(folder)? };
+            let job = Job { store, catalog, bucket: &bucket, folder: folder_of(folder)? };
             Ok(Reply::Exported(archive::export(&job, &to, watch)?))
         }
         Request::Import { bucket, folder, from, rules } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, bucket: &bucket, folder: folder_of(folder)? };
+            let job = Job { store, catalog, bucket: &bucket, folder: folder_of(folder)? };
             let began_ms = catalog.now_ms();
             let mut report = archive::import(&job, &from, rules, watch)?;
             report.duration_ms = catalog.now_ms().saturating_sub(began_ms);

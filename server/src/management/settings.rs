@@ -239,12 +239,7 @@ pub fn bucket_change(
             .map(|pages| if pages { ServeHtml::AsPages } else { ServeHtml::AsText }),
         thumbnails: settings.thumbnails,
         index: settings.index,
-        tags: None,
-        cors_rules: None,
-        versioning: None,
-        public_access_block: None,
-        policy: None,
-        may_be_hidden: false,
+        ..BucketChange::default()
     })
 }
 

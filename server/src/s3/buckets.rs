@@ -25,8 +25,10 @@ use crate::catalog::{
     NewBucketOwner, Scope, new_bucket_name,
 };
 use crate::error::ApiError;
+use crate::object_lock::BucketLock;
 use crate::state::AppState;
 use crate::target::bucket_of;
+use crate::versions::VersioningState;
 
 /// Buckets of one page, as S3 has it.
 const PAGE_MAX: usize = 10_000;
@@ -136,7 +138,8 @@ pub(super) async fn create(
     request: S3Request<CreateBucketInput>,
 ) -> S3Result<CreateBucketOutput> {
     let caller = caller_of(&request.extensions)?;
-    let CreateBucketInput { bucket, acl, .. } = request.input;
+    let CreateBucketInput { bucket, acl, object_lock_enabled_for_bucket: is_locked, .. } =
+        request.input;
     let acl = acl.as_ref().map(|acl| bucket_access(acl.as_str())).transpose()?;
     let access = acl.flatten().unwrap_or(Access::Private);
     let ours = |error: ApiError| refused(&error);
@@ -154,7 +157,13 @@ pub(super) async fn create(
             "You already own this bucket with another access: change it with PutBucketAcl";
         return Err(refusal(S3ErrorCode::BucketAlreadyOwnedByYou, message));
     }
-    let settings = BucketChange { access: Some(access), ..BucketChange::default() };
+    let is_locked = is_locked == Some(true);
+    let settings = BucketChange {
+        access: Some(access),
+        versioning: is_locked.then_some(VersioningState::Enabled),
+        object_lock: is_locked.then(BucketLock::default),
+        ..BucketChange::default()
+    };
     let owner = NewBucketOwner::Account(caller.account().id.clone());
     let new = NewBucket { name, owner, kind: BucketKind::Standard, settings };
     let catalog = app.catalog.by(caller.actor());

@@ -10,8 +10,7 @@ use s3s::dto::{
     GetBucketTaggingInput, GetBucketTaggingOutput, ObjectOwnership, OwnershipControls,
     OwnershipControlsRule, Payer, PutBucketOwnershipControlsInput,
     PutBucketOwnershipControlsOutput, PutBucketRequestPaymentInput, PutBucketRequestPaymentOutput,
-    PutBucketTaggingInput, PutBucketTaggingOutput, PutObjectLockConfigurationInput,
-    PutObjectLockConfigurationOutput,
+    PutBucketTaggingInput, PutBucketTaggingOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
@@ -40,26 +39,6 @@ pub(super) fn not_configured(
         }
         Err(error) => refused(&error),
     }
-}
-
-/// Returns the error for retention and legal holds: no bucket has object locks, or there is no such bucket.
-pub(super) fn without_locks(app: &AppState, caller: &Caller, bucket: &str) -> S3Error {
-    let message = "The bucket has no object lock configuration: object lock is not supported";
-    match look(app, caller, bucket) {
-        Ok(_) => refusal(S3ErrorCode::InvalidRequest, message),
-        Err(error) => refused(&error),
-    }
-}
-
-/// PutObjectLockConfiguration: fails as for a bucket without versioning, which object locks take.
-pub(super) async fn put_object_lock(
-    app: &AppState,
-    request: S3Request<PutObjectLockConfigurationInput>,
-) -> S3Result<PutObjectLockConfigurationOutput> {
-    let caller = caller_of(&request.extensions)?;
-    check_bucket(app, &caller, &request.input.bucket)?;
-    let message = "Object locks take versioning: neither is supported";
-    Err(refusal(S3ErrorCode::InvalidBucketState, message))
 }
 
 /// Fails if the bucket does not exist or the caller may not access it.

@@ -17,6 +17,7 @@ use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
 use super::errors::{refusal, refused};
+use super::object_lock::sent_lock;
 use super::objects::{etag_in, file_in, manner, strong, time_of};
 use super::stored::{Described, StoredParts};
 use super::tagging::{check_directive, copied_tags};
@@ -80,7 +81,8 @@ pub(super) async fn copy(
     check_writable(&key).map_err(ours)?;
     let name = ObjectName::new(bucket.name.clone(), key.clone());
     let conditions = WriteConditions::of(&headers).map_err(ours)?;
-    let sent = Described::of(&headers, input.metadata, &input.key, &key)?;
+    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
+    let sent = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
     let tagging = input.tagging_directive.as_ref();
     check_directive(tagging, &sent.tags)?;
     let is_replacing = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
@@ -109,7 +111,7 @@ pub(super) async fn copy(
             Err(error) => return Err(ours(error.into())),
         };
         let received = Received::new(None, described.content_type, staged);
-        let received = received.with_s3(described.headers, s3, described.tags);
+        let received = received.with_s3(described.headers, s3, described.tags).locked(lock);
         let manner = manner(EventKind::CreatedByCopy);
         let stored =
             keep(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key)).await;
@@ -152,6 +154,7 @@ fn described(
             metadata: s3.metadata,
             key: sent.key.clone(),
             tags,
+            lock: sent.lock,
         },
     };
     let attributes = described.attributes(etag, s3.checksum, parts);

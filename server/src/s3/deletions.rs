@@ -16,6 +16,7 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use super::access::caller_of;
 use super::conditions::{WriteConditions, names};
 use super::errors::{refusal, refused};
+use super::object_lock::may_bypass;
 use super::objects::{find, is_named, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
@@ -24,6 +25,7 @@ use crate::catalog::{Bucket, EventKind, Happening, Scope};
 use crate::error::ApiError;
 use crate::handlers::delete::delete_named;
 use crate::limits;
+use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::target::{Place, bucket_of};
 use crate::thumbnails::delete_thumbnail;
@@ -38,6 +40,15 @@ enum Outcome {
     Marked(VersionId),
     /// The version is gone for good.
     Removed { was_marker: bool },
+}
+
+/// A deletion that a request asks for.
+#[derive(Clone, Copy)]
+struct Deletion<'a> {
+    wanted: &'a ObjectIdentifier,
+    conditions: &'a WriteConditions,
+    /// Whether governance retention is bypassed.
+    bypasses: bool,
 }
 
 /// DeleteObject. Succeeds if the object does not exist.
@@ -56,7 +67,9 @@ pub(super) async fn delete(
     };
     let conditions = WriteConditions { if_match, if_none_match: None };
     let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
-    let deleted = Box::pin(delete_one(app, &caller, &bucket, &wanted, &conditions)).await?;
+    let bypasses = may_bypass(&caller, request.input.bypass_governance_retention);
+    let deletion = Deletion { wanted: &wanted, conditions: &conditions, bypasses };
+    let deleted = Box::pin(delete_one(app, &caller, &bucket, &deletion)).await?;
     Ok(match deleted {
         Outcome::Deleted => DeleteObjectOutput::default(),
         Outcome::Marked(id) => DeleteObjectOutput {
@@ -94,9 +107,9 @@ async fn delete_one(
     app: &AppState,
     caller: &Caller,
     bucket: &Bucket,
-    wanted: &ObjectIdentifier,
-    conditions: &WriteConditions,
+    deletion: &Deletion<'_>,
 ) -> S3Result<Outcome> {
+    let Deletion { wanted, conditions, .. } = *deletion;
     let id = version_id(wanted.version_id.as_deref())?;
     let ours = |error: ApiError| refused(&error);
     let Some(key) = key_to_delete(caller, &wanted.key).map_err(ours)? else {
@@ -104,7 +117,7 @@ async fn delete_one(
     };
     let name = ObjectName::new(bucket.name.clone(), key);
     let deleted = match (id, bucket.versioning) {
-        (Some(id), _) => remove(app, bucket, &name, id, wanted, conditions).await,
+        (Some(id), _) => remove(app, bucket, &name, id, deletion).await,
         (None, Some(_)) => mark_one(app, bucket, &name, wanted, conditions).await,
         (None, None) => delete_unversioned(app, bucket, &name, wanted, conditions).await,
     };
@@ -226,9 +239,9 @@ async fn remove(
     bucket: &Bucket,
     name: &ObjectName,
     id: VersionId,
-    wanted: &ObjectIdentifier,
-    conditions: &WriteConditions,
+    deletion: &Deletion<'_>,
 ) -> Result<Outcome, ApiError> {
+    let Deletion { wanted, conditions, bypasses } = *deletion;
     let _turn = app.catalog.version_turn(std::iter::once(name)).await;
     for _ in 0..limits::MOVE_TRIES_MAX {
         let (store, versioning, of) = (app.store.clone(), bucket.versioning, name.clone());
@@ -245,6 +258,11 @@ async fn remove(
         let is_met = conditions.if_match.as_ref();
         if is_met.is_some_and(|condition| !names(condition, &version.object)) {
             return Err(ApiError::precondition_failed());
+        }
+        let lock = StoredAttributes::of(&version.object).lock;
+        if bucket.object_lock.is_some() && lock.forbids_deletion(app.clock.unix_ms(), bypasses) {
+            let message = "The version is locked: it has a legal hold or is under retention";
+            return Err(ApiError::forbidden(message));
         }
         let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
         let batch = batch.require(Precondition::FactPresent(fact));
@@ -291,7 +309,9 @@ pub(super) async fn delete_many(
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<DeleteObjectsOutput> {
     let caller = caller_of(&request.extensions)?;
-    let DeleteObjectsInput { bucket, delete: wanted, .. } = request.input;
+    let DeleteObjectsInput { bucket, delete: wanted, bypass_governance_retention, .. } =
+        request.input;
+    let bypasses = may_bypass(&caller, bypass_governance_retention);
     if wanted.objects.len() > engine::limits::LIST_PAGE_MAX {
         let message = "A request deletes at most 1000 objects";
         return Err(refusal(S3ErrorCode::MalformedXML, message));
@@ -308,7 +328,8 @@ pub(super) async fn delete_many(
         } else {
             let if_match = object.e_tag.clone().map(s3s::dto::ETagCondition::ETag);
             let conditions = WriteConditions { if_match, if_none_match: None };
-            Box::pin(delete_one(app, &caller, &bucket, object, &conditions)).await
+            let deletion = Deletion { wanted: object, conditions: &conditions, bypasses };
+            Box::pin(delete_one(app, &caller, &bucket, &deletion)).await
         });
     }
     let markers = match bucket.versioning {

@@ -1,33 +1,85 @@
-//! Signature Version 4 of the policy of a form.
+//! Signatures of the policy of a form: Version 4, and Version 2 of older clients.
 //!
-//! Pure. Guarantees: signatures are compared in constant time; a policy signed more than a week ago is rejected.
+//! Pure. Guarantees: signatures are compared in constant time; a policy that was signed by
+//! Version 4 more than a week ago is rejected; Version 2 has no date but that at which the policy expires.
 //! Non-goals: what the policy allows.
 
 use std::fmt::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use s3s::{S3Error, S3ErrorCode, S3Result};
+use sha1::Sha1;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::errors::refusal;
+use super::post_policy::{Fields, field};
 
 /// How long a signing date is accepted, as S3 has it: a week.
 const AGE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// How far a client's clock may be ahead.
 const AHEAD_MS_MAX: u64 = 15 * 60 * 1_000;
 
+/// Signature of a form.
+pub(super) enum FormSignature<'f> {
+    /// Fields `AWSAccessKeyId` and `signature`.
+    V2 { key_id: &'f str, signature: &'f str },
+    /// Fields `x-amz-algorithm`, `x-amz-credential`, `x-amz-date` and `x-amz-signature`.
+    V4 { credential: Credential<'f>, signature: &'f str },
+}
+
+impl<'f> FormSignature<'f> {
+    /// Reads the fields of either version.
+    pub(super) fn of(fields: &'f Fields, now_ms: u64) -> S3Result<Self> {
+        if fields.contains_key("awsaccesskeyid") {
+            let (key_id, signature) =
+                (field(fields, "awsaccesskeyid")?, field(fields, "signature")?);
+            return Ok(Self::V2 { key_id, signature });
+        }
+        let signature = field(fields, "x-amz-signature")?;
+        if field(fields, "x-amz-algorithm")? != "AWS4-HMAC-SHA256" {
+            let message = "The field x-amz-algorithm must be AWS4-HMAC-SHA256";
+            return Err(refusal(S3ErrorCode::InvalidArgument, message));
+        }
+        let (credential, date) = (field(fields, "x-amz-credential")?, field(fields, "x-amz-date")?);
+        Ok(Self::V4 { credential: Credential::parse(credential, date, now_ms)?, signature })
+    }
+
+    pub(super) fn key_id(&self) -> &'f str {
+        match self {
+            Self::V2 { key_id, .. } => key_id,
+            Self::V4 { credential, .. } => credential.key_id,
+        }
+    }
+
+    /// Whether it is the signature of this policy, in base64 as it was sent, by this secret.
+    pub(super) fn matches(&self, secret: &str, policy: &str) -> bool {
+        match self {
+            Self::V2 { signature, .. } => {
+                let made = mac_sha1(secret.as_bytes(), policy.as_bytes());
+                let made = made.map(|made| STANDARD.encode(made));
+                made.is_some_and(|made| made.as_bytes().ct_eq(signature.as_bytes()).into())
+            }
+            Self::V4 { credential, signature } => {
+                is_signed_by(secret, credential, policy, signature)
+            }
+        }
+    }
+}
+
 /// The field `x-amz-credential`: `{key id}/{date}/{region}/s3/aws4_request`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Credential<'f> {
-    pub(super) key_id: &'f str,
+    key_id: &'f str,
     date: &'f str,
     region: &'f str,
 }
 
 impl<'f> Credential<'f> {
     /// Parses the field, and checks it against `x-amz-date` and the time.
-    pub(super) fn parse(field: &'f str, time: &str, now_ms: u64) -> S3Result<Self> {
+    fn parse(field: &'f str, time: &str, now_ms: u64) -> S3Result<Self> {
         let message = "The field x-amz-credential must be {key \
             id}/{date}/{region}/s3/aws4_request, with the date of x-amz-date";
         let malformed = || refusal(S3ErrorCode::InvalidArgument, message);
@@ -74,12 +126,7 @@ fn millis_of(time: &str) -> Option<u64> {
 }
 
 /// Whether the signature of a policy, both as they were sent, was made with this secret.
-pub(super) fn is_signed_by(
-    secret: &str,
-    credential: &Credential<'_>,
-    policy: &str,
-    signature: &str,
-) -> bool {
+fn is_signed_by(secret: &str, credential: &Credential<'_>, policy: &str, signature: &str) -> bool {
     let first = format!("AWS4{secret}").into_bytes();
     let key = [credential.date, credential.region, "s3", "aws4_request", policy]
         .iter()
@@ -90,6 +137,12 @@ pub(super) fn is_signed_by(
         text
     });
     made.as_bytes().ct_eq(signature.as_bytes()).into()
+}
+
+fn mac_sha1(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
+    let mut mac = Hmac::<Sha1>::new_from_slice(key).ok()?;
+    mac.update(text);
+    Some(mac.finalize().into_bytes().to_vec())
 }
 
 fn mac(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
@@ -122,6 +175,20 @@ mod tests {
     }
 
     #[test]
+    fn policy_signature_is_that_of_version_2() {
+        let fields = Fields::from([
+            ("awsaccesskeyid".to_owned(), "AKID".to_owned()),
+            // Python: base64.b64encode(hmac.new(b"secret", b"e30=", "sha1").digest())
+            ("signature".to_owned(), SIGNATURE_V2.to_owned()),
+        ]);
+        let signature = FormSignature::of(&fields, SIGNED_MS).unwrap();
+        assert_eq!(signature.key_id(), "AKID");
+        assert!(signature.matches("secret", "e30="));
+        assert!(!signature.matches("secret", "e31="));
+        assert!(!signature.matches("Secret", "e30="));
+    }
+
+    #[test]
     fn credential_of_a_form_names_a_recent_date() {
         let code = |field: &str, time: &str, now_ms: u64| {
             let parsed = Credential::parse(field, time, now_ms);
@@ -144,6 +211,7 @@ mod tests {
         }
     }
 
+    const SIGNATURE_V2: &str = "3KeROaoASbxgUSU+Qu1QG4MqvzI=";
     /// Made with Python: `hmac.new(key, policy, "sha256").hexdigest()` with the key of the scope.
     const SIGNATURE: &str = "2330084cd4addf143d6fd3d1a8ea1ca1bf7c2fb6fd4d5e06965ce5eda67061af";
 }

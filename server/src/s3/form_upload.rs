@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a form is authorized before a byte of its file is read; the file is streamed into the same pipeline as
 //! every upload; fields take bounded memory; a form that breaks off, or a file outside the bounds of the policy, stores
-//! nothing. Non-goals: forms of trug's own API, Signature Version 2.
+//! nothing. Non-goals: forms of trug's own API.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -18,10 +18,11 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::access::check_parameters;
 use super::errors::{refusal, refused};
-use super::form_signature::{Credential, is_signed_by};
+use super::form_signature::FormSignature;
 use super::incoming::{Digests, Expected};
+use super::object_lock::sent_lock;
 use super::objects::{file_in, hex, manner};
-use super::post_policy::{Fields, Policy};
+use super::post_policy::{Fields, Policy, field};
 use super::signed::Query;
 use super::stored::{Described, StoredParts};
 use super::tagging::object_tags;
@@ -192,13 +193,6 @@ fn insert_file_name(fields: &mut Fields, file_name: &str) {
     }
 }
 
-fn field<'f>(fields: &'f Fields, name: &'static str) -> S3Result<&'f str> {
-    fields.get(name).map(String::as_str).ok_or_else(|| {
-        let message = format!("The form has no field \"{name}\" before its file");
-        S3Error::with_message(S3ErrorCode::InvalidArgument, message)
-    })
-}
-
 /// Checks signature, policy and rate limit, in this order.
 fn authorize(
     app: &AppState,
@@ -206,30 +200,19 @@ fn authorize(
     bucket: &str,
     fields: &Fields,
 ) -> S3Result<(Caller, Policy)> {
-    if fields.contains_key("awsaccesskeyid") || fields.contains_key("signature") {
-        let message = "Sign the policy with AWS Signature Version 4 (fields x-amz-algorithm, x-amz-credential, \
-            x-amz-date, x-amz-signature): Version 2 is not supported";
-        return Err(refusal(S3ErrorCode::InvalidRequest, message));
-    }
     if fields.contains_key("x-amz-security-token") {
         let message = "Temporary credentials are not supported: sign with an API key";
         return Err(refusal(S3ErrorCode::InvalidToken, message));
     }
     let policy = field(fields, "policy")?;
-    let signature = field(fields, "x-amz-signature")?;
-    if field(fields, "x-amz-algorithm")? != "AWS4-HMAC-SHA256" {
-        let message = "The field x-amz-algorithm must be AWS4-HMAC-SHA256";
-        return Err(refusal(S3ErrorCode::InvalidArgument, message));
-    }
-    let (credential, date) = (field(fields, "x-amz-credential")?, field(fields, "x-amz-date")?);
     let now_ms = app.clock.unix_ms();
-    let credential = Credential::parse(credential, date, now_ms)?;
+    let signature = FormSignature::of(fields, now_ms)?;
     let unknown = || refused(&ApiError::invalid_api_key());
-    let id = crate::catalog::ApiKeyId::parse(credential.key_id).ok_or_else(unknown)?;
+    let id = crate::catalog::ApiKeyId::parse(signature.key_id()).ok_or_else(unknown)?;
     app.catalog.live_api_key(&id).ok_or_else(unknown)?;
     let secret = app.catalog.signature_secret(&id);
     let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
-    if !is_signed_by(&secret, &credential, policy, signature) {
+    if !signature.matches(&secret, policy) {
         let message = "The signature of the policy does not match the secret access key";
         return Err(refusal(S3ErrorCode::SignatureDoesNotMatch, message));
     }
@@ -298,13 +281,14 @@ async fn store(
     check_parameters(app, account, bucket_of(bucket).ok(), "PutObject", &headers, &none)?;
     let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let described = described_by(fields, &headers, &key)?;
+    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
+    let described = described_by(fields, &headers, &key)?.locked(lock);
     let (received, digests) =
         receive_file(app, &bucket, &described, &headers, policy, &mut form).await?;
     let (md5, checksum) = digests.finish()?;
     let etag = hex(&md5);
     let attributes = described.attributes(etag.clone(), checksum, StoredParts::default());
-    let received = received.with_s3(described.headers, attributes, described.tags);
+    let received = received.with_s3(described.headers, attributes, described.tags).locked(lock);
     let keys = [key.clone()];
     let manner = manner(EventKind::CreatedByPost);
     keep(app, &bucket, manner, Batch::new(), vec![received], &keys).await.map_err(ours)?;

@@ -9,8 +9,8 @@
 //! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
 //! operations             the table of operations
 //! buckets  listing  objects  reads  deletions  copying  multipart  versioning                what they do
-//! tagging  acl  policies  public_access_block  cors  configuration
-//! conditions  checksums  stored  incoming  framing                      what they have in common
+//! tagging  object_lock  acl  policies  public_access_block  cors  configuration
+//! conditions  checksums  stored  rewriting  incoming  framing                      what they have in common
 //! form_upload  form_signature  post_policy                              uploads by forms of web pages
 //! errors  error_body     our refusals in the words of S3
 //! ```
@@ -35,6 +35,7 @@ mod framing;
 mod incoming;
 mod listing;
 mod multipart;
+mod object_lock;
 mod objects;
 mod operations;
 mod parameters;
@@ -42,6 +43,7 @@ mod policies;
 mod post_policy;
 mod public_access_block;
 mod reads;
+mod rewriting;
 mod signed;
 mod stored;
 mod tagging;

@@ -31,6 +31,7 @@ use super::checksums::{Algorithm, RunningChecksum, copy_checksums, response_of};
 use super::copying::{Source, source_of};
 use super::errors::{refusal, refused};
 use super::incoming::Expected;
+use super::object_lock::sent_lock;
 use super::objects::{file_in, hex, strong, time_of, watched};
 use super::stored::Described;
 use crate::auth::Caller;
@@ -53,7 +54,8 @@ pub(super) async fn create(
     let (bucket, key) =
         file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let described = Described::of(&headers, input.metadata, &input.key, &key)?;
+    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
+    let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
     let checksum = checksum_of(input.checksum_algorithm.as_ref(), input.checksum_type.as_ref())?;
     let upload = MultipartUpload {
         id: app.entropy.uuid(),
@@ -65,6 +67,7 @@ pub(super) async fn create(
         metadata: described.metadata,
         sent_key: described.key,
         tags: described.tags,
+        lock,
         checksum: checksum.clone(),
         begun_ms: app.clock.unix_ms(),
         done: None,

@@ -16,6 +16,7 @@ use super::checksums::{Algorithm, copy_checksums, response_of};
 use super::conditions::WriteConditions;
 use super::errors::refused;
 use super::incoming::{Expected, Incoming, Report};
+use super::object_lock::sent_lock;
 use super::stored::{Described, StoredParts};
 use super::versioning::id_of;
 use crate::auth::Caller;
@@ -135,7 +136,8 @@ pub(super) async fn put(
     let (bucket, key) =
         file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let described = Described::of(&headers, input.metadata, &input.key, &key)?;
+    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
+    let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
     let name = ObjectName::new(bucket.name.clone(), key.clone());
     let conditions =
         WriteConditions { if_match: input.if_match, if_none_match: input.if_none_match };
@@ -148,7 +150,7 @@ pub(super) async fn put(
     let etag = report.md5().as_ref().map(hex).unwrap_or_default();
     let checksum = report.checksum();
     let attributes = described.attributes(etag.clone(), checksum.clone(), StoredParts::default());
-    let received = received.with_s3(described.headers, attributes, described.tags);
+    let received = received.with_s3(described.headers, attributes, described.tags).locked(lock);
     let manner = manner(EventKind::CreatedByPut);
     let kept = keep(app, &bucket, manner, along, vec![received], &[key]).await;
     let kept = kept.map_err(|error| ours(conditions.explain(error)))?;

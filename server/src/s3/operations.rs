@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use super::access::caller_of;
-use super::configuration::{self, check_bucket, not_configured, without_locks};
+use super::configuration::{self, check_bucket, not_configured};
 use super::{
-    acl, buckets, copying, cors, deletions, listing, multipart, objects, policies,
+    acl, buckets, copying, cors, deletions, listing, multipart, object_lock, objects, policies,
     public_access_block, reads, tagging, versioning,
 };
 use crate::state::AppState;
@@ -30,7 +30,6 @@ macro_rules! operations {
     (
         $(done $done:ident $done_in:ident $done_out:ident $by:path;)*
         $(answered $answered:ident $answered_in:ident $answered_out:ident $answered_by:path;)*
-        $(lockless $lockless:ident $lockless_in:ident $lockless_out:ident;)*
         $(missing $missing:ident $missing_in:ident $missing_out:ident $code:literal;)*
         $(empty $empty:ident $empty_in:ident $empty_out:ident;)*
     ) => {
@@ -50,15 +49,6 @@ macro_rules! operations {
                 request: S3Request<dto::$answered_in>,
             ) -> S3Result<S3Response<dto::$answered_out>> {
                 $answered_by(&self.app, request).await
-            })*
-
-            // Something of objects in buckets with object locks, which no bucket has.
-            $(async fn $lockless(
-                &self,
-                request: S3Request<dto::$lockless_in>,
-            ) -> S3Result<S3Response<dto::$lockless_out>> {
-                let caller = caller_of(&request.extensions)?;
-                Err(without_locks(&self.app, &caller, &request.input.bucket))
             })*
 
             // A configuration that no bucket has.
@@ -118,7 +108,13 @@ operations! {
     done put_bucket_tagging PutBucketTaggingInput PutBucketTaggingOutput configuration::put_tagging;
     done delete_bucket_tagging DeleteBucketTaggingInput DeleteBucketTaggingOutput configuration::delete_tagging;
     done put_object_lock_configuration
-        PutObjectLockConfigurationInput PutObjectLockConfigurationOutput configuration::put_object_lock;
+        PutObjectLockConfigurationInput PutObjectLockConfigurationOutput object_lock::put_configuration;
+    done get_object_lock_configuration
+        GetObjectLockConfigurationInput GetObjectLockConfigurationOutput object_lock::get_configuration;
+    done get_object_retention GetObjectRetentionInput GetObjectRetentionOutput object_lock::get_retention;
+    done put_object_retention PutObjectRetentionInput PutObjectRetentionOutput object_lock::put_retention;
+    done get_object_legal_hold GetObjectLegalHoldInput GetObjectLegalHoldOutput object_lock::get_legal_hold;
+    done put_object_legal_hold PutObjectLegalHoldInput PutObjectLegalHoldOutput object_lock::put_legal_hold;
     done get_bucket_cors GetBucketCorsInput GetBucketCorsOutput cors::get;
     done put_bucket_cors PutBucketCorsInput PutBucketCorsOutput cors::put;
     done delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput cors::delete;
@@ -144,16 +140,10 @@ operations! {
     answered get_object GetObjectInput GetObjectOutput reads::get;
     answered head_object HeadObjectInput HeadObjectOutput reads::head;
 
-    lockless get_object_legal_hold GetObjectLegalHoldInput GetObjectLegalHoldOutput;
-    lockless get_object_retention GetObjectRetentionInput GetObjectRetentionOutput;
-    lockless put_object_legal_hold PutObjectLegalHoldInput PutObjectLegalHoldOutput;
-    lockless put_object_retention PutObjectRetentionInput PutObjectRetentionOutput;
-
     missing get_bucket_encryption GetBucketEncryptionInput GetBucketEncryptionOutput "ServerSideEncryptionConfigurationNotFoundError";
     missing get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput GetBucketLifecycleConfigurationOutput "NoSuchLifecycleConfiguration";
     missing get_bucket_replication GetBucketReplicationInput GetBucketReplicationOutput "ReplicationConfigurationNotFoundError";
     missing get_bucket_website GetBucketWebsiteInput GetBucketWebsiteOutput "NoSuchWebsiteConfiguration";
-    missing get_object_lock_configuration GetObjectLockConfigurationInput GetObjectLockConfigurationOutput "ObjectLockConfigurationNotFoundError";
 
     empty get_bucket_accelerate_configuration
         GetBucketAccelerateConfigurationInput GetBucketAccelerateConfigurationOutput;

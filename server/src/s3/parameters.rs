@@ -37,7 +37,6 @@ const BODY: &[&str] = &["PutObject", "UploadPart"];
 const READ: &[&str] = &["GetObject", "HeadObject"];
 const COPY: &[&str] = &["CopyObject", "UploadPartCopy"];
 const LIST: &[&str] = &["ListObjects", "ListObjectsV2", "ListObjectVersions"];
-const DELETE: &[&str] = &["DeleteObject", "DeleteObjects"];
 const COMPLETE: &[&str] = &["CompleteMultipartUpload"];
 const ACLS: &[&str] = &["CreateBucket", "PutBucketAcl", "PutObjectAcl"];
 /// Operations on one version of an object.
@@ -52,7 +51,9 @@ const VERSIONED: &[&str] = &[
     "DeleteObjectTagging",
     "GetObjectAttributes",
     "GetObjectRetention",
+    "PutObjectRetention",
     "GetObjectLegalHold",
+    "PutObjectLegalHold",
 ];
 
 /// The bucket that a request names, as far as parameters are checked against it.
@@ -101,8 +102,15 @@ const HEADERS: &[Row] = &[
     ("x-amz-mp-object-size", COMPLETE, Any),
     ("x-amz-if-match-size", &["DeleteObject"], Any),
     ("x-amz-if-match-last-modified-time", &["DeleteObject"], Any),
-    ("x-amz-bypass-governance-retention", DELETE, Any),
-    ("x-amz-bucket-object-lock-enabled", &["CreateBucket"], Only(&["false"])),
+    ("x-amz-object-lock-mode", BEGIN, Any),
+    ("x-amz-object-lock-retain-until-date", BEGIN, Any),
+    ("x-amz-object-lock-legal-hold", BEGIN, Any),
+    (
+        "x-amz-bypass-governance-retention",
+        &["DeleteObject", "DeleteObjects", "PutObjectRetention"],
+        Any,
+    ),
+    ("x-amz-bucket-object-lock-enabled", &["CreateBucket"], Any),
     ("x-amz-object-ownership", &["CreateBucket"], Only(&["BucketOwnerEnforced"])),
     ("x-amz-object-attributes", &["GetObjectAttributes"], Any),
     ("x-amz-max-parts", &["GetObjectAttributes"], Any),
@@ -272,7 +280,8 @@ mod tests {
         for (operation, name, value, code) in [
             ("PutObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
             ("PutObject", "x-amz-server-side-encryption", "aws:kms", "NotImplemented"),
-            ("PutObject", "x-amz-object-lock-mode", "COMPLIANCE", "NotImplemented"),
+            ("PutObject", "x-amz-object-lock-mode", "COMPLIANCE", "ok"),
+            ("UploadPart", "x-amz-object-lock-mode", "COMPLIANCE", "NotImplemented"),
             ("PutObject", "x-amz-tagging", "a=b", "ok"),
             ("UploadPart", "x-amz-tagging", "a=b", "NotImplemented"),
             ("PutObject", "x-amz-acl", "public-read", "NotImplemented"),
@@ -289,7 +298,7 @@ mod tests {
             ("PutObject", "x-amz-meta-a", "b", "ok"),
             ("PutObject", "x-amz-copy-source", "b/k", "NotImplemented"),
             ("GetObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
-            ("CreateBucket", "x-amz-bucket-object-lock-enabled", "true", "NotImplemented"),
+            ("CreateBucket", "x-amz-bucket-object-lock-enabled", "true", "ok"),
             ("DeleteObject", "x-amz-mfa", "1", "NotImplemented"),
             ("DeleteObject", "x-amz-if-match-size", "1", "ok"),
             ("PutObject", "x-amz-if-match-size", "1", "NotImplemented"),

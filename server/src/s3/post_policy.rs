@@ -13,8 +13,16 @@ use serde_json::Value;
 /// Text fields of a form, by name in lower case.
 pub(super) type Fields = BTreeMap<String, String>;
 
+/// Returns the value of a field that a form must have.
+pub(super) fn field<'f>(fields: &'f Fields, name: &'static str) -> S3Result<&'f str> {
+    fields.get(name).map(String::as_str).ok_or_else(|| {
+        let message = format!("The form has no field \"{name}\" before its file");
+        S3Error::with_message(S3ErrorCode::InvalidArgument, message)
+    })
+}
+
 /// Fields that no condition has to name.
-const EXEMPT: [&str; 3] = ["policy", "x-amz-signature", "file"];
+const EXEMPT: [&str; 5] = ["policy", "x-amz-signature", "awsaccesskeyid", "signature", "file"];
 /// Prefix of the names of other fields that no condition has to name.
 const IGNORED: &str = "x-ignore-";
 

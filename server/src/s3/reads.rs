@@ -20,6 +20,7 @@ use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::quoted;
 use super::errors::{refusal, refused};
+use super::object_lock;
 use super::objects::{EMPTY_MD5, etag_in, file_in, strong, time_of};
 use super::signed::is_signed_address;
 use super::versioning::{VERSION_ID, find_version, version_id};
@@ -171,6 +172,8 @@ async fn read<T>(
             read => read.map_err(|error| ours(error.into()))?,
         };
         if bucket.versioning.is_some() {
+            let lock = StoredAttributes::of(&version.object).lock;
+            object_lock::add_headers(&mut read.headers, &bucket, lock);
             let id = HeaderValue::try_from(version.id.to_string());
             read.headers.extend(id.map(|id| (VERSION_ID, id)));
         }

@@ -12,6 +12,7 @@ use super::checksums::{self, Algorithm};
 use super::errors::refusal;
 use super::tagging::sent_tags;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
+use crate::object_lock::ObjectLock;
 use crate::stored_headers::{StoredHeaders, sent};
 
 /// Properties of the object in the request that begins an upload.
@@ -23,6 +24,7 @@ pub(super) struct Described {
     /// The key as it was sent, where it is not the one that is stored.
     pub(super) key: Option<String>,
     pub(super) tags: Tags,
+    pub(super) lock: ObjectLock,
 }
 
 /// The parts of a multipart upload, as they are stored with the object.
@@ -48,9 +50,15 @@ impl Described {
             metadata: metadata.unwrap_or_default().into_iter().collect(),
             key: (sent_key != key.as_str()).then(|| sent_key.to_owned()),
             tags: sent_tags(headers)?,
+            lock: ObjectLock::default(),
         };
         described.check_fit(checksums::announced(headers))?;
         Ok(described)
+    }
+
+    /// Sets retention and legal hold.
+    pub(super) fn locked(self, lock: ObjectLock) -> Self {
+        Self { lock, ..self }
     }
 
     /// Returns the stored attributes once the content is known.
@@ -77,8 +85,10 @@ impl Described {
     fn fit(&self, s3: &S3Attributes) -> bool {
         let (declared_type, headers) = (self.content_type.clone(), self.headers.clone());
         let (s3, tags) = (Some(s3.clone()), self.tags.clone());
-        let version = None;
-        StoredAttributes { declared_type, headers, s3, tags, version }.encoded().is_some()
+        let lock = self.lock;
+        StoredAttributes { declared_type, headers, s3, tags, lock, ..StoredAttributes::default() }
+            .encoded()
+            .is_some()
     }
 
     /// Rejects properties that do not fit beside an entity tag and a checksum of this algorithm.

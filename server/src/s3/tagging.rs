@@ -4,9 +4,7 @@
 //! they are versioned, moved and backed up with it. Guarantees: content, entity tag, type and metadata do not change
 //! with the tags; an object that is replaced meanwhile does not get them. Non-goals: access by tags.
 
-use std::ops::ControlFlow;
-
-use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
+use engine::ObjectName;
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 use s3s::dto::{
@@ -18,15 +16,12 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use super::access::caller_of;
 use super::errors::{refusal, refused};
 use super::objects::file_in;
+use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
-use crate::auth::Caller;
-use crate::bridge::{blocking, commit};
-use crate::catalog::Scope;
-use crate::error::ApiError;
-use crate::limits::{BUCKET_TAGS_BYTES_MAX, MOVE_TRIES_MAX};
+use crate::catalog::{Bucket, Scope};
+use crate::limits::BUCKET_TAGS_BYTES_MAX;
 use crate::object_attributes::{StoredAttributes, Tags};
 use crate::state::AppState;
-use crate::versions::VersionId;
 
 /// Tags of an object, as S3 has it.
 const OBJECT_TAGS_MAX: usize = 10;
@@ -200,8 +195,9 @@ pub(super) async fn put(
     let caller = caller_of(&request.extensions)?;
     let PutObjectTaggingInput { bucket, key, tagging, version_id: sent_id, .. } = request.input;
     let tags = object_tags(tagging.tag_set)?;
-    let id = version_id(sent_id.as_deref())?;
-    let version_id = replace(app, &caller, &bucket, &key, id, tags).await?;
+    let stored = Stored::of(&bucket, &key, sent_id.as_deref())?;
+    let change = |_: &Bucket, attributes: StoredAttributes| Ok(attributes.with_tags(tags.clone()));
+    let version_id = rewrite(app, &caller, stored, Scope::Upload, change).await?;
     Ok(PutObjectTaggingOutput { version_id })
 }
 
@@ -212,78 +208,17 @@ pub(super) async fn delete(
 ) -> S3Result<DeleteObjectTaggingOutput> {
     let caller = caller_of(&request.extensions)?;
     let DeleteObjectTaggingInput { bucket, key, version_id: sent_id, .. } = request.input;
-    let id = version_id(sent_id.as_deref())?;
-    let version_id = replace(app, &caller, &bucket, &key, id, Tags::new()).await?;
+    let stored = Stored::of(&bucket, &key, sent_id.as_deref())?;
+    let change = |_: &Bucket, attributes: StoredAttributes| Ok(attributes.with_tags(Tags::new()));
+    let version_id = rewrite(app, &caller, stored, Scope::Upload, change).await?;
     Ok(DeleteObjectTaggingOutput { version_id })
-}
-
-/// Stores a version of an object again with other tags; returns its id, which stays what it was. Takes as long as a
-/// copy of the object, and one of the slots of copies.
-async fn replace(
-    app: &AppState,
-    caller: &Caller,
-    bucket: &str,
-    sent_key: &str,
-    id: Option<VersionId>,
-    tags: Tags,
-) -> S3Result<Option<String>> {
-    let ours = |error: ApiError| refused(&error);
-    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload).map_err(ours)?;
-    let fact = bucket.fact().map_err(|why| ours(ApiError::internal(why.to_string())))?;
-    let name = ObjectName::new(bucket.name.clone(), key);
-    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
-    for _ in 0..MOVE_TRIES_MAX {
-        let version = find_version(app, &bucket, &name, sent_key, id).await?;
-        let version_id = bucket.versioning.map(|_| version.id.to_string());
-        let mut attributes = StoredAttributes::of(&version.object);
-        if attributes.tags == tags {
-            return Ok(version_id);
-        }
-        if let Some(versioning) = bucket.versioning.filter(|_| *version.object.name() == name) {
-            attributes.version = Some(versioning.kept_mark(&version.object, attributes.version));
-        }
-        let attributes = attributes.with_tags(tags.clone());
-        match store_with(app, fact.clone(), version.object, attributes).await {
-            Err(Error::Conflict(Conflict::FactMissing(_))) => {
-                return Err(ours(ApiError::bucket_not_found()));
-            }
-            Err(Error::Conflict(_)) => {}
-            stored => return stored.map(|()| version_id).map_err(|error| ours(error.into())),
-        }
-    }
-    Err(ours(ApiError::conflict("The file kept changing: try again")))
-}
-
-/// Stores the same content under the same name, as long as the object is the version that was read.
-async fn store_with(
-    app: &AppState,
-    bucket_fact: FactName,
-    object: Object,
-    attributes: StoredAttributes,
-) -> engine::Result<()> {
-    let (store, source, draining) = (app.store.clone(), object.clone(), app.clone());
-    let stage = move || {
-        store.stage_copy(&source, &mut |_| match draining.is_draining() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
-    };
-    let staged = blocking(stage).await?;
-    let options = PutOptions {
-        content_type: object.content_type().to_owned(),
-        attributes: attributes.encoded().unwrap_or_default(),
-        ..PutOptions::default()
-    };
-    let name = object.name().clone();
-    let batch = Batch::new()
-        .require(Precondition::KeyVersion(name.clone(), object.lsn()))
-        .require(Precondition::FactPresent(bucket_fact));
-    commit(&app.store, batch.put(name, staged, options)).await.map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object_attributes::VersionMark;
+    use crate::object_lock::{ObjectLock, Retention, RetentionMode};
 
     fn code<T>(outcome: S3Result<T>) -> String {
         outcome.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
@@ -327,7 +262,17 @@ mod tests {
         let tags = (0..OBJECT_TAGS_MAX).map(|at| (format!("{at:0>128}"), value.clone()));
         let tags = checked(tags.collect(), OF_OBJECT).unwrap();
         let declared_type = Some("x".repeat(2_000));
-        let attributes = StoredAttributes { declared_type, ..StoredAttributes::default() };
+        let mark = VersionMark {
+            number: Some(u64::MAX),
+            is_null: true,
+            is_delete_marker: false,
+            modified_ms: Some(u64::MAX),
+        };
+        let retention = Retention { mode: RetentionMode::Compliance, until_ms: u64::MAX };
+        let lock = ObjectLock { retention: Some(retention), hold: true };
+        let version = Some(mark);
+        let attributes =
+            StoredAttributes { declared_type, version, lock, ..StoredAttributes::default() };
         let encoded = attributes.with_tags(tags.clone()).encoded().unwrap();
         assert_eq!(StoredAttributes::parse(&encoded).tags, tags);
     }

@@ -58,6 +58,11 @@ pub(super) async fn put(
             return Err(refusal(code("IllegalVersioningConfigurationException"), message));
         }
     };
+    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    if state == VersioningState::Suspended && bucket.object_lock.is_some() {
+        let message = "The bucket has object lock, which requires enabled versioning";
+        return Err(refusal(S3ErrorCode::InvalidBucketState, message));
+    }
     let change = BucketChange { versioning: Some(state), ..BucketChange::default() };
     let changed = change_settings(app, &caller, &request.input.bucket, change).await;
     changed.map_err(|error| refused(&error))?;

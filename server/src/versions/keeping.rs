@@ -18,6 +18,7 @@ use engine::{
 use super::mark::Known;
 use super::{Versioning, VersioningState, names};
 use crate::object_attributes::{S3Attributes, StoredAttributes, VersionMark};
+use crate::object_lock::{ObjectLock, Retention};
 
 /// What a deletion of an object that is not there does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,14 @@ pub(crate) enum Absent {
     /// It leaves a delete marker, as in S3.
     #[cfg(feature = "s3")]
     Mark,
+}
+
+/// Rules for new versions of a bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) versioning: Versioning,
+    /// Retention of versions that bring none.
+    pub(crate) retention: Option<Retention>,
 }
 
 /// A batch that keeps what it replaces.
@@ -62,16 +71,17 @@ impl Keeping {
 pub(crate) fn keeping(
     store: &Store,
     bucket: &BucketName,
-    versioning: Versioning,
+    rules: Rules,
     absent: Absent,
     batch: Batch,
 ) -> engine::Result<Keeping> {
+    let Rules { versioning, retention } = rules;
     let mut changes: BTreeMap<ObjectName, ObjectChange> = BTreeMap::new();
     for (name, change) in batch.object_changes().filter(|(name, _)| name.bucket == *bucket) {
         changes.insert(name.clone(), change);
     }
     let new_mark = versioning.new_mark();
-    let marked = |attributes: Vec<u8>| with_mark(&attributes, new_mark);
+    let marked = |attributes: Vec<u8>| of_new_version(&attributes, new_mark, retention);
     let mut keeping = Keeping { batch: batch.map_attributes(marked), guarded: Vec::new() };
     for (name, change) in changes {
         keeping = keep_one(store, versioning, absent, keeping, name, change)?;
@@ -192,13 +202,19 @@ pub(super) fn null_of(store: &Store, of: &ObjectName) -> engine::Result<Option<O
     }
 }
 
-/// Encoded attributes with another mark.
-fn with_mark(attributes: &[u8], mark: Option<VersionMark>) -> Vec<u8> {
+/// Attributes of a new version: with its mark, and with the default retention unless it brings its own.
+fn of_new_version(
+    attributes: &[u8],
+    mark: Option<VersionMark>,
+    default_retention: Option<Retention>,
+) -> Vec<u8> {
     let stored = StoredAttributes::parse(attributes);
-    match stored.version == mark {
-        true => attributes.to_vec(),
-        false => StoredAttributes { version: mark, ..stored }.encoded().unwrap_or_default(),
+    let retention = stored.lock.retention.or(default_retention);
+    if stored.version == mark && stored.lock.retention == retention {
+        return attributes.to_vec();
     }
+    let lock = ObjectLock { retention, ..stored.lock };
+    StoredAttributes { version: mark, lock, ..stored }.encoded().unwrap_or_default()
 }
 
 /// The delete marker that a committed batch left for a key.

@@ -15,10 +15,11 @@ use engine::{
 use super::End;
 use crate::archive::work::Work;
 use crate::archive::{ArchiveError, ImportReport, OnConflict};
+use crate::catalog::Catalog;
 use crate::limits;
 use crate::object_name::NameRule;
 use crate::thumbnails::delete_thumbnail;
-use crate::versions::{Absent, Versioning, keeping};
+use crate::versions::{Absent, keeping};
 
 /// What is said of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";
@@ -30,8 +31,8 @@ pub(super) struct Commits<'a> {
     store: &'a Store,
     /// The bucket must be there when a file is stored.
     bucket: FactName,
-    /// Whether files that are replaced are kept as versions.
-    versioning: Option<Versioning>,
+    /// Rules for versions, if the bucket has them.
+    catalog: &'a Catalog,
     on_conflict: OnConflict,
     settled: Receiver<Settled>,
     settle: Sender<Settled>,
@@ -73,13 +74,13 @@ enum Decision {
 impl<'a> Commits<'a> {
     pub(super) fn new(
         store: &'a Store,
+        catalog: &'a Catalog,
         bucket: FactName,
-        versioning: Option<Versioning>,
         on_conflict: OnConflict,
     ) -> Self {
         let (settle, settled) = channel();
         let (in_flight, in_flight_bytes) = (0, 0);
-        Self { store, bucket, versioning, on_conflict, settled, settle, in_flight, in_flight_bytes }
+        Self { store, catalog, bucket, on_conflict, settled, settle, in_flight, in_flight_bytes }
     }
 
     /// Stores a file. Waits while too many do.
@@ -135,8 +136,8 @@ impl<'a> Commits<'a> {
             .require(require)
             .put(name.clone(), file.staged.clone(), file.options.clone());
         let mut batch = delete_thumbnail(batch, &name);
-        if let Some(versioning) = self.versioning {
-            let kept = keeping(self.store, &name.bucket, versioning, Absent::Ignore, batch)?;
+        if let Some(rules) = self.catalog.version_rules(&name.bucket) {
+            let kept = keeping(self.store, &name.bucket, rules, Absent::Ignore, batch)?;
             batch = kept.batch;
         }
         self.in_flight += 1;

@@ -12,6 +12,7 @@ use super::super::{
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
 use crate::object_attributes::Tags;
+use crate::object_lock::BucketLock;
 use crate::versions::{Versioning, VersioningState};
 
 /// What a new bucket is to be.
@@ -49,6 +50,8 @@ pub struct BucketChange {
     pub index: Option<bool>,
     pub tags: Option<Tags>,
     pub versioning: Option<VersioningState>,
+    /// Enables object lock, or replaces its default retention.
+    pub object_lock: Option<BucketLock>,
     /// `Some(None)` takes the block away.
     pub public_access_block: Option<Option<PublicAccessBlock>>,
     pub policy: Option<Option<String>>,
@@ -73,6 +76,7 @@ impl Catalog {
         let mut bucket =
             Bucket::with_defaults(new.name, owner, organisation, new.kind, after_lsn, now_ms);
         self.check_placeholder(&bucket, &new.settings)?;
+        set_versions(&mut bucket, &new.settings, after_lsn)?;
         new.settings.apply(&mut bucket);
         let told = Told::of(AuditAction::BucketCreate).bucket(&bucket);
         self.add_record(bucket.fact()?, &bucket.stored(), told)?;
@@ -96,11 +100,7 @@ impl Catalog {
             let rule = "the bucket blocks public access: an S3 client removes that (DeletePublicAccessBlock)";
             return Err(CatalogError::BadSetting { setting: "access", rule: rule.to_owned() });
         }
-        if let Some(state) = change.versioning {
-            let enabled_before = bucket.versioning.map(|it| it.after_lsn);
-            let after_lsn = enabled_before.map_or_else(|| self.0.store.last_lsn(), Ok)?;
-            bucket.versioning = Some(Versioning { state, after_lsn });
-        }
+        set_versions(&mut bucket, &change, self.0.store.last_lsn()?)?;
         change.apply(&mut bucket);
         bucket.updated_ms = self.0.clock.unix_ms();
         let detail = difference(&before.stored(), &bucket.stored(), &[]);
@@ -150,6 +150,27 @@ impl Catalog {
                 rule: format!("the account has no bucket {}", placeholder.bucket),
             }),
         }
+    }
+}
+
+/// Changes versioning and object lock. Object lock takes enabled versioning.
+fn set_versions(
+    bucket: &mut Bucket,
+    change: &BucketChange,
+    last_lsn: u64,
+) -> Result<(), CatalogError> {
+    if let Some(state) = change.versioning {
+        let after_lsn = bucket.versioning.map_or(last_lsn, |it| it.after_lsn);
+        bucket.versioning = Some(Versioning { state, after_lsn });
+    }
+    bucket.object_lock = change.object_lock.or(bucket.object_lock);
+    let is_enabled = bucket.versioning.is_some_and(|it| it.state == VersioningState::Enabled);
+    match bucket.object_lock.is_some() && !is_enabled {
+        true => Err(CatalogError::BadSetting {
+            setting: "versioning",
+            rule: "object lock requires enabled versioning".to_owned(),
+        }),
+        false => Ok(()),
     }
 }
 

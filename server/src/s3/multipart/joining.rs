@@ -177,10 +177,12 @@ async fn joined(
         metadata: upload.metadata.clone(),
         key: upload.sent_key.clone(),
         tags: upload.tags.clone(),
+        lock: upload.lock,
     };
     let attributes = described.attributes(etag.clone(), checksum.clone(), parts_of(&chosen));
     let received = Received::new(None, described.content_type, staged);
-    let received = received.with_s3(described.headers, attributes, described.tags);
+    let received =
+        received.with_s3(described.headers, attributes, described.tags).locked(described.lock);
     let done = MultipartUpload {
         done: Some(etag.clone()),
         done_checksum: checksum.clone(),

@@ -1,0 +1,97 @@
+//! Changes of the attributes of stored versions: tags, retention, legal hold.
+//!
+//! A version is stored again with the same content. Guarantees: content, ETag, type, metadata and version ID do not
+//! change; a version that is replaced concurrently is looked up again. Non-goals: which changes are allowed.
+
+use std::ops::ControlFlow;
+
+use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
+use s3s::S3Result;
+
+use super::errors::refused;
+use super::objects::file_in;
+use super::versioning::{find_version, version_id};
+use crate::auth::Caller;
+use crate::bridge::{blocking, commit};
+use crate::catalog::{Bucket, Scope};
+use crate::error::ApiError;
+use crate::limits::MOVE_TRIES_MAX;
+use crate::object_attributes::StoredAttributes;
+use crate::state::AppState;
+use crate::versions::VersionId;
+
+/// The version that a request names.
+pub(super) struct Stored<'a> {
+    bucket: &'a str,
+    key: &'a str,
+    id: Option<VersionId>,
+}
+
+impl<'a> Stored<'a> {
+    pub(super) fn of(bucket: &'a str, key: &'a str, sent_id: Option<&str>) -> S3Result<Self> {
+        Ok(Self { bucket, key, id: version_id(sent_id)? })
+    }
+}
+
+/// Stores a version again with the attributes that `change` returns; returns its id. Takes as long as a copy of the
+/// object, and one of the slots of copies.
+pub(super) async fn rewrite(
+    app: &AppState,
+    caller: &Caller,
+    stored: Stored<'_>,
+    scope: Scope,
+    change: impl Fn(&Bucket, StoredAttributes) -> S3Result<StoredAttributes>,
+) -> S3Result<Option<String>> {
+    let ours = |error: ApiError| refused(&error);
+    let (bucket, key) = file_in(app, caller, stored.bucket, stored.key, scope).map_err(ours)?;
+    let fact = bucket.fact().map_err(|why| ours(ApiError::internal(why.to_string())))?;
+    let name = ObjectName::new(bucket.name.clone(), key);
+    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    for _ in 0..MOVE_TRIES_MAX {
+        let version = find_version(app, &bucket, &name, stored.key, stored.id).await?;
+        let version_id = bucket.versioning.map(|_| version.id.to_string());
+        let before = StoredAttributes::of(&version.object);
+        let mut attributes = change(&bucket, before.clone())?;
+        if attributes == before {
+            return Ok(version_id);
+        }
+        if let Some(versioning) = bucket.versioning.filter(|_| *version.object.name() == name) {
+            attributes.version = Some(versioning.kept_mark(&version.object, attributes.version));
+        }
+        match store_with(app, fact.clone(), version.object, attributes).await {
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(ours(ApiError::bucket_not_found()));
+            }
+            Err(Error::Conflict(_)) => {}
+            stored => return stored.map(|()| version_id).map_err(|error| ours(error.into())),
+        }
+    }
+    Err(ours(ApiError::conflict("The file kept changing: try again")))
+}
+
+/// Stores the same content under the same name, as long as the object is the version that was read.
+async fn store_with(
+    app: &AppState,
+    bucket_fact: FactName,
+    object: Object,
+    attributes: StoredAttributes,
+) -> engine::Result<()> {
+    let (store, source, draining) = (app.store.clone(), object.clone(), app.clone());
+    let stage = move || {
+        store.stage_copy(&source, &mut |_| match draining.is_draining() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    };
+    let staged = blocking(stage).await?;
+    let options = PutOptions {
+        content_type: object.content_type().to_owned(),
+        attributes: attributes.encoded().unwrap_or_default(),
+        ..PutOptions::default()
+    };
+    let name = object.name().clone();
+    let batch = Batch::new()
+        .require(Precondition::KeyVersion(name.clone(), object.lsn()))
+        .require(Precondition::FactPresent(bucket_fact));
+    commit(&app.store, batch.put(name, staged, options)).await.map(drop)
+}
