@@ -1,7 +1,7 @@
 //! Checks the footer, groups and bodies of one log or compacted segment.
 //!
-//! Torn tails and damage are distinguished as in recovery: something durable must confirm that the group was intact. Here
-//! the position of the index is a confirmation too.
+//! Torn tails and damage are distinguished as in recovery: something durable must confirm that the group was intact.
+//! Here the position of the index is a confirmation too.
 //!
 //! Non-goals: whether a damaged record is live.
 
