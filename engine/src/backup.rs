@@ -1,19 +1,21 @@
-//! The backup: an image of the store in another folder, made and renewed while the store is in use.
+//! Incremental backup of an open store to another folder.
 //!
-//! The folder is laid out as the store's own, without the index, which is made anew from the segments when the image is
-//! opened. What the image consists of is said by its `BACKUP` file, so it changes at once; the steps are:
+//! The backup folder has the layout of the store, without the index, which is rebuilt from the segments when the
+//! backup is opened. Its `BACKUP` file lists what the image consists of, so the image changes atomically. The steps
+//! are:
 //!
-//! 1. Hold the names of the store's segments: what is retired from now on stays until the backup is done, and nothing
-//!    is punched.
-//! 2. Note what was published, and which segments it lies in.
-//! 3. Copy what the image does not have yet: big segments, compacted ones, those of the log up to the noted position.
-//!    Each is written under another name, verified, synced, and renamed. The image still is what it was.
-//! 4. Replace the `BACKUP` file. The image now is what was noted.
-//! 5. Remove what belongs to it no more.
+//! 1. Hold the names of the store's segments: segments that are retired from now on remain until the backup is done,
+//!    and nothing is punched.
+//! 2. Record the published position and the segments in use.
+//! 3. Copy the segments that the image does not have yet: big segments, compacted segments, and log segments up to
+//!    the recorded position. Each is written under a temporary name, verified, synced, and renamed. The image is
+//!    unchanged.
+//! 4. Replace the `BACKUP` file. The image is now the recorded state.
+//! 5. Remove the files that no longer belong to it.
 //!
-//! Promises: a crash at any point leaves an image of the store as it was at the last whole backup, or at this one.
-//! Everything copied was verified; damage is copied as it is, and told. Nothing of the store is changed.
-//! Never here: the command line, schedules, restoring: the image is a store.
+//! Guarantees: after a crash at any point the image is that of the last complete backup, or of this one. Everything
+//! copied was verified; damage is copied and reported. The store is not changed.
+//! Non-goals: the command line, schedules, restore: the image is a store.
 
 mod copy;
 mod destination;
@@ -33,26 +35,26 @@ use crate::limits;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::SegmentSet;
 
-/// What a backup did.
+/// Report of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupReport {
-    /// Segments copied, and their bytes.
+    /// Number of copied segments.
     pub copied_files: u64,
-    /// See [`BackupReport::copied_files`].
+    /// Bytes of copied segments.
     pub copied_bytes: u64,
-    /// Segments that were there already, and their bytes.
+    /// Number of segments that the image already had.
     pub kept_files: u64,
-    /// See [`BackupReport::kept_files`].
+    /// Bytes of segments that the image already had.
     pub kept_bytes: u64,
-    /// Segments removed because the store has them no more.
+    /// Number of segments removed because the store no longer has them.
     pub removed_files: u64,
-    /// The last record in the image: what was committed up to it is there.
+    /// LSN of the last record in the image.
     pub last_lsn: u64,
-    /// Damage in what was copied, the first [`limits::DAMAGE_LISTED_MAX`] places of it.
+    /// Damage in the copied segments, the first [`limits::DAMAGE_LISTED_MAX`] locations.
     pub damage: Vec<Corruption>,
-    /// In how many places there is damage.
+    /// Number of corrupt locations.
     pub damage_count: u64,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -65,7 +67,7 @@ impl BackupReport {
     }
 }
 
-/// Makes or renews the image in the folder of `to`.
+/// Creates or updates the image in the folder of `to`.
 pub(crate) fn backup(
     segments: &Arc<SegmentSet>,
     index: &AskIndex<'_>,
@@ -89,7 +91,7 @@ pub(crate) fn backup(
         if watch(progress) == ControlFlow::Break(()) {
             return Err(Error::Cancelled);
         }
-        // A backup that was cut off may have left a file whose name is not durable yet.
+        // An interrupted backup may have left a file whose name is not durable yet.
         folders.insert(file.id.folder(file.class));
         if destination.has(segments.disk(), file)? {
             report.kept_files += 1;

@@ -1,32 +1,32 @@
-//! Time as a parameter.
+//! Clock trait, system clock and simulated clock.
 //!
-//! Everything in the engine and the server that asks for the time is handed a [`Clock`]; only [`SystemClock`] asks the
-//! machine. Times are milliseconds.
+//! All time in the engine and the server comes from a [`Clock`]; only [`SystemClock`] reads the clock of the
+//! machine. Times are in milliseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where time comes from.
+/// Source of time.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970-01-01 UTC. May jump when the machine's clock is set.
+    /// Returns milliseconds since 1970-01-01 UTC. May jump when the clock of the machine is set.
     fn unix_ms(&self) -> u64;
 
-    /// Milliseconds since some moment in the past; never goes back. For durations only.
+    /// Returns milliseconds since an arbitrary moment; never decreases. For durations only.
     fn monotonic_ms(&self) -> u64;
 
-    /// The same in microseconds.
+    /// Returns monotonic time like [`Clock::monotonic_ms`], in microseconds.
     fn monotonic_us(&self) -> u64 {
         self.monotonic_ms().saturating_mul(1_000)
     }
 }
 
-/// The machine's clock.
+/// Clock of the machine.
 #[derive(Debug)]
 pub struct SystemClock {
     started: std::time::Instant,
 }
 
 impl SystemClock {
-    /// A clock whose monotonic time starts now.
+    /// Creates a clock whose monotonic time starts now.
     #[allow(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
     pub fn new() -> Self {
         Self { started: std::time::Instant::now() }
@@ -55,7 +55,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move.
+/// Simulated clock that only advances on request.
 #[derive(Debug)]
 pub struct SimClock {
     unix_ms: AtomicU64,
@@ -63,12 +63,12 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// A clock that shows the given time.
+    /// Creates a clock at the given time.
     pub fn at(unix_ms: u64) -> Self {
         Self { unix_ms: AtomicU64::new(unix_ms), monotonic_ms: AtomicU64::new(0) }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&self, ms: u64) {
         self.unix_ms.fetch_add(ms, Ordering::SeqCst);
         self.monotonic_ms.fetch_add(ms, Ordering::SeqCst);

@@ -1,28 +1,29 @@
-//! Chance as a parameter.
+//! Random number source: trait, system and seeded implementations.
 //!
-//! Salts, store ids and whatever else must not be guessed come from an [`Entropy`]; only [`SystemEntropy`] asks the
-//! machine.
+//! Salts, store ids and all other unpredictable values come from an [`Entropy`]; only [`SystemEntropy`] uses the
+//! generator of the operating system.
 
 use std::sync::Mutex;
 
-/// Where random bytes come from.
+/// Source of random bytes.
 pub trait Entropy: Send + Sync {
     /// Fills `bytes` with random bytes.
     fn fill(&self, bytes: &mut [u8]);
 
-    /// A random number.
+    /// Returns a random number.
     fn number(&self) -> u64 {
         let mut bytes = [0; 8];
         self.fill(&mut bytes);
         u64::from_le_bytes(bytes)
     }
 
-    /// A number from 0 to `bound` - 1; 0 when the bound is 0. Good enough for choices in tests, not for secrets.
+    /// Returns a number from 0 to `bound` - 1; 0 if the bound is 0. Slightly biased: for choices in tests, not for
+    /// secrets.
     fn below(&self, bound: u64) -> u64 {
         self.number().checked_rem(bound).unwrap_or(0)
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     fn uuid(&self) -> uuid::Uuid {
         let mut bytes = [0; 16];
         self.fill(&mut bytes);
@@ -30,7 +31,7 @@ pub trait Entropy: Send + Sync {
     }
 }
 
-/// The machine's generator of random bytes, fit for secrets.
+/// Cryptographic generator of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 
@@ -45,12 +46,12 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// The same bytes for the same seed: SplitMix64. For tests.
+/// Deterministic generator (SplitMix64) for tests: the same seed gives the same bytes.
 #[derive(Debug)]
 pub struct SeededEntropy(Mutex<u64>);
 
 impl SeededEntropy {
-    /// A generator that starts at `seed`.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(seed))
     }

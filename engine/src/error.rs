@@ -1,7 +1,8 @@
-//! What can go wrong, said once: what, where, and what now.
+//! Error type of the engine.
 //!
-//! Promises: damage on disk is always [`Error::Corrupt`] and names file and offset; a refused precondition is
-//! [`Error::Conflict`] and names which. Never here: status codes.
+//! Guarantees: damage on disk is always [`Error::Corrupt`] with file and offset; a failed precondition is
+//! [`Error::Conflict`] with its name.
+//! Non-goals: status codes.
 
 use std::fmt;
 use std::io;
@@ -10,72 +11,73 @@ use std::sync::Arc;
 use crate::format::Malformed;
 use crate::name::{FactName, ObjectName};
 
-/// The result of an engine call.
+/// Result of an engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an engine call failed. Cheap to clone: one failure may have many waiters.
+/// Error of an engine call. Cheap to clone, because one failure may be returned to many waiting callers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk failed. What was being done is said; the store's health tells whether it still takes writes.
+    /// Disk failure during an operation; [`Store::health`](crate::Store::health) returns whether writes are still
+    /// accepted.
     Io {
-        /// What was being done, as "reading log/0000000001.seg".
+        /// Operation that failed, such as "reading log/0000000001.seg".
         doing: String,
-        /// What the disk said.
+        /// Error of the disk.
         source: Arc<io::Error>,
     },
-    /// Bytes on disk are not what was written. Nothing wrong was handed out.
+    /// Corrupt bytes on disk. No corrupt bytes were returned.
     Corrupt(Corruption),
-    /// A precondition of a batch did not hold; nothing of the batch was done.
+    /// Precondition of a batch that did not hold; nothing of the batch was committed.
     Conflict(Conflict),
-    /// The store takes no more writes until it is reopened, for the reason given. Reads go on.
+    /// Writes are rejected until the store is reopened, for the given reason. Reads are not affected.
     ReadOnly(Arc<str>),
-    /// There is no room on the disk. Reads and the store itself are fine.
+    /// Disk full. Reads and the store itself are not affected.
     NoSpace,
-    /// More is asked at once than the store takes: the limit that was met.
+    /// Request beyond a limit, which is named.
     TooLarge(&'static str),
-    /// Too many batches wait already. Try again shortly.
+    /// Too many queued batches. Retry shortly.
     Busy,
-    /// Another process has the store open; its process id where it could be read.
+    /// Store in use by another process, with its process id if known.
     InUse(Option<u32>),
-    /// The folder is not a store, or not one that this version reads.
+    /// Folder without a store, or with one that this version cannot read.
     NotAStore(String),
-    /// The store is closed.
+    /// Store closed.
     Closed,
-    /// Whoever watched long work stopped it. What was done until then is consistent.
+    /// Operation cancelled by the caller. Completed parts are consistent.
     Cancelled,
 }
 
-/// Damage: which file, where, what is wrong, and whose bytes they are when that is known.
+/// Corrupt location: file, offset, reason, and the affected object if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
-    /// The file, relative to the data folder.
+    /// Path of the file, relative to the data folder.
     pub file: String,
-    /// The offset in it, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// What the bytes fail.
+    /// Format rule that the bytes violate.
     pub reason: Malformed,
-    /// The object that they belong to.
+    /// Affected object.
     pub object: Option<ObjectName>,
 }
 
-/// The precondition that did not hold.
+/// Precondition that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The key was to be absent and is there.
+    /// The key exists, but must be absent.
     KeyPresent(ObjectName),
-    /// The key was to be there and is absent.
+    /// The key is absent, but must exist.
     KeyMissing(ObjectName),
-    /// The key was to hold another version.
+    /// The key has another version than required.
     KeyChanged(ObjectName),
-    /// The fact was to be absent and is there.
+    /// The fact exists, but must be absent.
     FactPresent(FactName),
-    /// The fact was to be there and is absent.
+    /// The fact is absent, but must exist.
     FactMissing(FactName),
 }
 
 impl Error {
-    /// An I/O error with what was being done. `StorageFull` becomes [`Error::NoSpace`].
+    /// Creates an I/O error with the operation that failed. `StorageFull` becomes [`Error::NoSpace`].
     pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
@@ -83,12 +85,12 @@ impl Error {
         }
     }
 
-    /// Damage in a file at an offset.
+    /// Creates a corruption error for a file and offset.
     pub(crate) fn corrupt(file: impl Into<String>, offset: u64, reason: Malformed) -> Self {
         Self::Corrupt(Corruption { file: file.into(), offset, reason, object: None })
     }
 
-    /// The same error, naming the object where it is about damage.
+    /// Adds the affected object to a corruption error.
     pub(crate) fn about(self, object: &ObjectName) -> Self {
         match self {
             Self::Corrupt(corruption) => {

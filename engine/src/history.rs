@@ -1,10 +1,11 @@
-//! What the log still knows of objects: their earlier versions, and how one is brought back.
+//! Version history: noncurrent versions in the log, and restoring them.
 //!
-//! A version is a record that put an object; it is there until its segment is given back. Nothing is kept for this:
-//! what can be brought back is what compaction has not reached yet.
-//! Promises: reads only what was published; a version counts as recoverable when its body was just read and verified;
-//! memory is bounded by [`limits::VERSIONS_MAX`] versions. What is written meanwhile is never overwritten.
-//! Never here: what is live (the index), keeping space from being given back.
+//! A version is a put record; it exists until its segment is reclaimed. Nothing is stored in addition: what
+//! compaction has not reclaimed yet can be restored.
+//!
+//! Guarantees: reads only published records; a version is reported as recoverable only if its body was just read and
+//! verified; memory is bounded by [`limits::VERSIONS_MAX`] versions. Concurrent writes are never overwritten.
+//! Non-goals: current objects (the index), and retention.
 
 mod along;
 mod gone;
@@ -29,103 +30,103 @@ use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 use crate::progress::Watch;
 
-/// Whose versions to show.
+/// Filter of a version listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionFilter {
-    /// Of this bucket.
+    /// Bucket of the objects.
     pub bucket: BucketName,
-    /// Of which of its objects.
+    /// Objects of the bucket.
     pub scope: VersionScope,
-    /// Only what happened then or later. Milliseconds since 1970.
+    /// Earliest time of the event, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
-/// Which objects of a bucket are meant.
+/// Scope of a version listing in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionScope {
-    /// One.
+    /// One object.
     Key(ObjectKey),
     /// Everything below a folder; the root is the whole bucket.
     Folder(FolderKey),
 }
 
-/// What the log knows of some objects.
+/// Version history of some objects.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// By name, and of each name the oldest first.
+    /// Versions by name, the oldest of each name first.
     pub versions: Vec<Version>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more versions than the limit.
     pub truncated: bool,
-    /// Places in the log that are damaged: what was there is not among the versions.
+    /// Number of corrupt locations in the log, whose versions are missing.
     pub damage_count: usize,
 }
 
-/// Something that happened to an object.
+/// Event of an object: a put or a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The object.
+    /// Name of the object.
     pub name: ObjectName,
-    /// The number of the record: greater for what happened later.
+    /// LSN of the record: greater for later events.
     pub lsn: u64,
-    /// When it happened. Milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub happened_ms: u64,
-    /// What happened.
+    /// Kind of the event.
     pub event: VersionEvent,
 }
 
-/// What happened to an object.
+/// Kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionEvent {
-    /// It was put.
+    /// Put.
     Put(PutVersion),
-    /// It was deleted.
+    /// Deletion.
     Deleted,
 }
 
-/// An object as it was put once.
+/// Version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutVersion {
-    /// What became of it.
+    /// State of the version.
     pub state: VersionState,
-    /// The length of its body.
+    /// Length of the body.
     pub bytes: u64,
-    /// Its content type.
+    /// Content type.
     pub content_type: String,
-    /// The strong validator of its body.
+    /// Strong validator of the body.
     pub etag: Etag,
-    /// When an object of its name was first put, as of then.
+    /// Creation time of the object, as of this version, in milliseconds since 1970.
     pub created_ms: u64,
-    /// Whether it could be made again from another object.
+    /// Whether it could be regenerated from another object.
     pub derived: bool,
-    /// Whether its body is there, whole, or else why not.
+    /// Whether the body is readable and intact, or the reason why not.
     pub recoverable: Result<(), Unrecoverable>,
 }
 
-/// What became of a version.
+/// State of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionState {
-    /// It is what its name means now.
+    /// Current version of its name.
     Current,
-    /// Another version came after it.
+    /// Overwritten by another version.
     Replaced,
-    /// It was deleted.
+    /// Deleted.
     Deleted,
 }
 
-/// Why a version is not brought back.
+/// Reason why a version cannot be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unrecoverable {
-    /// Its body is gone: a large object's file was removed, or the space was reused.
+    /// The body was reclaimed: the file of a large object was removed, or the space was reused.
     SpaceGivenBack,
-    /// The log remembers that it was deleted, but its record is gone.
+    /// The deletion is still in the log, but the version was reclaimed by compaction.
     Compacted,
-    /// Its bytes are not what was written.
+    /// The bytes are corrupt.
     Damaged,
-    /// The log knows no such version.
+    /// The log contains no such version.
     Unknown,
-    /// It is there: nothing has to be brought back.
+    /// The object exists: there is nothing to restore.
     Present,
-    /// Something else was put under its name while it was brought back.
+    /// The name was overwritten during the restore.
     Changed,
 }
 
@@ -143,7 +144,7 @@ impl fmt::Display for Unrecoverable {
 }
 
 impl Version {
-    /// Whether its body is there, whole.
+    /// Returns whether the body is readable and intact.
     pub fn is_recoverable(&self) -> bool {
         matches!(&self.event, VersionEvent::Put(put) if put.recoverable.is_ok())
     }
@@ -159,7 +160,7 @@ impl VersionFilter {
     }
 }
 
-/// What the log knows of the objects that the filter takes: the first `limit` versions by name.
+/// Returns the history of the objects that match the filter: the first `limit` versions by name.
 pub(crate) fn history(
     log: &LogReader<'_>,
     filter: &VersionFilter,
@@ -167,7 +168,7 @@ pub(crate) fn history(
     watch: &mut Watch<'_>,
 ) -> Result<History> {
     let limit = limit.min(limits::VERSIONS_MAX);
-    // One more than the limit is kept: what becomes of the last one shows in the one after it.
+    // One more than the limit is collected, because the next version determines the state of the last one.
     let mut kept: BTreeMap<(ObjectName, u64), Version> = BTreeMap::new();
     let damage_count = LogScan::new(log).run(watch, &mut |found| {
         let Some((name, happened_ms)) = subject(found.record()) else { return Ok(()) };
@@ -178,7 +179,7 @@ pub(crate) fn history(
         if kept.len() > limit && kept.last_key_value().is_some_and(|(last, _)| *last < at) {
             return Ok(());
         }
-        // A record and its copy in a compacted segment may both be there.
+        // A record and its copy in a compacted segment may both exist.
         if !kept.get(&at).is_some_and(Version::is_recoverable) {
             kept.insert(at, version(log, found, name.clone(), happened_ms)?);
         }
@@ -194,7 +195,7 @@ pub(crate) fn history(
     Ok(History { versions, truncated, damage_count })
 }
 
-/// The object that a record is about, and when it happened.
+/// Returns the object that a record refers to, and the time of the event.
 fn subject(record: &Record) -> Option<(&ObjectName, u64)> {
     match &record.what {
         What::Put { name, meta, .. } => Some((name, meta.modified_ms)),
@@ -203,7 +204,7 @@ fn subject(record: &Record) -> Option<(&ObjectName, u64)> {
     }
 }
 
-/// A version whose state is not known yet.
+/// Returns a version whose state is not determined yet.
 fn version(
     log: &LogReader<'_>,
     found: &Found<'_>,

@@ -1,5 +1,5 @@
-//! Objects on a disk: buckets of named bodies, kept in append-only segments and found through an index that can always
-//! be rebuilt from them.
+//! Embedded object store: buckets of named objects in append-only segments, with an index that can always be rebuilt
+//! from them.
 //!
 //! ```
 //! use engine::{Batch, BucketName, Create, ObjectKey, ObjectName, OpenOptions, Precondition, PutOptions, Store};
@@ -9,12 +9,12 @@
 //! let (store, report) = Store::open_folder(folder.path(), OpenOptions::new(Create::IfMissing))?;
 //! println!("{report}");
 //!
-//! // A body comes in piece by piece; small ones stay in memory, large ones go to a file of their own.
+//! // A body is uploaded in pieces; small bodies stay in memory, large ones are written to separate files.
 //! let mut upload = store.upload();
 //! upload.push(b"meow")?;
 //! let staged = upload.finish()?;
 //!
-//! // A batch is done whole or not at all. When `commit` returns, it is durable.
+//! // A batch is atomic. When `commit` returns, it is durable.
 //! let name = ObjectName::new(BucketName::parse("pets")?, ObjectKey::parse("cats/tom.txt")?);
 //! let options = PutOptions { content_type: "text/plain".to_owned(), ..PutOptions::default() };
 //! let batch = Batch::new()
@@ -32,24 +32,24 @@
 //!
 //! # Layers
 //!
-//! A file names what lies below it, never a neighbour and never what lies above; the tidy tests hold the table.
+//! A file uses only lower layers, never the same or a higher layer; the tidy tests enforce the table.
 //!
 //! ```text
-//! fsck                                 what opens a store to check and repair it
-//! store                                the facade
+//! fsck                                 offline check and repair of a store
+//! store                                public API
 //! recovery   compaction   scrub        whole-store work
 //! history    backup       stats
-//! commit     replay    search          in by the front, in again, and names by likeness
-//! upload                               a body on its way in
-//! segment    index                     files, with meaning
-//! space                                how much of the disk is left
-//! error                                what can go wrong
-//! format  |  disk                      bytes without a disk | a disk without meaning
-//! name   measures                      words, and numbers
-//! limits  clock  entropy  progress     bounds, time, chance, and how far work has come
+//! commit     replay    search          write path, replay of the log, fuzzy search
+//! upload                               staging of bodies
+//! segment    index                     data files and index
+//! space                                free disk space
+//! error                                error type
+//! format  |  disk                      on-disk format | disk abstraction
+//! name   measures                      names, metrics
+//! limits  clock  entropy  progress     limits, clock, random numbers, progress
 //! ```
 //!
-//! Begin with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
+//! Start with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
 #![warn(missing_docs)]
 
 mod backup;

@@ -1,173 +1,176 @@
-//! Every bound of the engine, with the relations that must hold between them.
+//! Limits and defaults of the engine, with the relations that must hold between them.
 //!
-//! Sizes are in bytes. A bound that a store may choose for itself is the default here and is a field of
-//! [`OpenOptions`](crate::OpenOptions); a bound that the format fixes is a constant only.
+//! Sizes are in bytes. A limit that can be configured per store is a default here and a field of
+//! [`OpenOptions`](crate::OpenOptions); a limit fixed by the format is only a constant.
 
-/// Longest bucket name, in bytes.
+/// Maximum length of a bucket name, in bytes.
 pub const BUCKET_NAME_BYTES_MAX: usize = 63;
-/// Shortest bucket name, in bytes.
+/// Minimum length of a bucket name, in bytes.
 pub const BUCKET_NAME_BYTES_MIN: usize = 3;
-/// Longest object key, in bytes of UTF-8.
+/// Maximum length of an object key, in bytes of UTF-8.
 pub const KEY_BYTES_MAX: usize = 1_024;
-/// Longest fact name, in bytes of UTF-8.
+/// Maximum length of a fact name, in bytes of UTF-8.
 pub const FACT_NAME_BYTES_MAX: usize = 512;
-/// Largest fact value.
+/// Maximum size of a fact value.
 pub const FACT_BYTES_MAX: usize = 64 * KIB;
-/// Longest content type, in bytes.
+/// Maximum length of a content type, in bytes.
 pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
-/// Largest attributes of one object: small, opaque to the engine.
+/// Maximum size of the opaque attributes of one object.
 pub const ATTRIBUTES_BYTES_MAX: usize = 6 * KIB;
 
-/// A body is checksummed in blocks of this many bytes.
+/// Size of the checksummed blocks of a body.
 pub const BLOCK_BYTES: usize = 64 * KIB;
-/// Default for the largest body that lies inside a log segment; a larger one gets a big segment of its own.
+/// Default for the maximum size of a body in a log segment; a larger one gets a separate big segment.
 pub const INLINE_BYTES_MAX: usize = MIB;
-/// Largest value that the bound above may be set to.
+/// Maximum value of the option `inline_bytes_max`.
 pub const INLINE_BYTES_CEILING: usize = 8 * MIB;
-/// Largest object. Its block table, 4 bytes a block, is held in memory while it is written and read.
+/// Maximum size of an object. Its block table, 4 bytes per block, is in memory while it is written and read.
 pub const OBJECT_BYTES_MAX: u64 = 64 * GIB;
 
 /// Default size of a log segment, preallocated.
 pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
-/// Smallest log segment that may be asked for; tests use it to see many segments.
+/// Minimum size of a log segment; tests use it to get many segments.
 pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
-/// Opening a store seals unsealed segments up to this size at once, longer ones beside the first requests.
+/// Maximum size of an unsealed segment that is sealed when the store is opened; longer ones are sealed in the
+/// background.
 pub const SEAL_AT_OPENING_BYTES_MAX: u64 = 16 * MIB as u64;
-/// Reports on damage list this many places and count the rest; a store remembers no more.
+/// Maximum number of corrupt locations that reports list and a store remembers; further ones are counted.
 pub const DAMAGE_LISTED_MAX: usize = 256;
-/// How many segments are kept open, each with its memory map and its verified blocks.
+/// Maximum number of open segments, each with its memory map and its verified blocks.
 pub const OPEN_SEGMENTS_MAX: usize = 1_024;
 
-/// A commit group takes no further batch beyond this many records.
+/// Number of records from which on a commit group accepts no further batch.
 pub const GROUP_RECORDS_MAX: usize = 256;
-/// A commit group takes no further batch beyond this many bytes.
+/// Number of bytes from which on a commit group accepts no further batch.
 pub const GROUP_BYTES_MAX: u64 = 16 * MIB as u64;
-/// Most records of one batch.
+/// Maximum number of records in one batch.
 pub const BATCH_RECORDS_MAX: usize = 1_024;
-/// Most bytes of one batch, bodies in big segments not counted. Half a segment, where segments are smaller.
+/// Maximum size of one batch, without bodies in big segments. Half a segment, if segments are smaller.
 pub const BATCH_BYTES_MAX: u64 = 128 * MIB as u64;
-/// Batches that may wait for the committer; more are refused as [`Error::Busy`](crate::Error::Busy).
+/// Maximum number of batches queued for the committer; more are rejected with [`Error::Busy`](crate::Error::Busy).
 pub const QUEUE_BATCHES_MAX: usize = 4_096;
-/// One call to the disk writes at most this much: larger calls cost several times the CPU (engine/DECISIONS.md).
+/// Maximum size of one disk write: larger calls cost several times the CPU time (engine/DECISIONS.md).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
-/// Most segments that one step of a compaction reads, and that it writes.
+/// Maximum number of segments that one compaction step reads, and that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
-/// The newest segment is ended for a compaction when so many bytes of it can be given back: more than the record that
-/// a compaction itself leaves there, or each would make work for the next.
+/// Reclaimable bytes from which on the newest segment is closed for a compaction: more than the record that a
+/// compaction itself adds to it, or each compaction would cause the next.
 pub const COMPACTION_NEWEST_BYTES_MIN: u64 = 16 * KIB as u64;
-/// Default for how fast a store compacts itself, in bytes copied in a second.
+/// Default rate of background compaction, in bytes copied per second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
-/// Default for how often a store looks whether to compact itself, in milliseconds.
+/// Default interval between checks for background compaction, in milliseconds.
 pub const COMPACTION_LOOK_MS: u64 = 30_000;
-/// The index is pointed to the copies of a compaction in batches of this many.
+/// Number of index rows per batch when a compaction makes the index refer to its copies.
 pub const REPOINT_BATCH: usize = 512;
-/// Most separate stretches of the log that one compacted segment may stand for.
+/// Maximum number of separate LSN ranges that one compacted segment may replace.
 pub const COVERS_MAX: usize = 64;
 
-/// A replay remembers this many damaged bodies of records that may be replaced further on in the log.
+/// Maximum number of corrupt bodies that a replay remembers until it is known whether their records are superseded.
 pub const REPLAY_SUSPECTS_MAX: usize = CHECKPOINT_ENTRIES;
-/// A report of fsck lists this many findings and counts the rest.
+/// Maximum number of findings that an fsck report lists; further ones are counted.
 pub const FINDINGS_LISTED_MAX: usize = 1_000;
-/// A finding names this many objects and counts the rest.
+/// Maximum number of objects that a finding lists; further ones are counted.
 pub const FINDING_OBJECTS_MAX: usize = 256;
-/// fsck holds about this many names in memory at once, in 64 MiB; a store with more takes several passes over its
-/// record heads. A table of names doubles when it is filled to seven eighths.
+/// Approximate number of names that fsck holds in memory at once, in 64 MiB; a store with more needs several passes
+/// over its record heads. A hash table doubles when it is filled to seven eighths.
 pub const FSCK_NAMES_MAX: u64 = 7 * 64 * 1_024;
-/// fsck remembers this many damaged bodies, broken groups of a segment, and stretches of the log that are lost.
+/// Maximum number of corrupt bodies, broken groups of a segment, and lost log ranges that fsck remembers.
 pub const FSCK_SUSPECTS_MAX: usize = 4_096;
-/// fsck looks at so many segments beside one another, at most.
+/// Maximum number of segments that fsck checks in parallel.
 pub const FSCK_WORKERS_MAX: usize = 4;
-/// fsck looks for big segments that nothing names while it has to remember no more of them than this.
+/// Maximum number of referenced big segments that fsck remembers to detect orphans.
 pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
 
-/// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
+/// Default memory budget of all uploads; beyond it bodies are streamed to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
-/// Memory of so many blocks is kept for bodies to come: what one group takes.
+/// Number of unused upload blocks that are cached: the size of one group.
 pub const UPLOAD_BLOCKS_KEPT: usize = GROUP_BYTES_MAX as usize / BLOCK_BYTES;
 
-/// A checkpoint is due after this much log,
+/// Log bytes after which a checkpoint is due.
 pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
-/// or this many changed index entries,
+/// Number of changed index entries after which a checkpoint is due.
 pub const CHECKPOINT_ENTRIES: usize = 64 * 1_024;
-/// or this much time, in milliseconds, since the first change not in the index.
+/// Age of the first change that is not in the index after which a checkpoint is due, in milliseconds.
 pub const CHECKPOINT_MS: u64 = 5_000;
-/// The committer waits while the overlay holds this many changes: memory and the time to open after a crash have a
-/// bound even where redb is slower than the log.
+/// Number of changes in the overlay above which the committer waits, to bound memory and recovery time even if redb
+/// is slower than the log.
 pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
-/// It waits at most this long, in milliseconds; then batches are refused as [`Error::Busy`](crate::Error::Busy).
+/// Maximum wait of the committer for a checkpoint, in milliseconds; then batches are rejected with
+/// [`Error::Busy`](crate::Error::Busy).
 pub const OVERLAY_WAIT_MS: u64 = 10_000;
-/// After this long without a commit, in milliseconds, an empty group vouches for the last one.
+/// Idle time in milliseconds after which a watermark group confirms the last commit.
 pub const WATERMARK_IDLE_MS: u64 = 1_000;
-/// Default for the time after which every byte is verified again.
+/// Default period after which every byte is verified again.
 pub const SCRUB_PERIOD_SECONDS: u64 = 30 * 24 * 60 * 60;
-/// A scrub reads at least this many bytes in a second: what is small is done soon.
+/// Minimum rate of a scrub in bytes per second, so that small stores are verified quickly.
 pub const SCRUB_BYTES_PER_SECOND_MIN: u64 = MIB as u64;
-/// Default for how many it reads at most.
+/// Default maximum rate of a scrub in bytes per second.
 pub const SCRUB_BYTES_PER_SECOND_MAX: u64 = 64 * MIB as u64;
-/// It looks for segments that are due this often, in milliseconds,
+/// Interval at which a scrub looks for due segments, in milliseconds.
 pub const SCRUB_LOOK_MS: u64 = 600_000;
-/// and for damage that reads have met at least this often.
+/// Maximum interval at which a scrub collects corruption reported by reads, in milliseconds.
 pub const SCRUB_IDLE_MS: u64 = 60_000;
-/// What it has verified is written down after this many bytes; a crash forgets no more.
+/// Number of verified bytes after which scrub results are saved; a crash loses no more.
 pub const SCRUB_NOTES_BYTES: u64 = 256 * MIB as u64;
-/// Notes are written while the disk has this much room; below it they stay in memory.
+/// Free space required to save scrub results; below it they stay in memory.
 pub const NOTES_FREE_BYTES_MIN: u64 = 16 * MIB as u64;
-/// Default memory of the index's page cache.
+/// Default size of the index's page cache.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 
-/// The default reserve of free space holds two log segments, this much growth of the index,
+/// Part of the default reserve of free space for growth of the index, in addition to two log segments.
 pub const RESERVE_INDEX_BYTES: u64 = 64 * MIB as u64;
-/// and at least this part of the disk: one in so many bytes.
+/// Divisor of the disk size that gives the minimum of the default reserve.
 pub const RESERVE_DISK_SHARE: u64 = 100;
-/// The disk is asked for its free space at most once in so many milliseconds,
+/// Minimum interval between two queries of the free space, in milliseconds.
 pub const SPACE_LOOK_MS: u64 = 1_000;
-/// or once in so many bytes written.
+/// Number of bytes written after which the free space is queried again.
 pub const SPACE_LOOK_BYTES: u64 = 16 * MIB as u64;
-/// A checkpoint begins only with this much room,
+/// Free space required to begin a checkpoint.
 pub const CHECKPOINT_ROOM_BYTES: u64 = 512 * KIB as u64;
-/// and this much more for each entry that it changes: a page of the index, since redb never writes a page in place.
+/// Free space required by a checkpoint for each changed entry: a page of the index, since redb never writes a page
+/// in place.
 pub const CHECKPOINT_ENTRY_ROOM_BYTES: u64 = 4 * KIB as u64;
-/// A checkpoint for which there was no room is tried again after so many milliseconds.
+/// Interval after which a checkpoint without enough space is retried, in milliseconds.
 pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
-/// An index file that could not be read, or had no room, is opened again at most once in so many milliseconds.
+/// Minimum interval between two attempts to reopen a failed index file, in milliseconds.
 pub const INDEX_REOPEN_MS: u64 = 1_000;
-/// Versions that a history shows, and objects that are brought back, at once.
+/// Maximum number of versions in a history, and of objects in one restore.
 pub const VERSIONS_MAX: usize = 100_000;
-/// Versions that were deleted or replaced lately are remembered in so many bytes of memory: some twenty thousand.
+/// Memory for recently deleted or replaced versions: some twenty thousand.
 pub const LATELY_BYTES_MAX: usize = 8 * MIB;
-/// Largest page of a listing.
+/// Maximum size of a listing page.
 pub const LIST_PAGE_MAX: usize = 1_000;
-/// A search shows the first so many of its hits, page by page, and holds no more of them in memory.
+/// Maximum number of hits of a search that can be paged through and are in memory.
 pub const SEARCH_WINDOW_MAX: usize = 10_000;
-/// A search that has to walk over the index looks at this many names and says then that there may be more,
+/// Maximum number of names that a search scans in the index; beyond it the result is marked as incomplete.
 pub const SEARCH_NAMES_MAX: usize = 4_000_000;
-/// and at so many while names are being read into memory, where the next search will look at all of them: the first
-/// search of a bucket takes about as long for ten million names as for ten thousand.
+/// Maximum number of names that a search scans while the names are being cached, when the next search will use all
+/// of them: the first search of a bucket takes about as long for ten million names as for ten thousand.
 pub const SEARCH_NAMES_MEANWHILE_MAX: usize = 8_192;
-/// Names of a bucket with at least so many objects are kept in memory once it is searched,
+/// Minimum number of objects of a bucket whose names are cached by a search.
 pub const SEARCH_OBJECTS_MIN: u64 = 1_000;
-/// those of all buckets together in so much of it.
+/// Memory limit of the cached names of all buckets.
 pub const SEARCH_NAMES_BYTES_MAX: u64 = 512 * MIB as u64;
-/// Names that made room for those of other buckets are read again where there is none only if one of these was not
-/// asked for in so many searches.
+/// Number of searches after which an idle bucket's names may be evicted for those of a bucket that were evicted
+/// before.
 pub const SEARCHES_BEFORE_ROOM: u64 = 64;
-/// A search of more names than these uses two threads.
+/// Number of names above which a search uses two threads.
 pub const SEARCH_ALONE_NAMES_MAX: usize = 64 * 1_024;
-/// Names that came and went since a bucket was searched last, before they are put in their places without a search,
+/// Number of pending changes of a bucket above which they are applied to its cached names without a search.
 pub const FOLLOWED_NAMES_WAIT: usize = 4 * 1_024;
-/// and before they are given up, to be read anew: nobody takes them.
+/// Number of pending changes above which a subscription overflows, so that the names must be read again.
 pub const FOLLOWED_NAMES_MAX: usize = 1 << 20;
-/// So often it is looked whether many wait, in milliseconds.
+/// Interval of checks for pending changes, in milliseconds.
 pub const FOLLOWED_LOOK_MS: u64 = 500;
-/// It looks this often, in names, whether anybody still waits for it.
+/// Number of names between two checks for cancellation of a search.
 pub const SEARCH_STEP_NAMES: usize = 256;
-/// Small bodies that are read often, and what describes larger ones, are kept in so many bytes of memory.
+/// Memory of the body cache: small, frequently read bodies, and the block checksums of larger ones.
 pub const KEPT_BODIES_BYTES_MAX: usize = 16 * MIB;
-/// Pages of a map that were in memory are believed to be there for so many milliseconds: what was just sent is the last
-/// that the kernel takes away.
+/// Validity period of page-cache residency in milliseconds: pages that were just sent are the last that the kernel
+/// evicts.
 pub const RESIDENT_BELIEVED_MS: u64 = 100;
-/// Largest piece of a body that is read, verified and handed out at once.
+/// Maximum piece of a body that is read, verified and returned at once.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 
 const KIB: usize = 1_024;

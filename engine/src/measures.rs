@@ -1,63 +1,64 @@
-//! What the store measures of itself while it works, for gauges.
+//! Metrics of an open store: counters and histograms.
 //!
-//! Promises: whoever notes something adds to a few atomic numbers, and takes neither a lock nor memory; what was noted
-//! before a reading began is in it. Nothing of it survives a restart. Never here: what is measured where.
+//! Guarantees: recording only updates a few atomic numbers, without locks or allocation; a snapshot includes
+//! everything recorded before it began. Metrics do not survive a restart.
+//! Non-goals: where each metric is recorded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::Clock;
 
-/// A number that is counted up, or set.
+/// Atomic counter or gauge.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// So many more.
+    /// Adds to the value.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// It is this from now on.
+    /// Sets the value.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// What it is.
+    /// Returns the value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How often something was how large: a count for each range.
+/// Histogram: a count per range of values.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64],
-    /// One for each bound, and one for what is beyond the last.
+    /// Counts, one per bound, and one for values above the last.
     counts: Box<[Count]>,
     sum: Count,
 }
 
-/// What a [`Histogram`] held at one moment.
+/// Snapshot of a [`Histogram`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramReading {
-    /// The ranges end here, each with its bound; the last one has none.
+    /// Inclusive upper bounds of the ranges; the last range has none.
     pub bounds: &'static [u64],
-    /// How often something was in each range: one more than there are bounds.
+    /// Count per range: one more than there are bounds.
     pub counts: Vec<u64>,
-    /// All of it added up.
+    /// Sum of all values.
     pub sum: u64,
 }
 
 impl Histogram {
-    /// An empty one. The bounds ascend.
+    /// Creates an empty histogram. The bounds ascend.
     pub fn new(bounds: &'static [u64]) -> Self {
         debug_assert!(bounds.is_sorted());
         let counts = (0..=bounds.len()).map(|_| Count::default()).collect();
         Self { bounds, counts, sum: Count::default() }
     }
 
-    /// Something was so large.
+    /// Records a value.
     pub fn note(&self, value: u64) {
         let range = self.bounds.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get(range) {
@@ -66,7 +67,7 @@ impl Histogram {
         self.sum.add(value);
     }
 
-    /// What it holds now.
+    /// Returns a snapshot.
     pub fn read(&self) -> HistogramReading {
         let counts = self.counts.iter().map(Count::get).collect();
         HistogramReading { bounds: self.bounds, counts, sum: self.sum.get() }
@@ -74,12 +75,12 @@ impl Histogram {
 }
 
 impl HistogramReading {
-    /// How often there was something at all.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// With what another one of the same bounds held.
+    /// Adds another snapshot with the same bounds.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
@@ -90,7 +91,7 @@ impl HistogramReading {
     }
 }
 
-/// What an open store measures.
+/// Metrics of an open store.
 pub(crate) struct Measures {
     clock: Arc<dyn Clock>,
     pub(crate) syncs_us: Histogram,
@@ -103,41 +104,41 @@ pub(crate) struct Measures {
     pub(crate) given_back_bytes: Count,
     pub(crate) scrubbed_bytes: Count,
     pub(crate) scrubbed_segments: Count,
-    /// Zero: it is not known.
+    /// Zero if unknown.
     pub(crate) scrub_oldest_ms: Count,
     pub(crate) replayed_records: Count,
     pub(crate) damage_at_opening: Count,
 }
 
-/// What a store measured since it was opened.
+/// Snapshot of the metrics since the store was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreMeasures {
-    /// How long the log was synced, once for each group, in microseconds. Those that failed are not in it.
+    /// Duration of successful log syncs, one per group, in microseconds.
     pub syncs_us: HistogramReading,
-    /// Records of the groups that had any.
+    /// Records per nonempty group.
     pub group_records: HistogramReading,
-    /// Their bytes.
+    /// Bytes per nonempty group.
     pub group_bytes: HistogramReading,
-    /// How long checkpoints took, in microseconds.
+    /// Duration of successful checkpoints in microseconds.
     pub checkpoints_us: HistogramReading,
-    /// Checkpoints that failed, for want of room as well; each is tried again where that may help.
+    /// Failed checkpoints, including out-of-space; each is retried if that may help.
     pub checkpoints_failed: u64,
-    /// Compactions that found something to do.
+    /// Compactions with at least one step.
     pub compactions: u64,
-    /// Bytes of records that they copied.
+    /// Record bytes copied by compactions.
     pub compacted_bytes: u64,
-    /// Bytes of the disk that they gave back.
+    /// Disk bytes reclaimed by compactions.
     pub given_back_bytes: u64,
-    /// Bytes that scrubs read.
+    /// Bytes read by scrubs.
     pub scrubbed_bytes: u64,
-    /// Segments that scrubs read to their end.
+    /// Segments fully read by scrubs.
     pub scrubbed_segments: u64,
-    /// Of the segments to be scrubbed the one that waits longest was checked, or written, at this time. Milliseconds
-    /// since 1970. None where no thread scrubs, or there is none yet.
+    /// Time at which the least recently verified segment was verified, or written, in milliseconds since 1970.
+    /// `None` without a scrub thread, or without segments.
     pub scrub_oldest_ms: Option<u64>,
-    /// Records that opening the store applied to the index again: it was not closed, or its index was lost.
+    /// Records replayed when the store was opened, because it was not closed or its index was lost.
     pub replayed_records: u64,
-    /// Places of damage that opening the store met.
+    /// Corrupt locations found when the store was opened.
     pub damage_at_opening: u64,
 }
 
@@ -161,7 +162,7 @@ impl Measures {
         }
     }
 
-    /// Does something, and notes in `histogram` how long it took, unless it failed.
+    /// Runs a function and records its duration in `histogram`, unless it fails.
     pub(crate) fn timed<T, E>(
         &self,
         histogram: &Histogram,

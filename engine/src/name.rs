@@ -1,52 +1,53 @@
-//! Names: what a bucket, an object and a fact may be called.
+//! Names: validated bucket names, object keys, folder keys and fact names.
 //!
-//! A value of one of these types is valid; there is no other way to make one than to parse it. The engine stores names
-//! byte for byte: Unicode normalisation is the caller's business.
-//! Never here: percent-decoding, reserved names, anything about URLs.
+//! A value of one of these types is always valid; it can only be created by parsing. The engine stores names byte
+//! for byte: Unicode normalization is up to the caller.
+//!
+//! Non-goals: percent-decoding, reserved names, URLs.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::limits;
 
-/// The name of a bucket: 3 to 63 of `a-z 0-9 - . _`, first a letter or a digit.
+/// Bucket name: 3 to 63 of `a-z 0-9 - . _`, starting with a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BucketName(Arc<str>);
 
-/// The key of an object in its bucket: 1 to 1,024 bytes of UTF-8 in components split by `/`.
+/// Key of an object in its bucket: 1 to 1,024 bytes of UTF-8, with path segments separated by `/`.
 ///
-/// No component is empty, `.` or `..`; none holds a control character or a backslash. A key that ends in `/` is a
-/// folder marker: an object that makes a folder exist while nothing lies in it.
+/// No path segment is empty, `.` or `..`; none contains a control character or a backslash. A key that ends in `/`
+/// is a folder marker: an object that represents an empty folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey(Arc<str>);
 
-/// A folder of a bucket: empty for the root, else components that each end in `/`.
+/// Folder of a bucket: empty for the root, else path segments that each end in `/`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FolderKey(Arc<str>);
 
-/// Bucket and key together.
+/// Bucket and key of an object.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
-    /// The bucket.
+    /// Bucket of the object.
     pub bucket: BucketName,
-    /// The key in it.
+    /// Key in the bucket.
     pub key: ObjectKey,
 }
 
-/// The name of a fact: 1 to 512 bytes of UTF-8 without control characters.
+/// Fact name: 1 to 512 bytes of UTF-8 without control characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactName(Arc<str>);
 
-/// The rule that a name breaks.
+/// Rule that a name violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Nothing is there.
+    /// Empty name.
     Empty,
-    /// Longer than the number of bytes allowed.
+    /// Longer than the maximum number of bytes, which is given.
     TooLong(usize),
-    /// Shorter than the number of bytes needed.
+    /// Shorter than the minimum number of bytes, which is given.
     TooShort(usize),
-    /// A bucket name holds a character outside `a-z 0-9 - . _`, or starts with `-`, `.` or `_`.
+    /// Bucket name with a character outside `a-z 0-9 - . _`, or starting with `-`, `.` or `_`.
     BucketCharacter,
     /// A control character.
     Control,
@@ -54,9 +55,9 @@ pub enum NameError {
     Backslash,
     /// Two slashes in a row, or one at the start.
     EmptyComponent,
-    /// A component `.` or `..`.
+    /// Path segment `.` or `..`.
     DotComponent,
-    /// A folder whose name does not end in `/`.
+    /// Folder that does not end in `/`.
     NotAFolder,
 }
 
@@ -82,7 +83,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl BucketName {
-    /// Checks a bucket name.
+    /// Parses a bucket name.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         if name.is_empty() {
             return Err(NameError::Empty);
@@ -101,48 +102,48 @@ impl BucketName {
         Ok(Self(name.into()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl ObjectKey {
-    /// Checks an object key.
+    /// Parses an object key.
     pub fn parse(key: &str) -> Result<Self, NameError> {
         check_path(key)?;
         Ok(Self(key.into()))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the key only marks a folder.
+    /// Returns whether the key is a folder marker.
     pub fn is_folder_marker(&self) -> bool {
         self.0.ends_with('/')
     }
 
-    /// The folder that the object lies in; for a marker, the folder that it marks.
+    /// Returns the folder of the object; for a marker, the folder that it marks.
     pub fn folder(&self) -> FolderKey {
         let end = self.0.rfind('/').map_or(0, |slash| slash + 1);
         FolderKey(self.0.get(..end).unwrap_or("").into())
     }
 
-    /// The last component; empty for a marker.
+    /// Returns the last path segment; empty for a marker.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or("")
     }
 }
 
 impl FolderKey {
-    /// The root of a bucket.
+    /// Returns the root of a bucket.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Checks a folder: empty, or like a key that ends in `/`.
+    /// Parses a folder: empty, or like a key that ends in `/`.
     pub fn parse(folder: &str) -> Result<Self, NameError> {
         if folder.is_empty() {
             return Ok(Self::root());
@@ -154,37 +155,37 @@ impl FolderKey {
         Ok(Self(folder.into()))
     }
 
-    /// The folder as text: empty, or ending in `/`.
+    /// Returns the folder as text: empty, or ending in `/`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the root of the bucket.
+    /// Returns whether this is the root of the bucket.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The last component without its slash; empty for the root.
+    /// Returns the last path segment without its slash; empty for the root.
     pub fn last_component(&self) -> &str {
         let trimmed = self.0.strip_suffix('/').unwrap_or(&self.0);
         trimmed.rsplit('/').next().unwrap_or("")
     }
 
-    /// The key of `file_name` in this folder.
+    /// Returns the key of `file_name` in this folder.
     pub fn key(&self, file_name: &str) -> Result<ObjectKey, NameError> {
         ObjectKey::parse(&format!("{}{file_name}", self.0))
     }
 }
 
 impl ObjectName {
-    /// Puts a bucket and a key together.
+    /// Creates an object name from bucket and key.
     pub fn new(bucket: BucketName, key: ObjectKey) -> Self {
         Self { bucket, key }
     }
 }
 
 impl FactName {
-    /// Checks a fact's name.
+    /// Parses a fact name.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         if name.is_empty() {
             return Err(NameError::Empty);
@@ -198,7 +199,7 @@ impl FactName {
         Ok(Self(name.into()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

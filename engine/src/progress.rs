@@ -1,22 +1,22 @@
-//! How far long work has come, and whether to go on.
+//! Progress reports and cancellation of long operations.
 //!
-//! Promises: who is told may stop the work at each call; what was done until then stays consistent.
-//! Never here: what the work is, printing.
+//! Guarantees: a callback can stop the operation at each call; completed parts remain consistent.
+//! Non-goals: the operations, printing.
 
 use std::ops::ControlFlow;
 
-/// How far long work has come.
+/// Progress of a long operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkProgress {
     /// Bytes read or written so far.
     pub done_bytes: u64,
-    /// Bytes in all, as far as that is known by now.
+    /// Total bytes, as far as known yet.
     pub total_bytes: u64,
-    /// Segments, objects or files done so far.
+    /// Segments, objects or files processed so far.
     pub done_items: u64,
-    /// Of how many, as far as that is known by now.
+    /// Total number of them, as far as known yet.
     pub total_items: u64,
 }
 
-/// Told again and again while long work goes on; [`ControlFlow::Break`] stops it.
+/// Progress callback of a long operation; [`ControlFlow::Break`] stops it.
 pub type Watch<'a> = dyn FnMut(WorkProgress) -> ControlFlow<()> + 'a;

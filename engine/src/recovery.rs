@@ -1,24 +1,26 @@
-//! Opening after anything, in numbered steps.
+//! Recovery: opens a store after a crash, or creates one, in numbered steps.
 //!
-//! 1. Read the STORE file, or make it in an empty folder. Make a backup a store.
-//! 2. Open the index; one that is missing or unusable is made anew, and filled from the whole log. One that is ahead of
-//!    the log is kept, and what the log lacks is damage.
-//! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
-//! 4. Replay the log from where the index stands, segment by segment. Finish compactions that were committed before it.
-//! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for. Bad bodies
-//!    of records that are replaced further on are none: their space may have been given back.
-//! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
-//!    while the store is in use. Appending goes to a new segment.
-//! 7. Write a checkpoint where the index was made anew, or points to segments that a compaction replaced.
-//! 8. Take up retained segments: big ones whose objects went so lately that they may come back.
-//! 9. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
-//!    compacted ones that no compaction committed, and segments that a compaction replaced.
+//! 1. Read the STORE file, or create it in an empty folder. Turn a backup folder into a store.
+//! 2. Open the index; rebuild a missing or unusable one from the whole log. An index that is ahead of the log is
+//!    retained, and the missing part of the log is damage.
+//! 3. Read the headers of the log segments. A segment with a blank header is a spare and has no content.
+//! 4. Replay the log from the position of the index, segment by segment. Finish compactions that were committed
+//!    before it.
+//! 5. At a broken group, tell a torn tail from damage: it is damage if something durable confirms the group. Corrupt
+//!    bodies of records that are superseded later are no damage: they may have been punched.
+//! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be
+//!    sealed while the store is in use. New groups go to a new segment.
+//! 7. Write a checkpoint if the index was rebuilt, or refers to segments that a compaction replaced.
+//! 8. Load the retained segments: big segments whose objects can still be restored.
+//! 9. Remove orphans: spares, empty segments, and, unless records are lost, unreferenced big segments, compacted
+//!    segments without a committed compaction, and segments that a compaction replaced.
 //!
-//! Compacted segments keep the numbers of their records. An index that is made anew gets these records among those of
-//! the log, in the order of their numbers, as if they still lay there.
+//! Compacted segments retain the LSNs of their records. A rebuilt index gets these records merged with those of the
+//! log, in LSN order, as if they were still in it.
 //!
-//! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and
-//! one overlay. Never here: repairing damage.
+//! Guarantees: acknowledged data is never truncated; recovery is idempotent; memory is bounded by one group and one
+//! overlay.
+//! Non-goals: repairing damage.
 
 mod compacted;
 mod image;
@@ -49,32 +51,32 @@ use crate::segment::{
 };
 use crate::upload::UPLOADS_FOLDER;
 
-/// The file that makes a folder a store.
+/// Name of the file that identifies a store.
 pub(crate) const STORE_FILE: &str = "STORE";
 
-/// An index file up to this size is checked page by page when the store is opened.
+/// Maximum size of an index file that is verified page by page when the store is opened.
 const INDEX_VERIFY_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether a folder that is no store may be made one.
+/// Whether a folder without a store may be initialized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
-    /// It may, when it is empty.
+    /// Initializes an empty folder.
     IfMissing,
-    /// It may not.
+    /// Fails if there is no store.
     Never,
 }
 
-/// A store as recovery leaves it.
+/// Result of recovery: the parts of an open store.
 pub(crate) struct Recovered {
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Index,
     pub(crate) position: LogPosition,
     pub(crate) report: RecoveryReport,
-    /// Whether the index is too large to have been verified: it is to be audited while the store is in use.
+    /// Whether the index was too large to be verified, so that it needs background verification.
     pub(crate) index_wants_audit: bool,
 }
 
-/// Opens the folder, whatever state it is in. The caller holds its lock.
+/// Opens the folder in any state. The caller holds its lock.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
@@ -114,8 +116,8 @@ pub(crate) fn recover(
     let is_anew = checkpointed.is_none();
     if is_anew {
         let superseded = compacted.keep_those_that_count();
-        // Also what was replaced long ago, by a segment that was replaced itself since, and comes back because the
-        // removal never reached the disk: what keeps its objects dead may be gone.
+        // Includes segments that were replaced long ago by a segment replaced since, and that reappear because their
+        // removal never became durable: the records that keep their objects dead may no longer exist.
         let covers = compacted.covers();
         let is_replaced = |header: &SegmentHeader| {
             superseded.contains(&header.segment) || covers.contain(header.base_lsn, header.base_lsn)
@@ -161,7 +163,8 @@ fn read_or_make_store(
         }
         match StoreFile::decode(&bytes) {
             Ok(store) if has_log => return Ok(store),
-            // What is read may be in memory only: whoever made the store may have been killed before its sync.
+            // The content read may not be durable: the process that created the store may have been killed before
+            // its sync.
             Ok(store) => return make_store(disk, store),
             Err(Malformed::Version(version)) => {
                 let why = format!(
@@ -174,7 +177,8 @@ fn read_or_make_store(
                     format!("the store uses features {bits:#x}, which this build does not support");
                 return Err(Error::NotAStore(why));
             }
-            // A store is made before anything is put in it, so one that is not whole and empty was never finished.
+            // The STORE file is durable before anything else is created, so an invalid one in an otherwise empty
+            // folder is an unfinished initialization.
             Err(reason) if has_log => return Err(Error::corrupt(STORE_FILE, 0, reason)),
             Err(_) => {}
         }
@@ -191,7 +195,7 @@ fn read_or_make_store(
     make_store(disk, StoreFile { store: entropy.uuid(), created_ms: clock.unix_ms() })
 }
 
-/// A folder with somebody's files in it is not made a store.
+/// Fails if the folder contains foreign files.
 fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
     let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, UPLOADS_FOLDER, "lost+found"];
@@ -221,11 +225,11 @@ fn make_store(disk: &dyn Disk, store: StoreFile) -> Result<StoreFile> {
     Ok(store)
 }
 
-/// The log's segments that have a header, by id. Spares are removed.
+/// Returns the log segments that have a header, by id. Spares are removed.
 fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Vec<SegmentHeader>> {
     let disk = segments.disk();
     let names = disk.list(LOG_FOLDER).map_err(|source| Error::io("listing the log", source))?;
-    // As for big segments: what comes back when power goes may have an id that was given out again.
+    // As for big segments: a removed file that reappears after a power cut may have an id that was assigned again.
     segments.was_removed_from(LOG_FOLDER.to_owned());
     let ids = names.iter().filter_map(|name| SegmentId::from_file_name(name));
     let mut headers = Vec::new();
@@ -259,7 +263,7 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
     Ok(headers)
 }
 
-/// Removes segments that were begun and got no group: the next one was begun at the same place of the log.
+/// Removes segments that got no group: their successors began at the same log position.
 fn remove_those_never_used(
     segments: &SegmentSet,
     headers: &mut Vec<SegmentHeader>,
@@ -280,7 +284,7 @@ fn remove_those_never_used(
     });
 }
 
-/// Opens the index, or makes it anew when it cannot be used with this log.
+/// Opens the index, or rebuilds it if it cannot be used with this log.
 fn open_index(
     place: impl Fn() -> IndexPlace,
     log: &[SegmentHeader],
@@ -290,12 +294,12 @@ fn open_index(
     let had_index = disk.open(crate::index::INDEX_FILE).is_ok();
     let open = || {
         let index = Index::open(place(), INDEX_VERIFY_BYTES_MAX)?;
-        // Of all that is in it, this is read whole in any case.
+        // This table is always read entirely.
         index.view().retained()?;
         Ok::<_, Error>(index)
     };
     match open() {
-        // One without a position was left half made.
+        // An index without a position was not completed.
         Ok(index) if index.checkpointed().is_some() || index.view().segments()?.is_empty() => {
             report.index_rebuilt = !had_index && !log.is_empty();
             return Ok(index);
@@ -308,7 +312,7 @@ fn open_index(
     open()
 }
 
-/// Reports a log that ends before the index does. The index is kept: it is what knows which objects are lost.
+/// Reports a log that ends before the index does. The index is retained, because it identifies the lost objects.
 fn require_log_of(index: &Index, log: &[SegmentHeader], report: &mut RecoveryReport) {
     let Some(applied) = index.checkpointed() else { return };
     let Some(segment) = applied.segment else { return };
@@ -337,7 +341,7 @@ fn replay_log(
     let start = replay.position().segment;
     for (at, header) in log.iter().enumerate() {
         if start.is_some_and(|start| header.segment < start) {
-            // Everything in it is in the index; it was sealed, or is sealed now.
+            // All its records are in the index; it was sealed, or is sealed now.
             let successors = log.get(at + 1..).unwrap_or_default();
             tail::seal_if_needed(segments, header, successors, report)?;
             continue;
@@ -361,7 +365,7 @@ fn replay_log(
     Ok(position)
 }
 
-/// Removes big segments that no record names. Only those that the last checkpoint could not account for are looked at.
+/// Removes unreferenced big segments. Only those that the last checkpoint could not account for are examined.
 fn remove_orphans(
     segments: &SegmentSet,
     index: &Index,
@@ -377,11 +381,11 @@ fn remove_orphans(
         }
         let folder = format!("{BIG_FOLDER}/{folder}");
         let names = segments.disk().list(&folder).map_err(io)?;
-        // What a killed process removed is not seen here, and may come back when power goes.
+        // Files removed by a killed process are not listed here, and may reappear after a power cut.
         segments.was_removed_from(folder);
         for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
             segments.skip_ids_through(id.get());
-            // Where records are lost, what no record names may be what a lost record named.
+            // If records are lost, a lost record may refer to an unreferenced segment.
             let is_orphan = report.damage.is_empty()
                 && view.segment_usage(id)?.is_none()
                 && !segments.is_retained(id);
@@ -394,8 +398,8 @@ fn remove_orphans(
     Ok(())
 }
 
-/// Seals a segment at the end of its groups, or leaves that to be done while the store is in use: sealing reads it
-/// whole.
+/// Seals a segment at the end of its groups, or defers that until the store is in use: sealing reads the whole
+/// segment.
 fn seal_at(
     segments: &SegmentSet,
     header: &SegmentHeader,

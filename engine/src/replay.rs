@@ -1,8 +1,8 @@
-//! Replay: records of the log, applied to the index again. One replay serves opening after a crash and rebuilding.
+//! Replay: applies log records to the index, for recovery and rebuild.
 //!
-//! Promises: what a record does here is what it did when it was committed, because both call the same functions of
-//! [`View`]; memory is bounded, since a full overlay is checkpointed on the way.
-//! Never here: which segments, whether a tail is torn.
+//! Guarantees: a replayed record has the same effect as when it was committed, because both use the same functions
+//! of [`View`]; memory is bounded, because a full overlay is checkpointed during the replay.
+//! Non-goals: the choice of segments, and torn tails.
 
 mod merge;
 mod suspects;
@@ -19,26 +19,26 @@ use crate::index::{Fact, INDEX_FILE, Index, Unnamed, View};
 use crate::limits;
 use crate::segment::{CursorFault, LogPosition, SegmentSet};
 
-/// Applies records to the index, in the order of the log.
+/// Replay of records in log order.
 pub(crate) struct Replay<'a> {
     index: &'a Index,
     segments: &'a SegmentSet,
     view: View,
     position: LogPosition,
-    /// Records applied.
+    /// Number of records applied.
     pub(crate) records: u64,
-    /// Big segments that a replayed record replaced; their names may still be there.
+    /// Big segments that a replayed record replaced and that may still exist.
     unnamed: Vec<Unnamed>,
-    /// Copies of compactions that could not be read.
+    /// Faults in the outputs of compactions.
     faults: Vec<(SegmentId, CursorFault)>,
-    /// Bodies that are not what was written.
+    /// Corrupt bodies.
     suspects: Suspects,
-    /// When the index is made anew: the records of compacted segments, which are applied among those of the log.
+    /// For a rebuild: the records of compacted segments, which are applied among those of the log.
     merged: Option<Merge>,
 }
 
 impl<'a> Replay<'a> {
-    /// A replay that goes on from where the index stands.
+    /// Creates a replay that continues at the position of the index.
     pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
         let view = View::clone(&index.view());
         let position = view.position().map_or(LogPosition::START, LogPosition::from);
@@ -55,7 +55,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// A replay of everything, into an empty index. `compacted` are the compacted segments that count.
+    /// Creates a replay of everything into an empty index. `compacted` are the compacted segments in effect.
     pub(crate) fn anew(
         index: &'a Index,
         segments: &'a SegmentSet,
@@ -69,19 +69,19 @@ impl<'a> Replay<'a> {
         Ok(replay)
     }
 
-    /// Where the replay stands.
+    /// Returns the current log position.
     pub(crate) fn position(&self) -> LogPosition {
         self.position
     }
 
-    /// Applies one record. `value` is the body that follows it, for a fact.
+    /// Applies one record. `value` is the body of a fact.
     pub(crate) fn apply(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
         self.apply_merged_before(record.lsn)?;
         self.apply_one(record, place, value)
     }
 
-    /// The same for a record whose body is not what was written: damage, unless a later record replaces it. A fact is
-    /// lost; an object is not, because its key answers that it is damaged.
+    /// Applies a record with a corrupt body, which is damage unless a later record supersedes it. A fact is lost; an
+    /// object is not, because reads of its key return a corruption error.
     pub(crate) fn apply_damaged(
         &mut self,
         record: Record,
@@ -92,7 +92,7 @@ impl<'a> Replay<'a> {
         self.apply_damaged_one(record, place, fault)
     }
 
-    /// Applies what compacted segments hold from before this LSN.
+    /// Applies the records of compacted segments below this LSN.
     fn apply_merged_before(&mut self, lsn: u64) -> Result<()> {
         while let Some(merged) = &mut self.merged
             && let Some(older) = merged.next_before(lsn)?
@@ -146,7 +146,7 @@ impl<'a> Replay<'a> {
             }
             What::Compacted { outputs, inputs } => {
                 self.view.note(place)?;
-                // Into a new index the records come from where they are now.
+                // In a rebuild, records are read from their current location.
                 if self.merged.is_none() {
                     self.compacted(&outputs, &inputs)?;
                 }
@@ -162,7 +162,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Everything up to `position` is applied: publishes it, and checkpoints when much has gathered.
+    /// Publishes everything up to `position`, and writes a checkpoint after many changes.
     pub(crate) fn reach(&mut self, position: LogPosition) -> Result<()> {
         self.position = position;
         self.view.active.position = Some(position.applied());
@@ -173,11 +173,11 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// A compaction was committed: points to its copies, as was done then. May have been done in part.
+    /// Applies a committed compaction: refers to its copies, as was done then. May have been done partially.
     fn compacted(&mut self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
         for output in outputs {
             match self.point_to(*output, inputs) {
-                // The inputs stay, for what is still pointed to in them.
+                // The inputs remain, for the records in them that are still referred to.
                 Err(Error::Corrupt(corruption)) if corruption.file != INDEX_FILE => {
                     let (offset, reason) = (corruption.offset, corruption.reason);
                     let fault = CursorFault { offset, first_lsn: self.position.lsn, reason };
@@ -186,13 +186,13 @@ impl<'a> Replay<'a> {
                 other => other?,
             }
         }
-        // Where something still points to an input, all of them stay.
+        // If the index still refers to one input, all of them remain.
         self.view.drop_segments(inputs)?;
         Ok(())
     }
 
-    /// Finishes a compaction that the index speaks of, and was checkpointed in the middle of: no record that is
-    /// replayed says so any more. Where a copy cannot be read nothing is lost: the originals stay.
+    /// Finishes a compaction in the index that was only partially applied at the checkpoint: no replayed record
+    /// mentions it. An unreadable copy loses nothing: the originals remain.
     pub(crate) fn finish_compaction(
         &mut self,
         output: SegmentId,
@@ -228,13 +228,13 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The log has ended: applies what compacted segments hold besides.
+    /// Applies the remaining records of compacted segments, at the end of the log.
     pub(crate) fn apply_merged(&mut self) -> Result<()> {
         self.apply_merged_before(u64::MAX)
     }
 
-    /// What was broken in compacted segments, as far as they were read, and the damaged bodies of records that count;
-    /// and how many more of these there are than are remembered.
+    /// Takes the faults of compacted segments read so far, and the corrupt bodies of current records, with the
+    /// number of those that are not listed.
     pub(crate) fn take_faults(&mut self) -> (Vec<(SegmentId, CursorFault)>, u64) {
         let (bodies, unlisted) = std::mem::take(&mut self.suspects).into_faults();
         let mut faults = std::mem::take(&mut self.faults);
@@ -243,11 +243,11 @@ impl<'a> Replay<'a> {
         (faults, unlisted)
     }
 
-    /// Publishes what was applied and gives the space of replaced big segments back.
+    /// Publishes the replayed changes and reclaims the space of replaced big segments.
     pub(crate) fn finish(mut self) -> u64 {
         self.publish();
         for Unnamed { segment, retained } in self.unnamed {
-            // What is retained is looked through when all of it is known.
+            // Retained segments are loaded once all are known.
             if retained.is_none() {
                 self.segments.retire(segment, crate::format::SegmentClass::Big);
             }
@@ -262,13 +262,13 @@ impl<'a> Replay<'a> {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        // While records are missing from the index every big segment may be one that a later record names.
+        // While records are missing from the index, a later record may refer to any big segment.
         self.index.freeze();
         let next_segment = self.segments.next_id();
         let is_anew = self.merged.is_some();
         self.index.drain(|mut position| {
             position.next_segment = next_segment;
-            // An index that was left half made is to be made anew: it lacks what was to be merged.
+            // An incomplete rebuild must be repeated: the index lacks the records to be merged.
             (!is_anew).then_some(position)
         })?;
         self.view = View::clone(&self.index.view());
@@ -276,7 +276,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The place of a record, as an index entry keeps it.
+/// Returns the location of a record in index form.
 pub(crate) fn location(segment: SegmentId, offset: u64, head_bytes: usize) -> Result<Location> {
     let head_bytes = u32::try_from(head_bytes).map_err(|_| Error::TooLarge("a record's head"))?;
     Ok(Location { segment, offset, head_bytes })

@@ -1,12 +1,13 @@
-//! The scrub: reads what the store holds from the disk, again and again, to find damage while there is a backup left
-//! that can mend it.
+//! Scrub: periodic verification of all stored data, to find damage while there is a backup to repair it from.
 //!
-//! A segment is read whole, one piece at a time: header page, groups, heads, bodies, footer; of a big one table and
-//! blocks; the content of live objects against its BLAKE3, too. Damage is what cannot be read as it was written, of
-//! structure or of live records; a dead body that fails is none. What is found is noted with the name of the object.
-//! Promises: reads, and writes nothing but notes; one piece in memory, which is a group or
-//! [`limits::WRITE_BYTES_MAX`]; a segment that is retired meanwhile is passed over.
-//! Never here: mending anything.
+//! A segment is read entirely, one piece at a time: header page, groups, heads, bodies and footer; of a big segment,
+//! block table and blocks; the content of live objects is also verified against its BLAKE3 hash. Damage is any
+//! mismatch in the structure or in live records; a corrupt dead body is no damage. Damage is recorded with the name
+//! of the object.
+//!
+//! Guarantees: writes nothing except the integrity state; one piece is in memory, which is a group or
+//! [`limits::WRITE_BYTES_MAX`]; a segment that is retired during its scrub is skipped.
+//! Non-goals: repair.
 
 mod big;
 mod findings;
@@ -34,12 +35,13 @@ use crate::measures::Measures;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{SegmentSet, read_header};
 
-/// How a store is scrubbed beside its use.
+/// Options of the background scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrubOptions {
-    /// Every segment is read again when this much time has passed since it was last.
+    /// Interval after which each segment is verified again.
     pub period: Duration,
-    /// It reads at the rate that the period asks for, but never faster than this many bytes in a second.
+    /// Maximum rate; the scrub reads at the rate that the period requires, but never faster than this many bytes per
+    /// second.
     pub bytes_per_second_max: u64,
 }
 
@@ -52,18 +54,18 @@ impl Default for ScrubOptions {
     }
 }
 
-/// What reading everything came to.
+/// Report of a full scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
-    /// Segments that were read.
+    /// Number of segments read.
     pub segments: u64,
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub bytes: u64,
-    /// What was found.
+    /// Damage found.
     pub damage: DamageList,
 }
 
-/// What a scrub reads and where it notes what it finds.
+/// Dependencies of a scrub.
 #[derive(Clone)]
 pub(crate) struct Scrubbed {
     pub(crate) segments: Arc<SegmentSet>,
@@ -72,21 +74,21 @@ pub(crate) struct Scrubbed {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// Scrubs a store beside its use.
+/// Background scrub of a store.
 pub(crate) struct Scrubber {
     store: Scrubbed,
     options: ScrubOptions,
     current: Option<SegmentScrub>,
-    /// Segments that are due, the one whose turn it is first.
+    /// Due segments, the next one first.
     due: VecDeque<(SegmentId, SegmentClass)>,
-    /// When the segments were made that were never read whole.
+    /// Creation times of the segments that were never verified.
     made: BTreeMap<SegmentId, u64>,
-    /// When to look again which are due; monotonic.
+    /// Time of the next check for due segments; monotonic.
     look_at_ms: u64,
     bytes_per_second: u64,
-    /// When the next piece may be read; monotonic, in microseconds, so that small pieces add up.
+    /// Earliest time of the next piece; monotonic, in microseconds, so that small pieces add up.
     next_us: u64,
-    /// Bytes read since the notes were last written.
+    /// Bytes read since the integrity state was last written.
     unsaved_bytes: u64,
 }
 
@@ -105,8 +107,8 @@ impl Scrubber {
         }
     }
 
-    /// Reads one piece, if it is time to, and says how long to wait until the next. `stopped` says that the store is
-    /// being closed: then it ends with the read that is under way.
+    /// Reads one piece if it is due, and returns the time until the next. Once `stopped` returns true, it ends after
+    /// the current read.
     pub(crate) fn step(&mut self, stopped: &dyn Fn() -> bool) -> Result<Duration> {
         self.store.gather()?;
         let now_us = self.store.clock.monotonic_ms().saturating_mul(1_000);
@@ -141,13 +143,13 @@ impl Scrubber {
         Ok(Duration::from_micros(pause_us))
     }
 
-    /// Writes the notes, if there is room for them. What cannot be written stays in memory.
+    /// Writes the integrity state if there is space for it. Otherwise it remains in memory.
     pub(crate) fn save(&mut self) {
         self.unsaved_bytes = 0;
         self.store.save();
     }
 
-    /// The segment that is being read, or else the next that is due.
+    /// Returns the segment in progress, or else the next that is due.
     fn take_current(&mut self, stopped: &dyn Fn() -> bool) -> Result<Option<SegmentScrub>> {
         if let Some(current) = self.current.take() {
             return Ok(Some(current));
@@ -165,7 +167,7 @@ impl Scrubber {
         Ok(None)
     }
 
-    /// Finds what is due, and how fast it must be read.
+    /// Determines the due segments and the required rate.
     fn look(&mut self, stopped: &dyn Fn() -> bool) -> Result<()> {
         let period_ms = u64::try_from(self.options.period.as_millis()).unwrap_or(u64::MAX);
         let now_ms = self.store.clock.unix_ms();
@@ -200,7 +202,7 @@ impl Scrubber {
         Ok(())
     }
 
-    /// When a segment was made, as its header says; one that says nothing is looked at first.
+    /// Returns the creation time of a segment from its header; an unreadable header makes the segment due first.
     fn made_ms(&self, id: SegmentId, class: SegmentClass) -> u64 {
         let path = id.path(class);
         let file = self.store.segments.disk().open(&path).ok();
@@ -211,7 +213,7 @@ impl Scrubber {
     }
 }
 
-/// A segment, as the scrub chooses among them.
+/// Segment with its scheduling data.
 struct Segment {
     id: SegmentId,
     usage: SegmentUsage,
@@ -221,7 +223,7 @@ struct Segment {
 }
 
 impl Scrubbed {
-    /// Reads everything now, as fast as it goes, up to where the log ends.
+    /// Verifies everything now, without a rate limit, up to the end of the log.
     pub(crate) fn scrub(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
         self.gather()?;
         let scrubbed = self.scrub_all(watch);
@@ -241,7 +243,7 @@ impl Scrubbed {
         let mut report = ScrubReport::default();
         let progress = Cell::new(progress);
         let watch = RefCell::new(watch);
-        // Whoever has stopped it once is not asked again.
+        // After a stop, the callback is not called again.
         let is_stopped = Cell::new(false);
         let stopped = || {
             if !is_stopped.get() {
@@ -283,7 +285,7 @@ impl Scrubbed {
         Ok(report)
     }
 
-    /// Notes the damage that reads have met, where it is in what is still wanted.
+    /// Records the corruption reported by reads, if it is in live data.
     pub(crate) fn gather(&self) -> Result<()> {
         for corruption in self.segments.sightings().take() {
             if let Some(damage) = self.damage_of(corruption)? {
@@ -299,7 +301,7 @@ impl Scrubbed {
         let (offset, reason, found_ms) =
             (corruption.offset, corruption.reason, self.clock.unix_ms());
         let Some(name) = corruption.object else {
-            // Of what holds the records together, as long as any record there is wanted.
+            // The structure matters while any record of the segment is live.
             let usage = self.look(|view| view.segment_usage(segment))?;
             return Ok(usage.map(|usage| {
                 let class = usage.class;
@@ -309,7 +311,7 @@ impl Scrubbed {
         let Some(entry) = self.look(|view| view.entry(&name))? else { return Ok(None) };
         let class = match entry.content {
             EntryContent::Big { segment: big, .. } if big == segment => SegmentClass::Big,
-            // That it is lost was said before.
+            // The loss was already reported.
             EntryContent::Lost { .. } => return Ok(None),
             _ if entry.record.segment == segment => self.segments.class_of(segment),
             _ => return Ok(None),
@@ -318,12 +320,12 @@ impl Scrubbed {
         Ok(Some(Damage { segment, class, offset, lsn, reason, name, found_ms }))
     }
 
-    /// Writes the notes, unless the disk is so full that the attempt could fail half done: the index would have to be
-    /// opened again, and a checkpoint needs the room more.
+    /// Writes the integrity state unless the disk is so full that the write could fail partially: the index would
+    /// have to be reopened, and a checkpoint needs the space more.
     pub(crate) fn save(&self) {
         let free_bytes = self.segments.disk().free_bytes();
         if free_bytes.is_ok_and(|bytes| bytes >= limits::NOTES_FREE_BYTES_MIN) {
-            // What is not written stays in memory, and is tried again.
+            // On failure the changes remain in memory and are retried.
             let _ = self.index.save_notes();
         }
     }
@@ -340,7 +342,7 @@ impl Scrubbed {
         }
     }
 
-    /// All segments, the one that was verified longest ago first.
+    /// Returns all segments, the least recently verified first.
     fn segments(&self) -> Result<Vec<Segment>> {
         let (usages, position) = self.look(|view| Ok((view.segments()?, view.position())))?;
         let log_end = position.and_then(|position| position.segment);
@@ -357,11 +359,11 @@ impl Scrubbed {
         Ok(all)
     }
 
-    /// Forgets the notes on segments that are retired.
+    /// Forgets the integrity state of retired segments.
     fn forget_gone(&self, all: &[Segment]) {
         let there: BTreeSet<SegmentId> = all.iter().map(|segment| segment.id).collect();
         self.index.forget_segments(|id, damage| {
-            // A file that no record names any more but that is kept holds damage still.
+            // An unreferenced file that is retained is still damaged.
             let is_kept = |damage: &Damage| self.segments.disk().open(&damage.file()).is_ok();
             !there.contains(&id) && !damage.is_some_and(is_kept)
         });
@@ -373,7 +375,7 @@ impl Scrubbed {
     }
 }
 
-/// What a failed read says of the bytes; other errors are not about them.
+/// Converts a failed read to a fault; errors that do not concern the bytes are returned.
 fn fault(error: Error, offset: u64) -> Result<(u64, Malformed)> {
     match error {
         Error::Corrupt(corruption) => Ok((corruption.offset, corruption.reason)),

@@ -1,12 +1,14 @@
-//! How much of the disk is left, and the reserve that puts may not touch.
+//! Free disk space and the reserve that uploads may not use.
 //!
-//! A store that has filled its disk must still be able to log deletions, to seal segments and to write its index: that
-//! is what gives space back. So whatever brings new bodies is refused while less than the reserve is free, and goes on
-//! by itself once there is more.
-//! Promises: the disk is asked at most once a second, or once in [`limits::SPACE_LOOK_BYTES`] written, and at once
-//! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will fail. Before
-//! anything is refused, space that can be reclaimed is: first the store's, then the embedding application's.
-//! Never here: what is refused, and how.
+//! A store on a full disk must still be able to log deletions, to seal segments and to write its index, because that
+//! reclaims space. New bodies are therefore rejected while the free space is below the reserve, and accepted again
+//! once there is more.
+//!
+//! Guarantees: the free space is queried at most once per second, or once per [`limits::SPACE_LOOK_BYTES`] written,
+//! and immediately after a full disk. If the disk does not report its free space, nothing is rejected: the write
+//! itself will fail. Before anything is rejected, space is reclaimed: first from the garbage of the store, then by
+//! the embedding application.
+//! Non-goals: what is rejected, and how.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,30 +19,30 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// The room on the disk of an open store, shared by all that write.
+/// Free-space accounting of an open store, shared by all writers.
 pub(crate) struct Space {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     reserve_bytes: u64,
-    /// Written since the disk was asked last.
+    /// Bytes written since the last query.
     unseen_bytes: AtomicU64,
     look: Mutex<Option<Look>>,
     giver: OnceLock<Giver>,
-    /// Asked after `giver`.
+    /// Reclaimer that is called after `giver`.
     last_giver: OnceLock<Giver>,
 }
 
-/// Gives so many bytes back, if it can, and tells how many.
+/// Reclaimer: reclaims up to the given number of bytes and returns how many.
 type Giver = Box<dyn Fn(u64) -> u64 + Send + Sync>;
 
-/// What the disk said, and when.
+/// Result and time of the last query.
 #[derive(Clone, Copy)]
 struct Look {
     free_bytes: u64,
     at_ms: u64,
 }
 
-/// Less than the reserve is free.
+/// Free space below the reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
     pub(crate) free_bytes: u64,
@@ -48,7 +50,8 @@ pub(crate) struct Shortage {
 }
 
 impl Space {
-    /// With this reserve; without one, what a store with log segments of this size needs to go on deleting.
+    /// Creates the accounting with this reserve; the default is what a store with log segments of this size needs to
+    /// continue deleting.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
@@ -76,22 +79,23 @@ impl Space {
         })
     }
 
-    /// Asks this for room before anything is refused. Only the first one is asked.
+    /// Registers the first reclaimer. Only the first registration is used.
     pub(crate) fn give_back_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         let _ = self.giver.set(Box::new(giver));
     }
 
-    /// Asks this for room where [`Space::give_back_by`] gave too little. Only the first one is asked.
+    /// Registers the reclaimer that is called if [`Space::give_back_by`] reclaimed too little. Only the first
+    /// registration is used.
     pub(crate) fn give_back_last_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         let _ = self.last_giver.set(Box::new(giver));
     }
 
-    /// Refuses, as [`Error::NoSpace`], what the reserve is not for.
+    /// Fails with [`Error::NoSpace`] if the free space is below the reserve.
     pub(crate) fn require_room(&self) -> Result<()> {
         self.shortage().map_or(Ok(()), |_| Err(Error::NoSpace))
     }
 
-    /// Refuses what may need this much, the reserve included.
+    /// Fails if fewer than `bytes` are free, including the reserve.
     pub(crate) fn require_bytes(&self, bytes: u64) -> Result<()> {
         let free = || self.disk.free_bytes().unwrap_or(u64::MAX);
         let mut free_bytes = free();
@@ -101,13 +105,13 @@ impl Space {
         if free_bytes < bytes { Err(Error::NoSpace) } else { Ok(()) }
     }
 
-    /// What the disk takes, what of it is free, and what is to stay free. None: the disk cannot say.
+    /// Returns capacity, free bytes and reserve; `None` if the disk does not report them.
     pub(crate) fn figures(&self) -> Option<(u64, u64, u64)> {
         let (total_bytes, free_bytes) = (self.disk.capacity_bytes(), self.disk.free_bytes());
         Some((total_bytes.ok()?, free_bytes.ok()?, self.reserve_bytes))
     }
 
-    /// Whether less than the reserve is free.
+    /// Returns the shortage if the free space is below the reserve.
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         if self.reserve_bytes == 0 {
             return None;
@@ -121,13 +125,13 @@ impl Space {
         (free_bytes < reserve_bytes).then_some(Shortage { free_bytes, reserve_bytes })
     }
 
-    /// So much more was written.
+    /// Counts written bytes.
     pub(crate) fn count_written(&self, bytes: u64) {
         self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The disk had no room: what it said before holds no more. Whether there is some now that can be given back was:
-    /// then it is worth another try.
+    /// Handles a full disk: drops the cached free space and tries to reclaim space. Returns whether some was
+    /// reclaimed, so that a retry is worthwhile.
     pub(crate) fn ran_out(&self) -> bool {
         let was_given = self.giver.get().is_some_and(|give| give(u64::MAX) > 0)
             || self.last_giver.get().is_some_and(|give| give(limits::SPACE_LOOK_BYTES) > 0);
@@ -135,7 +139,7 @@ impl Space {
         was_given
     }
 
-    /// Whether another try is worth it after this error.
+    /// Returns whether a retry is worthwhile after this error.
     pub(crate) fn has_room_after(&self, error: &io::Error) -> bool {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.ran_out(),

@@ -1,4 +1,4 @@
-//! Counts for people and gauges.
+//! Statistics of a store: objects, segments, disk.
 
 use crate::error::Result;
 use crate::format::{SegmentClass, SegmentId, SegmentUsage, Usage};
@@ -6,96 +6,96 @@ use crate::index::{DamageList, Index, View};
 use crate::name::BucketName;
 use crate::segment::RetainedStats;
 
-/// What a store holds.
+/// Statistics of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Objects in all buckets, derived ones apart.
+    /// Number of objects in all buckets, without derived ones.
     pub objects: u64,
-    /// Their bytes.
+    /// Content bytes of these objects.
     pub object_bytes: u64,
-    /// Derived objects.
+    /// Number of derived objects.
     pub derived_objects: u64,
-    /// Their bytes.
+    /// Content bytes of derived objects.
     pub derived_bytes: u64,
-    /// Each bucket that holds something.
+    /// Usage of each nonempty bucket.
     pub buckets: Vec<(BucketName, Usage)>,
-    /// Segments of the log.
+    /// Log segments.
     pub log: ClassStats,
-    /// Segments that compaction made of others.
+    /// Compacted segments.
     pub compacted: ClassStats,
     /// Big segments, one object each.
     pub big: ClassStats,
-    /// Big segments of objects that are gone, which stay for a while; in no other count.
+    /// Retained big segments of deleted or replaced objects; not included in other counts.
     pub retained: RetainedStats,
     /// LSN of the last record.
     pub last_lsn: u64,
-    /// Changes in memory that the index on disk does not hold yet.
+    /// Number of changes in memory that the index on disk does not have yet.
     pub overlay_changes: usize,
-    /// Batches that wait for the committer.
+    /// Number of batches queued for the committer.
     pub queued_batches: usize,
-    /// Memory in use by bodies on their way in.
+    /// Memory in use by uploads, in bytes.
     pub upload_memory_bytes: u64,
-    /// Names that searches have in memory,
+    /// Number of names cached for searches.
     pub searched_names: u64,
-    /// and what these take there, about.
+    /// Approximate memory use of the cached names, in bytes.
     pub searched_names_bytes: u64,
-    /// Segments that are memory-mapped.
+    /// Number of memory-mapped segments.
     pub mapped_segments: usize,
-    /// Whether the index was found to be damaged. Opening the store again makes a new one; no object is lost.
+    /// Whether the index was found corrupt. The next open rebuilds it; no object is lost.
     pub index_is_condemned: bool,
-    /// Every segment, by id.
+    /// All segments, by id.
     pub segments: Vec<SegmentStats>,
-    /// Everything was verified since then, but for what the log ends in. None while a segment never was.
-    /// Milliseconds since 1970.
+    /// Time since which everything was verified, except for the active segment, in milliseconds since 1970. `None`
+    /// while a segment was never verified.
     pub verified_since_ms: Option<u64>,
-    /// The damage that is known.
+    /// Known damage.
     pub damage: DamageList,
 }
 
-/// What a store takes of its disk.
+/// Disk usage of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
-    /// Bytes that the disk takes when it is empty.
+    /// Capacity of the disk in bytes.
     pub total_bytes: u64,
-    /// Bytes of it that are free.
+    /// Free bytes on the disk.
     pub free_bytes: u64,
-    /// How many are to stay free: with fewer nothing is uploaded.
+    /// Reserved bytes: uploads are rejected while fewer are free.
     pub reserve_bytes: u64,
-    /// Bytes of the index.
+    /// Size of the index in bytes.
     pub index_bytes: u64,
 }
 
-/// What is known of one segment.
+/// Statistics of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentStats {
-    /// Its id.
+    /// Id of the segment.
     pub id: SegmentId,
-    /// What kind of segment it is.
+    /// Class of the segment.
     pub class: SegmentClass,
-    /// Bytes of its records.
+    /// Bytes of all records.
     pub record_bytes: u64,
-    /// Bytes of the records that are still wanted.
+    /// Bytes of live records.
     pub live_bytes: u64,
-    /// Bytes of the others.
+    /// Bytes of dead records.
     pub dead_bytes: u64,
-    /// How many of its records are still wanted.
+    /// Number of live records.
     pub live_count: u64,
-    /// Whether more may be appended to it.
+    /// Whether records may still be appended.
     pub is_growing: bool,
-    /// When a scrub last read it whole. Milliseconds since 1970.
+    /// Time of the last complete scrub of the segment, in milliseconds since 1970.
     pub verified_ms: Option<u64>,
-    /// How many places of damage are known in it.
+    /// Number of known corrupt locations.
     pub damage: u64,
 }
 
-/// What the segments of a class hold.
+/// Statistics of the segments of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStats {
-    /// How many there are.
+    /// Number of segments.
     pub segments: u64,
     /// Bytes of their records.
     pub record_bytes: u64,
-    /// Bytes of the records that are still wanted. The rest is dead, and compaction's to take.
+    /// Bytes of live records. The rest is dead and can be reclaimed by compaction.
     pub live_bytes: u64,
 }
 
@@ -115,7 +115,7 @@ impl StoreStats {
         for (id, usage) in view.segments()? {
             let (verified_ms, damage) = index.segment_notes(id);
             if log_end != Some(id) {
-                // None, of a segment that never was, is the smallest.
+                // `None`, of a segment that was never verified, sorts lowest.
                 verified_since_ms = verified_since_ms.min(verified_ms);
             }
             stats.segments.push(SegmentStats {

@@ -1,8 +1,8 @@
-//! The facade: a folder of objects, open.
+//! Store: the public API of an open store.
 //!
-//! Promises: everything here may be called from any thread; what waits for the disk says so. Dropping the last clone
-//! without [`Store::close`] loses nothing that was acknowledged: the next opening replays it.
-//! Never here: work. Each call hands on to the layer that does it.
+//! Guarantees: all calls are thread-safe; calls that wait for the disk say so. Dropping the last clone without
+//! [`Store::close`] loses no acknowledged data: the next open replays it.
+//! Non-goals: implementation. Each call is delegated to a lower layer.
 
 mod compacting;
 mod open;
@@ -40,7 +40,7 @@ use crate::space::Space;
 use crate::stats::{DiskStats, StoreStats};
 use crate::upload::{Received, ResumableUpload, Upload, UploadFolder, UploadMemory};
 
-/// An open store. Clones share it.
+/// Open store. Clones share it.
 #[derive(Clone)]
 pub struct Store(Arc<Parts>);
 
@@ -65,24 +65,26 @@ struct Parts {
     scrubber: Arc<Mutex<Scrubber>>,
     kept_names: Arc<KeptNames>,
     threads: Threads,
-    /// Held while the store is open.
+    /// Lock of the folder while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
 }
 
 impl Store {
-    /// The object with this name. Reads the index only: about a microsecond when it is in memory.
+    /// Returns the object with this name. Reads only the index: about a microsecond if it is in memory.
     pub fn get(&self, name: &ObjectName) -> Result<Option<Object>> {
         let entry = self.look(|view| view.entry(name))?;
         Ok(entry.map(|entry| Object { name: name.clone(), entry }))
     }
 
-    /// Opens the body of an object. Waits for the disk. [`Conflict::KeyChanged`] when the object was overwritten or
-    /// deleted since it was looked up and its bytes are gone: look it up again.
+    /// Opens the body of an object. Waits for the disk.
+    ///
+    /// Fails with [`Conflict::KeyChanged`] if the object was overwritten or deleted since it was looked up and its
+    /// bytes were reclaimed: look it up again.
     pub fn body(&self, object: &Object) -> Result<Body> {
         self.open_body(object, Patience::Wait)?.ok_or(Error::Closed)
     }
 
-    /// As [`Store::body`], but never waits for the disk: None when it would have to.
+    /// Opens the body of an object without waiting for the disk; `None` if [`Store::body`] would have to wait.
     pub fn body_if_open(&self, object: &Object) -> Result<Option<Body>> {
         self.open_body(object, Patience::Refuse)
     }
@@ -96,7 +98,7 @@ impl Store {
 
     fn open_body_where_it_is(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
         match self.open_body_once(object, patience) {
-            // What is missing may have been given back since the object was looked up.
+            // Missing bytes may have been reclaimed since the object was looked up.
             Err(error @ Error::Corrupt(_)) => match self.get(&object.name)? {
                 Some(now) if now.lsn() != object.lsn() => {
                     Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
@@ -128,7 +130,7 @@ impl Store {
         }
     }
 
-    /// Begins a body on its way in.
+    /// Begins an upload.
     pub fn upload(&self) -> Upload {
         Upload::new(
             Arc::clone(&self.0.segments),
@@ -138,18 +140,19 @@ impl Store {
         )
     }
 
-    /// Begins a body that outlives the process: it is taken up again by [`Store::resume_upload`] until it is removed.
+    /// Begins an upload that survives restarts: [`Store::resume_upload`] resumes it until it is removed.
     pub fn begin_upload(&self, id: Uuid) -> Result<ResumableUpload> {
         self.upload_folder().begin(id)
     }
 
-    /// Takes up a body again from what [`ResumableUpload::sync`] told last. Reads all of it; damage of it is an error.
+    /// Resumes an upload at the state last returned by [`ResumableUpload::sync`]. Reads all of its bytes; corruption
+    /// is an error.
     pub fn resume_upload(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
         self.upload_folder().resume(id, received)
     }
 
-    /// Hands out the bytes of a body that outlives the process, in pieces, up to what [`ResumableUpload::sync`] told
-    /// last. That they are the bytes that came is only certain once this returns without an error. Waits for the disk.
+    /// Reads the bytes of a resumable upload in pieces, up to the state last returned by [`ResumableUpload::sync`].
+    /// The bytes are verified only once this returns Ok. Waits for the disk.
     pub fn read_upload(
         &self,
         id: Uuid,
@@ -159,19 +162,20 @@ impl Store {
         self.upload_folder().read(id, received, take)
     }
 
-    /// Removes a body that outlives the process. Fine when there is none.
+    /// Removes a resumable upload. A missing one is not an error.
     pub fn remove_upload(&self, id: Uuid) -> Result<()> {
         self.upload_folder().remove(id)
     }
 
-    /// Asks `reclaim` for so many bytes before a body is refused as [`Error::NoSpace`], where the store's own garbage
-    /// is not enough; it returns how many it freed. Threads that write call it: it must neither commit nor wait for a
-    /// commit. [`Store::remove_upload`] is allowed. Only the first one is asked.
+    /// Registers a callback that reclaims space before a body is rejected with [`Error::NoSpace`], if the garbage of
+    /// the store is not sufficient. It receives the number of bytes needed and returns the number of bytes freed. It
+    /// is called on writing threads, and must neither commit nor wait for a commit; [`Store::remove_upload`] is
+    /// allowed. Only the first registration is used.
     pub fn reclaim_by(&self, reclaim: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         self.0.space.give_back_last_by(reclaim);
     }
 
-    /// The bodies that outlived a process, or will.
+    /// Returns the ids of all resumable uploads.
     pub fn resumable_uploads(&self) -> Result<Vec<Uuid>> {
         self.upload_folder().list()
     }
@@ -185,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Commits a batch and waits until it is durable, or refused.
+    /// Commits a batch and waits until it is durable or rejected.
     pub fn commit(&self, batch: Batch) -> Result<Committed> {
         let (answer, outcome) = mpsc::sync_channel(1);
         self.submit(batch, move |result| {
@@ -197,8 +201,8 @@ impl Store {
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
 
-    /// Hands a batch to the committer and returns. `answer` is called once, on the committer's thread, when the batch
-    /// is durable, or refused; on this thread when it cannot even wait.
+    /// Queues a batch for the committer and returns. `answer` is called once, on the committer thread, when the
+    /// batch is durable or rejected, or on this thread if it cannot be queued.
     pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<Committed>) + Send + 'static) {
         let checked = self.0.health.require_writable().and(batch.check(self.0.batch_bytes_max));
         match checked {
@@ -207,12 +211,12 @@ impl Store {
         }
     }
 
-    /// The value of a fact.
+    /// Returns the value of a fact.
     pub fn fact(&self, name: &FactName) -> Result<Option<Bytes>> {
         Ok(self.look(|view| view.fact(name))?.map(|fact| fact.value.clone()))
     }
 
-    /// Facts whose names begin with `prefix`, in byte order of names, after a name.
+    /// Returns facts whose names begin with `prefix`, in byte order, after a name.
     pub fn facts(
         &self,
         prefix: &str,
@@ -224,7 +228,7 @@ impl Store {
         Ok(facts.into_iter().map(|(name, fact)| (name, fact.value.clone())).collect())
     }
 
-    /// What lies directly in a folder: subfolders first, then files. At most [`limits::LIST_PAGE_MAX`] items.
+    /// Lists the direct content of a folder: subfolders first, then files. At most [`limits::LIST_PAGE_MAX`] items.
     pub fn list_folder(
         &self,
         bucket: &BucketName,
@@ -235,7 +239,7 @@ impl Store {
         self.look(|view| index::list_folder(view, bucket, folder, after, limit))
     }
 
-    /// Objects whose keys begin with `prefix`, in plain byte order of whole keys, after a key. At most
+    /// Lists objects whose keys begin with `prefix`, in byte order of full keys, after a key. At most
     /// [`limits::LIST_PAGE_MAX`] items.
     pub fn list_keys(
         &self,
@@ -247,8 +251,8 @@ impl Store {
         self.look(|view| index::list_keys(view, bucket, prefix, after, limit))
     }
 
-    /// As [`Store::list_keys`], with keys that have a delimiter behind the prefix put into groups: each group is one
-    /// item, and costs one seek, whatever it holds. `after` is a key or a group.
+    /// Lists objects and common prefixes (S3 `delimiter`): keys that have a delimiter after the prefix form groups.
+    /// Each group is one item and costs one seek, whatever its size. `after` is a key or a group.
     pub fn list_groups(
         &self,
         bucket: &BucketName,
@@ -259,26 +263,26 @@ impl Store {
         self.look(|view| index::list_groups(view, bucket, grouping, after, limit))
     }
 
-    /// Names by likeness to a query, or the contents of a folder. Looks through all names below the folder; ends with
-    /// [`Error::Cancelled`] soon after `cancelled` says so. Of a large bucket, the first search, and those until its
-    /// names are in memory, look at some of the names only, and say so.
+    /// Searches for names that match a query, or lists a folder. Scans all names below the folder; fails with
+    /// [`Error::Cancelled`] soon after `cancelled` returns true. The first searches of a large bucket, until its
+    /// names are cached, scan only some of the names and report that.
     pub fn search(&self, query: &SearchQuery, cancelled: impl Fn() -> bool + Sync) -> Result<Hits> {
         self.look(|view| search::search(&self.0.kept_names, view, query, &cancelled))
     }
 
-    /// Reads names into memory that a search wanted. For stores without threads.
+    /// Reads the names requested by searches into the cache. For stores without threads.
     #[doc(hidden)]
     pub fn step_names(&self) {
         self.0.kept_names.step(&self.0.index);
     }
 
-    /// Objects and bytes of a bucket, exactly.
+    /// Returns the exact number of objects and bytes of a bucket.
     pub fn bucket_usage(&self, bucket: &BucketName) -> Result<Usage> {
         self.look(|view| view.bucket_usage(bucket))
     }
 
-    /// Objects and bytes of a top-level folder, with all that is below it, exactly; of the whole bucket for its root.
-    /// None for a folder in another one: those are not counted.
+    /// Returns the exact number of objects and bytes of a top-level folder with its subfolders, or of the whole
+    /// bucket for its root. `None` for a nested folder, which has no counters.
     pub fn folder_usage(&self, bucket: &BucketName, folder: &FolderKey) -> Result<Option<Usage>> {
         match folder.as_str().split_terminator('/').count() {
             0 | 1 => self.look(|view| view.folder_usage(bucket, folder)).map(Some),
@@ -286,8 +290,8 @@ impl Store {
         }
     }
 
-    /// The top-level folders of a bucket with their objects and bytes, exactly, in byte order of their names, after one
-    /// of them. At most [`limits::LIST_PAGE_MAX`] items. Keys without a slash are in none.
+    /// Lists the top-level folders of a bucket with their exact usage, in byte order, after one of them. At most
+    /// [`limits::LIST_PAGE_MAX`] items. Keys without a slash are in no folder.
     pub fn folder_usages(
         &self,
         bucket: &BucketName,
@@ -297,7 +301,7 @@ impl Store {
         self.look(|view| view.folder_usages(bucket, after, limit))
     }
 
-    /// Counts for people and gauges.
+    /// Returns the statistics of the store.
     pub fn stats(&self) -> Result<StoreStats> {
         self.0.scrubbed.gather()?;
         let searched = self.0.kept_names.sizes();
@@ -313,12 +317,12 @@ impl Store {
         })
     }
 
-    /// What the store measured of itself since it was opened. Waits for nothing.
+    /// Returns the metrics since the store was opened. Does not block.
     pub fn measures(&self) -> StoreMeasures {
         self.0.measures.read()
     }
 
-    /// What the store takes of its disk. None: the disk cannot say.
+    /// Returns the disk usage; `None` if the disk does not report it.
     pub fn disk_stats(&self) -> Result<Option<DiskStats>> {
         let Some((total_bytes, free_bytes, reserve_bytes)) = self.0.space.figures() else {
             return Ok(None);
@@ -333,13 +337,13 @@ impl Store {
         self.0.index.look(read)
     }
 
-    /// Whether the store takes writes.
+    /// Returns whether the store accepts writes.
     pub fn health(&self) -> Health {
         self.0.health.get()
     }
 
-    /// Finishes what waits, writes a last checkpoint, seals the log, and lets go of the folder. Later writes fail with
-    /// [`Error::Closed`]; bodies that are open stay readable.
+    /// Commits queued batches, writes a last checkpoint, seals the log, and releases the folder. Later writes fail
+    /// with [`Error::Closed`]; open bodies stay readable.
     pub fn close(&self) -> Result<()> {
         self.0.queue.close();
         if self.0.options.background == Background::Steps {
@@ -361,25 +365,25 @@ impl Store {
         loop {
             match self.checkpoint() {
                 Ok(true) => {}
-                // The next opening replays what there was no room to write.
+                // The next open replays what could not be written.
                 Ok(false) | Err(Error::NoSpace) => break,
                 Err(other) => return Err(other),
             }
         }
-        // What reads have met was met by damage that is there still: what is not noted now is met again.
+        // Corruption that is not recorded now will be detected again.
         let _ = self.0.scrubbed.gather();
         self.0.scrubbed.save();
         Ok(())
     }
 
-    /// Commits what waits: one step of the committer. For stores without threads.
+    /// Performs one step of the committer. For stores without threads.
     #[doc(hidden)]
     pub fn step_committer(&self) -> Progress {
         self.committer().step()
     }
 
-    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write. [`Error::NoSpace`] when
-    /// there is no room for it: nothing is lost, and it can be tried again.
+    /// Writes a checkpoint, whether or not one is due. Returns false if there was nothing to write. Fails with
+    /// [`Error::NoSpace`] if the disk is too full: nothing is lost, and the call can be retried.
     pub fn checkpoint(&self) -> Result<bool> {
         self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
@@ -390,7 +394,7 @@ impl Store {
         Ok(has_frozen)
     }
 
-    /// Prepares the next segment and seals closed ones. For stores without threads.
+    /// Preallocates the next segment and seals closed ones. For stores without threads.
     #[doc(hidden)]
     pub fn step_rollover(&self) -> Result<bool> {
         self.0.rollover.step()
@@ -403,54 +407,54 @@ impl Store {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        // What is acknowledged is in the log; the threads must end before the lock is given up.
+        // Acknowledged data is in the log; the threads must end before the lock is released.
         self.queue.close();
         self.threads.join();
     }
 }
 
 impl Object {
-    /// Its name.
+    /// Returns the name of the object.
     pub fn name(&self) -> &ObjectName {
         &self.name
     }
 
-    /// The length of its body.
+    /// Returns the length of the body in bytes.
     pub fn bytes(&self) -> u64 {
         self.entry.body_bytes()
     }
 
-    /// Its content type, as it was put.
+    /// Returns the content type, as it was put.
     pub fn content_type(&self) -> &str {
         &self.entry.meta.content_type
     }
 
-    /// The strong validator of its body.
+    /// Returns the strong validator of the body.
     pub fn etag(&self) -> Etag {
         Etag::of_hash(&self.entry.meta.hash)
     }
 
-    /// When an object of this name was first put, without being deleted since. Milliseconds since 1970.
+    /// Returns the creation time of the object, before any overwrites, in milliseconds since 1970.
     pub fn created_ms(&self) -> u64 {
         self.entry.meta.created_ms
     }
 
-    /// When this version was put. Milliseconds since 1970.
+    /// Returns the creation time of this version, in milliseconds since 1970.
     pub fn modified_ms(&self) -> u64 {
         self.entry.meta.modified_ms
     }
 
-    /// The opaque bytes that were put with it.
+    /// Returns the opaque attributes that were put with the object.
     pub fn attributes(&self) -> &[u8] {
         &self.entry.meta.attributes
     }
 
-    /// The number of the record that put it: greater for each newer version.
+    /// Returns the LSN of the put record: greater for each newer version.
     pub fn lsn(&self) -> u64 {
         self.entry.lsn
     }
 
-    /// Whether it can be made again from another object.
+    /// Returns whether the object can be regenerated from another one.
     pub fn is_derived(&self) -> bool {
         self.entry.meta.flags.derived
     }

@@ -1,7 +1,7 @@
-//! Who hands out memory in this binary: mimalloc, which takes fewer instructions for each request than the system's
-//! allocator, and gives back what a burst of connections or uploads has freed.
+//! Memory allocator of the binary: mimalloc, which needs fewer instructions per request than the allocator of the
+//! system, and returns memory after a burst of connections or uploads.
 //!
-//! Never here: how much anything may allocate; each part bounds its own.
+//! Non-goals: memory limits; each component bounds its own use.
 
 #![allow(unsafe_code, reason = "no crate sets an option of mimalloc behind a safe function")]
 
@@ -13,17 +13,17 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// `mi_option_purge_delay` of `mimalloc.h`, in milliseconds. The version of the crate is fixed for its sake.
+/// Value of `mi_option_purge_delay` in `mimalloc.h`, in milliseconds. The crate version is pinned because of it.
 const PURGE_DELAY: mi_option_t = 15;
 const PURGE_DELAY_ENV: &str = "MIMALLOC_PURGE_DELAY";
 
-/// Gives memory back to the system as soon as nothing of a page is in use, unless the environment says otherwise.
+/// Makes mimalloc return a page to the system as soon as it is unused, unless the environment overrides it.
 ///
-/// With a delay, a page goes back when its thread next asks for memory: a thread that has nothing to do keeps it all.
-/// Called before there are other threads.
+/// With a delay, a page is returned when its thread next allocates, so an idle thread retains its pages. Must be
+/// called before other threads are started.
 pub(crate) fn give_back_at_once() {
     if env::var_os(PURGE_DELAY_ENV).is_none() {
-        // SAFETY: the option is one of this version, and no other thread is there to read it.
+        // SAFETY: the option exists in this version, and no other thread can read it concurrently.
         unsafe { mi_option_set(PURGE_DELAY, 0) };
     }
 }

@@ -1,8 +1,9 @@
-//! Places of archives on the command line: a file, a folder, or `-` for a stream of this process.
+//! Archive locations on the command line: a file, a folder, or `-` for a stream of this process.
 //!
-//! Files and folders are read and written by the process that has the store open, which may be a server with another
-//! working directory, so paths are made absolute. Streams are read and written by this process. Non-goals: reading and
-//! writing.
+//! Files and folders are accessed by the process that has the store open, which may be a server with another working
+//! directory, so paths are made absolute. Streams are read and written by this process.
+//!
+//! Non-goals: reading and writing.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -11,15 +12,15 @@ use server::archive::Place;
 
 use crate::exit::Failure;
 
-/// What `-` stands for.
+/// Argument for standard input or output.
 const STREAM: &str = "-";
 
-/// Whether a path as it was typed is a stream.
+/// Returns whether a typed path is a stream.
 pub(crate) fn is_stream(typed: &Path) -> bool {
     typed == Path::new(STREAM)
 }
 
-/// Where an export goes.
+/// Returns the destination of an export.
 pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
     if is_stream(typed) {
         if io::stdout().is_terminal() {
@@ -32,7 +33,7 @@ pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
     outside(typed, data).map(Place::Path)
 }
 
-/// Where an import comes from.
+/// Returns the source of an import.
 pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
     if is_stream(typed) {
         if io::stdin().is_terminal() {
@@ -49,7 +50,7 @@ fn stream(number: u8) -> Place {
     Place::Stream(PathBuf::from(format!("/proc/self/fd/{number}")))
 }
 
-/// A path that means the same to every process, outside the data folder.
+/// Returns the absolute path, which must be outside of the data folder.
 pub(crate) fn outside(typed: &Path, data: &Path) -> Result<PathBuf, Failure> {
     let shown = typed.display();
     let wrong = |why: String| Failure::wrong_usage(format!("{shown}: {why}"));
@@ -57,7 +58,7 @@ pub(crate) fn outside(typed: &Path, data: &Path) -> Result<PathBuf, Failure> {
         return Err(wrong("the path is not UTF-8".to_owned()));
     }
     let absolute = std::path::absolute(typed).map_err(|error| wrong(error.to_string()))?;
-    // Of what is to be made, the folders around it tell where it will lie.
+    // A path that does not exist yet is resolved by its nearest existing parent.
     let there = absolute.ancestors().find_map(|it| it.canonicalize().ok());
     let data = data.canonicalize().ok();
     if let (Some(there), Some(data)) = (there, data)

@@ -1,6 +1,7 @@
-//! Credentials for a bucket elsewhere: out of the environment or a file, as clients of S3 have them.
+//! Credentials of a remote bucket, from the environment or a file, as for S3 clients.
 //!
-//! Promises: nothing of a secret stands in an error. Never here: arguments, which everybody on the machine can see.
+//! Guarantees: errors contain no secrets.
+//! Non-goals: credentials in arguments, which all users of the machine can see.
 
 use std::env;
 use std::path::Path;
@@ -10,12 +11,12 @@ use server::archive::Credentials;
 use crate::exit::Failure;
 use crate::settings;
 
-/// Largest file of credentials.
+/// Maximum size of a credentials file in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1_024;
-/// Where nobody says otherwise.
+/// Default region.
 const REGION: &str = "us-east-1";
 
-/// Those of the environment; none where it has none.
+/// Returns the credentials from the environment; `None` if there are none.
 pub(crate) fn of_environment() -> Result<Option<Credentials>, Failure> {
     let id = variable("AWS_ACCESS_KEY_ID")?;
     let secret = variable("AWS_SECRET_ACCESS_KEY")?;
@@ -32,7 +33,7 @@ pub(crate) fn of_environment() -> Result<Option<Credentials>, Failure> {
     }
 }
 
-/// The region of the environment.
+/// Returns the region from the environment.
 pub(crate) fn region() -> Result<String, Failure> {
     let named = match variable("AWS_REGION")? {
         None => variable("AWS_DEFAULT_REGION")?,
@@ -41,7 +42,7 @@ pub(crate) fn region() -> Result<String, Failure> {
     Ok(named.unwrap_or_else(|| REGION.to_owned()))
 }
 
-/// Those of a profile in a file.
+/// Returns the credentials of a profile in a file.
 pub(crate) fn of_file(path: &Path, profile: &str) -> Result<Credentials, Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::wrong_usage(format!("--credentials-file {}: {why}", path.display()))
@@ -78,7 +79,7 @@ fn read(text: &str, profile: &str) -> Result<Credentials, String> {
     }
 }
 
-/// A variable; an empty one is none.
+/// Returns an environment variable; `None` if it is empty.
 fn variable(name: &str) -> Result<Option<String>, Failure> {
     let Some(value) = env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(None) };
     let value = value.into_string();

@@ -1,6 +1,7 @@
-//! The words that stand for plans, standings, kinds and scopes on the command line.
+//! Command-line words for plans, standings, kinds and scopes.
 //!
-//! Promises: a word here is the word in JSON; capitals do not matter. Never here: what the choices mean.
+//! Guarantees: the words are those of the JSON API, case-insensitive.
+//! Non-goals: the meaning of the choices.
 
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use server::archive::OnConflict;
 use server::catalog::{Access, BucketKind, MemberRole, Plan, Role, Scope, Standing};
 
-/// A word and what it stands for.
+/// Word and the value that it represents.
 type Choice<T> = (&'static str, T);
 
 pub(crate) const PLAN: &[Choice<Plan>] = &[
@@ -50,7 +51,7 @@ pub(crate) const ON_CONFLICT: &[Choice<OnConflict>] = &[
     ("fail", OnConflict::Fail),
 ];
 
-/// Reads one of the words; the argument that uses it sets `ignore_case`.
+/// Returns a parser of these words; the argument that uses it must set `ignore_case`.
 pub(crate) fn of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
@@ -62,7 +63,7 @@ where
     })
 }
 
-/// Count limit, or `none`. A type of its own, since clap takes a nested option for an argument without a value.
+/// Count limit, or `none`. A separate type, because clap treats a nested option as an argument without a value.
 #[derive(Clone, Copy)]
 pub(crate) struct Limit(Option<u64>);
 
@@ -84,7 +85,7 @@ impl FromStr for Limit {
     }
 }
 
-/// The word for a choice.
+/// Returns the word of a value.
 pub(crate) fn word<T: PartialEq>(choices: &[Choice<T>], choice: &T) -> &'static str {
     choices.iter().find(|(_, value)| value == choice).map_or("?", |(word, _)| *word)
 }

@@ -1,6 +1,6 @@
-//! Exit codes, and which failure means which.
+//! Exit codes, and the mapping of failures to them.
 //!
-//! Never here: printing.
+//! Non-goals: printing.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -12,36 +12,36 @@ use server::config::ConfigError;
 use server::control::ControlError;
 use server::management::Reply;
 
-/// What every help text says about exit codes.
+/// Exit codes as shown in every help text.
 pub(crate) const CODES: &str =
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 damage found, 4 store is in use";
 
-/// How the process ends.
+/// Exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked is done.
+    /// Success.
     Done,
-    /// It is not, for a reason of its own.
+    /// Failure without a specific code.
     Failed,
-    /// What was asked makes no sense; the command line and the configuration alike.
+    /// Invalid command line or configuration.
     WrongUsage,
-    /// Stored bytes are not what was written.
+    /// Corrupt data found.
     Damage,
-    /// Another process has the store open and does not answer.
+    /// Store in use by another process that does not respond.
     InUse,
 }
 
-/// Why a command did not do what it was asked.
+/// Failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
     message: String,
 }
 
-/// What is said beside the refusal to delete a bucket that holds files.
+/// Hint for a bucket that cannot be deleted because it contains files.
 const FORCE_HINT: &str = "--force deletes them too";
 
-/// The end of a help text: an example, and the exit codes.
+/// Returns the end of a help text: an example, and the exit codes.
 pub(crate) fn help(example: &str) -> String {
     format!("Example:\n  {example}\n\n{CODES}")
 }
@@ -75,14 +75,14 @@ impl Failure {
         self.exit
     }
 
-    /// The same failure, with a sentence more.
+    /// Appends a hint to the failure.
     pub(crate) fn with_hint(mut self, hint: &str) -> Self {
         self.message = format!("{}\n{hint}", self.message);
         self
     }
 }
 
-/// Whether what was done is all that was asked.
+/// Returns an error if the reply reports damage or an incomplete result.
 pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
     match reply {
         Reply::Exported(report) if report.damaged.count > 0 => {

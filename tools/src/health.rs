@@ -48,10 +48,10 @@ pub(crate) struct Args {
     settings: settings::Flags,
 }
 
-/// No answer that counts is longer.
+/// Maximum size of a valid response in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
-/// What the server says when it is well; what it says when it is not.
+/// Response of a healthy or unhealthy server.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Said {
@@ -59,7 +59,7 @@ enum Said {
     NotWell { error: String, code: String },
 }
 
-/// Where to ask.
+/// Endpoint of the health check.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     /// Host and port.
@@ -163,7 +163,8 @@ impl Place {
     }
 }
 
-/// How the server says that it is, how its store is, and its own words; else why it is not well.
+/// Parses a response into the state of the process, the state of the store and the response text; fails with the
+/// reason if the server is unhealthy.
 fn read(answer: &[u8]) -> Result<(String, String, &str), String> {
     let stranger = || "the server there is not trug".to_owned();
     let text = std::str::from_utf8(answer).map_err(|_| stranger())?;

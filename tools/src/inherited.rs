@@ -1,8 +1,9 @@
-//! Sockets that systemd has opened before the server began (socket activation): no connection is refused while it
-//! starts.
+//! Sockets inherited from systemd (socket activation), so that no connection is refused while the server starts.
 //!
-//! The one file of the tools that takes file descriptors by their number. Promises: only those that systemd says are
-//! for this process, each once. Never here: what is served on them.
+//! This is the only file of the tools that takes file descriptors by number.
+//!
+//! Guarantees: only descriptors that systemd passed to this process are taken, each once.
+//! Non-goals: what is served on them.
 
 #![allow(unsafe_code, reason = "a socket that is inherited is known by its number alone")]
 
@@ -13,17 +14,17 @@ use server::Inherited;
 
 use crate::exit::Failure;
 
-/// What the socket of the premium endpoint is called (`FileDescriptorName=`); one of any other name is the other one.
+/// `FileDescriptorName=` of the premium upload socket; any other name is the main socket.
 const PREMIUM: &str = "upload_listen";
 
-/// Takes the sockets. To be called once, before anything else opens files.
+/// Takes the inherited sockets. Must be called once, before any other file is opened.
 pub(crate) fn take() -> Result<Inherited, Failure> {
     let refuse = |why: String| Failure::wrong_usage(format!("sockets of systemd: {why}"));
     let found = sd_notify::listen_fds_with_names().map_err(|why| refuse(why.to_string()))?;
     let mut inherited = Inherited::default();
     for (number, name) in found {
-        // SAFETY: systemd says by LISTEN_PID that these are open and for this process, and nobody else in it knows
-        // them: this runs once, at the start.
+        // SAFETY: according to LISTEN_PID these descriptors are open and belong to this process, and nothing else
+        // uses them, because this runs once, at the start.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let listener = TcpListener::from(socket);
         if let Err(why) = listener.local_addr() {

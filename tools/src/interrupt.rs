@@ -1,7 +1,9 @@
 //! Signals that stop long work in this process.
 //!
-//! The first SIGINT or SIGTERM asks the work to stop where it may; the second ends the process at once, which loses
-//! nothing that was acknowledged. Never here: what the work is.
+//! The first SIGINT or SIGTERM requests cancellation; the second ends the process immediately, which loses no
+//! acknowledged data.
+//!
+//! Non-goals: the work itself.
 
 use std::process;
 use std::sync::Arc;
@@ -13,13 +15,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::Failure;
 use crate::output;
 
-/// Whether a signal has come. Signals are watched for while it lives.
+/// Interrupt flag. Signals are handled while it exists.
 pub(crate) struct Interrupt {
     has_come: Arc<AtomicBool>,
     _runtime: Runtime,
 }
 
-/// How a shell numbers a process that SIGINT ended.
+/// Exit code of a process ended by SIGINT, as in shells.
 const ENDED_AT_ONCE: i32 = 130;
 
 impl Interrupt {

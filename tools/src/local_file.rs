@@ -22,7 +22,7 @@ pub(crate) struct UnfinishedFile {
 }
 
 impl UnfinishedFile {
-    /// Creates an empty file beside the target.
+    /// Creates an empty file in the folder of the target.
     pub(crate) fn create(target: &Path) -> Result<Self, Failure> {
         let mut name = target.file_name().map(ToOwned::to_owned).unwrap_or_default();
         name.push(format!(".{}.unfinished", std::process::id()));

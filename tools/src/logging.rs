@@ -1,7 +1,8 @@
-//! Where the lines of the log go: to stderr, as text on a terminal, else as JSON.
+//! Log output: to stderr, as text on a terminal, otherwise as JSON.
 //!
-//! What is logged is decided by `TRUG_LOG`, else `RUST_LOG`, else `info`.
-//! Never here: results, which are `output`'s.
+//! The filter is taken from `TRUG_LOG`, else `RUST_LOG`, else `info`.
+//!
+//! Non-goals: results, which `output` prints.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -11,11 +12,11 @@ use tracing_subscriber::filter::ParseError;
 
 use crate::exit::Failure;
 
-/// The variables that say what is logged, the first that is set wins.
+/// Environment variables with the filter, by precedence.
 const VARIABLES: &[&str] = &["TRUG_LOG", "RUST_LOG"];
 const DEFAULT: &str = "info";
 
-/// Begins to log. To be called once.
+/// Starts logging. Must be called once.
 pub(crate) fn start() -> Result<(), Failure> {
     let filter = without_requests(filter()?)?;
     let is_terminal = io::stderr().is_terminal();
@@ -31,8 +32,8 @@ fn filter() -> Result<EnvFilter, Failure> {
     EnvFilter::try_from_env(name).map_err(|error| Failure::wrong_usage(format!("{name}: {error}")))
 }
 
-/// The filter without what nobody is to see: `s3s` writes whole requests, with their signatures, and a line about each
-/// that is refused. What fails the server tells itself.
+/// Adds rules that suppress sensitive lines: `s3s` logs whole requests with their signatures, and a line for each
+/// rejected request. The server logs failures itself.
 fn without_requests(filter: EnvFilter) -> Result<EnvFilter, Failure> {
     let wrong = |error: ParseError| Failure::failed(format!("cannot log: {error}"));
     Ok(filter.add_directive("s3s=off".parse().map_err(wrong)?))

@@ -200,13 +200,13 @@ pub(crate) fn perform_creating(args: &StoreArgs, request: Request) -> Result<(),
     output::reply(&reply, args.format())
 }
 
-/// For so long large files stay that can come back, while a command has the store: the most that a server may be told.
-/// How long they do stay is for the server.
+/// Retention window of deleted large files while a command has the store open: the maximum of the server setting, so
+/// that a command releases no file that the server would retain.
 pub(crate) const UNDELETE_WINDOW_MS: u64 = limits::UNDELETE_WINDOW_MAX.as_secs() * 1_000;
 
-/// Opens the store; tells when that makes one, and what is wrong with it.
+/// Opens the store; prints a note if it is created, and warnings about damage.
 fn open(data: &Path, create: Create) -> Result<Store, Error> {
-    // A command does what it is asked, and nothing beside it.
+    // A command does only what was requested, without background work.
     let options = |create| OpenOptions {
         compaction: None,
         undelete_window_ms: UNDELETE_WINDOW_MS,

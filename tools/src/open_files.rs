@@ -1,15 +1,15 @@
-//! How many files the process may have open: raised as far as the system lets us, since its default suits shells.
+//! Limit of open files: raised as far as the system allows, because the default is meant for shells.
 //!
-//! Never here: the bounds on connections and segments that make the number.
+//! Non-goals: the limits of connections and segments that determine the number.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use engine::limits;
 
-/// Files of the process that are neither segments nor connections: the index, the log, the lock, listeners, timers.
+/// Open files other than segments and connections: index, log, lock, listeners, timers.
 const OTHERS: u64 = 64;
 
-/// Raises the limit for this many connections at once, and warns when it cannot be raised far enough.
+/// Raises the limit for this many concurrent connections, and warns if it cannot be raised far enough.
 pub(crate) fn allow(connections_max: usize) {
     let needed = needed(connections_max);
     let limit = getrlimit(Resource::Nofile);
@@ -31,7 +31,7 @@ pub(crate) fn allow(connections_max: usize) {
     }
 }
 
-/// A connection holds its socket and may hold a file on its way in.
+/// Returns the number of files needed: a connection has a socket and possibly an upload file.
 fn needed(connections_max: usize) -> u64 {
     (2 * connections_max + limits::OPEN_SEGMENTS_MAX) as u64 + OTHERS
 }

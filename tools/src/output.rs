@@ -114,13 +114,13 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Tells a person something beside the result.
+/// Prints a note to stderr, in addition to the result.
 pub(crate) fn note(text: &str) {
     // Nothing can be done about a stderr that is closed.
     let _ = writeln!(io::stderr(), "trug: {}", lines(text));
 }
 
-/// Says why it was not done.
+/// Prints the failure to stderr.
 pub(crate) fn failure(failure: &Failure) {
     note(&failure.to_string());
 }
@@ -321,7 +321,7 @@ fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
 const ORGANISATION: &[Column] =
     &[("ID", Whole), ("NAME", Cut), ("MEMBER ID", Wide), ("MEMBER", Whole), ("ROLE", Whole)];
 
-/// A line for each member.
+/// Formats organisations, with one line per member.
 fn organisations_text(organisations: &[OrganisationView], wide: bool) -> String {
     let row = |organisation: &OrganisationView, member: &MemberView| {
         let role = choice::word(choice::MEMBER_ROLE, &member.role).to_owned();
@@ -362,7 +362,7 @@ fn imported_text(report: &ImportReport) -> String {
     text
 }
 
-/// Nothing is said of none.
+/// Appends a line with a count, unless it is zero.
 fn count_line(text: &mut String, what: &str, count: u64) {
     if count > 0 {
         let _ = writeln!(text, "{what:<14}{count} files");
@@ -440,7 +440,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
     }
 }
 
-/// JSON text; what could steer a terminal can only stand in its strings, where it has an escape.
+/// Formats a JSON document; control characters can only occur in its strings, where they are escaped.
 pub(crate) fn document(value: &impl Serialize) -> Result<String, Failure> {
     let written = serde_json::to_string_pretty(value);
     let written = written.map_err(|error| Failure::failed(format!("no JSON: {error}")))?;
@@ -456,7 +456,7 @@ pub(crate) fn document(value: &impl Serialize) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Text as a terminal may show it: what would steer it is written out.
+/// Escapes characters that control a terminal.
 pub(crate) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -469,12 +469,13 @@ pub(crate) fn plain(text: &str) -> String {
     shown
 }
 
-/// The same for a text of several lines.
+/// Escapes each line of a text like [`plain`].
 fn lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n      ")
 }
 
-/// Control characters, and what turns the direction of text. All of them have four hexadecimal digits.
+/// Returns whether the character is a control character or changes the text direction. All of them have four
+/// hexadecimal digits.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(

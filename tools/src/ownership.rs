@@ -1,6 +1,6 @@
-//! Whose the data folder has to be, where it may not be used: the command that helps.
+//! Hints for a data folder with the wrong owner: the command that fixes it.
 //!
-//! Never here: changing it.
+//! Non-goals: changing the owner.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::{getegid, geteuid};
 
 use crate::startup::quoted;
 
-/// What to type where the folder was refused to this process; None where something else is wrong with it.
+/// Returns the command to run if this process may not access the folder; `None` for other errors.
 pub(crate) fn hint(data: &Path, error: &engine::Error) -> Option<String> {
     let engine::Error::Io { source, .. } = error else { return None };
     if source.kind() != ErrorKind::PermissionDenied {

@@ -1,7 +1,7 @@
-//! Reading a password that somebody chooses: from a file, from a terminal without showing it, or from stdin.
+//! Reads a new password: from a file, from a terminal without echo, or from stdin.
 //!
-//! Promises: it is on no command line and in no output; it leaves this process as a hash alone.
-//! Never here: what is done with it.
+//! Guarantees: the password is on no command line and in no output; only its hash leaves this process.
+//! Non-goals: the use of the hash.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
@@ -11,10 +11,10 @@ use server::catalog::{Password, PasswordHash};
 
 use crate::exit::Failure;
 
-/// More than any password: what is longer is not read further.
+/// Maximum number of bytes read, longer than any valid password.
 const BYTES_MAX: u64 = 4_096;
 
-/// The hash of the password that a file holds, or that is typed, or that comes by stdin.
+/// Returns the hash of the password from the file, the terminal or stdin.
 pub(crate) fn read(file: Option<&Path>) -> Result<PasswordHash, Failure> {
     let text = match file {
         Some(file) => from_file(file)?,
@@ -36,7 +36,7 @@ fn from_file(path: &Path) -> Result<String, Failure> {
     first_line(file, &name)
 }
 
-/// Asks twice: nobody sees what is typed.
+/// Asks twice, because the input is not shown.
 fn typed() -> Result<String, Failure> {
     let ask = |prompt: &str| {
         rpassword::prompt_password(prompt)
@@ -49,7 +49,7 @@ fn typed() -> Result<String, Failure> {
     Err(Failure::failed("the passwords differ: nothing was changed"))
 }
 
-/// The first line, without its end.
+/// Reads the first line, without its end.
 fn first_line(from: impl Read, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = from.take(BYTES_MAX).read_to_end(&mut bytes);

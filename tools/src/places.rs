@@ -78,8 +78,8 @@ impl std::fmt::Display for ObjectPath {
     }
 }
 
-/// Tells objects from local files: a path that begins with the name of an existing bucket is an object; one that
-/// begins with `/`, `./` or `../` never is.
+/// Resolves a path to an object or a local file: a path that begins with the name of an existing bucket is an
+/// object; one that begins with `/`, `./` or `../` never is.
 pub(crate) fn resolve(
     connection: &mut Connection,
     typed: &[String],

@@ -1,12 +1,13 @@
-//! How far long work has come, as a bar on the terminal.
+//! Progress bar of long work on the terminal.
 //!
-//! Promises: nothing is shown where stderr is no terminal, nor before the work has told anything; what was shown is
-//! gone when the work ends. Never here: what the work is.
+//! Guarantees: nothing is shown if stderr is not a terminal, or before the first progress report; the bar is removed
+//! when the work ends.
+//! Non-goals: the work itself.
 
 use engine::WorkProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bar.
+/// Progress bar.
 pub(crate) struct Bar(ProgressBar);
 
 const KNOWN: &str =

@@ -1,7 +1,7 @@
-//! What changes while the server runs: its settings when SIGHUP comes, and the certificate and its key when their files
-//! do.
+//! Reload of a running server: settings on SIGHUP, and certificate and key when their files change.
 //!
-//! Promises: what cannot be used is logged, and what was so goes on, all of it. Never here: what a change does.
+//! Guarantees: an invalid configuration is logged and ignored as a whole; the current one remains in effect.
+//! Non-goals: the effect of a change.
 
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
@@ -20,28 +20,28 @@ use crate::exit::Failure;
 use crate::service_manager;
 use crate::settings::{self, Flags};
 
-/// How often it is looked whether the files have changed.
+/// Interval between checks for changed files.
 const LOOK_WAIT: Duration = Duration::from_secs(10);
 
-/// What waits for changes.
+/// Watcher of configuration changes.
 pub(crate) struct Reload {
     flags: Flags,
     hangup: Signal,
     had_terminal: bool,
     stop: watch::Sender<Stop>,
     changes: mpsc::Sender<Change>,
-    /// What is so,
+    /// Settings in effect.
     running: Running,
-    /// and what follows from it.
+    /// Configuration derived from the settings.
     config: Config,
-    /// The files that were looked at last.
+    /// Stamps of the files at the last check.
     seen: Option<Stamps>,
 }
 
-/// Those of the certificate and of the key.
+/// Stamps of the certificate and the key.
 type Stamps = [Option<Stamp>; 2];
 
-/// What a file that is replaced or written has another one of.
+/// File attributes that differ after a file was replaced or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -51,7 +51,7 @@ struct Stamp {
 }
 
 impl Reload {
-    /// Listens to SIGHUP from now on. What changes goes to the receiver.
+    /// Registers for SIGHUP. Changes are sent to the receiver.
     pub(crate) fn begin(
         flags: Flags,
         running: Running,
@@ -66,14 +66,14 @@ impl Reload {
         Ok((this, receiver))
     }
 
-    /// Waits for changes until nobody wants them any more.
+    /// Waits for changes until the receiver is dropped.
     pub(crate) async fn run(mut self) {
         let mut looks = interval(LOOK_WAIT);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => {
-                    // The system says so, too, when the terminal goes away under a server that was typed into it.
+                    // The system also sends SIGHUP when the terminal of a server started from it is closed.
                     if self.had_terminal && !io::stderr().is_terminal() {
                         let _ = self.stop.send(Stop::Drain);
                         return;
@@ -86,7 +86,7 @@ impl Reload {
         }
     }
 
-    /// Reads everything again that the settings come from.
+    /// Reads all sources of settings again.
     async fn reload(&mut self) {
         service_manager::reloading();
         let (flags, running, was) = (self.flags.clone(), self.running.clone(), self.config.clone());
@@ -111,7 +111,7 @@ impl Reload {
         service_manager::reloaded();
     }
 
-    /// Takes the certificate and its key again, if their files are not those that were looked at last.
+    /// Reads certificate and key again if their files changed since the last check.
     async fn look(&mut self) {
         let Some(files) = self.config.tls_files.clone() else { return };
         let read = blocking({
@@ -136,7 +136,7 @@ impl Reload {
         }
     }
 
-    /// Tells the server what is so now, and waits until it is.
+    /// Sends the new configuration to the server and waits until it is applied.
     async fn change(&mut self, config: Config) {
         if config == self.config {
             return;
@@ -149,7 +149,7 @@ impl Reload {
         let (done, is_done) = oneshot::channel();
         let change = Change { config: self.config.clone(), done };
         if self.changes.send(change).await.is_ok() {
-            // Whoever stops does not answer any more.
+            // A stopping server does not respond.
             let _ = is_done.await;
         }
         if let Some(identity) = self.config.tls.as_ref().filter(|_| is_other) {
@@ -159,7 +159,7 @@ impl Reload {
     }
 }
 
-/// What is so by now, with the files of the certificate as they were when they were read.
+/// Reads the configuration, with the stamps of the certificate files as they were when read.
 fn read_again(
     flags: &Flags,
     running: &Running,
@@ -169,7 +169,7 @@ fn read_again(
     let stamps = reloaded.config.tls_files.as_ref().map(Stamp::of_both);
     let files = reloaded.config.tls_files.as_ref();
     reloaded.config.tls = files.map(settings::read_identity).transpose()?;
-    // Whom webhooks are sent to, and who gives certificates, is trusted as at the start.
+    // Trusted roots of webhooks and the ACME configuration require a restart.
     reloaded.config.webhook_roots = was.webhook_roots;
     reloaded.config.acme = was.acme;
     Ok((reloaded, stamps))

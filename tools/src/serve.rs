@@ -18,8 +18,8 @@ use crate::reload::Reload;
 use crate::startup::{self, Opened};
 use crate::{inherited, logging, open_files, output, ownership, service_manager, settings};
 
-/// How many tasks a worker goes on with before it looks whether something has come in. A task that sends a long body
-/// takes a tenth of a millisecond, so with the runtime's own 61 a new request waits for six beside some of them.
+/// Number of tasks that a worker polls before it checks for new events. A task that sends a long body takes a tenth
+/// of a millisecond; with the default of 61 a new request would wait for six milliseconds behind such tasks.
 const TASKS_BETWEEN_LOOKS: u32 = 4;
 
 /// Start the server (creates the data folder if needed).
@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let config = settings::config(&sources)?;
     logging::start()?;
     open_files::allow(config.connections_max);
-    // Before the store is opened, so that a signal that comes meanwhile is not lost.
+    // Created before the store is opened, so that an early signal is not lost.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.event_interval(TASKS_BETWEEN_LOOKS).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
@@ -144,7 +144,7 @@ fn stop_by_signals(stop: watch::Sender<Stop>) -> std::io::Result<()> {
         either(&mut terminate, &mut interrupt).await;
         tracing::warn!("forced shutdown");
         let _ = stop.send(Stop::Now);
-        // Dropping the sender would say "drain".
+        // Dropping the sender would request draining.
         std::future::pending::<()>().await;
     });
     Ok(())

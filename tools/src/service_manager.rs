@@ -1,9 +1,10 @@
-//! What systemd is told: that requests are taken, that settings are read again, that the server stops; and again and
-//! again that it works, where it wants to know (`WatchdogSec=`).
+//! Notifications to systemd: ready, reloading, stopping, and watchdog keep-alives (`WatchdogSec=`).
 //!
-//! Without `NOTIFY_SOCKET` nobody is told anything. The server starts no programs that could speak in its name.
-//! Promises: it works means that the store has answered, and a task has run that was begun for it; what hangs is never
-//! said to work. Never here: what is served.
+//! Without `NOTIFY_SOCKET` nothing is sent. The server starts no programs that could notify in its name.
+//!
+//! Guarantees: a keep-alive means that the store responded and that a newly spawned task ran; a hanging server sends
+//! none.
+//! Non-goals: what is served.
 
 use std::time::Duration;
 
@@ -14,16 +15,16 @@ use server::bridge::commit;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Nobody is told more often, whatever is asked for.
+/// Minimum interval of keep-alives, regardless of the configuration.
 const LEAST_WAIT: Duration = Duration::from_millis(10);
 
-/// Requests are taken.
+/// Reports that requests are accepted.
 pub(crate) fn ready(address: &str) {
     let status = format!("serving {address}");
     tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
-/// Settings are read again from now on.
+/// Reports that settings are being reloaded.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
@@ -31,19 +32,19 @@ pub(crate) fn reloading() {
     }
 }
 
-/// They have been read.
+/// Reports that settings were reloaded.
 pub(crate) fn reloaded() {
     tell(&[NotifyState::Ready]);
 }
 
-/// Says when the server begins to stop.
+/// Reports when the server begins to stop.
 pub(crate) async fn tell_of_stop(mut stop: watch::Receiver<Stop>) {
     let _ = stop.wait_for(|it| *it != Stop::Running).await;
     let status = "stopping: draining requests in flight";
     tell(&[NotifyState::Stopping, NotifyState::Status(status)]);
 }
 
-/// Says that the server works, twice in the time after which it would be ended.
+/// Sends keep-alives, twice per watchdog period.
 pub(crate) async fn tell_of_work(store: Store) {
     let Some(patience) = sd_notify::watchdog_enabled() else { return };
     let mut looks = interval((patience / 2).max(LEAST_WAIT));
@@ -56,10 +57,10 @@ pub(crate) async fn tell_of_work(store: Store) {
     }
 }
 
-/// Waits until the server has done something: for ever where it does nothing any more. A store that answers by an
-/// error, since its disk has failed or it is closed, is not mended by who ends the server.
+/// Waits until the server has done some work, forever if it hangs. A store that returns errors, because its disk
+/// failed or it is closed, counts as working: a restart would not repair it.
 async fn works(store: &Store) -> bool {
-    // Nothing is written for a batch of nothing, but it waits its turn among the others.
+    // An empty batch writes nothing, but waits in the queue like others.
     let _ = commit(store, Batch::new()).await;
     tokio::spawn(async {}).await.is_ok()
 }

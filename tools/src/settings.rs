@@ -107,7 +107,7 @@ pub(crate) fn read_identity(files: &TlsFiles) -> Result<Identity, Failure> {
     })
 }
 
-/// What the environment says; it says nothing in letters that are not UTF-8.
+/// Returns the settings from the environment; values must be UTF-8.
 fn environment() -> Result<Layer, Failure> {
     let mut variables = Vec::new();
     for (name, value) in env::vars_os() {
@@ -127,7 +127,7 @@ fn read_file(path: &Path, name: &str) -> Result<Layer, Failure> {
     Ok(Layer::from_toml(&text, name)?)
 }
 
-/// A short file of the operator.
+/// Reads a short file of the operator.
 #[allow(clippy::disallowed_types, reason = "a secret of the configuration is no file of the store")]
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();

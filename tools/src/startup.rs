@@ -91,7 +91,7 @@ fn rows(
     rows
 }
 
-/// What was repaired after an unclean shutdown, or `None` after a clean one.
+/// Returns what was repaired after an unclean shutdown, or `None` after a clean one.
 fn recovered(report: &RecoveryReport) -> Option<String> {
     let mut parts = Vec::new();
     if report.index_rebuilt {
@@ -110,7 +110,7 @@ fn recovered(report: &RecoveryReport) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// URL of the server on its network, where it listens on all addresses and has no public URL.
+/// Returns the URL of the server on its network, if it listens on all addresses and has no public URL.
 fn network_url(started: &Started) -> Option<PublicUrl> {
     let Started { listen, scheme, .. } = started;
     let is_default = started.public_url == PublicUrl::of_listener(*scheme, *listen);
@@ -121,7 +121,7 @@ fn network_url(started: &Started) -> Option<PublicUrl> {
     Some(PublicUrl::of_listener(*scheme, address))
 }
 
-/// Source address of packets to other networks. Connecting a UDP socket sends none.
+/// Returns the source address of packets to other networks. Connecting a UDP socket sends none.
 fn network_address() -> Option<IpAddr> {
     /// Address of documentation (RFC 5737).
     const ELSEWHERE: (&str, u16) = ("192.0.2.1", 9);

@@ -48,7 +48,7 @@ impl Report {
     }
 }
 
-/// Whether a destination is a folder, into which sources go under their own names.
+/// Returns whether a destination is a folder, in which sources keep their names.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub(crate) fn require_recursive(recursive: bool, source: &dyn Display) -> Result
     }
 }
 
-/// Whether a path means a folder: it has no object of its own, but objects below it.
+/// Returns whether a path is a folder: it has no object of its own, but objects below it.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! Copying one segment, verified on the way.
+//! Copies one segment and verifies the copy.
 //!
-//! Promises: the copy has its name only when all of it is durable. What is verified is what was read back from the
-//! copy. Never here: which segments.
+//! Guarantees: the copy gets its name only when it is durable. Verification reads the copy back.
+//! Non-goals: the choice of segments.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::limits;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{RecordCursor, read_header};
 
-/// Copies segments from one folder to another.
+/// Copier of segments from one folder to another.
 pub(super) struct Copier<'a> {
     pub(super) from: &'a dyn Disk,
     pub(super) to: &'a dyn Disk,
@@ -28,7 +28,7 @@ pub(super) struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// Copies a segment in place of what has its name.
+    /// Copies a segment and replaces an existing file of its name.
     pub(super) fn copy(
         &self,
         file: &SourceFile,
@@ -71,7 +71,7 @@ impl Copier<'_> {
             let length = (file.bytes - at).min(limits::WRITE_BYTES_MAX as u64);
             let piece = buffer.get_mut(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
             source.read_at(at, piece).map_err(io)?;
-            // What was given back takes no space in the image either.
+            // Punched ranges stay holes in the copy.
             if piece.iter().any(|&byte| byte != 0) {
                 copy.write_at(at, &[piece]).map_err(|why| at_destination(&file.path, why))?;
             }
@@ -98,7 +98,7 @@ impl Copier<'_> {
     }
 }
 
-/// Damage is noted; other errors are errors.
+/// Records damage in the report; other errors are returned.
 fn note(found: Result<()>, report: &mut BackupReport) -> Result<()> {
     match found {
         Err(Error::Corrupt(corruption)) => {

@@ -1,8 +1,8 @@
-//! The folder that holds the image.
+//! Target folder of a backup: validation, publication, cleanup.
 //!
-//! Promises: a folder that is another store, somebody's files, or in use is refused before anything in it is changed;
-//! so is an image that was opened as a store and has gone its own way.
-//! Never here: what the image is to hold.
+//! Guarantees: a folder that is another store, contains foreign files, or is in use is rejected before anything in
+//! it is changed; so is an image that was opened as a store and has diverged.
+//! Non-goals: the content of the image.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,7 +19,7 @@ use crate::format::{
 use crate::index::INDEX_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, read_footer};
 
-/// The folder, locked.
+/// Locked target folder.
 pub(super) struct Destination<'a> {
     disk: &'a dyn Disk,
     store: uuid::Uuid,
@@ -27,7 +27,7 @@ pub(super) struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// Takes the lock, and refuses what is no image of this store.
+    /// Locks the folder, and rejects one that is not an image of this store.
     pub(super) fn open(disk: &'a dyn Disk, store: uuid::Uuid) -> Result<Self> {
         let names = disk.list("").map_err(|source| at_destination("the folder", source))?;
         if let Some(stranger) = names.iter().find(|name| !KNOWN.contains(&name.as_str())) {
@@ -49,7 +49,7 @@ impl<'a> Destination<'a> {
         Ok(destination)
     }
 
-    /// Sees to it that what the folder holds now stays an image while more is put beside it.
+    /// Ensures that the current content remains a valid image while segments are added.
     pub(super) fn prepare(&mut self, source: &Source) -> Result<()> {
         let mut present = BTreeSet::new();
         for (folder, class) in FOLDERS {
@@ -71,7 +71,7 @@ impl<'a> Destination<'a> {
             self.disk.create_folder(folder).map_err(io)?;
         }
         self.disk.sync_folder("").map_err(io)?;
-        // Before the first backup is whole there is no STORE file, and so no image.
+        // Before the first complete backup there is no STORE file, and so no image.
         if self.has_file(STORE_FILE)? && !self.has_file(BACKUP_FILE)? {
             let segments = present.into_iter().collect();
             let (store, end) = (self.store, self.log_end()?);
@@ -85,7 +85,7 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// Whether the segment is there already, as far as its length and its two ends tell.
+    /// Returns whether the segment already exists, according to its length and both ends.
     pub(super) fn has(&self, from: &dyn Disk, file: &SourceFile) -> Result<bool> {
         if !file.is_sealed || file.header.is_none() {
             return Ok(false);
@@ -105,7 +105,7 @@ impl<'a> Destination<'a> {
         Ok(ours == theirs.map_err(|source| at_destination(&file.path, source))?)
     }
 
-    /// Makes the names of what was copied durable.
+    /// Makes the names of the copied files durable.
     pub(super) fn sync_folders(&self, folders: &BTreeSet<String>) -> Result<()> {
         let parents = [BIG_FOLDER, ""].into_iter();
         for folder in folders.iter().map(String::as_str).chain(parents) {
@@ -114,7 +114,7 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// Makes this the image.
+    /// Publishes the image.
     pub(super) fn publish(&self, from: &dyn Disk, image: &BackupFile) -> Result<()> {
         self.put(BACKUP_FILE, &image.encode())?;
         if !self.has_file(STORE_FILE)? {
@@ -125,7 +125,7 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// Removes what is not of the image, and tells how many segments that were.
+    /// Removes segments that are not part of the image, and returns their number.
     pub(super) fn remove_others(&self, source: &Source) -> Result<u64> {
         let ours: BTreeSet<&str> = source.files.iter().map(|file| file.path.as_str()).collect();
         let io = |source| at_destination("the folder", source);
@@ -155,7 +155,7 @@ impl<'a> Destination<'a> {
         Ok(removed_files)
     }
 
-    /// Puts a file in the root in place of the one that has its name, whole or not at all.
+    /// Writes a file in the root and atomically replaces an existing one.
     fn put(&self, path: &str, bytes: &[u8]) -> Result<()> {
         let part = part_of(path);
         let put = || {
@@ -172,7 +172,7 @@ impl<'a> Destination<'a> {
         put().map_err(|source| at_destination(path, source))
     }
 
-    /// Where the log in the folder ends: where its last segment does.
+    /// Returns the end of the log in the folder: that of its last segment.
     fn log_end(&self) -> Result<Option<Predecessor>> {
         for segment in self.ids(LOG_FOLDER)?.into_iter().rev() {
             let path = segment.path(SegmentClass::Log);
@@ -193,7 +193,7 @@ impl<'a> Destination<'a> {
         Ok(names.iter().filter_map(|name| SegmentId::from_file_name(name)).collect())
     }
 
-    /// What a segment there says about itself, where that can be read.
+    /// Returns the header of a segment in the folder, if it is readable.
     fn header(&self, path: &str) -> Result<Option<SegmentHeader>> {
         let page = read(self.disk, path, SEGMENT_HEADER_BYTES)?;
         Ok(page.and_then(|page| SegmentHeader::decode_page(&page).ok()))
@@ -208,17 +208,17 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// The name under which a file is written before it has its own.
+/// Returns the temporary name of a file.
 pub(super) fn part_of(path: &str) -> String {
     format!("{path}{PART_SUFFIX}")
 }
 
-/// An error of the destination: its disk may be another than the store's, and full while that is not.
+/// Returns an error of the target disk, which may be full while the disk of the store is not.
 pub(super) fn at_destination(path: &str, source: io::Error) -> Error {
     Error::Io { doing: format!("writing {path} of the backup"), source: Arc::new(source) }
 }
 
-/// The first bytes of a file; fewer when it is shorter, none when there is none.
+/// Returns the first bytes of a file; fewer if it is shorter, `None` if it does not exist.
 fn read(disk: &dyn Disk, path: &str, length: usize) -> Result<Option<Vec<u8>>> {
     let file = match disk.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -233,7 +233,7 @@ fn read(disk: &dyn Disk, path: &str, length: usize) -> Result<Option<Vec<u8>>> {
     read().map(Some).map_err(|source| at_destination(path, source))
 }
 
-/// The header page of a segment, and its trailer.
+/// Returns the header page of a segment and its trailer.
 fn ends(file: &dyn DiskFile, length: u64) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut header = vec![0; SEGMENT_HEADER_BYTES];
     file.read_at(0, &mut header)?;
@@ -250,7 +250,7 @@ const OTHER_STORE: &str = "the backup folder contains another store";
 const GONE_ITS_OWN_WAY: &str = "the backup was opened as a store and modified: use another folder";
 const FOLDERS: [(&str, SegmentClass); 2] =
     [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
-/// What may be in the folder.
+/// Names that the folder may contain.
 const KNOWN: [&str; 12] = [
     LOCK,
     STORE_FILE,

@@ -1,6 +1,6 @@
-//! What a backup is to hold: the segments of the store, as of one moment.
+//! Consistent snapshot of the segments that a backup copies.
 //!
-//! Never here: the destination.
+//! Non-goals: the destination.
 
 use std::collections::BTreeSet;
 
@@ -12,57 +12,57 @@ use crate::segment::{
     COMPACTED_FOLDER, LOG_FOLDER, LogPosition, NamesHeld, SegmentSet, read_footer, read_header,
 };
 
-/// What was published at one moment.
+/// Published state at one moment.
 pub(crate) struct Published {
-    /// Where the log ended.
+    /// Position of the end of the log.
     pub(crate) position: LogPosition,
-    /// The big segments in use.
+    /// Big segments in use.
     pub(crate) big: Vec<SegmentId>,
 }
 
-/// What the index says at the moment that it is asked.
+/// Access to the current index.
 pub(crate) struct AskIndex<'a> {
-    /// What is published.
+    /// Returns the published state.
     pub(crate) published: &'a dyn Fn() -> Result<Published>,
-    /// What is in a segment that is in use.
+    /// Returns the usage of a segment in use.
     pub(crate) usage_of: &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>,
-    /// Whether the space of a record's body may have been given back where it lies.
+    /// Returns whether the body of a record may have been punched.
     pub(crate) may_be_punched: &'a dyn Fn(&Record, Location) -> Result<bool>,
 }
 
-/// The segments that the image is to consist of.
+/// Segments of the image.
 pub(super) struct Source {
     pub(super) last_lsn: u64,
-    /// Where the log ends.
+    /// End of the log.
     pub(super) end: Option<Predecessor>,
-    /// In the order in which they are to be copied.
+    /// Segments in copy order.
     pub(super) files: Vec<SourceFile>,
-    /// What cannot be copied because it is not there.
+    /// Missing segments, which cannot be copied.
     pub(super) damage: Vec<Corruption>,
 }
 
-/// One segment to be copied.
+/// Segment to be copied.
 pub(super) struct SourceFile {
     pub(super) id: SegmentId,
     pub(super) class: SegmentClass,
     pub(super) path: String,
-    /// None where the header page is damaged.
+    /// Header; `None` if the header page is damaged.
     pub(super) header: Option<SegmentHeader>,
-    /// How much of the file counts.
+    /// Length of the valid part of the file.
     pub(super) bytes: u64,
-    /// Where its groups end, if it is not sealed and somebody says so.
+    /// End of the groups, if the segment is not sealed and the end is known.
     pub(super) end: Option<u64>,
-    /// Whether it ends with a footer or trailer: then it changes no more.
+    /// Whether it ends with a footer or trailer, and is therefore immutable.
     pub(super) is_sealed: bool,
 }
 
-/// What is known of the end of a log segment's groups from elsewhere.
+/// End of a log segment's groups according to other sources.
 #[derive(Clone, Copy)]
 enum NamedEnd {
     Unknown,
-    /// Its successor names it; a footer may follow.
+    /// Named by its successor; a footer may follow.
     Closed(u64),
-    /// The noted position: nothing behind it counts.
+    /// Recorded position: bytes after it do not count.
     Noted(u64),
 }
 
@@ -82,21 +82,21 @@ impl Source {
                 source.add(segments, id, SegmentClass::Big, NamedEnd::Unknown)?;
             }
             for id in listed(segments, COMPACTED_FOLDER, &retired)? {
-                // One whose compaction is not committed is not in use.
+                // A segment of an uncommitted compaction is not in use.
                 if segments.class_of(id) == SegmentClass::Compacted {
                     source.add(segments, id, SegmentClass::Compacted, NamedEnd::Unknown)?;
                 }
             }
             let log = listed(segments, LOG_FOLDER, &retired)?;
             source.add_log(segments, &log, &position, index)?;
-            // A compaction that ended while this was listed may be here in half.
+            // A compaction that ended during the listing may be included partially.
             if held.retired().iter().all(|id| retired.contains(id) || !source.has_records_of(*id)) {
                 return Ok(source);
             }
         }
     }
 
-    /// The log and compacted segments, ascending.
+    /// Returns the log and compacted segments, ascending.
     pub(super) fn image_segments(&self) -> Vec<SegmentId> {
         let files = self.files.iter().filter(|file| file.class != SegmentClass::Big);
         let ids: BTreeSet<_> = files.map(|file| file.id).collect();
@@ -111,8 +111,9 @@ impl Source {
         self.files.iter().any(|file| file.id == id && file.class != SegmentClass::Big)
     }
 
-    /// The log up to the position. Ids ascend as the log does: what has a later one was begun since, or is a spare.
-    /// What could not be made or begun is left out, too: it has no header, and is not in use.
+    /// Adds the log up to the position. Ids ascend with the log: a segment with a greater id was begun since, or is
+    /// a spare. Segments that could not be created or begun are omitted, too: they have no header, and are not in
+    /// use.
     fn add_log(
         &mut self,
         segments: &SegmentSet,
@@ -178,7 +179,7 @@ impl Source {
         let is_sealed = match (class, named_end, &header) {
             (SegmentClass::Big, ..) => true,
             (_, NamedEnd::Noted(_), _) | (_, _, None) => false,
-            // Whoever seals the segment meanwhile cuts it, perhaps just before the trailer was to be read.
+            // Sealing the segment concurrently truncates the file, possibly just before the trailer is read.
             (_, _, Some(header)) => read_footer(file.as_ref(), header)
                 .or_else(|_| read_footer(file.as_ref(), header))?
                 .is_some(),

@@ -1,6 +1,7 @@
-//! What a batch comes to: its preconditions decided, its records added to the group, their effect on the view.
+//! Applies one batch: preconditions, log records, index changes.
 //!
-//! Promises: a refused batch leaves group and view as they were. Never here: the disk.
+//! Guarantees: a rejected batch leaves group and view unchanged.
+//! Non-goals: disk access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,23 +17,23 @@ use crate::index::{Fact, Object, Replaced, Unnamed, View};
 use crate::name::ObjectName;
 use crate::upload::{Staged, StagedContent};
 
-/// What one batch of a group comes to, once the group is durable.
+/// Effects of one batch, valid once its group is durable.
 #[derive(Default)]
 pub(super) struct Decided {
     pub(super) committed: Committed,
     pub(super) staged: Vec<Staged>,
-    /// Big segments that no record names any more.
+    /// Big segments that no record refers to after the batch.
     pub(super) unnamed: Vec<Unnamed>,
-    /// Those of them whose content has another name now.
+    /// Big segments among them whose content has another name now.
     pub(super) moved: Vec<SegmentId>,
-    /// Versions that count no more.
+    /// Versions that the batch made noncurrent.
     pub(super) ended: Vec<EndedVersion>,
     pub(super) has_records: bool,
-    /// Whether the index changes, with records or without.
+    /// Whether the index changes, with or without log records.
     pub(super) changes_index: bool,
 }
 
-/// Decides the preconditions of a batch.
+/// Checks the preconditions of a batch.
 pub(super) fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
     for precondition in preconditions {
         let refused = match precondition {
@@ -72,8 +73,8 @@ pub(super) fn require(view: &View, preconditions: &[Precondition]) -> Result<()>
     Ok(())
 }
 
-/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this
-/// batch alone. `named` are the big segments that the group names so far.
+/// Adds the records of a batch to the group as one frame, and their effects to the view. The inner error rejects
+/// only this batch. `named` are the big segments that the group refers to so far.
 pub(super) fn add(
     builder: &mut GroupBuilder,
     view: &mut View,
@@ -89,9 +90,9 @@ pub(super) fn add(
     let mut named_now = named.clone();
     let mut records = Vec::with_capacity(batch.operations.len());
     let mut staged_bodies = Vec::new();
-    // What the operations so far have put or deleted.
+    // Names put or deleted by the previous operations of the batch.
     let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
-    // Which records are deletions of what was made of an object.
+    // Indexes of the records that delete derived objects.
     let mut uncounted = BTreeSet::new();
     for operation in &batch.operations {
         match operation {
@@ -175,7 +176,7 @@ pub(super) fn add(
                 let what = What::Punched { segment: *segment, bytes: *bytes };
                 records.push((what, Vec::new()));
             }
-            // These are alone in their batches.
+            // Such an operation is the only one of its batch.
             Operation::Repoint { .. } | Operation::Repointed { .. } => {}
         }
     }
@@ -185,7 +186,7 @@ pub(super) fn add(
     *named = named_now;
     let placed = builder.frame(&records);
     let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
-    // What the record before has put.
+    // Object put by the previous record.
     let mut before: Option<Object> = None;
     for (at, (placed, (what, body))) in placed.into_iter().zip(records).enumerate() {
         let Placed { lsn, segment, offset, head_bytes } = placed;
@@ -197,7 +198,7 @@ pub(super) fn add(
                 let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
                 let (old, entry) = view.put(&name, entry)?;
                 replaced = old;
-                // One that is given up counts on, as damaged.
+                // An object given up as lost is not a noncurrent version.
                 let is_given_up = matches!(entry.content, EntryContent::Lost { .. });
                 let old = replaced.entry.take().filter(|_| !is_given_up);
                 let ended = old.and_then(|old| {
@@ -217,7 +218,7 @@ pub(super) fn add(
                     may_be_move(put, &name, deleted_ms) && is_what_moved(put.1, &old.meta)
                 });
                 if is_moved {
-                    // Nothing is to be brought back: it is there.
+                    // A moved object has nothing to restore: it still exists.
                     decided.moved.extend(replaced.big.take().map(|big| big.segment));
                 } else {
                     let ended = replaced.entry.take().and_then(|old| {
@@ -246,12 +247,13 @@ pub(super) fn add(
     Ok(Ok(decided))
 }
 
-/// Whether an object was made from another one, and has these attributes.
+/// Returns whether an object is derived and has these attributes.
 fn is_derived(entry: &Entry, attributes: &[u8]) -> bool {
     entry.meta.flags.derived && entry.meta.attributes == attributes
 }
 
-/// Does what changes the index alone, because the log says it already. None for other operations.
+/// Applies an operation that changes only the index, because its effect is already in the log. `None` for other
+/// operations.
 fn change_index(view: &mut View, operation: &Operation) -> Result<Option<Decided>> {
     let mut decided = Decided { changes_index: true, ..Decided::default() };
     match operation {

@@ -1,8 +1,8 @@
-//! A batch: what is to change together, and what must hold for it.
+//! Atomic batch of operations with preconditions.
 //!
-//! Promises: all of a batch is done or none of it, across crashes too; its preconditions are decided against everything
-//! that was committed before it, so two batches that both require a key to be absent cannot both succeed.
-//! Never here: names that clients choose, tokens, thumbnails. Those are batches.
+//! Guarantees: a batch is atomic, also across crashes; its preconditions are checked against everything committed
+//! before it, so two batches that both require a key to be absent cannot both succeed.
+//! Non-goals: client-chosen names, tokens and thumbnails, which are built from batches.
 
 use std::fmt;
 
@@ -15,18 +15,18 @@ use crate::limits;
 use crate::name::{FactName, ObjectName};
 use crate::upload::Staged;
 
-/// The strong validator of a body: the first 16 bytes of its BLAKE3, shown as 32 hexadecimal digits.
+/// Strong validator of a body: the first 16 bytes of its BLAKE3 hash, formatted as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Etag([u8; 16]);
 
-/// Changes to be made together.
+/// Operations that are committed atomically, with preconditions.
 #[derive(Clone, Default)]
 pub struct Batch {
     pub(crate) operations: Vec<Operation>,
     pub(crate) preconditions: Vec<Precondition>,
 }
 
-/// What must hold when a batch's turn comes.
+/// Condition that must hold when a batch is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// No object has this name.
@@ -35,47 +35,47 @@ pub enum Precondition {
     KeyPresent(ObjectName),
     /// The object of this name has this content.
     KeyIs(ObjectName, Etag),
-    /// The object of this name is the version whose record has this number: the same content put again is another one.
+    /// The object of this name is the version with this LSN; putting the same content again creates another version.
     KeyVersion(ObjectName, u64),
-    /// No object has this name, or one that is derived and has these attributes.
+    /// No object has this name, or only a derived one with these attributes.
     KeyAbsentOrDerived(ObjectName, Vec<u8>),
-    /// There is no such fact.
+    /// The fact does not exist.
     FactAbsent(FactName),
-    /// There is such a fact.
+    /// The fact exists.
     FactPresent(FactName),
 }
 
-/// What to keep with an object.
+/// Options of a put.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PutOptions {
-    /// Its content type, at most [`limits::CONTENT_TYPE_BYTES_MAX`] bytes.
+    /// Content type, at most [`limits::CONTENT_TYPE_BYTES_MAX`] bytes.
     pub content_type: String,
-    /// Opaque bytes of the caller's, at most [`limits::ATTRIBUTES_BYTES_MAX`].
+    /// Opaque bytes of the caller, at most [`limits::ATTRIBUTES_BYTES_MAX`].
     pub attributes: Vec<u8>,
-    /// Whether it can be made again from another object; then it does not count as the bucket's.
+    /// Whether the object can be regenerated from another object; it is then not counted in the usage of the bucket.
     pub derived: bool,
-    /// When an object of this name was first put, for one that comes from elsewhere or comes back. Milliseconds since
-    /// 1970; None for what the store knows itself. No later than now.
+    /// Creation time of an imported or restored object, in milliseconds since 1970; `None` uses the time known to
+    /// the store. Limited to the current time.
     pub created_ms: Option<u64>,
 }
 
-/// What a batch does to an object by its name.
+/// Effect of a batch on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectChange {
-    /// It is put.
+    /// Put.
     Put,
-    /// It is deleted, if it is there.
+    /// Deletion, if the object exists.
     Delete,
 }
 
-/// What a committed batch did.
+/// Result of a committed batch.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// The objects put, in the order of the batch.
+    /// Objects put, in the order of the batch.
     pub objects: Vec<Object>,
-    /// How many of the deletions found an object. Those of [`Batch::delete_derived`] do not count.
+    /// Number of deletions that found an object, without those of [`Batch::delete_derived`].
     pub deleted_count: usize,
-    /// Whether nothing points to the inputs of a compaction any more.
+    /// Whether the index no longer refers to the inputs of a compaction.
     pub(crate) inputs_are_free: bool,
 }
 
@@ -100,25 +100,25 @@ pub(crate) enum Operation {
     DeleteFact {
         name: FactName,
     },
-    /// The object with this record is damaged beyond repair.
+    /// Marks the object with this record as lost to corruption.
     MarkLost {
         name: ObjectName,
         lsn: u64,
     },
-    /// The commit point of a compaction.
+    /// Commit point of a compaction.
     Compacted {
         outputs: Vec<(SegmentId, SegmentUsage)>,
         inputs: Vec<SegmentId>,
     },
-    /// Points the index to some of a committed compaction's copies. Alone in its batch, and in no log.
+    /// Makes the index refer to some copies of a committed compaction. Only operation of its batch, not logged.
     Repoint {
         moved: Vec<Moved>,
     },
-    /// All is re-pointed. Alone in its batch, and in no log.
+    /// Ends the repointing of a compaction. Only operation of its batch, not logged.
     Repointed {
         inputs: Vec<SegmentId>,
     },
-    /// Space of dead bodies was given back.
+    /// Records punched holes in dead bodies.
     Punched {
         segment: SegmentId,
         bytes: u64,
@@ -126,51 +126,50 @@ pub(crate) enum Operation {
 }
 
 impl Batch {
-    /// A batch that changes nothing yet.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts an object, in place of what has its name.
+    /// Puts an object and replaces an existing one of its name.
     pub fn put(mut self, name: ObjectName, staged: Staged, options: PutOptions) -> Self {
         self.operations.push(Operation::Put { name, staged, options });
         self
     }
 
-    /// Deletes an object. One that is not there is not an error; require [`Precondition::KeyPresent`] where it should
-    /// be.
+    /// Deletes an object. A missing object is not an error; require [`Precondition::KeyPresent`] if it must exist.
     pub fn delete(mut self, name: ObjectName) -> Self {
         self.operations.push(Operation::Delete { name });
         self
     }
 
-    /// Deletes an object if it is derived and has these attributes when the batch's turn comes: what was made of an
-    /// object goes with it. Any other object stays, and so does what this batch puts itself.
+    /// Deletes an object if it is derived and has these attributes when the batch is committed. Other objects are
+    /// not deleted, including those that this batch puts.
     pub fn delete_derived(mut self, name: ObjectName, attributes: Vec<u8>) -> Self {
         self.operations.push(Operation::DeleteDerived { name, attributes });
         self
     }
 
-    /// Sets a fact.
+    /// Puts a fact.
     pub fn put_fact(mut self, name: FactName, value: Bytes) -> Self {
         self.operations.push(Operation::PutFact { name, value });
         self
     }
 
-    /// Removes a fact; one that is not there is not an error.
+    /// Deletes a fact; a missing fact is not an error.
     pub fn delete_fact(mut self, name: FactName) -> Self {
         self.operations.push(Operation::DeleteFact { name });
         self
     }
 
-    /// Gives the object up whose record has this number, unless there is a newer one: from now on its key answers that
-    /// it is damaged, until something is put there or it is deleted.
+    /// Marks the object with this LSN as lost, unless there is a newer version: reads of the key return a corruption
+    /// error until it is overwritten or deleted.
     pub(crate) fn mark_lost(mut self, name: ObjectName, lsn: u64) -> Self {
         self.operations.push(Operation::MarkLost { name, lsn });
         self
     }
 
-    /// One of the operations that keep the house in order, alone.
+    /// Creates a batch of one internal operation.
     pub(crate) fn of(operation: Operation) -> Self {
         Self { operations: vec![operation], preconditions: Vec::new() }
     }
@@ -181,14 +180,14 @@ impl Batch {
         self
     }
 
-    /// Adds what another batch does, and what it requires.
+    /// Appends the operations and preconditions of another batch.
     pub fn and(mut self, other: Self) -> Self {
         self.operations.extend(other.operations);
         self.preconditions.extend(other.preconditions);
         self
     }
 
-    /// What the batch does to objects, in its order. Without derived objects that it puts, and without
+    /// Returns the changes of objects, in order, without puts of derived objects and without
     /// [`Batch::delete_derived`].
     pub fn object_changes(&self) -> impl Iterator<Item = (&ObjectName, ObjectChange)> {
         self.operations.iter().filter_map(|operation| match operation {
@@ -200,7 +199,7 @@ impl Batch {
         })
     }
 
-    /// The same batch with other attributes of the objects that it puts; those of derived ones stay.
+    /// Maps the attributes of all objects that the batch puts, except for derived ones.
     pub fn map_attributes(mut self, map: impl Fn(Vec<u8>) -> Vec<u8>) -> Self {
         for operation in &mut self.operations {
             if let Operation::Put { options, .. } = operation
@@ -212,29 +211,29 @@ impl Batch {
         self
     }
 
-    /// What must hold for the batch.
+    /// Returns the preconditions.
     pub fn preconditions(&self) -> &[Precondition] {
         &self.preconditions
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// Whether it brings bodies, which the reserve of free space is not for. Facts are not bodies: they are small, and
-    /// a full store must still be able to use up a token or to revoke a key.
+    /// Returns whether the batch has bodies, which may not use the reserve of free space. Facts do not count: they
+    /// are small, and a full store must still be able to use up a token or revoke a key.
     pub(crate) fn has_bodies(&self) -> bool {
         self.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
     }
 
-    /// The most bytes that the batch takes in a group.
+    /// Returns the maximum length of the batch in a group.
     pub(crate) fn bytes(&self) -> u64 {
         let records: u64 = self.operations.iter().map(Operation::bytes).sum();
         records + FRAME_HEADER_BYTES as u64
     }
 
-    /// Refuses what no segment could take.
+    /// Checks that the batch fits in a segment.
     pub(crate) fn check(&self, bytes_max: u64) -> Result<()> {
         if self.operations.len() > limits::BATCH_RECORDS_MAX {
             return Err(Error::TooLarge("a batch has at most 1,024 operations"));
@@ -249,7 +248,7 @@ impl Batch {
     }
 }
 
-/// No record head takes more than this beside its names, types, attributes and block checksums.
+/// Maximum length of a record head without names, content type, attributes and block checksums.
 pub(crate) const RECORD_FIXED_BYTES_MAX: usize = 128;
 
 impl Operation {
@@ -292,7 +291,7 @@ impl Operation {
 }
 
 impl Etag {
-    /// The validator of content with this BLAKE3.
+    /// Returns the validator of content with this BLAKE3 hash.
     pub fn of_hash(hash: &[u8; 32]) -> Self {
         let mut first = [0; 16];
         first.copy_from_slice(hash.split_at(16).0);

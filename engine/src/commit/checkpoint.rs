@@ -1,6 +1,6 @@
-//! Writing what was frozen to the index on disk, with what recovery needs to find orphans.
+//! Writes the frozen overlay and recovery metadata to the index.
 //!
-//! Never here: when, and what is frozen.
+//! Non-goals: the decision when to checkpoint, and freezing.
 
 use super::health::HealthState;
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ use crate::limits;
 use crate::measures::Measures;
 use crate::segment::SegmentSet;
 
-/// Writes what is frozen to the index. Without room for that it stays frozen and nothing is lost: it can be tried
-/// again. Any other failure ends writing.
+/// Writes the frozen overlay to the index. If the disk is full, the overlay stays frozen and the call can be
+/// retried. Any other error makes the store read-only.
 pub(crate) fn checkpoint(
     index: &Index,
     segments: &SegmentSet,
@@ -24,7 +24,7 @@ pub(crate) fn checkpoint(
         Some(_) => measures
             .timed(&measures.checkpoints_us, work)
             .inspect_err(|_| measures.checkpoints_failed.add(1)),
-        // With nothing to write that is none.
+        // Without a frozen overlay there is no checkpoint to count.
         None => work(),
     }
 }
@@ -45,12 +45,12 @@ fn write_frozen(
     })
 }
 
-/// The same for a store that is not open yet.
+/// Writes a checkpoint of a store that is not open yet.
 pub(crate) fn write_checkpoint(index: &Index, segments: &SegmentSet) -> Result<()> {
     Foot::take(segments)?.write(index)
 }
 
-/// What a checkpoint says of the segments, besides what is frozen.
+/// Recovery metadata of a checkpoint, in addition to the frozen overlay.
 struct Foot {
     orphan_floor: u64,
     next_segment: u64,
@@ -58,7 +58,7 @@ struct Foot {
 
 impl Foot {
     fn take(segments: &SegmentSet) -> Result<Self> {
-        // The floor first: what is removed after it was taken is below it and must be durably gone.
+        // The floor is taken first: segments removed later are below it, and their removal must be durable.
         let orphan_floor = segments.orphan_floor();
         segments.sync_removals()?;
         Ok(Self { orphan_floor, next_segment: segments.next_id() })

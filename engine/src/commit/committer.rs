@@ -1,9 +1,11 @@
-//! The committer: the one thread that appends to the log and changes the index.
+//! Committer: the only thread that appends to the log and changes the index.
 //!
-//! [`Committer::step`] takes what waits, and for one group: decides preconditions, builds the records, appends, syncs
-//! once, publishes, answers. After a long group, when more waits, the answers come in the next step (`held.rs`). When a
-//! write or a sync fails every waiter hears it, nothing is published, and the store takes no more writes.
-//! Never here: threads, timers.
+//! [`Committer::step`] commits one group of queued batches: it checks preconditions, builds the records, appends,
+//! syncs once, publishes the view and calls the callbacks. After a long group with more batches queued, the
+//! callbacks are deferred to the next step (`held.rs`). If a write or sync fails, every waiting batch gets the
+//! error, nothing is published, and the store becomes read-only.
+//!
+//! Non-goals: threads, timers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,14 +27,14 @@ use crate::limits;
 use crate::measures::Measures;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
 
-/// The writer of the log.
+/// Writer of the log.
 pub(crate) struct Committer {
     desk: Desk,
     log: Log,
     held: HeldAnswers,
 }
 
-/// What the committer works with.
+/// Dependencies of the committer.
 pub(crate) struct Desk {
     pub(crate) queue: Arc<Queue>,
     pub(crate) segments: Arc<SegmentSet>,
@@ -46,29 +48,29 @@ pub(crate) struct Desk {
     pub(crate) segment_bytes: u64,
 }
 
-/// Where the log stands.
+/// State of the log.
 struct Log {
     active: Option<ActiveSegment>,
     position: LogPosition,
-    /// The LSN up to which a header in the log says that it is durable.
+    /// LSN up to which a group header in the log confirms durability.
     vouched_lsn: u64,
-    /// Log written, and the time of the first of it, since the last freeze.
+    /// Log bytes written since the last freeze, and the time of the first of them.
     unfrozen_bytes: u64,
     unfrozen_since_ms: Option<u64>,
 }
 
-/// What a step did.
+/// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Wrote a group, or refused batches.
+    /// Committed a group, or rejected batches.
     Worked,
-    /// There was nothing to commit.
+    /// Nothing to commit.
     Idle,
-    /// There is nothing to commit and never will be.
+    /// Nothing to commit, and the queue is closed.
     Closed,
 }
 
-/// Whether a group takes batches that bring bodies.
+/// Whether a group accepts batches with bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bodies {
     With,
@@ -76,7 +78,7 @@ enum Bodies {
 }
 
 impl Committer {
-    /// A committer that goes on from `position`.
+    /// Creates a committer that continues at `position`.
     pub(crate) fn new(desk: Desk, position: LogPosition) -> Self {
         let log = Log {
             active: None,
@@ -88,7 +90,7 @@ impl Committer {
         Self { desk, log, held: HeldAnswers::default() }
     }
 
-    /// Commits what waits. With nothing to commit, vouches for what was.
+    /// Commits queued batches. With none queued, writes a watermark if the last group has no later confirmation yet.
     pub(crate) fn step(&mut self) -> Progress {
         self.desk.segments.release_due();
         let bytes_max = limits::GROUP_BYTES_MAX.min(self.batch_bytes_max());
@@ -108,12 +110,12 @@ impl Committer {
         }
     }
 
-    /// The most bytes that one batch may take.
+    /// Returns the maximum length of a batch in bytes.
     pub(crate) fn batch_bytes_max(&self) -> u64 {
         limits::BATCH_BYTES_MAX.min(self.desk.segment_bytes / 2)
     }
 
-    /// Whether so much has changed, or for so long, that a checkpoint is due.
+    /// Returns whether a checkpoint is due by the amount or age of changes.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
         let Some(since_ms) = self.log.unfrozen_since_ms else {
             return false;
@@ -123,7 +125,7 @@ impl Committer {
             || self.desk.index.view().active.len() >= limits::CHECKPOINT_ENTRIES
     }
 
-    /// Sets aside what a checkpoint is to write. False when there is nothing, or one is being written.
+    /// Freezes the active overlay for a checkpoint. Returns false if it is empty or a checkpoint is running.
     pub(crate) fn freeze(&mut self) -> bool {
         let frozen = self.desk.index.freeze();
         if frozen {
@@ -133,8 +135,8 @@ impl Committer {
         frozen
     }
 
-    /// Closes the active segment, so that it can be sealed; the next group begins a new one. One that got no group is
-    /// removed: whoever follows it names the same predecessor.
+    /// Closes the active segment so that it can be sealed; the next group begins a new one. A segment without groups
+    /// is removed: its successor names the same predecessor.
     pub(crate) fn close_segment(&mut self) {
         let Some(active) = self.log.active.take() else { return };
         let header = *active.header();
@@ -146,13 +148,13 @@ impl Committer {
         }
     }
 
-    /// Writes an empty group that says that the last group is durable: without it, damage to the last acknowledged
-    /// group would look like a torn tail.
+    /// Writes a watermark (an empty group) that confirms the durability of the last group: without it, damage to the
+    /// last acknowledged group would look like a torn tail.
     pub(crate) fn vouch(&mut self) {
         let due = self.log.vouched_lsn < self.log.position.lsn && self.log.active.is_some();
         if due
             && self.desk.health.require_writable().is_ok()
-            // Without room for a next segment there is nothing to vouch in; that is no failure.
+            // If there is no space for another segment, the watermark is omitted; that is not a failure.
             && let Ok(builder) = self.begin_group(GROUP_OVERHEAD_BYTES as u64, Bodies::Without)
         {
             let view = View::clone(&self.desk.index.view());
@@ -162,8 +164,8 @@ impl Committer {
         }
     }
 
-    /// Ends the newest segment of the log, and begins the next one with an empty group: what lies in it can be
-    /// compacted once that is checkpointed.
+    /// Ends the newest log segment and begins the next one with a watermark, so that the old one can be compacted
+    /// after a checkpoint.
     pub(crate) fn begin_next_segment(&mut self) -> Result<()> {
         self.desk.health.require_writable()?;
         self.close_segment();
@@ -181,7 +183,7 @@ impl Committer {
             self.held.tell();
         }
         let outcomes = self.commit_group(&batches);
-        // Those of the group before, where this one was not written.
+        // Callbacks of the previous group that were not called because this group was not written.
         self.held.tell();
         let may_wait = is_long && outcomes.is_ok() && self.desk.queue.len() > 0;
         match outcomes {
@@ -233,7 +235,7 @@ impl Committer {
         Ok(decided.into_iter().map(|outcome| outcome.map(|batch| self.settle(batch))).collect())
     }
 
-    /// The group is durable and published: what it replaced goes, what it names stays.
+    /// Releases what a durable and published group replaced, and commits the big segments it refers to.
     fn settle(&self, batch: Decided) -> Committed {
         for staged in &batch.staged {
             staged.committed();
@@ -248,7 +250,7 @@ impl Committer {
         batch.committed
     }
 
-    /// A builder for a group of these batches, and whether there is room for those with bodies in it.
+    /// Returns a builder for a group of these batches, and whether those with bodies fit in it.
     fn begin_group_for(&mut self, batches: &[Batch]) -> Result<(GroupBuilder, Bodies)> {
         let bytes_of = |bodies| {
             let taken = batches.iter().filter(|it| bodies == Bodies::With || !it.has_bodies());
@@ -256,7 +258,7 @@ impl Committer {
         };
         if !batches.iter().any(Batch::has_bodies) || self.desk.health.space().require_room().is_ok()
         {
-            // Where a segment could not be begun for want of room, nothing is written any more.
+            // Once a segment could not be begun for lack of space, nothing more is written.
             let is_short = |begun: &Result<GroupBuilder>, health: &HealthState| {
                 matches!(begun, Err(Error::NoSpace)) && health.require_writable().is_ok()
             };
@@ -274,8 +276,8 @@ impl Committer {
         Ok((self.begin_group(bytes_of(Bodies::Without), Bodies::Without)?, Bodies::Without))
     }
 
-    /// A builder for the next group, in a segment that has room for it. A group without bodies is content with a
-    /// smaller segment than usual: as long as there is any room at all, a deletion can be logged.
+    /// Returns a builder for the next group, in a segment with room for it. A group without bodies accepts a smaller
+    /// segment than usual: a deletion can be logged as long as there is any space.
     fn begin_group(&mut self, bytes: u64, bodies: Bodies) -> Result<GroupBuilder> {
         if !self.log.active.as_ref().is_some_and(|active| active.has_room_for(bytes)) {
             self.roll(match bodies {
@@ -307,7 +309,8 @@ impl Committer {
         Ok(())
     }
 
-    /// Appends, answers the group before, syncs, and publishes the view with the position that it now stands for.
+    /// Appends the group, calls the callbacks of the previous group, syncs, and publishes the view with its new
+    /// position.
     fn write(&mut self, builder: GroupBuilder, view: View) -> Result<()> {
         let active = self.log.active.as_mut().ok_or(Error::NoSpace)?;
         let durable_lsn = self.log.position.lsn;
@@ -335,7 +338,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Publishes a view of everything up to where the log stands.
+    /// Publishes a view with the current log position.
     fn publish(&mut self, mut view: View) {
         self.log.unfrozen_since_ms.get_or_insert(self.desk.clock.monotonic_ms());
         view.active.position = Some(self.log.position.applied());

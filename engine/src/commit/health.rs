@@ -1,43 +1,43 @@
-//! Whether the store takes writes.
+//! Health of the store: writable, full, or read-only after a failure.
 //!
-//! Promises: the first failure stands until the store is reopened; nothing turns writing back on. A full disk is no
-//! failure: it passes by itself.
+//! Guarantees: the first failure is permanent until the store is reopened; nothing re-enables writes. A full disk is
+//! not a failure: the state ends when space is available.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 use crate::space::Space;
 
-/// Whether the store takes writes.
+/// Whether the store accepts writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It does.
+    /// Accepts all writes.
     Writable,
-    /// Less than the reserve is free. Deletions and facts are taken, bodies are not until there is room again. Reads go
-    /// on.
+    /// Free space is below the reserve. Deletions and facts are accepted, bodies are rejected until there is space
+    /// again. Reads are not affected.
     Full {
-        /// What is free.
+        /// Free bytes on the disk.
         free_bytes: u64,
-        /// What is to stay free.
+        /// Bytes reserved for deletions and facts.
         reserve_bytes: u64,
     },
-    /// It does not, for this reason, until it is reopened. Reads go on.
+    /// Rejects all writes for this reason until the store is reopened. Reads are not affected.
     ReadOnly(Arc<str>),
 }
 
-/// The health of an open store, shared by all that write.
+/// Health of an open store, shared by all writers.
 pub(crate) struct HealthState {
     failed: OnceLock<Arc<str>>,
     space: Arc<Space>,
 }
 
 impl HealthState {
-    /// Of a store on a disk with this room.
+    /// Creates the health of a store on a disk with this free space.
     pub(crate) fn new(space: Arc<Space>) -> Self {
         Self { failed: OnceLock::new(), space }
     }
 
-    /// The health now.
+    /// Returns the current health.
     pub(crate) fn get(&self) -> Health {
         if let Some(reason) = self.failed.get() {
             return Health::ReadOnly(Arc::clone(reason));
@@ -48,17 +48,17 @@ impl HealthState {
         })
     }
 
-    /// The room on the disk.
+    /// Returns the free-space accounting.
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
 
-    /// An error when the store takes no writes at all.
+    /// Fails if the store accepts no writes at all.
     pub(crate) fn require_writable(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |reason| Err(Error::ReadOnly(Arc::clone(reason))))
     }
 
-    /// A write failed: no more of them.
+    /// Makes the store read-only after a failed write.
     pub(crate) fn fail(&self, error: &Error) {
         let _ = self.failed.set(error.to_string().into());
     }

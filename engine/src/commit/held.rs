@@ -1,26 +1,28 @@
-//! Answers that are held until the disk is at work again.
+//! Deferred commit callbacks: large groups are acknowledged after the next write starts.
 //!
-//! Whoever is answered comes back with a body, and taking that in keeps a processor busy. Told at once, they all would
-//! take them from the next group, which waits to be written; the disk would rest meanwhile, and the processors while it
-//! works. So the answers of a long group wait until the next one, if there is one, is on its way.
+//! A client that gets its acknowledgement sends the next body, and receiving it uses a processor. If all clients of
+//! a group were acknowledged at once, they would compete for processors with the next group, which waits to be
+//! written; the disk would be idle, and then the processors while the disk works. The callbacks of a long group
+//! therefore wait until the next group, if there is one, is being written.
 //!
-//! Promises: told in order, once. Never here: for how long.
+//! Guarantees: callbacks are called in order, once.
+//! Non-goals: the decision how long to defer.
 
 use super::batch::Committed;
 use super::queue::Answer;
 use crate::error::Result;
 
-/// How batches ended, and whom to tell.
+/// Batch results with their callbacks.
 #[derive(Default)]
 pub(super) struct HeldAnswers(Vec<(Result<Committed>, Answer)>);
 
 impl HeldAnswers {
-    /// Adds more.
+    /// Adds results.
     pub(super) fn hold(&mut self, outcomes: impl IntoIterator<Item = (Result<Committed>, Answer)>) {
         self.0.extend(outcomes);
     }
 
-    /// Tells all of them.
+    /// Calls all callbacks.
     pub(super) fn tell(&mut self) {
         for (outcome, answer) in self.0.drain(..) {
             answer(outcome);

@@ -1,9 +1,9 @@
-//! What was deleted or replaced lately: so that bringing it back takes no look through the log, however large that is.
+//! In-memory ring of recently deleted or overwritten versions, so that restoring them needs no scan of the log.
 //!
-//! Promises: only what is durably gone, in the order in which it went; memory is bounded by
-//! [`limits::LATELY_BYTES_MAX`], and what went longest ago is forgotten first. Nothing depends on it: after a start it
-//! is empty, and the log tells the same.
-//! Never here: whether the bytes of a version are still there.
+//! Guarantees: contains only durable changes, in commit order; memory is bounded by [`limits::LATELY_BYTES_MAX`],
+//! and the oldest are evicted first. It is only a cache: after a start it is empty, and the log has the same
+//! information.
+//! Non-goals: whether the content of a version still exists.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,33 +13,33 @@ use crate::index::Object;
 use crate::limits;
 use crate::name::ObjectName;
 
-/// A version of an object that counts no more.
+/// Noncurrent version of an object.
 #[derive(Clone, Debug)]
 pub struct GoneVersion {
-    /// The object as it was.
+    /// Object as it was.
     pub object: Object,
-    /// What became of it.
+    /// Reason why the version is noncurrent.
     pub end: VersionEnd,
-    /// When that was, as far as it was found; milliseconds since 1970.
+    /// Time at which the version became noncurrent, if known, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
 }
 
-/// What becomes of a version.
+/// Reason why a version is noncurrent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionEnd {
-    /// It was deleted.
+    /// The object was deleted.
     Deleted,
-    /// Another one was put in its place.
+    /// The object was overwritten.
     Replaced,
 }
 
-/// One of these versions, with the number of the record that ended it.
+/// Noncurrent version with the LSN of the record that replaced or deleted it.
 pub(crate) struct EndedVersion {
     pub(crate) version: GoneVersion,
     pub(crate) ended_lsn: u64,
 }
 
-/// The versions that went last, the oldest first.
+/// Recent noncurrent versions, oldest first.
 #[derive(Default)]
 pub(crate) struct Lately(Mutex<Kept>);
 
@@ -50,8 +50,8 @@ struct Kept {
 }
 
 impl EndedVersion {
-    /// A version that a record of this number ends. None for what could not be brought back, or is made again from
-    /// something else.
+    /// Creates the entry of a version ended by the record with this LSN. `None` for a version that cannot be
+    /// restored or can be regenerated.
     pub(crate) fn new(
         name: &ObjectName,
         entry: Arc<Entry>,
@@ -67,7 +67,7 @@ impl EndedVersion {
         })
     }
 
-    /// About what it takes in memory.
+    /// Returns the approximate memory use.
     fn bytes(&self) -> usize {
         let Object { name, entry } = &self.version.object;
         let texts = name.key.as_str().len() + name.bucket.as_str().len();
@@ -80,7 +80,7 @@ impl EndedVersion {
 }
 
 impl Lately {
-    /// Keeps versions, the last of which went last.
+    /// Adds versions in commit order.
     pub(crate) fn add(&self, ended: Vec<EndedVersion>) {
         if ended.is_empty() {
             return;
@@ -96,8 +96,8 @@ impl Lately {
         }
     }
 
-    /// Those that are wanted, the last that went first, and at most so many: only what went before the record of
-    /// a number, where there is one.
+    /// Returns at most the given number of matching versions, newest first; with an LSN, only versions that ended
+    /// before it.
     pub(crate) fn newest(
         &self,
         before_lsn: Option<u64>,

@@ -1,10 +1,11 @@
-//! How long commits take, as far as those who work beside them need to know.
+//! Commit latency statistics (99th percentile) for background throttling.
 //!
-//! Promises: one short lock for each group. Never here: what to do about it.
+//! Guarantees: one short lock per group.
+//! Non-goals: throttling.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The times of the last groups.
+/// Latencies of the last groups.
 #[derive(Default)]
 pub(crate) struct Load(Mutex<Recent>);
 
@@ -15,7 +16,7 @@ struct Recent {
 }
 
 impl Load {
-    /// A group took this long from the first of its batches to the answer, in microseconds.
+    /// Records the latency of a group in microseconds, from its first batch to the acknowledgement.
     pub(crate) fn committed(&self, us: u64) {
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = recent.next % RECENT_GROUPS;
@@ -27,7 +28,7 @@ impl Load {
         recent.next = at + 1;
     }
 
-    /// The time that one group in a hundred exceeds, of the last ones. None before there are enough to tell.
+    /// Returns the 99th percentile of recent group latencies; `None` until there are enough samples.
     pub(crate) fn percentile_99_us(&self) -> Option<u64> {
         let mut us = self.0.lock().unwrap_or_else(PoisonError::into_inner).us.clone();
         if us.len() < RECENT_GROUPS_MIN {
@@ -38,9 +39,9 @@ impl Load {
     }
 }
 
-/// So many groups are remembered,
+/// Number of recent groups sampled.
 const RECENT_GROUPS: usize = 256;
-/// and so many tell something.
+/// Minimum number of samples for a percentile.
 const RECENT_GROUPS_MIN: usize = 16;
 
 #[cfg(test)]

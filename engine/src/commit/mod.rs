@@ -1,8 +1,8 @@
-//! The way in by the front: batches, one queue, one committer.
+//! Write path: batches, commit queue, group commit.
 //!
-//! A batch is answered once it is durable, or refused. The committer takes what waits, decides each batch's
-//! preconditions against everything before it, writes one group, syncs once, publishes, and only then answers. There is
-//! no timer: while one sync runs, the next group gathers.
+//! A batch is acknowledged once it is durable, or rejected. The committer takes the queued batches, checks the
+//! preconditions of each against everything before it, writes one group, syncs once, publishes, and only then
+//! acknowledges. There is no timer: the next group gathers during the sync.
 
 mod apply;
 mod batch;

@@ -1,7 +1,8 @@
-//! The queue before the committer.
+//! Bounded commit queue in front of the committer.
 //!
-//! Promises: bounded; in order; every batch that was taken is answered exactly once, also when the store closes.
-//! Never here: what a batch does.
+//! Guarantees: bounded; FIFO; the callback of every accepted batch is called exactly once, also when the store
+//! closes.
+//! Non-goals: the content of batches.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,16 +12,16 @@ use super::batch::{Batch, Committed};
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// Called once, on the committer's thread, with how a batch ended.
+/// Callback with the result of a batch, called once on the committer thread.
 pub(crate) type Answer = Box<dyn FnOnce(Result<Committed>) + Send>;
 
-/// A batch that waits, and whom to tell.
+/// Queued batch with its callback.
 pub(crate) struct Waiting {
     pub(crate) batch: Batch,
     pub(crate) answer: Answer,
 }
 
-/// Batches on their way to the committer.
+/// Queue of batches for the committer.
 #[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -33,18 +34,18 @@ struct State {
     closed: bool,
 }
 
-/// What [`Queue::take`] found.
+/// Result of [`Queue::take`].
 pub(crate) enum Taken {
     /// Batches for one group.
     Batches(Vec<Waiting>),
-    /// Nothing.
+    /// The queue is empty.
     Nothing,
-    /// Nothing, and nothing will come.
+    /// The queue is empty and closed.
     Closed,
 }
 
 impl Queue {
-    /// Adds a batch, or answers at once why it cannot wait here.
+    /// Queues a batch, or calls the callback with an error if it cannot be queued.
     pub(crate) fn push(&self, batch: Batch, answer: Answer) {
         let refused = {
             let mut state = self.lock();
@@ -63,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Waits until something waits here, or the queue is closed, at most this long.
+    /// Waits until the queue is nonempty or closed, at most `patience`.
     pub(crate) fn wait(&self, patience: Duration) {
         let state = self.lock();
         let _state = self
@@ -72,8 +73,8 @@ impl Queue {
             .unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// Takes what makes one group: at least one batch, at most [`limits::GROUP_RECORDS_MAX`] records or `bytes_max`
-    /// bytes unless a single batch is larger. Does not wait.
+    /// Takes the batches of one group without waiting: at least one batch, at most [`limits::GROUP_RECORDS_MAX`]
+    /// records or `bytes_max` bytes unless a single batch is larger.
     pub(crate) fn take(&self, bytes_max: u64) -> Taken {
         let mut state = self.lock();
         let mut taken = Vec::new();
@@ -94,13 +95,13 @@ impl Queue {
         }
     }
 
-    /// Refuses what comes from now on; what waits is still taken.
+    /// Rejects new batches; queued ones can still be taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.arrived.notify_all();
     }
 
-    /// How many batches wait.
+    /// Returns the number of queued batches.
     pub(crate) fn len(&self) -> usize {
         self.lock().waiting.len()
     }

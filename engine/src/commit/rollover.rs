@@ -1,8 +1,8 @@
-//! What the committer needs next, and what it leaves behind: the spare segment, and closed ones to be sealed.
+//! Segment rollover: preallocates the spare segment and seals closed ones.
 //!
-//! Promises: neither is on the way of an acknowledgement. A spare that could not be made is made when it is needed, and
-//! made smaller where that is wanted and the disk has no more room; a closed segment that could not be sealed stays
-//! readable, and the next opening seals it.
+//! Guarantees: neither delays an acknowledgement. If a spare could not be preallocated, it is created on demand,
+//! smaller if allowed and the disk is nearly full; a closed segment that could not be sealed stays readable, and the
+//! next open seals it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,20 +12,20 @@ use crate::error::{Error, Result};
 use crate::format::SegmentHeader;
 use crate::segment::{SegmentSet, seal};
 
-/// A log segment with a name and space but no header yet.
+/// Log segment with a name and reserved space but no header yet.
 pub(crate) struct Spare {
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) header: SegmentHeader,
-    /// The space that it has.
+    /// Reserved bytes.
     pub(crate) bytes: u64,
 }
 
-/// Hands over between the committer and the thread that prepares and seals.
+/// Exchange between the committer and the thread that preallocates and seals.
 pub(crate) struct Rollover {
     segments: Arc<SegmentSet>,
     segment_bytes: u64,
     state: Mutex<State>,
-    /// Held while a spare is made.
+    /// Locked while a spare is created.
     making: Mutex<()>,
     changed: Condvar,
 }
@@ -33,14 +33,14 @@ pub(crate) struct Rollover {
 #[derive(Default)]
 struct State {
     spare: Option<Spare>,
-    /// Whether a log segment is in use, so that a next one will be needed.
+    /// Whether a log segment is in use, so that a spare will be needed.
     wants_spare: bool,
     closed: VecDeque<(SegmentHeader, u64)>,
     stopped: bool,
 }
 
 impl Rollover {
-    /// For segments of this size.
+    /// Creates the rollover for segments of this size.
     pub(crate) fn new(segments: Arc<SegmentSet>, segment_bytes: u64) -> Self {
         Self {
             segments,
@@ -51,9 +51,9 @@ impl Rollover {
         }
     }
 
-    /// A spare, made now when none is ready. On a full disk it may be smaller than others, down to `bytes_min`.
+    /// Returns the spare, or creates one. On a full disk it may be smaller than usual, down to `bytes_min`.
     pub(crate) fn take_spare(&self, bytes_min: u64) -> Result<Spare> {
-        // One that is being made is waited for: ids must ascend in the order in which segments are begun.
+        // Waits for a running preallocation: ids must ascend in the order in which segments are begun.
         let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = self.lock().spare.take();
         let spare = match ready {
@@ -66,13 +66,13 @@ impl Rollover {
         Ok(spare)
     }
 
-    /// The committer is done with this segment; its groups end at `end`.
+    /// Closes this segment, whose groups end at `end`, for sealing.
     pub(crate) fn close_segment(&self, header: SegmentHeader, end: u64) {
         self.lock().closed.push_back((header, end));
         self.changed.notify_one();
     }
 
-    /// Does one thing that is due. False when there is nothing to do.
+    /// Performs one due task. Returns false if there is none.
     pub(crate) fn step(&self) -> Result<bool> {
         let closed = self.lock().closed.pop_front();
         if let Some((header, end)) = closed {
@@ -90,7 +90,7 @@ impl Rollover {
         Ok(true)
     }
 
-    /// Steps until told to stop. What fails is left as it is: see the promises above.
+    /// Performs due tasks until stopped. Failed tasks are left for later, as described in the module head.
     pub(crate) fn run(&self) {
         loop {
             while matches!(self.step(), Ok(true)) {}
@@ -105,13 +105,13 @@ impl Rollover {
         }
     }
 
-    /// Ends [`Rollover::run`].
+    /// Stops [`Rollover::run`].
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Seals what is still to be sealed and gives the spare's space back: the store is closing.
+    /// Seals the remaining closed segments and removes the spare, when the store closes.
     pub(crate) fn finish(&self) -> Result<()> {
         self.lock().wants_spare = false;
         let spare = self.lock().spare.take();
@@ -122,7 +122,7 @@ impl Rollover {
         Ok(())
     }
 
-    /// Asks for half as much as long as the disk has no room and it is not less than `bytes_min`.
+    /// Creates a spare, halving its size down to `bytes_min` while the disk has not enough space.
     fn create_spare(&self, bytes_min: u64) -> Result<Spare> {
         let mut bytes = self.segment_bytes;
         loop {

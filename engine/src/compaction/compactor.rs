@@ -1,4 +1,4 @@
-//! Carrying a selection out, step by step, through the same committer as everything else.
+//! Executes a compaction plan step by step through the committer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -22,18 +22,18 @@ use crate::measures::Measures;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read_origin};
 
-/// Compacts a store.
+/// Compactor of a store.
 pub(crate) struct Compactor {
     desk: CompactorDesk,
-    /// Held by the one compaction that runs. Segments that could not be compacted, until the store is opened again.
+    /// Locked by the running compaction. Segments that could not be compacted, until the store is reopened.
     refused: Mutex<BTreeSet<SegmentId>>,
-    /// How many ask for a compaction: one that nobody asked for makes way.
+    /// Number of requested compactions; a background compaction yields to them.
     asking: AtomicUsize,
-    /// Bytes of records in compacted segments that nothing points to and that stay with what is retained.
+    /// Bytes of records in compacted segments that the index does not refer to and that belong to retained segments.
     kept: Mutex<BTreeMap<SegmentId, u64>>,
 }
 
-/// What a compactor works with.
+/// Dependencies of a compactor.
 pub(crate) struct CompactorDesk {
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Arc<Index>,
@@ -44,37 +44,37 @@ pub(crate) struct CompactorDesk {
     pub(crate) measures: Arc<Measures>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
-    /// Whether nobody else runs the committer.
+    /// Whether the compactor runs the committer itself.
     pub(crate) steps_committer: bool,
 }
 
-/// What a compaction did.
+/// Report of a compaction.
 #[derive(Clone, Debug, Default)]
 pub struct CompactionReport {
-    /// Steps that were committed.
+    /// Number of committed steps.
     pub steps: u64,
-    /// Segments that were replaced and removed.
+    /// Number of segments replaced and removed.
     pub segments_removed: u64,
-    /// Segments that took their place.
+    /// Number of segments written.
     pub segments_written: u64,
-    /// Bytes of records that were copied.
+    /// Bytes of records copied.
     pub copied_bytes: u64,
-    /// By how much the files became smaller.
+    /// Decrease of file sizes in bytes.
     pub freed_bytes: u64,
-    /// Bytes of dead bodies whose space was given back where there was no room to copy what lies between them.
+    /// Bytes of dead bodies that were punched because there was no space to copy the live records.
     pub punched_bytes: u64,
-    /// Bytes of large objects that were gone and might have come back.
+    /// Bytes of retained large objects that were released and can no longer be restored.
     pub released_bytes: u64,
-    /// Tombstones and ends of facts that nothing needs any more.
+    /// Number of tombstones and fact deletions dropped because they are no longer needed.
     pub removals_dropped: u64,
-    /// Whether it stopped early, because segments that were replaced before are still there: a backup keeps them, or
-    /// they could not be removed.
+    /// Whether it stopped early because previously replaced segments still exist: a backup holds them, or they could
+    /// not be removed.
     pub is_postponed: bool,
-    /// Segments that are damaged and were left as they are, and what was found: for `fsck`.
+    /// Damaged segments that were skipped, with their errors, for `fsck`.
     pub refused: Vec<(SegmentId, Error)>,
 }
 
-/// How far a compaction has come.
+/// Progress of a compaction.
 #[derive(Default)]
 pub(super) struct Tally(WorkProgress);
 
@@ -94,7 +94,7 @@ impl Compactor {
         Self { desk, refused, asking: AtomicUsize::new(0), kept }
     }
 
-    /// What a compaction by these rules would do.
+    /// Returns the plan of a compaction by these rules.
     pub(crate) fn select(&self, rules: CompactionRules) -> Result<Selection> {
         let refused = self.lock().clone();
         self.select_without(rules, &refused)
@@ -120,7 +120,7 @@ impl Compactor {
         let applied = view.checkpointed_position().and_then(|position| position.segment);
         let mut candidates = Vec::new();
         for (id, usage) in usages {
-            // What lies behind the checkpoint is read again by the next opening.
+            // Everything after the checkpoint is replayed by the next open.
             let is_behind = applied.is_some_and(|segment| id < segment)
                 || usage.class == SegmentClass::Compacted;
             if is_behind && !refused.contains(&id) {
@@ -136,7 +136,7 @@ impl Compactor {
         Ok(Selection { newest_dead_bytes, retained_bytes, ..selection })
     }
 
-    /// What is kept beside what counts, by segment, while anything is retained.
+    /// Returns the retained bytes in addition to live ones, by segment, while anything is retained.
     fn kept_now(&self) -> BTreeMap<SegmentId, u64> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if self.desk.segments.retained_stats().segments == 0 {
@@ -145,7 +145,7 @@ impl Compactor {
         kept.clone()
     }
 
-    /// The segment that the last group of the log lies in.
+    /// Returns the segment of the last group of the log.
     fn newest(&self, view: &View) -> Result<Option<(SegmentId, SegmentUsage)>> {
         let Some(segment) = view.position().and_then(|position| position.segment) else {
             return Ok(None);
@@ -153,7 +153,7 @@ impl Compactor {
         Ok(view.segment_usage(segment)?.map(|usage| (segment, usage)))
     }
 
-    /// Ends the newest segment of the log when much of it is dead, so that it can be compacted like any other.
+    /// Closes the newest log segment if much of it is dead, so that it can be compacted.
     fn end_newest(&self, rules: CompactionRules) -> Result<()> {
         let view = self.desk.index.view();
         let Some((segment, usage)) = self.newest(&view)? else { return Ok(()) };
@@ -163,7 +163,7 @@ impl Compactor {
             return Ok(());
         }
         self.committer().begin_next_segment()?;
-        // Whoever seals it beside us may not be done yet. One that cannot be sealed is not compacted, and no harm.
+        // Another thread may still be sealing it. A segment that cannot be sealed is not compacted.
         for _ in 0..SEAL_TRIES {
             while self.desk.rollover.step()? {}
             if !self.desk.segments.is_growing(segment) {
@@ -174,7 +174,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// A segment, if it is whole and sealed and nobody needs it as it is.
+    /// Returns a candidate if the segment is intact, sealed and not needed unchanged.
     fn candidate(&self, id: SegmentId, usage: SegmentUsage) -> Result<Option<Candidate>> {
         let segments = &self.desk.segments;
         let found = match usage.class {
@@ -183,11 +183,11 @@ impl Compactor {
         };
         let (header, covers, file_bytes) = match found {
             Ok(Some(found)) => found,
-            // Damage is for others to report.
+            // Damage is reported by scrub and fsck.
             Ok(None) | Err(Error::Corrupt(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
-        // Where the groups of an unsealed segment end is said by the one after it, which must stay as long.
+        // The successor of an unsealed segment records where its groups end, so it must not be replaced.
         let before_is_sealed =
             header.predecessor.is_none_or(|before| !segments.is_growing(before.segment));
         if segments.is_growing(id) || !before_is_sealed {
@@ -221,15 +221,16 @@ impl Compactor {
         bytes.map_err(|source| Error::io(format!("reading {path}"), source))
     }
 
-    /// Compacts by these rules, because somebody asked for it, until nothing is left to do or `watch` says to stop.
-    /// Waits for another who asked.
+    /// Runs a requested compaction by these rules until there is nothing left to do or `watch` stops it. Waits for
+    /// other requested compactions.
     pub(crate) fn run(
         &self,
         rules: CompactionRules,
         throttle: &Throttle,
         watch: &mut Watch<'_>,
     ) -> Result<CompactionReport> {
-        // What is not in the index on disk cannot be compacted yet. Where there is no room for that, the rest can be.
+        // Segments that the index on disk does not contain cannot be compacted yet. If there is no space for a
+        // checkpoint, the others can be.
         let prepared = self.end_newest(rules).and_then(|()| {
             self.checkpoint()?;
             self.checkpoint()
@@ -245,7 +246,7 @@ impl Compactor {
         report.map(|report| CompactionReport { released_bytes, ..report })
     }
 
-    /// The same when nobody asked: makes way for those who do.
+    /// Runs a background compaction, which yields to requested ones.
     pub(crate) fn run_by_itself(
         &self,
         rules: CompactionRules,
@@ -287,21 +288,21 @@ impl Compactor {
                 return Ok(report);
             }
             match self.step(step, throttle, &mut tally, watch, &mut report) {
-                // The rest of the store is none the worse for it.
+                // The rest of the store is not affected.
                 Err(error @ Error::Corrupt(_)) if !Index::is_damage(&error) => {
                     for input in &step.inputs {
                         refused.insert(input.segment);
                         report.refused.push((input.segment, error.clone()));
                     }
                 }
-                // It is committed, and there was no room for what comes after.
+                // The step is committed, but the disk is too full to finish it.
                 Err(Error::NoSpace) if !self.is_settled()? => {
                     report.is_postponed = true;
                     return Ok(report);
                 }
                 Err(Error::NoSpace) => {
                     self.punch(step, &mut report)?;
-                    // What came back may be room enough; if not, there is none for the others either.
+                    // The reclaimed space may be sufficient; if not, the other steps would not fit either.
                     match self.step(step, throttle, &mut tally, watch, &mut report) {
                         Err(Error::NoSpace) => continue,
                         other => other?,
@@ -315,11 +316,11 @@ impl Compactor {
         Ok(report)
     }
 
-    /// Whether no segment is left that another took the place of, or that nothing names. While there is one, a rebuilt
-    /// index may read it instead of its copy, or besides, and everything that keeps its records dead is still needed.
+    /// Returns whether no replaced or unreferenced segment is left. While one exists, an index rebuild could read it
+    /// instead of, or in addition to, its copy, so the records that keep its content dead are still needed.
     fn is_settled(&self) -> Result<bool> {
         let segments = &self.desk.segments;
-        // What a backup held goes when that ends, and no checkpoint may have come since.
+        // Segments held by a backup are removed when it ends, possibly without a checkpoint since.
         segments.sync_removals()?;
         let listed = |folder: &str| -> Result<BTreeSet<SegmentId>> {
             let names = segments.disk().list(folder);
@@ -328,7 +329,7 @@ impl Compactor {
         };
         let (log, compacted) = (listed(LOG_FOLDER)?, listed(COMPACTED_FOLDER)?);
         let view = self.desk.index.view();
-        // One that nothing committed would count once its inputs are gone: it was to be removed, and could not be.
+        // An uncommitted output would be in effect once its inputs are removed; its removal had failed.
         for id in &compacted {
             if view.segment_usage(*id)?.is_none() {
                 return Ok(false);
@@ -338,7 +339,7 @@ impl Compactor {
             if usage.class == SegmentClass::Compacted {
                 let origin = match read_origin(segments.disk(), id, segments.store()) {
                     Ok((_, origin)) => origin,
-                    // What it replaced is not known any more.
+                    // Its inputs are unknown.
                     Err(Error::Corrupt(_)) => return Ok(false),
                     Err(other) => return Err(other),
                 };
@@ -407,7 +408,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Gives back the space of dead bodies where they lie.
+    /// Punches the dead bodies of a step's inputs.
     fn punch(&self, step: &CompactionStep, report: &mut CompactionReport) -> Result<()> {
         for input in &step.inputs {
             let segment = input.segment;
@@ -435,7 +436,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// The copies are durable: makes them count, and removes the originals.
+    /// Commits the durable copies and removes the originals.
     fn replace(&self, inputs: &[SegmentId], rewritten: &Rewritten) -> Result<()> {
         let segments = &self.desk.segments;
         let outputs = rewritten.outputs.clone();
@@ -444,7 +445,7 @@ impl Compactor {
         }
         let committed = self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
         if let Err(error) = committed {
-            // Whether the record is on the disk is not known when a write failed: then the next opening decides.
+            // After a failed write it is unknown whether the record is on disk: the next open decides.
             let is_refused = matches!(error, Error::Busy | Error::NoSpace | Error::Closed);
             if is_refused && self.desk.health.require_writable().is_ok() {
                 for (output, _) in &rewritten.outputs {
@@ -457,8 +458,8 @@ impl Compactor {
         self.finish(&outputs, inputs)
     }
 
-    /// Finishes what was committed and then failed: until then the index points to the originals, nothing else can be
-    /// compacted, and an index that is made anew knows nothing of the copies.
+    /// Finishes compactions that were committed and then failed: until then the index refers to the originals,
+    /// nothing else can be compacted, and a rebuild would not know the copies.
     fn finish_begun(&self) -> Result<()> {
         let view = self.desk.index.view();
         let segments = &self.desk.segments;
@@ -469,7 +470,7 @@ impl Compactor {
             }
             let origin = match read_origin(segments.disk(), id, segments.store()) {
                 Ok((_, origin)) => origin,
-                // Damage is for others to report.
+                // Damage is reported by scrub and fsck.
                 Err(Error::Corrupt(_)) => continue,
                 Err(other) => return Err(other),
             };
@@ -480,7 +481,7 @@ impl Compactor {
         for (inputs, outputs) in begun {
             match self.finish(&outputs, &inputs) {
                 Err(Error::NoSpace) => {}
-                // The originals stay, and are read.
+                // The originals remain and are read.
                 Err(error @ Error::Corrupt(_)) if !Index::is_damage(&error) => {}
                 other => other?,
             }
@@ -488,7 +489,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// The copies count: points the index to them, and removes the originals.
+    /// Makes the index refer to the copies of a committed compaction, and removes the originals.
     fn finish(&self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
         let segments = &self.desk.segments;
         for output in outputs {
@@ -507,7 +508,7 @@ impl Compactor {
         segments.sync_removals()
     }
 
-    /// Points the index to the copies in a segment, in batches between which others commit.
+    /// Makes the index refer to the copies in a segment, in batches, between which other batches are committed.
     fn repoint(&self, output: SegmentId, inputs: &[SegmentId]) -> Result<()> {
         let mut copies = self.desk.segments.records(output)?;
         let mut is_done = false;
@@ -528,7 +529,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Commits a batch of re-pointings. When too much is waiting for a checkpoint, so does this.
+    /// Commits a batch of repointings, and waits for the checkpoint if too many changes are in memory.
     fn commit_patiently(&self, moved: Vec<crate::index::Moved>) -> Result<()> {
         loop {
             match self.commit(Operation::Repoint { moved: moved.clone() }) {
@@ -538,7 +539,7 @@ impl Compactor {
         }
     }
 
-    /// Writes checkpoints until the index on disk knows nothing of these segments any more.
+    /// Writes checkpoints until the index on disk does not contain these segments.
     fn checkpoint_without(&self, inputs: &[SegmentId]) -> Result<()> {
         loop {
             let view: Arc<View> = self.desk.index.view();
@@ -580,8 +581,8 @@ impl Compactor {
     }
 }
 
-/// What a compaction needs beside what it copies: for groups, footers, a page of header, and the index.
+/// Space that a compaction needs in addition to the copies: groups, footers, a header page, and the index.
 const OUTPUT_ROOM_BYTES: u64 = 1 << 20;
-/// How often it is asked whether a segment is sealed, and how long between.
+/// Number of polls whether a segment is sealed, and the interval between them.
 const SEAL_TRIES: u32 = 400;
 const SEAL_WAIT: Duration = Duration::from_millis(5);

@@ -1,15 +1,15 @@
-//! Compaction: the space of dead records comes back, while the store is in use.
+//! Online compaction: reclaims the space of dead records.
 //!
-//! A step copies what is still wanted of some segments (`rewrite`), chosen beforehand (`selection`), into new ones, and
-//! makes these durable; commits that by one record in the log; points the index to the copies, a few hundred at a time,
-//! each only if nothing newer has taken its place; writes a checkpoint; and removes the originals. Cut off before the
-//! record, the copies are orphans. Cut off after it, opening points to them.
+//! A step copies the live records of the selected segments (`selection`) into new ones (`rewrite`) and makes these
+//! durable; commits them by one log record; makes the index refer to the copies, a few hundred at a time, each only
+//! if no newer record exists; writes a checkpoint; and removes the originals. After a crash before the log record,
+//! the copies are orphans. After a later crash, recovery finishes the step.
 //!
-//! Where there is no room for the copies, dead bodies are punched out of the segments instead (`punch`).
+//! If there is no space for the copies, dead bodies are punched instead (`punch`).
 //!
-//! Promises: whoever reads meanwhile reads on; an original is removed only when nothing points to it any more, durably;
-//! steps go one at a time, so no segment is ever replaced twice at once.
-//! Never here: when to compact by itself (`store/threads.rs`).
+//! Guarantees: readers are not interrupted; an original is removed only when the index durably no longer refers to
+//! it; steps are sequential, so no segment is replaced twice concurrently.
+//! Non-goals: the schedule of background compaction (`store/threads.rs`).
 
 mod compactor;
 mod punch;

@@ -1,11 +1,11 @@
-//! Giving space back where there is none left to copy anything: the whole pages inside dead bodies become holes.
+//! Hole punching: frees whole pages of dead bodies when the disk is full.
 //!
-//! Heads stay, so that groups stay whole; a body that reads as zeros fails its checksums, and whoever looks it up in
-//! the log learns that its space was given back. The log says so before it is done.
+//! Heads remain, so that groups stay decodable; a punched body fails its checksums, and the log records that its
+//! space was reclaimed. The log record precedes the punch.
 //!
-//! Promises: nobody who has a piece of a segment's map sees it change, and no backup copies it while it does: such a
-//! segment is passed over.
-//! Never here: segments that still grow.
+//! Guarantees: no reader of a segment's map sees it change, and no backup copies it during the change: such a
+//! segment is skipped.
+//! Non-goals: segments that are growing.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::format::SegmentId;
 use crate::index::View;
 use crate::segment::SegmentSet;
 
-/// The pages of a segment that hold nothing but bytes of dead bodies.
+/// Returns the pages of a segment that contain only bytes of dead bodies.
 pub(super) fn dead_pages(
     segments: &SegmentSet,
     view: &View,
@@ -33,5 +33,5 @@ pub(super) fn dead_pages(
     Ok(pages)
 }
 
-/// File systems give space back in blocks of this size, or of a part of it.
+/// Maximum block size in which file systems free space.
 const PAGE_BYTES: u64 = 4_096;

@@ -1,12 +1,13 @@
-//! Copying what is still wanted of some segments into new ones.
+//! Copies the live records of the input segments into new segments.
 //!
-//! Kept are: records that the index points to, damaged or not; tombstones and ends of facts that may still be needed to
-//! keep an older record dead; what is known of segments that stay; records of objects that are gone and whose big
-//! segments are retained, without which nobody could bring them back. A removal may go when its name has come back
-//! since, or when no record that stays can be an older one that was replaced.
+//! Copied are: records that the index refers to, damaged or not; tombstones and fact deletions that may be needed to
+//! keep an older record dead; compaction and punch records about segments that remain; and records of deleted
+//! objects whose big segments are retained, without which they could not be restored. A tombstone is dropped if its
+//! name was put again, or if no remaining record can be an older, superseded one.
 //!
-//! Promises: an input of which a record is wanted that cannot be found is refused: nothing that counts is left behind.
-//! A record is copied with the checksums that it has, so damage stays damage. Never here: committing, removing.
+//! Guarantees: an input with a missing live record is rejected: no live data is lost. A record is copied with its
+//! checksums, so corruption stays detectable.
+//! Non-goals: committing, removing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,34 +24,34 @@ use crate::progress::Watch;
 use crate::replay::Merge;
 use crate::segment::{CompactedWriter, RecordCursor, SegmentSet};
 
-/// What a rewrite came to.
+/// Result of a rewrite.
 #[derive(Default)]
 pub(super) struct Rewritten {
-    /// The new segments, with what is in them.
+    /// New segments, with their usage.
     pub(super) outputs: Vec<(SegmentId, SegmentUsage)>,
     pub(super) copied_bytes: u64,
     pub(super) copied_count: u64,
-    /// Removals that are needed no more.
+    /// Number of dropped tombstones and fact deletions.
     pub(super) removals_dropped: u64,
-    /// Bytes of records that stay with what is retained, by new segment.
+    /// Bytes of records copied for retained segments, by new segment.
     pub(super) kept: BTreeMap<SegmentId, u64>,
 }
 
-/// Copies records of one step's inputs.
+/// Copy of the records of one step's inputs.
 pub(super) struct Rewrite<'a> {
     pub(super) segments: &'a Arc<SegmentSet>,
-    /// The index as it is asked, record by record: what dies meanwhile is copied once more, and no harm.
+    /// Index snapshot for liveness checks; a record that dies during the copy is copied unnecessarily.
     pub(super) view: Arc<View>,
     pub(super) step: &'a CompactionStep,
     pub(super) origin: Origin,
-    /// No removal at or below this LSN keeps anything dead: see [`removals_needed_from`].
+    /// Tombstones at or below this LSN are not needed: see [`removals_needed_from`].
     pub(super) removals_needed_from: Option<u64>,
     pub(super) segment_bytes: u64,
     pub(super) throttle: &'a Throttle,
 }
 
 impl Rewrite<'_> {
-    /// Writes the outputs and makes them durable. After an error nothing of them is left.
+    /// Writes the outputs and makes them durable. After an error they are removed.
     pub(super) fn run(
         mut self,
         progress: &mut super::Tally,
@@ -75,7 +76,7 @@ impl Rewrite<'_> {
                 Fate::Dead => continue,
                 Fate::Retained => {
                     is_retaining = true;
-                    // What keeps it dead comes later, and must stay as well.
+                    // The tombstone that keeps it dead comes later, and must be copied as well.
                     let before = record.lsn.saturating_sub(1);
                     let from = self.removals_needed_from.map_or(before, |from| from.min(before));
                     self.removals_needed_from = Some(from);
@@ -106,7 +107,7 @@ impl Rewrite<'_> {
                 }
             };
             let bytes = record.head_bytes() as u64 + record.body_bytes();
-            // With it the removals that it makes necessary.
+            // Includes the tombstones that it requires.
             if is_retaining && !is_live {
                 *rewritten.kept.entry(target.header().segment).or_default() += bytes;
             }
@@ -126,11 +127,11 @@ impl Rewrite<'_> {
         self.require_all(&found)?;
         finished.extend(writer);
         if finished.is_empty() {
-            // Nothing is wanted; that this stretch of the log is gone for good must still be known.
+            // No live records, but an output must record that this log range was replaced.
             let inputs = self.origin.inputs.clone();
             finished.push(CompactedWriter::create(self.segments, first_lsn, inputs)?);
         }
-        // Each stands for what lies between its first record and the next one's, so that none can be lost unnoticed.
+        // Each output covers the range up to the first record of the next, so that a lost output is detected.
         let mut from = 0;
         let mut later = finished.iter().skip(1).map(|writer| writer.header().base_lsn - 1);
         let ends: Vec<u64> = finished.iter().map(|_| later.next().unwrap_or(u64::MAX)).collect();
@@ -143,7 +144,7 @@ impl Rewrite<'_> {
             }
             self.segments.sync_compacted_names()
         };
-        // One that stayed would count once its inputs are gone, and bring back what has been deleted since.
+        // A remaining output would be in effect once its inputs are removed, and resurrect objects deleted since.
         if let Err(error) = finish() {
             for (output, _) in &rewritten.outputs {
                 self.segments.retire(*output, SegmentClass::Compacted);
@@ -162,7 +163,7 @@ impl Rewrite<'_> {
             What::FactGone { name } => {
                 return self.fate_of_removal(record.lsn, self.view.fact(name)?.is_some());
             }
-            // What became of the segments that it speaks of is done.
+            // The segments that it refers to are already handled.
             What::Compacted { .. } => false,
             What::Punched { segment, .. } => {
                 let is_input = self.step.inputs.iter().any(|input| input.segment == *segment);
@@ -186,7 +187,7 @@ impl Rewrite<'_> {
         Ok(if is_needed && !has_come_back { Fate::Kept } else { Fate::Removal })
     }
 
-    /// Everything that the index points to in the inputs was found there.
+    /// Checks that every record that the index refers to in the inputs was found.
     fn require_all(&self, found: &BTreeMap<SegmentId, u64>) -> Result<()> {
         for input in &self.step.inputs {
             let usage = self.view.segment_usage(input.segment)?;
@@ -200,22 +201,22 @@ impl Rewrite<'_> {
     }
 }
 
-/// What becomes of a record.
+/// Disposition of a record.
 enum Fate {
-    /// The index points to it: it is copied.
+    /// Copied: the index refers to it.
     Live,
-    /// It is copied, though nothing points to it.
+    /// Copied, although the index does not refer to it.
     Kept,
-    /// It is copied, because what it put may come back.
+    /// Copied, because its object can be restored.
     Retained,
-    /// Nobody can ask for it.
+    /// Dropped: unreachable.
     Dead,
-    /// It says that something is gone, which nothing that stays contradicts.
+    /// Tombstone that may be dropped unless a remaining record requires it.
     Removal,
 }
 
-/// The first LSN that a segment which stays, and may hold a record that was replaced, may hold: a removal after it may
-/// be what keeps that record dead. None: there is no such segment.
+/// Returns the lowest LSN of the remaining segments that may have superseded records: a later tombstone may keep
+/// such a record dead. `None` if there is no such segment.
 pub(super) fn removals_needed_from(
     view: &View,
     segments: &SegmentSet,

@@ -1,98 +1,99 @@
-//! Which segments to compact, and in which steps: a value that can be printed before anything is done.
+//! Compaction plan: selects segments by cost-benefit and groups them into steps.
 //!
-//! A segment is a candidate when enough of it is dead, or when it is one of many small ones, which every opening of the
-//! store leaves behind. Those come first that give back most for what must be copied, and have been quiet longest:
-//! `(1 - live) * age / (1 + live)`, the cost-benefit rule of log-structured file systems (Rosenblum and Ousterhout,
-//! 1992).
+//! A segment is a candidate if enough of it is dead, or if it is one of many small ones, which each open of the
+//! store leaves behind. Candidates are ordered by the cost-benefit rule of log-structured file systems, `(1 - live)
+//! * age / (1 + live)` (Rosenblum and Ousterhout, 1992): first those that reclaim most for the bytes copied and have
+//! been stable longest.
 //!
-//! Promises: pure; a step's copies fit in one segment as far as the counters tell, and its origin in a header page.
-//! Never here: the disk.
+//! Guarantees: pure; the copies of a step fit in one segment according to the counters, and its origin in a header
+//! page.
+//! Non-goals: disk access.
 
 use std::fmt;
 
 use crate::format::{Covers, SegmentClass, SegmentId, SegmentUsage};
 use crate::limits;
 
-/// When there is something to do.
+/// Thresholds of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionRules {
-    /// Nothing is done while less than this share of all records' bytes is dead, in percent.
+    /// Minimum share of dead bytes in the whole store, in percent.
     pub store_dead_percent_min: u8,
-    /// A segment is taken when at least this share of its bytes is dead, in percent.
+    /// Minimum share of dead bytes in a segment, in percent.
     pub segment_dead_percent_min: u8,
 }
 
 impl CompactionRules {
-    /// What the store does by itself.
+    /// Rules of background compaction.
     pub const BACKGROUND: Self = Self { store_dead_percent_min: 20, segment_dead_percent_min: 50 };
-    /// What it does when the disk is nearly full.
+    /// Rules when the disk is nearly full.
     pub const SHORT_OF_SPACE: Self =
         Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
 }
 
-/// A segment that may be compacted.
+/// Segment that may be compacted.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) id: SegmentId,
     pub(crate) usage: SegmentUsage,
-    /// The length of its file.
+    /// Length of the file.
     pub(crate) file_bytes: u64,
-    /// How long ago it was begun.
+    /// Age of the segment.
     pub(crate) age_ms: u64,
-    /// The stretches of the log that it stands for.
+    /// LSN ranges that the segment replaces.
     pub(crate) covers: Covers,
 }
 
-/// What a compaction would do.
+/// Compaction plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The steps, in order; each is committed on its own.
+    /// Steps in order; each is committed separately.
     pub steps: Vec<CompactionStep>,
-    /// Bytes of the records of all segments that hold records.
+    /// Record bytes of all log and compacted segments.
     pub record_bytes: u64,
-    /// How many of them are dead, and still take space.
+    /// Dead bytes among them that still use space.
     pub dead_bytes: u64,
-    /// How many of these lie in the newest segment of the log, which no step takes while it is the newest.
+    /// Dead bytes in the newest log segment, which no step includes while it is the newest.
     pub newest_dead_bytes: u64,
-    /// Bytes of large objects that are gone and may come back: a compaction that is asked for gives them back first.
+    /// Bytes of retained large objects, which a requested compaction releases first.
     pub retained_bytes: u64,
 }
 
-/// One step: some segments become one.
+/// Step that merges some segments into one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionStep {
-    /// The segments that are replaced.
+    /// Segments to be replaced.
     pub inputs: Vec<CompactionInput>,
 }
 
-/// A segment that is to be replaced.
+/// Segment to be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionInput {
-    /// Which.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// The length of its file.
+    /// Length of the file.
     pub file_bytes: u64,
-    /// Bytes that are copied.
+    /// Bytes of live records, to be copied.
     pub live_bytes: u64,
-    /// Bytes of records that nobody can ask for.
+    /// Bytes of unreachable records.
     pub dead_bytes: u64,
-    /// Records that are copied.
+    /// Number of live records, to be copied.
     pub live_count: u64,
 }
 
 impl Selection {
-    /// Bytes that would be copied.
+    /// Returns the number of bytes to be copied.
     pub fn live_bytes(&self) -> u64 {
         self.inputs().map(|input| input.live_bytes).sum()
     }
 
-    /// Bytes that would be given back, about: tombstones that must stay are not counted.
+    /// Returns the approximate number of reclaimed bytes, without the tombstones that must be copied.
     pub fn freed_bytes(&self) -> u64 {
         let files: u64 = self.inputs().map(|input| input.file_bytes).sum();
         files.saturating_sub(self.live_bytes())
     }
 
-    /// All inputs of all steps.
+    /// Returns the inputs of all steps.
     pub fn inputs(&self) -> impl Iterator<Item = &CompactionInput> {
         self.steps.iter().flat_map(|step| &step.inputs)
     }
@@ -111,7 +112,8 @@ impl fmt::Display for Selection {
     }
 }
 
-/// Chooses. `record_bytes` and `dead_bytes` are those of all segments, candidates or not.
+/// Selects segments. `record_bytes` and `dead_bytes` are the totals of all segments, including those that are no
+/// candidates.
 pub(crate) fn select(
     candidates: Vec<Candidate>,
     totals: (u64, u64),
@@ -145,7 +147,7 @@ pub(crate) fn select(
     selection
 }
 
-/// Takes what fits together, best first. The first always fits.
+/// Takes the best candidates that fit together in one segment. The first always fits.
 fn take_step(chosen: &mut Vec<Candidate>, segment_bytes: u64) -> CompactionStep {
     let mut step = CompactionStep::default();
     let mut covers = Covers::default();
@@ -175,24 +177,24 @@ fn take_step(chosen: &mut Vec<Candidate>, segment_bytes: u64) -> CompactionStep 
     step
 }
 
-/// What a copy takes: the records, and what groups and footer add.
+/// Returns the size of the copy: the records with the overhead of groups and footer.
 fn copied_bytes(usage: &SegmentUsage) -> u64 {
     usage.live_bytes + usage.live_count.saturating_mul(COPY_OVERHEAD_BYTES)
 }
 
-/// Dead bytes that still take space.
+/// Returns the dead bytes that still use space.
 pub(crate) fn reclaimable_bytes(usage: &SegmentUsage) -> u64 {
     usage.dead_bytes().saturating_sub(usage.punched_bytes)
 }
 
-/// Whether so much of a segment is dead that it is to be compacted by these rules.
+/// Returns whether a segment has enough dead bytes to be compacted by these rules.
 pub(crate) fn is_dead_enough(usage: &SegmentUsage, rules: CompactionRules) -> bool {
     let dead_percent = percent(reclaimable_bytes(usage), usage.record_bytes);
     usage.record_bytes > usage.live_bytes
         && dead_percent >= u64::from(rules.segment_dead_percent_min)
 }
 
-/// Dead bytes of a class of segments that still take space.
+/// Returns the record bytes and the reclaimable dead bytes of log and compacted segments.
 pub(crate) fn totals<'a>(all: impl Iterator<Item = &'a SegmentUsage>) -> (u64, u64) {
     all.filter(|usage| usage.class != SegmentClass::Big).fold((0, 0), |(records, dead), usage| {
         (records + usage.record_bytes, dead + reclaimable_bytes(usage))
@@ -211,11 +213,11 @@ fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
-/// A segment is small when it is at most this part of a full one,
+/// Divisor of the segment size that gives the maximum size of a small segment.
 const SMALL_PART: u64 = 16;
-/// and small ones are put together when there are this many.
+/// Number of small segments from which on they are merged.
 const SMALL_COUNT_MIN: usize = 16;
-/// A copied record costs this much beside its own bytes: its frame, and about what the footer repeats of its head.
+/// Overhead of a copied record: its frame, and approximately its footer entry.
 const COPY_OVERHEAD_BYTES: u64 = 160;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! How fast a compaction may copy: a rate that gives way to those who wait for a commit.
+//! Compaction rate limit that backs off when commits slow down.
 //!
-//! Before it begins, a compaction notes how long commits take. While they take more than twice as long, and noticeably
-//! long at all, the rate is halved, down to a floor; while they do not, it doubles again, up to where it began.
+//! A compaction measures the commit latency before it begins. While the latency is more than twice as high, and
+//! above a minimum, the rate is halved, down to a floor; otherwise it doubles again, up to its initial value.
 //!
-//! Promises: with nobody waiting it costs nothing but the rate. Never here: what is copied.
+//! Guarantees: without waiting commits, the only cost is the rate limit.
+//! Non-goals: the choice of what is copied.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,14 +12,14 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::commit::Load;
 
-/// Limits how much is copied in a stretch of time.
+/// Rate limiter of copied bytes.
 pub(crate) struct Throttle {
     clock: Arc<dyn Clock>,
     load: Arc<Load>,
-    /// Waits this long, or until nobody wants to wait any more.
+    /// Waits for this duration, or until cancelled.
     wait: Box<dyn Fn(Duration) + Send + Sync>,
     bytes_per_second_max: Option<u64>,
-    /// The 99th percentile of the time of a commit before the compaction, in microseconds.
+    /// 99th percentile of the commit latency before the compaction, in microseconds.
     quiet_us: u64,
     state: Mutex<State>,
 }
@@ -26,12 +27,12 @@ pub(crate) struct Throttle {
 struct State {
     bytes_per_second: u64,
     judged_ms: u64,
-    /// Copied since, and not waited for yet.
+    /// Bytes copied since the last pause.
     owed_bytes: u64,
 }
 
 impl Throttle {
-    /// A limit of this many bytes in a second, or none.
+    /// Creates a limiter of this many bytes per second, or without a limit.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         load: Arc<Load>,
@@ -50,7 +51,7 @@ impl Throttle {
         }
     }
 
-    /// So many bytes were copied: waits as long as that should have taken.
+    /// Charges copied bytes to the limit and waits if necessary.
     pub(crate) fn take(&self, bytes: u64) {
         let Some(most) = self.bytes_per_second_max else { return };
         let pause = {
@@ -81,13 +82,13 @@ impl Throttle {
     }
 }
 
-/// A commit that takes less than this is not noticed to be slow, in microseconds.
+/// Commit latency below which commits are not considered slow, in microseconds.
 const NOTICEABLE_US: u64 = 4_000;
-/// How often the rate is judged, in milliseconds.
+/// Interval of rate adjustments, in milliseconds.
 const JUDGE_MS: u64 = 250;
-/// A compaction is never slower than this, or it would never end.
+/// Minimum rate, so that every compaction ends.
 const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
-/// Copied between two pauses.
+/// Bytes copied between two pauses.
 const HELPING_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -97,7 +98,8 @@ mod tests {
     use super::*;
     use crate::clock::SimClock;
 
-    /// Copies for some seconds of simulated time, a commit of `commit_us` beside each helping; tells the bytes copied.
+    /// Copies for some seconds of simulated time, with a commit of `commit_us` after each chunk; returns the bytes
+    /// copied.
     fn copied_in(seconds: u64, load: &Arc<Load>, clock: &Arc<SimClock>, commit_us: u64) -> u64 {
         let waited = Arc::new(AtomicU64::new(0));
         let (time, counter) = (Arc::clone(clock), Arc::clone(&waited));

@@ -1,14 +1,15 @@
-//! What can go wrong on the simulated disk, and when.
+//! Fault injection rules for the simulated disk.
 //!
-//! A [`Rule`] breaks the n-th operation of a kind on some path; [`Odds`] break one operation in so many, from a seed.
-//! The simulated disk asks before each operation and carries out what it is told. [`Ignore`] is for the mutation check:
-//! a sync that answers Ok and does nothing, as if the engine had forgotten to call it.
-//! Promises: the same rules, the same seed and the same operations give the same faults.
-//! Never here: the bytes.
+//! A [`Rule`] makes the n-th matching operation fail; [`Odds`] make a random fraction of operations fail, from a
+//! seed. The simulated disk consults them before each operation and carries out the fault. [`Ignore`] is for the
+//! mutation check: a sync that returns Ok and does nothing, as if the engine had forgotten to call it.
+//!
+//! Guarantees: the same rules, seed and operations give the same faults.
+//! Non-goals: file contents.
 
 use crate::entropy::{Entropy, SeededEntropy};
 
-/// The kinds of operations that a fault can hit.
+/// Kind of operation that a fault can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// `Disk::open`.
@@ -17,9 +18,9 @@ pub enum Operation {
     Create,
     /// `Disk::remove`.
     Remove,
-    /// `Disk::rename`, by the name that the file had.
+    /// `Disk::rename`, matched by the old path.
     Rename,
-    /// `Disk::link`, by the name that the file has.
+    /// `Disk::link`, matched by the existing path.
     Link,
     /// `Disk::create_folder`.
     CreateFolder,
@@ -43,30 +44,31 @@ pub enum Operation {
     Populate,
 }
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Any operation: EIO, and nothing done. A sync leaves what was unsynced as it was: it may still become durable.
+    /// Any operation: EIO, without effect. After a failed sync the unsynced data is unchanged and may still become
+    /// durable.
     Error,
-    /// Whatever needs space: `StorageFull`, and nothing done.
+    /// Any operation that needs space: `StorageFull`, without effect.
     NoSpace,
-    /// A link or a punch: `Unsupported`, and nothing done.
+    /// Link or hole punch: `Unsupported`, without effect.
     Unsupported,
-    /// A sync of a file or folder: EIO once, and what was unsynced never becomes durable, though it can still be read
-    /// and the next sync says Ok. So do kernels.
+    /// Sync of a file or folder: EIO once. The unsynced data never becomes durable, although it can still be read
+    /// and the next sync returns Ok, as in real kernels.
     SyncGone,
-    /// A write: its first bytes are written, then EIO.
+    /// Write: EIO after the first bytes were written.
     Torn,
-    /// A write: Ok, and nothing was written.
+    /// Write: Ok, but nothing is written.
     Lost,
-    /// A write: Ok, and the bytes went to another sector of the same file.
+    /// Write: Ok, but the bytes go to another sector of the same file.
     Misdirected,
-    /// A read, a write or a map: Ok, with one bit wrong.
+    /// Read, write or map: Ok, with one bit flipped.
     Flipped,
 }
 
 impl Fault {
-    /// Whether the fault can hit the operation; where it cannot, it does not happen.
+    /// Returns whether the fault can affect the operation; otherwise it is not applied.
     pub fn fits(self, operation: Operation) -> bool {
         use Operation as O;
         match self {
@@ -90,19 +92,19 @@ impl Fault {
     }
 }
 
-/// Which paths.
+/// Set of paths that a fault applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Where {
-    /// All of them.
+    /// All paths.
     Anywhere,
-    /// Those that begin so, for example `log/`.
+    /// Paths with this prefix, for example `log/`.
     Prefix(String),
-    /// Those that end so, for example `.seg`.
+    /// Paths with this suffix, for example `.seg`.
     Suffix(String),
 }
 
 impl Where {
-    /// Whether the path is one of them.
+    /// Returns whether the path is in the set.
     pub fn holds(&self, path: &str) -> bool {
         match self {
             Self::Anywhere => true,
@@ -112,7 +114,7 @@ impl Where {
     }
 }
 
-/// One fault at a chosen moment.
+/// Single fault at a chosen moment.
 #[derive(Clone, Debug)]
 pub struct Rule {
     operation: Operation,
@@ -123,17 +125,17 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The next matching operation goes wrong, and that one only.
+    /// Creates a rule for the next matching operation only.
     pub fn once(operation: Operation, place: Where, fault: Fault) -> Self {
         Self { operation, place, fault, skipped: 0, times: 1 }
     }
 
-    /// Every matching operation goes wrong.
+    /// Creates a rule for every matching operation.
     pub fn always(operation: Operation, place: Where, fault: Fault) -> Self {
         Self { operation, place, fault, skipped: 0, times: u64::MAX }
     }
 
-    /// Lets `count` matching operations pass first.
+    /// Skips the first `count` matching operations.
     pub fn after(self, count: u64) -> Self {
         Self { skipped: count, ..self }
     }
@@ -152,14 +154,14 @@ impl Rule {
     }
 }
 
-/// Faults by chance.
+/// Random faults.
 #[derive(Clone, Debug)]
 pub struct Odds {
-    /// One operation in so many goes wrong; 0 means none.
+    /// Mean number of operations per fault; 0 disables faults.
     pub one_in: u64,
-    /// Which faults may happen; one that does not fit the operation does not happen.
+    /// Possible faults; one that does not fit the operation is not applied.
     pub faults: Vec<Fault>,
-    /// Where they may happen.
+    /// Paths that may be affected.
     pub place: Where,
 }
 
@@ -173,33 +175,33 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// No faults; what is left to chance later comes from the seed.
+    /// Creates a set without faults; later random choices are drawn from the seed.
     pub fn none(seed: u64) -> Self {
         Self { rules: Vec::new(), odds: None, chance: seed, hit_count: 0 }
     }
 
-    /// Adds a rule. Where several match, the first one added wins; the others still count the operation.
+    /// Adds a rule. If several match, the first one added applies; the others still count the operation.
     pub fn add(&mut self, rule: Rule) {
         self.rules.push(rule);
     }
 
-    /// From now on, faults by chance too.
+    /// Enables random faults.
     pub fn by_chance(&mut self, odds: Odds) {
         self.odds = Some(odds);
     }
 
-    /// Forgets rules and odds.
+    /// Removes all rules and random faults.
     pub fn clear(&mut self) {
         self.rules.clear();
         self.odds = None;
     }
 
-    /// How many operations went wrong.
+    /// Returns the number of injected faults.
     pub fn hit_count(&self) -> u64 {
         self.hit_count
     }
 
-    /// What goes wrong with this operation, if anything. Asking counts as doing it.
+    /// Returns the fault for this operation, if any. Each call counts as one operation.
     pub fn decide(&mut self, operation: Operation, path: &str) -> Option<Fault> {
         let mut fault = None;
         for rule in &mut self.rules {
@@ -210,7 +212,7 @@ impl Faults {
         fault
     }
 
-    /// A number from 0 to `bound` - 1; 0 when the bound is 0.
+    /// Returns a number from 0 to `bound` - 1; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.chance = SeededEntropy::new(self.chance).number();
         self.chance.checked_rem(bound).unwrap_or(0)
@@ -228,19 +230,19 @@ impl Faults {
     }
 }
 
-/// A sync that answers Ok and makes nothing durable: for the mutation check only.
+/// Syncs that return Ok without making anything durable; for the mutation check only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ignore {
     /// Every `DiskFile::sync_data`.
     DataSync,
     /// Every `Disk::sync_folder`.
     FolderSync,
-    /// Both kinds, of every path that begins so.
+    /// Both kinds, for every path with this prefix.
     SyncOf(String),
 }
 
 impl Ignore {
-    /// Whether this sync is one of them.
+    /// Returns whether this sync is ignored.
     pub fn holds(&self, operation: Operation, path: &str) -> bool {
         match self {
             Self::DataSync => operation == Operation::SyncData,

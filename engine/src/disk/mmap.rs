@@ -1,12 +1,13 @@
-//! Memory maps of files that change no more: the only `unsafe` of ours but the call that begins to write back, and
-//! those of libaom, where that is built in.
+//! Memory maps of immutable files; contains `unsafe` code.
 //!
-//! The contract is in the name: who calls [`map_unchanging`] promises that the file neither shrinks nor changes while
-//! any slice of the map lives. Segments keep it: sealed ones never change while they are mapped, none ever shrinks,
-//! retiring one unlinks it, and recovery cuts a file before it is first mapped. Another process that truncates files in
-//! the data folder breaks it; the folder is for the owner alone. Promises: with the contract kept, no call here is
-//! unsafe; [`Mapping::populate`] turns an I/O error, which a plain touch would answer with a signal, into an error.
-//! Never here: maps that can be written to.
+//! The caller of [`map_unchanging`] must ensure that the file neither shrinks nor changes while any slice of the map
+//! exists. Segments satisfy this: sealed segments never change while mapped, no segment shrinks, retiring one
+//! unlinks it, and recovery truncates a file before it is first mapped. Another process that truncates files in the
+//! data folder violates it; the folder is private to its owner.
+//!
+//! Guarantees: with the contract satisfied, no call here is unsafe; [`Mapping::populate`] reports an I/O error as an
+//! error, while a plain memory access would raise a signal.
+//! Non-goals: writable maps.
 
 #![allow(
     unsafe_code,
@@ -24,17 +25,17 @@ use rustix::io::Errno;
 
 use super::{Access, Mapping};
 
-/// How much of the file is read at once where the kernel cannot populate.
+/// Bytes that are read at once if the kernel cannot populate a map.
 const TOUCH_BYTES: usize = 64 * 1_024;
-/// How many pages the kernel is asked about at once.
+/// Number of pages per residency query to the kernel.
 const ASKED_PAGES: usize = 256;
 
-/// Maps a whole file for reading; the caller promises that it neither shrinks nor changes from now on.
+/// Maps a whole file read-only; the caller ensures that it neither shrinks nor changes from now on.
 ///
 /// An empty file has an empty map.
 pub(super) fn map_unchanging<F: AsFd>(file: Arc<F>, access: Access) -> io::Result<FileMap<F>> {
-    // SAFETY: the caller's promise: nobody shrinks the file (a touch beyond its end would be a signal) or changes its
-    // bytes (they are handed out as `&[u8]`) while the map lives.
+    // SAFETY: the caller ensures that the file is not truncated (an access beyond its end would raise a signal) and
+    // that its bytes, which are handed out as `&[u8]`, do not change while the map exists.
     let map = unsafe { Mmap::map(file.as_fd().as_raw_fd())? };
     if !map.is_empty() {
         map.advise(match access {
@@ -46,14 +47,14 @@ pub(super) fn map_unchanging<F: AsFd>(file: Arc<F>, access: Access) -> io::Resul
     Ok(FileMap { bytes: Bytes::from_owner(Owner(Arc::clone(&map))), map, file })
 }
 
-/// A file in memory, read-only.
+/// Read-only map of a file.
 pub(super) struct FileMap<F> {
     map: Arc<Mmap>,
     bytes: Bytes,
     file: Arc<F>,
 }
 
-/// What a slice keeps alive.
+/// Owner that keeps the map alive for its slices.
 struct Owner(Arc<Mmap>);
 
 impl AsRef<[u8]> for Owner {
@@ -79,8 +80,8 @@ impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
         let mut start = range.start - range.start % page_bytes;
         while start < range.end {
             let asked = (range.end - start).min(ASKED_PAGES * page_bytes);
-            // SAFETY: `start` is a multiple of the page size inside the map, which begins on a page; `start + asked` is
-            // at most its length; and `pages` has a byte for each page of `asked`, the last one perhaps in part.
+            // SAFETY: `start` is a multiple of the page size inside the map, which starts on a page; `start + asked`
+            // is at most its length; and `pages` has a byte for each page of `asked`, including a partial last one.
             let answer = unsafe {
                 let first = self.map.as_ptr().add(start);
                 libc::mincore(first.cast_mut().cast(), asked, pages.as_mut_ptr().cast())
@@ -94,9 +95,10 @@ impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
         true
     }
 
-    /// By `MADV_POPULATE_READ`. Kernels before 5.14 do not know it: there the file is read into a buffer and thrown
-    /// away, which brings it into the page cache all the same; under memory pressure a page may be gone again before
-    /// the touch.
+    /// Populates with `MADV_POPULATE_READ`.
+    ///
+    /// Kernels before 5.14 lack it: there the file is read into a scratch buffer, which also brings it into the page
+    /// cache; under memory pressure a page may be evicted again before the access.
     fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let range = self.clamp(range);
         if range.is_empty() {
@@ -105,7 +107,7 @@ impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
         match self.map.advise_range(Advice::PopulateRead, range.start, range.len()) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.touch(range),
             Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
-                // The touch would have been a signal: the page cannot be read.
+                // An access would have raised a signal: the page is unreadable.
                 Err(io::Error::from_raw_os_error(libc::EIO))
             }
             answer => answer,
@@ -150,7 +152,7 @@ mod tests {
         map.touch(0..200_000).unwrap();
         map.touch(199_999..200_000).unwrap();
         map.populate(100_000..200_000).unwrap();
-        // Against the contract, but nobody touches the memory: an error must come, and no signal.
+        // Violates the contract, but nothing accesses the memory: an error must be returned and no signal raised.
         rustix::fs::ftruncate(&file, 0).unwrap();
         map.touch(0..200_000).unwrap_err();
         map.populate(100_000..200_000).unwrap_err();

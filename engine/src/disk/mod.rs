@@ -1,9 +1,11 @@
-//! The disk seam: files without meaning.
+//! Disk abstraction: files, folders, sync, locks, free space.
 //!
-//! Everything that the engine stores, the index included, goes through [`Disk`] and [`DiskFile`]. Two implementations
-//! keep the same promises, checked by one suite (`tests/disk`): [`RealDisk`] and, for tests, the simulated disk in
-//! `sim`. Paths are relative to the data folder, with `/` between components; others are refused as `InvalidInput`.
-//! Never here: what the bytes mean.
+//! Everything that the engine stores, including the index, goes through [`Disk`] and [`DiskFile`]. The two
+//! implementations, [`RealDisk`] and, for tests, the simulated disk in `sim`, have the same semantics, verified by
+//! one test suite (`tests/disk`). Paths are relative to the data folder, with `/` between path segments; others are
+//! rejected as `InvalidInput`.
+//!
+//! Non-goals: the meaning of the bytes.
 
 mod mmap;
 mod private;
@@ -35,151 +37,153 @@ pub use self::real::RealDisk;
 pub use self::redb_file::RedbFile;
 pub(crate) use self::redb_file::{GivenUp, Why};
 
-/// The name of the lock's file, in the root.
+/// Name of the lock file in the root folder.
 pub const LOCK: &str = "LOCK";
 
-/// A folder of files.
+/// Folder of files.
 pub trait Disk: Send + Sync + 'static {
-    /// Opens a file for reading and writing. `NotFound` when there is none.
+    /// Opens a file for reading and writing. `NotFound` if it does not exist.
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Makes a new, empty file. `AlreadyExists` when there is one. The name is durable after [`Disk::sync_folder`].
+    /// Creates an empty file. `AlreadyExists` if it exists. The name is durable after [`Disk::sync_folder`].
     fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Removes a file's name; whoever has the file open may go on reading. Durable after [`Disk::sync_folder`].
+    /// Removes the name of a file; open handles remain readable. Durable after [`Disk::sync_folder`].
     fn remove(&self, path: &str) -> io::Result<()>;
 
-    /// Gives a file another name, in place of the file that has it, if any; whoever has either open may go on reading.
+    /// Renames a file and replaces an existing target; open handles of both remain readable.
     ///
-    /// A crash leaves it done or not done, never neither name, where the folder of `to` is durable. Durable after
+    /// If the folder of `to` is durable, after a crash either the old or the new name exists. Durable after
     /// [`Disk::sync_folder`] of both folders.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Gives a file one more name; each of its names can be removed without the other. `AlreadyExists` when there is a
-    /// file of that name, `Unsupported` where a file system cannot do it. Durable after [`Disk::sync_folder`] of the
-    /// new name's folder.
+    /// Creates a hard link; each name can be removed independently. `AlreadyExists` if the target exists,
+    /// `Unsupported` if the file system has no hard links. Durable after [`Disk::sync_folder`] of the folder of the
+    /// new name.
     fn link(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// The names in a folder, sorted; empty when there is no such folder.
+    /// Returns the names in a folder, sorted; empty if the folder does not exist.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Makes a folder, and those above it; fine when it exists. Each is durable after [`Disk::sync_folder`] of the
-    /// folder above it, so a folder two deep takes two of them.
+    /// Creates a folder and its missing parents; an existing folder is not an error. Each is durable after
+    /// [`Disk::sync_folder`] of its parent, so a new folder at depth two needs two calls.
     fn create_folder(&self, folder: &str) -> io::Result<()>;
 
     /// Makes the names in a folder durable. The root is `""`.
     fn sync_folder(&self, folder: &str) -> io::Result<()>;
 
-    /// Takes the one lock of this disk, held until the value is dropped. `WouldBlock` when another holds it.
+    /// Acquires the exclusive lock of this disk until the returned value is dropped. `WouldBlock` if it is locked.
     ///
-    /// A file named [`LOCK`] in the root belongs to it, and stays.
+    /// The lock uses a file named [`LOCK`] in the root, which is not removed.
     fn lock(&self) -> io::Result<Box<dyn Lock>>;
 
-    /// The process that holds the lock, for people; meaningful only after [`Disk::lock`] said `WouldBlock`.
+    /// Returns the process id of the lock holder, for error messages; only meaningful after [`Disk::lock`] returned
+    /// `WouldBlock`.
     fn lock_holder(&self) -> Option<u32> {
         None
     }
 
-    /// Bytes that may still be written.
+    /// Returns the number of bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Bytes that the disk takes when it is empty.
+    /// Returns the capacity of the disk in bytes.
     fn capacity_bytes(&self) -> io::Result<u64>;
 }
 
-/// The lock of a disk; dropping it lets go.
+/// Lock of a disk; released on drop.
 pub trait Lock: Send + Sync {}
 
-/// An open file.
+/// Open file.
 pub trait DiskFile: Send + Sync {
-    /// The length of the file.
+    /// Returns the length of the file.
     fn bytes_len(&self) -> io::Result<u64>;
 
-    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before.
+    /// Fills `buffer` from `offset`; `UnexpectedEof` if the file is too short.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// As [`DiskFile::read_at`], but answers false rather than wait for the disk. May always answer false.
+    /// Reads like [`DiskFile::read_at`], but returns false instead of waiting for the disk. May always return false.
     fn read_at_if_resident(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
         let _ = (offset, buffer);
         Ok(false)
     }
 
-    /// Asks for a range to be brought from the disk from now on, and does not wait for it: a read that follows has less
-    /// to wait for. A wish, not a promise.
+    /// Starts read-ahead of a range without waiting. A hint without guarantees, to reduce the latency of a later
+    /// read.
     fn begin_read(&self, range: Range<u64>) {
         let _ = range;
     }
 
-    /// The first stretch from `offset` on that may hold something other than zeros; None when there is none up to the
+    /// Returns the first extent from `offset` on that may contain nonzero bytes; `None` if there is none up to the
     /// end.
     ///
-    /// What was read before may count as something: a system keeps the zeros that it was asked for.
+    /// Zero pages that were read before may be reported as data, because some systems cache them.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let end = self.bytes_len()?;
         Ok((offset < end).then_some(offset..end))
     }
 
-    /// Writes the pieces one after another from `offset`, growing the file where needed. Not durable before
-    /// [`DiskFile::sync_data`]; after an error any part of it may be there.
+    /// Writes the pieces consecutively from `offset` and grows the file if needed. Not durable before
+    /// [`DiskFile::sync_data`]; after an error any part may have been written.
     fn write_at(&self, offset: u64, pieces: &[&[u8]]) -> io::Result<()>;
 
-    /// Asks for what was written to a range to be brought to the disk from now on, and does not wait for it: a sync
-    /// that follows has less to wait for. A wish, not a promise: without [`DiskFile::sync_data`] nothing is durable,
-    /// and what goes wrong meanwhile is an error of that call.
+    /// Starts write-back of a range without waiting. A hint, to reduce the latency of a later sync: nothing is
+    /// durable without [`DiskFile::sync_data`], which also reports write-back errors.
     fn begin_sync(&self, range: Range<u64>) {
         let _ = range;
     }
 
-    /// Cuts or grows the file; what is grown reads as zeros. Never called on a file that may be mapped.
+    /// Truncates or extends the file; the extension reads as zeros. Never called on a file that may be mapped.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// Grows the file to `bytes` with the space reserved; what is grown reads as zeros. `StorageFull` when there is no
-    /// room.
+    /// Extends the file to `bytes` with reserved space, which reads as zeros. `StorageFull` if there is not enough
+    /// space.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Gives the space of a range back: it reads as zeros, and the length stays. Not durable before
-    /// [`DiskFile::sync_data`]; `Unsupported` where a file system cannot do it.
+    /// Punches a hole: the range reads as zeros, the length is unchanged and the space is reclaimed. Not durable
+    /// before [`DiskFile::sync_data`]; `Unsupported` if the file system cannot punch holes.
     fn punch(&self, range: Range<u64>) -> io::Result<()>;
 
-    /// Makes everything written so far durable, with the length.
+    /// Makes everything written so far durable, including the file length.
     ///
-    /// After an error the file's unsynced bytes may be gone, whatever a later call says: never try again.
+    /// After an error the unsynced bytes of the file may be lost even if a later call succeeds: never retry.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// A number that is another one once somebody changed the bytes of the file, as far as the system can tell.
+    /// Returns a change counter that differs after the bytes of the file were changed, as far as the system can
+    /// tell.
     fn changes(&self) -> io::Result<u64> {
         Ok(0)
     }
 
-    /// Maps the whole file as it is now. Only for files whose bytes change no more.
+    /// Maps the whole file at its current length. Only for files whose bytes no longer change.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;
 }
 
-/// How the pages of a mapping will be touched.
+/// Access pattern of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Here and there: no read-ahead.
+    /// Random access: no read-ahead.
     Random,
-    /// From front to back.
+    /// Sequential access from front to back.
     Sequential,
 }
 
-/// A file in memory.
+/// Memory-mapped file.
 pub trait Mapping: Send + Sync {
-    /// The bytes; slices of them keep the mapping alive. Touch only what is resident or was populated.
+    /// Returns the bytes; slices keep the mapping alive. Access only what is resident or was populated.
     fn bytes(&self) -> Bytes;
 
-    /// Can be upgraded as long as the mapping, or a slice of it, is held by anybody.
+    /// Returns a weak reference that can be upgraded while the mapping or a slice of it is alive.
     fn held(&self) -> Weak<dyn Send + Sync>;
 
-    /// Whether every page of the range is in memory, so that touching it does not wait for the disk.
+    /// Returns whether every page of the range is resident, so that an access does not wait for the disk.
     fn is_resident(&self, range: Range<usize>) -> bool;
 
-    /// Brings the range into memory; an I/O error is an error here and not a signal later. Waits for the disk.
+    /// Loads the range into memory and waits for the disk. Reports an I/O error that would otherwise raise a signal
+    /// later.
     fn populate(&self, range: Range<usize>) -> io::Result<()>;
 }
 
-/// Whether a path stays inside the data folder and is written the one way; `InvalidInput` otherwise.
+/// Checks that a path stays inside the data folder and is in canonical form; `InvalidInput` otherwise.
 fn check_path(path: &str) -> io::Result<()> {
     let fine = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
     if path.split('/').all(fine) {
@@ -188,7 +192,7 @@ fn check_path(path: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a path in a store: {path:?}")))
 }
 
-/// As [`check_path`], for folders: the root is `""`.
+/// Checks a folder path like [`check_path`]; the root is `""`.
 fn check_folder(folder: &str) -> io::Result<()> {
     if folder.is_empty() { Ok(()) } else { check_path(folder) }
 }

@@ -1,9 +1,10 @@
-//! A disk whose files cannot be changed: what is written to a file that was opened here stays in memory.
+//! Copy-on-write view of a disk: writes to opened files stay in memory.
 //!
-//! redb writes as soon as it opens a file that was not closed. Over this it may, and whoever looks afterwards finds
-//! every byte as it was.
-//! Promises: no call changes the disk below; what is written is read again; memory is bounded.
-//! Never here: what the bytes mean.
+//! redb writes as soon as it opens a file that was not closed cleanly. With this view it can do so without changing
+//! the file.
+//!
+//! Guarantees: no call changes the underlying disk; reads return what was written; memory is bounded.
+//! Non-goals: the meaning of the bytes.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -12,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Access, Disk, DiskFile, Lock, Mapping};
 
-/// Another disk, for reading only.
+/// Read-only view of another disk.
 pub struct PrivateDisk(Arc<dyn Disk>);
 
 impl PrivateDisk {
-    /// Shows this disk.
+    /// Creates a view of this disk.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
         Self(disk)
     }
@@ -85,9 +86,9 @@ struct PrivateFile {
 }
 
 struct Written {
-    /// Whole pages, by their numbers.
+    /// Written pages by number.
     pages: BTreeMap<u64, Box<[u8]>>,
-    /// So much of the file below still shows.
+    /// Length of the underlying file that is still visible.
     below_bytes: u64,
     bytes: u64,
 }
@@ -97,7 +98,7 @@ impl PrivateFile {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what lies below; zeros where nothing of it shows.
+    /// Reads from the underlying file; zeros where it is not visible.
     fn read_below(&self, written: &Written, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let shown = written.below_bytes.saturating_sub(offset).min(buffer.len() as u64);
         let (shown, hidden) = buffer.split_at_mut(usize::try_from(shown).unwrap_or(0));
@@ -106,7 +107,7 @@ impl PrivateFile {
     }
 }
 
-/// The pieces of a range, page by page: number, range in the page, range in the buffer.
+/// Splits a range into pages: page number, range in the page, range in the buffer.
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -209,7 +210,7 @@ impl DiskFile for PrivateFile {
 }
 
 const PAGE_BYTES: usize = 4_096;
-/// 256 MiB.
+/// Limit of written pages: 256 MiB.
 const PAGES_MAX: usize = 64 * 1_024;
 
 #[cfg(test)]

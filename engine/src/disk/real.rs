@@ -1,9 +1,10 @@
-//! The real disk: a folder of the machine's file system.
+//! Disk implementation over a file system folder.
 //!
-//! Promises: those of [`Disk`] and [`DiskFile`], as far as the kernel keeps its own. Folders are made for the owner
-//! alone (0700), files too (0600). A failed sync is passed on and never tried again. Space is reserved by `fallocate`;
-//! a file system that has none (`EOPNOTSUPP`) gets a plain longer file, where a later write may still meet a full disk.
-//! Never here: buffering, caching, a second opinion on errors.
+//! Guarantees: those of [`Disk`] and [`DiskFile`], as far as the kernel fulfils its own. Folders are created with
+//! mode 0700, files with 0600. A failed sync is reported and never retried. Space is reserved by `fallocate`; if the
+//! file system does not support it (`EOPNOTSUPP`), the file is only extended, and a later write may still fail with
+//! a full disk.
+//! Non-goals: buffering, caching, interpretation of errors.
 
 #![allow(
     clippy::disallowed_methods,
@@ -29,22 +30,22 @@ use super::{
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// The kernel takes no more pieces in one call (`IOV_MAX`).
+/// Maximum number of pieces per kernel call (`IOV_MAX`).
 const PIECES_MAX: usize = 1_024;
 
-/// The files of a data folder.
+/// Files of a data folder.
 pub struct RealDisk {
     root: PathBuf,
 }
 
 impl RealDisk {
-    /// Opens a data folder; makes it, and those above it, when there is none.
+    /// Opens a data folder and creates it, with missing parents, if it does not exist.
     pub fn open(path: &Path) -> io::Result<Self> {
         make_folder_durably(path)?;
         Self::open_existing(path)
     }
 
-    /// Opens a data folder that must exist: `NotFound` or `NotADirectory` otherwise.
+    /// Opens an existing data folder: `NotFound` or `NotADirectory` otherwise.
     pub fn open_existing(path: &Path) -> io::Result<Self> {
         if !std::fs::metadata(path)?.is_dir() {
             return Err(io::Error::new(
@@ -55,7 +56,7 @@ impl RealDisk {
         Ok(Self { root: path.to_owned() })
     }
 
-    /// Where the data folder is.
+    /// Returns the path of the data folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -92,7 +93,8 @@ impl Disk for RealDisk {
         std::fs::remove_file(self.root.join(path))
     }
 
-    /// The kernel would rename folders too, and systems differ in how they refuse one that is in the way.
+    /// Renames files only: the kernel would rename folders too, and systems differ in how they refuse an existing
+    /// one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         check_path(from)?;
         check_path(to)?;
@@ -103,7 +105,7 @@ impl Disk for RealDisk {
         std::fs::rename(from, to)
     }
 
-    /// A file system without links says that it is not permitted.
+    /// Maps the permission error of a file system without hard links to `Unsupported`.
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
         check_path(from)?;
         check_path(to)?;
@@ -119,7 +121,7 @@ impl Disk for RealDisk {
         }
     }
 
-    /// Names that are not UTF-8 are left out: they were never ours.
+    /// Omits names that are not UTF-8, which the engine never creates.
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let entries = match std::fs::read_dir(self.folder(folder)?) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -167,7 +169,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// Holds the kernel's lock on the file `LOCK`, which goes when the file is closed, however the process ends.
+/// Kernel lock on the file `LOCK`, released when the file is closed, however the process ends.
 struct RealLock {
     file: File,
 }
@@ -176,7 +178,7 @@ impl Lock for RealLock {}
 
 impl Drop for RealLock {
     fn drop(&mut self) {
-        // The pid is for people only; when it cannot be taken back, the lock still goes.
+        // The pid is informative only; the lock is released even if it cannot be cleared.
         let _ = self.file.set_len(0);
     }
 }
@@ -203,7 +205,7 @@ impl DiskFile for RealFile {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
-                // Not in memory, or a file system or kernel that cannot say.
+                // Not resident, or not supported by the file system or kernel.
                 Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
@@ -213,7 +215,7 @@ impl DiskFile for RealFile {
 
     fn begin_read(&self, range: Range<u64>) {
         if let Some(bytes) = NonZeroU64::new(range.end.saturating_sub(range.start)) {
-            // Where it is refused, the read that follows waits for all of it.
+            // If the hint is refused, the next read waits for the whole range.
             let _ = fadvise(&*self.file, range.start, Some(bytes), Advice::WillNeed);
         }
     }
@@ -223,7 +225,7 @@ impl DiskFile for RealFile {
         match rustix::fs::seek(&*self.file, SeekFrom::Data(offset)) {
             Ok(data) => Ok(Some(data..rustix::fs::seek(&*self.file, SeekFrom::Hole(data))?)),
             Err(Errno::NXIO) => Ok(None),
-            // A file system that does not know its holes: anything may be data.
+            // The file system does not report holes: anything may be data.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok((offset < end).then_some(offset..end)),
             Err(error) => Err(error.into()),
         }
@@ -296,7 +298,7 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Makes a folder and those missing above it, each with its name durable.
+/// Creates a folder and its missing parents, each with a durable name.
 fn make_folder_durably(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
@@ -320,7 +322,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::fsync(folder)?)
 }
 
-/// A quota that is used up is a full disk to whoever writes.
+/// Maps an exceeded quota to a full disk.
 fn no_room_or(error: Errno) -> io::Error {
     if error == Errno::DQUOT { ErrorKind::StorageFull.into() } else { error.into() }
 }

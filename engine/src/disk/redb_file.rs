@@ -1,9 +1,9 @@
-//! redb's storage over a file of ours, so that the index lies on the same disk as everything else.
+//! redb storage backend over a file of the disk abstraction.
 //!
-//! Promises: every call goes straight to the [`DiskFile`], with its promises and its errors, until one fails. From then
-//! on every call fails and none reaches the disk: redb gives a file up in the same way, and whoever opens the file
-//! again must be alone with it.
-//! Never here: locks (the store's own covers the index too) and caches (redb has its own).
+//! Guarantees: every call goes directly to the [`DiskFile`], with its guarantees and errors, until one fails. From
+//! then on every call fails without reaching the disk: redb stops using a file in the same way, and a new user of
+//! the file must have exclusive access.
+//! Non-goals: locks (the lock of the store covers the index) and caches (redb has its own).
 
 use std::fmt;
 use std::io;
@@ -13,46 +13,46 @@ use redb::StorageBackend;
 
 use super::DiskFile;
 
-/// A file as redb wants it.
+/// File of the disk as redb storage backend.
 pub struct RedbFile {
     file: Arc<dyn DiskFile>,
     given_up: Arc<GivenUp>,
 }
 
-/// Whether a file that redb has was given up, and why.
+/// First error after which redb's file is no longer used, if any.
 #[derive(Default)]
 pub(crate) struct GivenUp(OnceLock<(Why, io::ErrorKind, String)>);
 
-/// The call that failed first.
+/// Kind of the first failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// A read: the file holds what it held.
+    /// Read: the file is unchanged.
     Read,
-    /// A write for which there was no room: the file holds what it held, or is as a crash would have left it.
+    /// Write without enough space: the file is unchanged, or in a state that a crash could have left.
     Full,
-    /// Another write, or a sync: nobody knows what the disk holds.
+    /// Other write, or sync: the state of the file is unknown.
     Write,
 }
 
 impl GivenUp {
-    /// Why, if it was.
+    /// Returns the kind of the failure, if any.
     pub(crate) fn why(&self) -> Option<Why> {
         self.0.get().map(|(why, ..)| *why)
     }
 
-    /// What the disk said, if it was.
+    /// Returns the error of the disk, if any.
     pub(crate) fn error(&self) -> Option<io::Error> {
         self.0.get().map(|(_, kind, text)| io::Error::new(*kind, text.clone()))
     }
 }
 
 impl RedbFile {
-    /// Lends the file to redb.
+    /// Creates a backend over the file.
     pub fn new(file: Arc<dyn DiskFile>) -> Self {
         Self { file, given_up: Arc::default() }
     }
 
-    /// Tells, from now on, whether the file was given up.
+    /// Returns a handle that reports whether the file failed.
     pub(crate) fn given_up(&self) -> Arc<GivenUp> {
         Arc::clone(&self.given_up)
     }

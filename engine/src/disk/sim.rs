@@ -1,9 +1,11 @@
-//! The simulated disk: files in memory that forget what was not synced.
+//! Simulated in-memory disk with power cuts and fault injection.
 //!
-//! Every operation that reaches the disk has a number; power can be cut after any of them, and comes back with what the
-//! [`LossPolicy`] lets survive. What else can go wrong is described in [`faults`](super::faults).
-//! Promises: those of the real disk, checked by the same suite (`tests/disk`); the same seed and the same calls give
-//! the same bytes. Never here: threads, sleeps, the machine's disk.
+//! Every operation that reaches the disk has a number; power can be cut after any of them, and after power-on the
+//! disk has what the [`LossPolicy`] preserves. Other faults are described in [`faults`](super::faults).
+//!
+//! Guarantees: those of the real disk, verified by the same test suite (`tests/disk`); the same seed and calls give
+//! the same bytes.
+//! Non-goals: threads, sleeps, the disk of the machine.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,31 +20,31 @@ use super::sim_image::pages;
 use super::sim_state::State;
 use super::{Access, Disk, DiskFile, Lock, Mapping, check_folder, check_path};
 
-/// The process id that every simulated process has.
+/// Process id of every simulated process.
 const PID: u32 = 1;
 
-/// What a power cut leaves of what was not synced.
+/// Policy for unsynced data after a power cut.
 ///
-/// What was synced survives always. A write that was under way when power went may survive in part under `Prefix` and
+/// Synced data always survives. A write in progress at the power cut may survive partially under `Prefix` and
 /// `Sectors`, and not at all under the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossPolicy {
-    /// Nothing: no bytes, no lengths, no names.
+    /// Nothing unsynced survives: no bytes, lengths or names.
     KeepSynced,
-    /// A random prefix, in the order in which things were done; the write after it in part.
+    /// A random prefix of the operations survives, in order; the write after it partially.
     Prefix,
-    /// A random subset of the sectors and of the names, and of each file any length that it had since its last sync.
+    /// A random subset of sectors and names survives, and for each file any length that it had since its last sync.
     Sectors,
-    /// Bytes and lengths, but no names: what was created is gone, what was removed is back.
+    /// Bytes and lengths survive, but no names: created files are missing, removed files are present again.
     NamesLost,
-    /// Names, but neither bytes nor lengths: a new file is there and empty.
+    /// Names survive, but no bytes or lengths: a new file exists and is empty.
     NamesKept,
-    /// Everything.
+    /// Everything survives.
     KeepAll,
 }
 
 impl LossPolicy {
-    /// Each of them.
+    /// All policies.
     pub const ALL: [Self; 6] = [
         Self::KeepSynced,
         Self::Prefix,
@@ -53,75 +55,75 @@ impl LossPolicy {
     ];
 }
 
-/// A disk in memory. Clones are the same disk; [`SimDisk::fork`] makes another.
+/// Disk in memory. Clones share the same disk; [`SimDisk::fork`] copies it.
 #[derive(Clone)]
 pub struct SimDisk(Arc<Mutex<State>>);
 
 impl SimDisk {
-    /// An empty disk.
+    /// Creates an empty disk.
     pub fn new() -> Self {
         Self::with_seed(0)
     }
 
-    /// An empty disk whose faults draw from the seed.
+    /// Creates an empty disk whose random faults are drawn from the seed.
     pub fn with_seed(seed: u64) -> Self {
         Self::of(State::new(seed))
     }
 
-    /// A deep copy, without anybody who has files open or holds the lock.
+    /// Returns a deep copy without open files and lock holders.
     pub fn fork(&self) -> Self {
         Self::of(self.state().fork())
     }
 
-    /// How many operations have reached the disk: `create`, `remove`, `create_folder` (one for each folder made),
-    /// `rename`, `link`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`. Those refused before,
-    /// as `NotFound`, do not count.
+    /// Returns the number of operations that reached the disk: `create`, `remove`, `create_folder` (one for each
+    /// folder created), `rename`, `link`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`.
+    /// Operations that were rejected before, for example with `NotFound`, do not count.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// How many times something was opened, listed, read, mapped or populated.
+    /// Returns the number of open, list, read, map and populate calls.
     pub fn reads(&self) -> u64 {
         self.state().reads
     }
 
     // Power.
 
-    /// Operation number `count` + 1, counted from the beginning of the disk, and all that come after it fail.
+    /// Makes operation number `count` + 1 since the creation of the disk, and all later ones, fail.
     pub fn cut_power_after(&self, count: u64) {
         self.state().cut_after = Some(count);
     }
 
-    /// Everything fails from now on.
+    /// Makes all operations fail from now on.
     pub fn cut_power(&self) {
         self.state().off = true;
     }
 
-    /// Whether power is gone.
+    /// Returns whether the power is off.
     pub fn is_off(&self) -> bool {
         self.state().off
     }
 
-    /// Power comes back, after having been cut now if it was not: what the policy lets survive is what is there. Files
-    /// open and locks held are so no more; faults and ignored syncs stay as they are.
+    /// Turns power on, after cutting it if it was on: the disk has what the policy preserves. Open files and locks
+    /// become invalid; faults and ignored syncs remain.
     pub fn power_on(&self, policy: LossPolicy, seed: u64) {
         self.state().power_on(policy, seed);
     }
 
-    /// The process is killed and the machine goes on: files open and locks held are so no more, and nothing is lost,
-    /// but what was not synced still may be. On a disk without power this takes the power cut back.
+    /// Simulates a process crash: open files and locks become invalid, no data is lost, but unsynced data still can
+    /// be. On a disk without power this undoes the power cut.
     pub fn restart_process(&self) {
         self.state().restart_process();
     }
 
-    /// From now on keeps, for each operation counted, the disk as if power had gone in the middle of it: one run gives
-    /// what as many runs with [`SimDisk::cut_power_after`] would. [`SimDisk::operations`] of a kept disk says how many
-    /// were done.
+    /// Starts recording, for each counted operation, the disk as if power had been cut in the middle of it: one run
+    /// gives the results of as many runs with [`SimDisk::cut_power_after`]. [`SimDisk::operations`] of a recorded
+    /// disk is the number of completed operations.
     pub fn record_cuts(&self) {
         self.state().cuts = Some(Vec::new());
     }
 
-    /// The disks kept since [`SimDisk::record_cuts`], all off, in order, and stops keeping more.
+    /// Returns the disks recorded since [`SimDisk::record_cuts`], all without power, in order, and stops recording.
     pub fn take_cuts(&self) -> Vec<Self> {
         let cuts = self.state().cuts.take().unwrap_or_default();
         cuts.into_iter().map(Self::of).collect()
@@ -129,57 +131,56 @@ impl SimDisk {
 
     // Faults.
 
-    /// One more thing that goes wrong.
+    /// Adds a fault rule.
     pub fn inject(&self, rule: Rule) {
         self.state().faults.add(rule);
     }
 
-    /// Things go wrong by chance.
+    /// Enables random faults.
     pub fn inject_by_chance(&self, odds: Odds) {
         self.state().faults.by_chance(odds);
     }
 
-    /// Nothing more goes wrong, but for ignored syncs and a power cut already planned.
+    /// Removes all faults except ignored syncs and a planned power cut.
     pub fn clear_faults(&self) {
         self.state().faults.clear();
     }
 
-    /// How many operations went wrong by rule or by chance.
+    /// Returns the number of injected faults.
     pub fn fault_count(&self) -> u64 {
         self.state().faults.hit_count()
     }
 
-    /// Some syncs answer Ok and do nothing, for good: the mutation check.
+    /// Makes matching syncs return Ok without effect, permanently; for the mutation check.
     pub fn ignore(&self, ignore: Ignore) {
         self.state().ignored.push(ignore);
     }
 
-    /// How much room there is from now on, in whole pages of 4 KiB; with what is in use, that is the capacity.
+    /// Sets the free space, in whole pages of 4 KiB; together with the used space this is the capacity.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.state().set_free_bytes(bytes);
     }
 
-    /// Whether the bytes of files are out of memory: mappings until populated, other reads always. At first they are
-    /// not.
+    /// Sets whether file contents are not resident: mappings until populated, other reads always. Initially false.
     pub fn set_cold(&self, cold: bool) {
         self.state().cold = cold;
     }
 
-    // The bytes, behind the engine's back; no operation is counted.
+    // Direct access to the bytes; not counted as operations.
 
-    /// All files there are, sorted.
+    /// Returns all file paths, sorted.
     pub fn paths(&self) -> Vec<String> {
         self.state().paths()
     }
 
-    /// The bytes of a file as they read now. Panics when there is no such file or no power.
+    /// Returns the current bytes of a file. Panics if the file does not exist or power is off.
     pub fn bytes(&self, path: &str) -> Vec<u8> {
         let mut state = self.state();
         let id = found(&state, path);
         state.peek(id)
     }
 
-    /// Flips the bits of `mask` in one byte, where it lies and where it is cached. Panics as [`SimDisk::bytes`] does.
+    /// Flips the bits of `mask` in one byte, both durable and cached. Panics like [`SimDisk::bytes`].
     pub fn flip(&self, path: &str, offset: u64, mask: u8) {
         let mut state = self.state();
         let id = found(&state, path);
@@ -189,8 +190,8 @@ impl SimDisk {
         state.damage(id, offset, &[old ^ mask]);
     }
 
-    /// Puts other bytes, where they lie and where they are cached; what would lie beyond the file's end is left out.
-    /// Panics as [`SimDisk::bytes`] does.
+    /// Overwrites bytes, both durable and cached; bytes beyond the end of the file are ignored. Panics like
+    /// [`SimDisk::bytes`].
     pub fn overwrite(&self, path: &str, offset: u64, bytes: &[u8]) {
         let mut state = self.state();
         let id = found(&state, path);
@@ -318,7 +319,7 @@ struct SimFile {
     disk: SimDisk,
     path: String,
     file: u64,
-    /// Power has come back this many times; a handle from before is dead for ever.
+    /// Number of power-ons at creation; a handle of an earlier generation is invalid.
     generation: u64,
 }
 
@@ -381,7 +382,7 @@ impl DiskFile for SimFile {
         self.state()?.sync_data(self.file, &self.path)
     }
 
-    /// A copy of the bytes as they are now.
+    /// Copies the current bytes.
     fn map(&self, _: Access) -> io::Result<Box<dyn Mapping>> {
         let copy = Arc::new(self.state()?.whole(self.file, &self.path)?);
         let bytes = Bytes::from_owner(Copied(Arc::clone(&copy)));
@@ -400,7 +401,7 @@ struct SimMapping {
     populated: Mutex<BTreeSet<u64>>,
 }
 
-/// What a slice keeps alive.
+/// Owner of the bytes of a slice.
 struct Copied(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Copied {

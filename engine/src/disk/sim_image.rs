@@ -1,23 +1,23 @@
-//! The bytes of one simulated file: sparse, cheap to copy.
+//! Sparse copy-on-write content of a simulated file.
 //!
-//! Promises: what was never written reads as zeros; nothing lies beyond the length; a copy shares its pages until one
-//! of the two changes them; the order of everything is that of the offsets.
-//! Never here: what is durable.
+//! Guarantees: unwritten bytes read as zeros; nothing is stored beyond the length; a copy shares its pages until one
+//! side changes them; iteration is in offset order.
+//! Non-goals: durability.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A file is kept in pages of this size, and free space is counted in them.
+/// Page size of file contents; free space is counted in pages.
 pub(super) const PAGE_BYTES: u64 = 4_096;
-/// The device writes whole sectors of this size or nothing.
+/// Size of the sectors that the device writes atomically.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
 const _: () = assert!(PAGE_BYTES.is_multiple_of(SECTOR_BYTES));
 
 type Page = Arc<[u8; PAGE_BYTES as usize]>;
 
-/// A sparse file.
+/// Sparse file content.
 #[derive(Clone, Default)]
 pub(super) struct Image {
     bytes_len: u64,
@@ -29,7 +29,7 @@ impl Image {
         self.bytes_len
     }
 
-    /// The numbers of the pages from `first` on that hold anything.
+    /// Returns the numbers of the allocated pages from `first` on.
     pub(super) fn pages_from(&self, first: u64) -> impl Iterator<Item = u64> {
         self.pages.range(first..).map(|(page, _)| *page)
     }
@@ -38,7 +38,7 @@ impl Image {
         self.pages.contains_key(&page)
     }
 
-    /// The first stretch from `offset` on whose pages were written to.
+    /// Returns the first range of written pages from `offset` on.
     pub(super) fn next_data(&self, offset: u64) -> Option<Range<u64>> {
         let first = self.pages_from(offset / PAGE_BYTES).next()?;
         let pages = self.pages_from(first).zip(first..);
@@ -47,7 +47,7 @@ impl Image {
         Some(data).filter(|data| !data.is_empty())
     }
 
-    /// Fills the buffer; beyond the length there are zeros.
+    /// Fills the buffer; bytes beyond the length are zeros.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) {
         for (page, inside, piece) in walk(offset, buffer.len()) {
             let piece = &mut buffer[piece];
@@ -58,7 +58,7 @@ impl Image {
         }
     }
 
-    /// Writes, and grows the file where needed.
+    /// Writes bytes and grows the file if needed.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -67,7 +67,7 @@ impl Image {
         self.bytes_len = self.bytes_len.max(offset + bytes.len() as u64);
     }
 
-    /// Cuts or grows; what is cut off is gone when the file grows again.
+    /// Truncates or extends; truncated bytes read as zeros after a later extension.
     pub(super) fn set_len(&mut self, bytes_len: u64) {
         if bytes_len < self.bytes_len {
             let kept = bytes_len.div_ceil(PAGE_BYTES);
@@ -82,7 +82,7 @@ impl Image {
         self.bytes_len = bytes_len;
     }
 
-    /// Gives pages back; what is left of the range becomes zeros.
+    /// Frees whole pages; the rest of the range is zeroed.
     pub(super) fn punch(&mut self, offset: u64, bytes_len: u64) {
         for page in whole_pages(&(offset..offset + bytes_len)) {
             self.pages.remove(&page);
@@ -95,7 +95,7 @@ impl Image {
         }
     }
 
-    /// Takes the given pages and the length from another image.
+    /// Copies the given pages and the length from another image.
     pub(super) fn take_pages(&mut self, pages: &BTreeSet<u64>, from: &Self) {
         for page in pages {
             match from.pages.get(page) {
@@ -103,18 +103,18 @@ impl Image {
                 None => self.pages.remove(page),
             };
         }
-        // A shorter length first cuts what lies beyond, a longer one only adds zeros.
+        // A shorter length first truncates; a longer one only adds zeros.
         self.set_len(from.bytes_len);
     }
 
-    /// Takes one sector from another image, whatever the lengths; [`Image::trim`] puts the end right.
+    /// Copies one sector from another image, regardless of the lengths; [`Image::trim`] corrects the end.
     pub(super) fn take_sector(&mut self, sector: u64, from: &Self) {
         let mut bytes = [0; SECTOR_BYTES as usize];
         from.read(sector * SECTOR_BYTES, &mut bytes);
         self.put(sector * SECTOR_BYTES, &bytes);
     }
 
-    /// Sets the length and drops what lies beyond it.
+    /// Sets the length and drops what is beyond it.
     pub(super) fn trim(&mut self, bytes_len: u64) {
         self.bytes_len = u64::MAX;
         self.set_len(bytes_len);
@@ -128,24 +128,24 @@ impl Image {
     }
 }
 
-/// The sectors that a range of bytes touches.
+/// Returns the sectors that overlap a byte range.
 pub(super) fn sectors(offset: u64, bytes_len: u64) -> Range<u64> {
     let end = (offset + bytes_len).div_ceil(SECTOR_BYTES);
     if bytes_len == 0 { 0..0 } else { offset / SECTOR_BYTES..end }
 }
 
-/// The pages that a range of bytes touches.
+/// Returns the pages that overlap a byte range.
 pub(super) fn pages(offset: u64, bytes_len: u64) -> Range<u64> {
     let end = (offset + bytes_len).div_ceil(PAGE_BYTES);
     if bytes_len == 0 { 0..0 } else { offset / PAGE_BYTES..end }
 }
 
-/// The pages that lie in a range of bytes whole.
+/// Returns the pages that are entirely inside a byte range.
 pub(super) fn whole_pages(range: &Range<u64>) -> Range<u64> {
     range.start.div_ceil(PAGE_BYTES)..range.end / PAGE_BYTES
 }
 
-/// Cuts a range of bytes at the page borders: page, range inside the page, range inside the bytes.
+/// Splits a byte range at page boundaries: page, range in the page, range in the bytes.
 fn walk(offset: u64, bytes_len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
     const PAGE: usize = PAGE_BYTES as usize;
     let mut done = 0;

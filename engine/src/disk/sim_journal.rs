@@ -1,30 +1,30 @@
-//! What was done on the simulated disk and is not yet durable: the changes, and what they do to names.
+//! Pending (unsynced) changes of the simulated disk, and their effect on names.
 //!
-//! Promises: a rename is done whole or not at all, and nothing that was done later to one of its two names becomes
-//! durable before it. Never here: the bytes of files, what a power cut chooses.
+//! Guarantees: a rename is atomic, and later changes of its two names do not become durable before it.
+//! Non-goals: file contents, the choice of a power cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-/// What the names of a disk mean.
+/// Files by path.
 #[derive(Clone, Default)]
 pub(super) struct Names {
     pub(super) files: BTreeMap<String, u64>,
     pub(super) folders: BTreeSet<String>,
 }
 
-/// Something done and not yet durable.
+/// Change that is not durable yet.
 #[derive(Clone)]
 pub(super) struct Pending {
     pub(super) change: Change,
-    /// Power went while it was done: nobody was told that it is.
+    /// Whether power was cut during the change, so that it was never acknowledged.
     pub(super) in_flight: bool,
-    /// The one folder of a rename between two that was synced since.
+    /// For a rename between two folders, the folder that was synced since.
     pub(super) synced_folder: Option<String>,
 }
 
-/// One step of a name or a file.
+/// Change of a name or a file.
 #[derive(Clone)]
 pub(super) enum Change {
     Name { path: String, file: u64 },
@@ -56,7 +56,7 @@ impl Names {
         }
     }
 
-    /// A name in a folder that is not there cannot be found by anybody.
+    /// Drops names in folders that do not exist.
     pub(super) fn forget_unreachable(&mut self) {
         let all = self.folders.clone();
         let reachable = |path: &str| {
@@ -72,7 +72,7 @@ impl Pending {
         Self { change, in_flight, synced_folder: None }
     }
 
-    /// Whether a sync of the folder makes this durable.
+    /// Returns whether a sync of the folder makes this change durable.
     fn is_synced_with(&mut self, folder: &str) -> bool {
         let mut folders = self.change.names().map(parent);
         let (first, last) = (folders.next(), folders.next());
@@ -90,7 +90,7 @@ impl Pending {
 }
 
 impl Change {
-    /// The file whose data sync makes this durable.
+    /// Returns the file whose data sync makes this change durable.
     pub(super) fn file(&self) -> Option<u64> {
         match self {
             Self::Write { file, .. } | Self::Len { file, .. } | Self::Punch { file, .. } => {
@@ -102,7 +102,7 @@ impl Change {
         }
     }
 
-    /// The paths that mean something else now; none when this is about bytes.
+    /// Returns the paths that changed their meaning; none for a change of bytes.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let names = match self {
             Self::Name { path, .. } | Self::NoName { path } | Self::Folder { path } => {
@@ -119,13 +119,13 @@ impl Change {
     }
 }
 
-/// Takes out of the journal what a sync of the folder makes durable, in order.
+/// Removes from the journal the changes that a sync of the folder makes durable, in order.
 pub(super) fn take_synced(journal: &mut Vec<Pending>, folder: &str) -> Vec<Change> {
     let mut taken: Vec<bool> =
         journal.iter_mut().map(|pending| pending.is_synced_with(folder)).collect();
     let changes: Vec<&Change> = journal.iter().map(|pending| &pending.change).collect();
     take_renames_along(&changes, &mut taken);
-    // What came before on the names of a rename is settled by it.
+    // Earlier changes of the names of a rename are settled by it.
     let is_settled = |at: usize| {
         let later = changes.iter().zip(&taken).skip(at + 1);
         let mut renames = later.filter(|(change, taken)| is_rename(change) && **taken);
@@ -144,7 +144,7 @@ pub(super) fn take_synced(journal: &mut Vec<Pending>, folder: &str) -> Vec<Chang
     synced
 }
 
-/// Of what is chosen to become durable, nothing may come before a rename of the same name: the file would be gone.
+/// Adds the renames that must become durable before the chosen changes of the same names, so that no file is lost.
 pub(super) fn take_renames_along(changes: &[&Change], chosen: &mut [bool]) {
     for at in (0..changes.len()).rev().filter(|at| is_rename(changes[*at])) {
         let later = changes.iter().zip(&*chosen).skip(at + 1);
@@ -163,7 +163,7 @@ pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-/// The path itself, then what lies above it, up to the root.
+/// Returns the path and its ancestors, up to the root.
 pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| (!path.is_empty()).then(|| parent(path)))
 }

@@ -1,8 +1,8 @@
-//! What a power cut does to the simulated disk.
+//! Power-cut semantics of the simulated disk.
 //!
-//! Promises: what was synced survives; of the rest, what the policy and the seed say, and never what no device could
-//! leave: a sector is whole, and holds what the file held there at one moment.
-//! Never here: faults of a machine that stays on.
+//! Guarantees: synced data survives; policy and seed decide about the rest, within what a device can leave: a sector
+//! is whole and has the content of the file at one moment.
+//! Non-goals: faults while the machine is running.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::sim_state::{File, State};
 use crate::entropy::{Entropy, SeededEntropy};
 
 impl State {
-    /// Power goes, perhaps in the middle of a change.
+    /// Cuts power, possibly in the middle of a change.
     pub(super) fn lose_power(&mut self, change: Option<&Change>) {
         self.off = true;
         if let Some(change) = change {
@@ -25,7 +25,7 @@ impl State {
         }
     }
 
-    /// Power comes back: what survives of the journal is made durable, and what is durable is all there is.
+    /// Turns power on: the surviving part of the journal becomes durable, and only the durable state remains.
     pub(super) fn power_on(&mut self, policy: LossPolicy, seed: u64) {
         let journal = std::mem::take(&mut self.journal);
         self.lose(&journal, policy, &SeededEntropy::new(seed));
@@ -46,7 +46,7 @@ impl State {
         self.locked = false;
     }
 
-    /// The process goes, and with it what was under way; the machine and all that it has in memory stays.
+    /// Simulates a process crash: operations in progress end; the page cache of the machine remains.
     pub(super) fn restart_process(&mut self) {
         self.journal.retain(|pending| !pending.in_flight);
         for file in self.files.values_mut() {
@@ -58,7 +58,7 @@ impl State {
         self.locked = false;
     }
 
-    /// Makes durable what the policy lets survive.
+    /// Makes durable what the policy preserves.
     fn lose(&mut self, journal: &[Pending], policy: LossPolicy, entropy: &SeededEntropy) {
         let done = journal.iter().filter(|pending| !pending.in_flight);
         match policy {
@@ -96,11 +96,11 @@ impl State {
         }
     }
 
-    /// Persists a random part: of each write some sectors, of the names some, of each file's lengths any one.
+    /// Makes a random part durable: some sectors of each write, some names, and any one of the lengths of each file.
     ///
-    /// A sector that survives holds what the file held there at that moment: earlier writes to it are in it too.
+    /// A surviving sector has the content of the file at that moment, including earlier writes.
     fn persist_sectors(&mut self, changes: &[&Change], entropy: &SeededEntropy) {
-        // How likely a sector survives, drawn once: now most of them, now hardly any.
+        // Survival probability of a sector, drawn once: sometimes most survive, sometimes hardly any.
         let eighths = 1 + entropy.below(7);
         let survives = || entropy.below(8) < eighths;
         let ids: BTreeSet<u64> = changes.iter().filter_map(|change| change.file()).collect();

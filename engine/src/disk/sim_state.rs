@@ -1,9 +1,11 @@
-//! Inside the simulated disk: what is there, what is durable, and what lies between.
+//! State of the simulated disk: live, durable and pending.
 //!
-//! Each file has a live image and a durable one, each name a live and a durable meaning. The journal lists, in order,
-//! what was done and not yet synced; a sync moves a file's or a folder's part of it into the durable state. What a
-//! power cut does with the rest stands in `sim_loss`.
-//! Promises: nothing depends on time, addresses or hash order. Never here: the traits of the seam.
+//! Each file has a live and a durable image, each name a live and a durable target. The journal lists unsynced
+//! changes in order; a sync moves the changes of a file or folder into the durable state. `sim_loss` defines what a
+//! power cut does with the rest.
+//!
+//! Guarantees: nothing depends on time, addresses or hash order.
+//! Non-goals: the disk traits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -16,13 +18,13 @@ use super::faults::{Fault, Faults, Ignore, Operation};
 use super::sim_image::{Image, PAGE_BYTES, SECTOR_BYTES, pages, whole_pages};
 use super::sim_journal::{Change, Names, Pending, ancestors, parent, take_synced};
 
-/// A disk is this large until a test says otherwise.
+/// Default capacity of a disk.
 const CAPACITY_PAGES: u64 = (1 << 40) / PAGE_BYTES;
 
-/// One simulated machine's disk.
+/// State of one simulated disk.
 #[derive(Clone)]
 pub(super) struct State {
-    /// Counts the times that power came back; a handle of an earlier one is dead.
+    /// Number of power-ons; handles of an earlier generation are invalid.
     pub(super) generation: u64,
     pub(super) off: bool,
     pub(super) operations: u64,
@@ -32,29 +34,29 @@ pub(super) struct State {
     pub(super) cold: bool,
     pub(super) faults: Faults,
     pub(super) ignored: Vec<Ignore>,
-    /// Where wanted, the disk as it was when each operation began.
+    /// If recording, the disk as it was at the start of each operation.
     pub(super) cuts: Option<Vec<State>>,
     pub(super) files: BTreeMap<u64, File>,
     pub(super) live: Names,
     pub(super) durable: Names,
-    /// Done and not yet durable, in order.
+    /// Unsynced changes, in order.
     pub(super) journal: Vec<Pending>,
     pub(super) next_id: u64,
     capacity_pages: u64,
 }
 
-/// A file, whatever it is called.
+/// File, independent of its names.
 #[derive(Clone, Default)]
 pub(super) struct File {
     pub(super) live: Image,
     pub(super) durable: Image,
-    /// Pages that differ from the durable ones, as far as the kernel remembers.
+    /// Pages that differ from the durable ones, as tracked by the kernel.
     pub(super) dirty: BTreeSet<u64>,
-    /// Pages from the start that were allocated,
+    /// Number of pages from the start that were allocated.
     pub(super) reserved_pages: u64,
-    /// but for those that were given back since.
+    /// Pages that were punched since the allocation.
     pub(super) punched: BTreeSet<u64>,
-    /// Pages that take room.
+    /// Number of pages that use space.
     pub(super) held_pages: u64,
     pub(super) handle_count: u64,
 }
@@ -81,7 +83,7 @@ impl State {
         }
     }
 
-    /// A copy with no process that has files open or holds the lock.
+    /// Returns a copy without open files and lock holders.
     pub(super) fn fork(&self) -> Self {
         let mut copy = Self { cuts: None, locked: false, ..self.clone() };
         for file in copy.files.values_mut() {
@@ -90,7 +92,7 @@ impl State {
         copy
     }
 
-    /// Whether a handle of the generation still works.
+    /// Checks that a handle of this generation is valid.
     pub(super) fn powered(&self, generation: u64) -> io::Result<()> {
         if self.off || self.generation != generation { Err(power_lost()) } else { Ok(()) }
     }
@@ -136,7 +138,7 @@ impl State {
         self.begin(Operation::Rename, from, Some(&change))?;
         let replaced = self.live.files.get(to).copied();
         if replaced == Some(file) && from != to {
-            // So do kernels: two names of one file stay.
+            // As in real kernels, renaming one of two links of a file to the other keeps both.
             return Ok(());
         }
         self.live.apply(&change);
@@ -201,7 +203,7 @@ impl State {
         Ok(())
     }
 
-    /// The lock's file comes with it, durable at once: it means nothing to anybody.
+    /// Creates the lock file as well, durable immediately.
     pub(super) fn lock(&mut self) -> io::Result<()> {
         self.powered(self.generation)?;
         if self.locked {
@@ -218,7 +220,7 @@ impl State {
         Ok(())
     }
 
-    /// All files, sorted.
+    /// Returns all file paths, sorted.
     pub(super) fn paths(&self) -> Vec<String> {
         self.live.files.keys().cloned().collect()
     }
@@ -350,7 +352,7 @@ impl State {
         Ok(())
     }
 
-    /// A handle goes.
+    /// Closes a handle.
     pub(super) fn close(&mut self, id: u64, generation: u64) {
         if self.generation == generation && self.files.contains_key(&id) {
             self.file(id).handle_count -= 1;
@@ -358,7 +360,7 @@ impl State {
         }
     }
 
-    // What tests do behind the engine's back.
+    // Direct access for tests.
 
     pub(super) fn find(&self, path: &str) -> io::Result<u64> {
         if self.off {
@@ -379,7 +381,7 @@ impl State {
         bytes
     }
 
-    /// Changes bytes that are there, live and durable, without a trace.
+    /// Changes existing bytes, live and durable, without a journal entry.
     pub(super) fn damage(&mut self, id: u64, offset: u64, bytes: &[u8]) {
         let file = self.file(id);
         for image in [&mut file.live, &mut file.durable] {
@@ -405,7 +407,7 @@ impl State {
 
     // Helpers.
 
-    /// Counts an operation that reaches the disk; power may go instead, and then the change is in flight.
+    /// Counts an operation that reaches the disk; if power is cut instead, the change is in flight.
     fn begin(
         &mut self,
         operation: Operation,
@@ -473,7 +475,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives back the space of a file that nobody can reach any more.
+    /// Frees the space of an unreachable file.
     fn release(&mut self, id: u64) {
         let named = self.live.files.values().any(|named| *named == id);
         let file = self.file(id);
@@ -482,7 +484,7 @@ impl State {
         }
     }
 
-    /// Drops files that no name means and no name can come to mean.
+    /// Drops files that have no name, neither live nor durable nor pending.
     fn forget_unnamed(&mut self) {
         let pending = self.journal.iter().filter_map(|pending| match &pending.change {
             Change::Name { file, .. } | Change::Rename { file, .. } => Some(*file),
@@ -530,7 +532,7 @@ impl State {
 }
 
 impl File {
-    /// Counts the pages that take room.
+    /// Counts the pages that use space.
     pub(super) fn count_pages(&mut self) {
         let (live, reserved_pages) = (&self.live, self.reserved_pages);
         self.punched.retain(|page| *page < reserved_pages && !live.has_page(*page));

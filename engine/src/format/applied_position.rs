@@ -1,17 +1,18 @@
-//! The applied position: how far the index has followed the log.
+//! Applied position: how far the index has followed the log.
 //!
-//! | offset | size | field          | meaning                                                              |
-//! | ------ | ---- | -------------- | -------------------------------------------------------------------- |
-//! | 0      | 8    | lsn            | of the last record applied, zero for none                            |
-//! | 8      | 8    | segment        | log segment in which replay goes on, zero for none                   |
-//! | 16     | 8    | offset         | in that segment, of the next group                                   |
-//! | 24     | 8    | next_group     | number of that group                                                 |
-//! | 32     | 8    | next_segment   | the smallest segment id never used                                   |
-//! | 40     | 8    | orphan_floor   | segments below this id were looked at before: none is an orphan      |
-//! | 48     | 4    | previous_group | checksum of the last group header applied                            |
-//! | 52     | 4    | check          | CRC-32 of bytes 0..52                                                |
+//! | offset | size | field          | meaning                                                        |
+//! | ------ | ---- | -------------- | -------------------------------------------------------------- |
+//! | 0      | 8    | lsn            | of the last record applied, zero for none                      |
+//! | 8      | 8    | segment        | log segment in which replay resumes, zero for none             |
+//! | 16     | 8    | offset         | in that segment, of the next group                             |
+//! | 24     | 8    | next_group     | number of that group                                           |
+//! | 32     | 8    | next_segment   | smallest unused segment id                                     |
+//! | 40     | 8    | orphan_floor   | segments below this id were examined before: none is an orphan |
+//! | 48     | 4    | previous_group | checksum of the last group header applied                      |
+//! | 52     | 4    | check          | CRC-32 of bytes 0..52                                          |
 //!
-//! Promises: written in the same transaction as what was applied. Never here: how to replay.
+//! Guarantees: written in the same transaction as the applied changes.
+//! Non-goals: the replay itself.
 
 use super::bytes::{Put, Take};
 use super::checksum::Checksum;
@@ -19,32 +20,32 @@ use super::entry::{ENTRY_CHECK_BYTES, open, seal};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
-/// Size of the value.
+/// Size of the encoded value in bytes.
 pub const APPLIED_POSITION_BYTES: usize = 56;
 
 const _: () = assert!(APPLIED_POSITION_BYTES == 6 * 8 + 4 + ENTRY_CHECK_BYTES);
 
-/// Where replay goes on.
+/// Log position at which replay resumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppliedPosition {
-    /// The LSN of the last record applied; zero when there was none.
+    /// LSN of the last record applied; zero if there is none.
     pub lsn: u64,
-    /// The log segment in which replay goes on; none before the first.
+    /// Log segment in which replay resumes; `None` before the first segment exists.
     pub segment: Option<SegmentId>,
-    /// Where the next group begins in it.
+    /// Offset of the next group in that segment.
     pub offset: u64,
-    /// The number of that group.
+    /// Number of the next group.
     pub next_group: u64,
-    /// The checksum of the last group header applied.
+    /// Checksum of the last group header applied.
     pub previous_group: Checksum,
-    /// The smallest segment id that was never used.
+    /// Smallest segment id that was never used.
     pub next_segment: u64,
-    /// No segment below this id is an orphan.
+    /// Segments below this id are known not to be orphans.
     pub orphan_floor: u64,
 }
 
 impl AppliedPosition {
-    /// The value as the index keeps it.
+    /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(APPLIED_POSITION_BYTES);
         Put::new(&mut out)
@@ -58,7 +59,7 @@ impl AppliedPosition {
         seal(&[], out)
     }
 
-    /// Reads the value as the index keeps it.
+    /// Decodes the index value.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(&[], bytes)?);
         let lsn = take.u64()?;

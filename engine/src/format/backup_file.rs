@@ -1,21 +1,22 @@
-//! The `BACKUP` file: which segments of the log the image in a backup's folder consists of.
+//! `BACKUP` file: manifest of a backup folder, with the segments that the image consists of.
 //!
-//! | offset | size | field         | meaning                                                   |
-//! | ------ | ---- | ------------- | --------------------------------------------------------- |
-//! | 0      | 8    | magic         | `TRUGBKUP`                                                |
-//! | 8      | 4    | version       | format version                                            |
-//! | 12     | 4    | features      | feature bits                                              |
-//! | 16     | 16   | store         | uuid of the store                                         |
-//! | 32     | 8    | last_lsn      | of the last record in the image                           |
-//! | 40     | 8    | finished_ms   | milliseconds since 1970                                   |
-//! | 48     | 8    | last_segment  | the log segment that the log ends in; 0 for none          |
-//! | 56     | 8    | last_end      | where its groups end                                      |
-//! | 64     | 4    | segment_count |                                                           |
-//! | 68     | 4    | reserved      | zero                                                      |
-//! | 72     | 8 n  | segments      | ids of the log and compacted segments, ascending          |
-//! | -4     | 4    | checksum      | of everything before, bound to no place                   |
+//! | offset | size | field         | meaning                                          |
+//! | ------ | ---- | ------------- | ------------------------------------------------ |
+//! | 0      | 8    | magic         | `TRUGBKUP`                                       |
+//! | 8      | 4    | version       | format version                                   |
+//! | 12     | 4    | features      | feature bits                                     |
+//! | 16     | 16   | store         | uuid of the store                                |
+//! | 32     | 8    | last_lsn      | of the last record in the image                  |
+//! | 40     | 8    | finished_ms   | milliseconds since 1970                          |
+//! | 48     | 8    | last_segment  | last log segment; 0 for none                     |
+//! | 56     | 8    | last_end      | end of its groups                                |
+//! | 64     | 4    | segment_count |                                                  |
+//! | 68     | 4    | reserved      | zero                                             |
+//! | 72     | 8 n  | segments      | ids of the log and compacted segments, ascending |
+//! | -4     | 4    | checksum      | of everything before, not address-bound          |
 //!
-//! Promises: what decodes encodes to the same bytes. Never here: what becomes of other segments.
+//! Guarantees: what decodes encodes to the same bytes.
+//! Non-goals: the removal of other segments (`recovery/image.rs`).
 
 use uuid::Uuid;
 
@@ -25,30 +26,30 @@ use super::malformed::Malformed;
 use super::segment_header::{Predecessor, SegmentId};
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 
-/// The file's name, in the root of the folder.
+/// File name, in the root of the folder.
 pub const BACKUP_FILE: &str = "BACKUP";
-/// First bytes of the file.
+/// Magic number at the start of the file.
 pub const BACKUP_MAGIC: [u8; 8] = *b"TRUGBKUP";
-/// The part that is always there, before the segments.
+/// Size of the fixed part, before the segment ids.
 pub const BACKUP_FIXED_BYTES: usize = 72;
 
-/// What an image consists of.
+/// Manifest of a store image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupFile {
-    /// The store that it is an image of.
+    /// Store that the image was taken from.
     pub store: Uuid,
-    /// The LSN of the last record in it.
+    /// LSN of the last record in the image.
     pub last_lsn: u64,
-    /// When it was made.
+    /// Completion time, in milliseconds since 1970.
     pub finished_ms: u64,
-    /// The log segment that the log ends in, and where.
+    /// Last log segment and the end of its groups; `None` if the log is empty.
     pub end: Option<Predecessor>,
-    /// The log and compacted segments in it, ascending.
+    /// Log and compacted segments in the image, ascending.
     pub segments: Vec<SegmentId>,
 }
 
 impl BackupFile {
-    /// The file.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         Put::new(&mut out)
@@ -70,7 +71,7 @@ impl BackupFile {
         out
     }
 
-    /// Reads the whole file.
+    /// Decodes the whole file.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let checked = bytes.len().checked_sub(4).ok_or(Malformed::Short)?;
         let mut take = Take::new(bytes);

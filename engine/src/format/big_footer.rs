@@ -1,19 +1,20 @@
-//! The footer of a big segment: the checksums of its body's blocks.
+//! Footer of a big segment: block checksums of its body.
 //!
-//! The body begins at 4,096; the footer follows it. First the table, four bytes for each 64 KiB block of the body: the
-//! block's checksum at its offset. Then the trailer, the last 64 bytes of the file:
+//! The body begins at 4,096; the footer follows it. It consists of the block table (four bytes for each 64 KiB
+//! block of the body: the block's checksum, bound to its offset) and the trailer, the last 64 bytes of the
+//! file:
 //!
-//! | offset | size | field      | meaning                                         |
-//! | ------ | ---- | ---------- | ----------------------------------------------- |
-//! | 0      | 8    | magic      | [`BIG_MAGIC`] XOR the salt of the segment       |
-//! | 8      | 8    | body_bytes | length of the body                              |
-//! | 16     | 32   | hash       | BLAKE3 of the body                              |
-//! | 48     | 4    | table      | checksum of the table, bound to no place        |
-//! | 52     | 8    | reserved   | zero                                            |
-//! | 60     | 4    | checksum   | of bytes 0..60 at the offset of the trailer     |
+//! | offset | size | field      | meaning                                     |
+//! | ------ | ---- | ---------- | ------------------------------------------- |
+//! | 0      | 8    | magic      | [`BIG_MAGIC`] XOR the salt of the segment   |
+//! | 8      | 8    | body_bytes | length of the body                          |
+//! | 16     | 32   | hash       | BLAKE3 of the body                          |
+//! | 48     | 4    | table      | checksum of the table, not address-bound    |
+//! | 52     | 8    | reserved   | zero                                        |
+//! | 60     | 4    | checksum   | of bytes 0..60 at the offset of the trailer |
 //!
-//! Promises: the length of the body gives the length of the file, and the other way round. Never here: whose body it
-//! is; a record in the log says so, and without one the segment is an orphan.
+//! Guarantees: body length and file length determine each other.
+//! Non-goals: the owner of the body. A record in the log names it; without one the segment is an orphan.
 
 use super::body::block_count;
 use super::bytes::{Put, Take};
@@ -22,28 +23,28 @@ use super::malformed::Malformed;
 use super::segment_header::SEGMENT_HEADER_BYTES;
 use crate::limits;
 
-/// The magic number of a big segment's trailer before its salt is applied: `TRUGBIG` and a zero, as it lies on disk.
+/// Magic number of a big segment's trailer before XOR with the salt: `TRUGBIG` and a zero byte, in disk order.
 pub const BIG_MAGIC: u64 = 0x0047_4942_4755_5254;
-/// Size of the trailer.
+/// Size of the trailer in bytes.
 pub const BIG_TRAILER_BYTES: usize = 64;
-/// Where the body of a big segment begins.
+/// Offset of the body in a big segment.
 pub const BIG_BODY_OFFSET: u64 = SEGMENT_HEADER_BYTES as u64;
 
 const CHECKED_BYTES: usize = BIG_TRAILER_BYTES - 4;
 
-/// The end of a big segment.
+/// Trailer at the end of a big segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BigTrailer {
     /// Length of the body.
     pub body_bytes: u64,
-    /// BLAKE3 of the body.
+    /// BLAKE3 hash of the body.
     pub hash: [u8; 32],
-    /// Checksum of the table.
+    /// Checksum of the block table.
     pub table: Checksum,
 }
 
 impl BigTrailer {
-    /// The trailer as it lies at `place`.
+    /// Encodes the trailer for `place`.
     pub fn encode(&self, place: Place) -> Vec<u8> {
         let mut out = Vec::with_capacity(BIG_TRAILER_BYTES);
         Put::new(&mut out)
@@ -57,7 +58,7 @@ impl BigTrailer {
         out
     }
 
-    /// Reads the trailer: the last [`BIG_TRAILER_BYTES`] of the file, which lie at `place`.
+    /// Decodes the trailer: the last [`BIG_TRAILER_BYTES`] of the file, which start at `place`.
     pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
         let mut take = Take::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
@@ -80,7 +81,7 @@ impl BigTrailer {
         Ok(Self { body_bytes, hash, table })
     }
 
-    /// Checks a table that was read: its length and its bytes.
+    /// Checks length and checksum of a block table.
     pub fn verify_table(&self, table: &[u8]) -> Result<(), Malformed> {
         if table.len() as u64 != Self::table_bytes(self.body_bytes) {
             return Err(Malformed::Length);
@@ -88,28 +89,28 @@ impl BigTrailer {
         compare(CheckClass::Footer, self.table, Checksum::of(table))
     }
 
-    /// The checksum of one block, bound to its place, out of a table; none where the table ends before it.
+    /// Returns the address-bound checksum of one block from a table; `None` if the table ends before it.
     pub fn block(table: &[u8], block: usize) -> Option<Checksum> {
         let mut take = Take::new(table.get(block.checked_mul(4)?..)?);
         take.u32().ok().map(Checksum)
     }
 
-    /// Where the table for a body of `body_bytes` begins.
+    /// Returns the offset of the block table after a body of `body_bytes`.
     pub fn table_offset(body_bytes: u64) -> u64 {
         BIG_BODY_OFFSET.saturating_add(body_bytes)
     }
 
-    /// Length of the table for a body of `body_bytes`.
+    /// Returns the length of the block table of a body of `body_bytes`.
     pub fn table_bytes(body_bytes: u64) -> u64 {
         block_count(body_bytes).saturating_mul(4)
     }
 
-    /// Where the trailer for a body of `body_bytes` lies.
+    /// Returns the offset of the trailer of a body of `body_bytes`.
     pub fn offset(body_bytes: u64) -> u64 {
         Self::table_offset(body_bytes).saturating_add(Self::table_bytes(body_bytes))
     }
 
-    /// Length of the whole segment with a body of `body_bytes`.
+    /// Returns the length of the whole segment with a body of `body_bytes`.
     pub fn file_bytes(body_bytes: u64) -> u64 {
         Self::offset(body_bytes).saturating_add(BIG_TRAILER_BYTES as u64)
     }

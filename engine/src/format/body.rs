@@ -1,13 +1,14 @@
-//! The body: what follows a record's head, checked in blocks of 64 KiB.
+//! Object body: the bytes after a record head, checksummed in blocks of 64 KiB.
 //!
-//! | offset in the body | size             | checksum                                                        |
-//! | ------------------ | ---------------- | --------------------------------------------------------------- |
-//! | 65,536 i           | 65,536 or rest   | entry i of the record's block table, bound to where block i lies |
+//! | offset in the body | size           | checksum                                                             |
+//! | ------------------ | -------------- | -------------------------------------------------------------------- |
+//! | 65,536 i           | 65,536 or rest | entry i of the record's block table, bound to the address of block i |
 //!
-//! The value of a fact is one block, checked even when it is empty. The body of a big segment has the same blocks;
-//! their checksums are in its footer.
+//! The value of a fact is one block, which has a checksum even if it is empty. The body of a big segment has
+//! the same blocks; their checksums are in its footer.
 //!
-//! Promises: a fault names the block that is wrong. Never here: heads, reading.
+//! Guarantees: a fault names the corrupt block.
+//! Non-goals: record heads, reading.
 
 use std::ops::Range;
 
@@ -17,26 +18,27 @@ use crate::limits;
 
 const BLOCK: u64 = limits::BLOCK_BYTES as u64;
 
-/// A block of a body that is not what was written.
+/// Corrupt block of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyFault {
-    /// Whose body.
+    /// LSN of the record that the body belongs to.
     pub lsn: u64,
-    /// Where the block begins, in the file.
+    /// Offset of the block in the file.
     pub offset: u64,
 }
 
-/// How many blocks a body of `bytes` has.
+/// Returns the number of blocks of a body of `bytes`.
 pub fn block_count(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK)
 }
 
-/// The blocks of a body that begins at `body`: which of its bytes each covers, and where the block lies.
+/// Returns the blocks of a body that begins at `body`: the byte range of each in the body, and its disk
+/// address.
 pub fn block_places(
     body: Place,
     bytes: u64,
 ) -> impl ExactSizeIterator<Item = (Range<u64>, Place)> + Clone {
-    // As an ExactSizeIterator needs: bodies are far smaller than 2^32 blocks.
+    // An `ExactSizeIterator` needs a `usize` range; bodies have far fewer than 2^32 blocks.
     let count = u32::try_from(block_count(bytes)).unwrap_or(u32::MAX);
     (0..count as usize).map(move |block| {
         let start = (block as u64).saturating_mul(BLOCK);
@@ -46,7 +48,7 @@ pub fn block_places(
 }
 
 impl Record {
-    /// Checks every block of the body that follows the head at `head`.
+    /// Verifies every block of the body that follows the head at `head`.
     pub fn verify_body(&self, head: Place, body: &[u8]) -> Result<(), BodyFault> {
         match self.broken_blocks(head, body).next() {
             Some(block) => {
@@ -57,8 +59,8 @@ impl Record {
         }
     }
 
-    /// The blocks of the body that follows the head at `head` which are not what was written: which of its bytes each
-    /// covers. One of the wrong length is one such block.
+    /// Returns the byte ranges of the corrupt blocks of the body that follows the head at `head`. A block of
+    /// the wrong length is corrupt.
     pub fn broken_blocks<'a>(
         &'a self,
         head: Place,
@@ -69,7 +71,7 @@ impl Record {
             What::Put { content: Content::Inline { blocks, .. }, .. } => {
                 (blocks.as_slice(), block_count(bytes))
             }
-            // The value of a fact is one block, even when it is empty.
+            // The value of a fact is one block, even if it is empty.
             What::Fact { check, .. } => (std::slice::from_ref(check), 1),
             _ => ([].as_slice(), 0),
         };
@@ -89,7 +91,7 @@ impl Record {
 }
 
 impl What {
-    /// Binds the checksums of the body's blocks to their places, or takes the binding off again.
+    /// Binds the block checksums to their disk addresses, or unbinds them if they are bound.
     pub fn bind(&mut self, body: Place) {
         match self {
             Self::Put { content: Content::Inline { bytes, blocks }, .. } => {

@@ -1,43 +1,44 @@
-//! Little-endian reading and writing: a cursor over a slice, an appender to a vector.
+//! Little-endian byte reader and writer.
 //!
-//! Promises: no other file of the format turns integers into bytes or back; [`Take`] never reads past its slice.
-//! Never here: what the bytes mean.
+//! Guarantees: no other file of the format converts integers to or from bytes; [`Take`] never reads past its
+//! slice.
+//! Non-goals: the meaning of the bytes.
 
 use super::malformed::Malformed;
 
-/// Reads from the front of a slice.
+/// Reader over the front of a byte slice.
 #[derive(Clone, Debug)]
 pub struct Take<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Take<'a> {
-    /// Starts at the first byte.
+    /// Creates a reader at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// Two bytes as a number.
+    /// Reads a `u16`.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes as a number.
+    /// Reads a `u32`.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes as a number.
+    /// Reads a `u64`.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number in as few bytes as it takes ([`Put::varint`]); in more than it takes it is refused.
+    /// Reads a varint ([`Put::varint`]); an encoding that is longer than necessary is rejected.
     pub fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for shift in (0..u64::BITS).step_by(7) {
@@ -55,80 +56,80 @@ impl<'a> Take<'a> {
         Err(Malformed::Length)
     }
 
-    /// As many bytes as the caller's array holds.
+    /// Reads an array of `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Short)?;
         self.rest = rest;
         Ok(*array)
     }
 
-    /// `count` bytes, borrowed.
+    /// Reads `count` bytes, borrowed.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or(Malformed::Short)?;
         self.rest = rest;
         Ok(bytes)
     }
 
-    /// `count` bytes as text.
+    /// Reads `count` bytes as UTF-8.
     pub fn text(&mut self, count: usize) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes(count)?).map_err(|_| Malformed::Text)
     }
 
-    /// Passes over `count` reserved bytes, which must be zero.
+    /// Skips `count` reserved bytes, which must be zero.
     pub fn zeros(&mut self, count: usize) -> Result<(), Malformed> {
         if is_zero(self.bytes(count)?) { Ok(()) } else { Err(Malformed::Reserved) }
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Everything that is left.
+    /// Returns all bytes that are left.
     pub fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no bytes are left.
     pub fn end(self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
 }
 
-/// Appends to a vector.
+/// Writer that appends to a vector.
 #[derive(Debug)]
 pub struct Put<'a> {
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Put<'a> {
-    /// Appends after what `out` holds already.
+    /// Creates a writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
 
-    /// One byte.
+    /// Appends one byte.
     pub fn u8(&mut self, value: u8) -> &mut Self {
         self.bytes(&[value])
     }
 
-    /// A number in two bytes.
+    /// Appends a `u16`.
     pub fn u16(&mut self, value: u16) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// A number in four bytes.
+    /// Appends a `u32`.
     pub fn u32(&mut self, value: u32) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// A number in eight bytes.
+    /// Appends a `u64`.
     pub fn u64(&mut self, value: u64) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// A number in as few bytes as it takes, one to ten: seven bits in each, the lowest first, and the highest bit of
-    /// all but the last is set (LEB128).
+    /// Appends a LEB128 varint of one to ten bytes: seven bits each, lowest first; the highest bit is set in
+    /// all but the last byte.
     pub fn varint(&mut self, mut value: u64) -> &mut Self {
         loop {
             let [low, ..] = value.to_le_bytes();
@@ -140,23 +141,23 @@ impl<'a> Put<'a> {
         }
     }
 
-    /// Bytes as they are.
+    /// Appends raw bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);
         self
     }
 
-    /// `count` zeros, for what is reserved.
+    /// Appends `count` reserved zero bytes.
     pub fn zeros(&mut self, count: usize) -> &mut Self {
         self.out.resize(self.out.len().saturating_add(count), 0);
         self
     }
 }
 
-/// The bit of a byte that says that the number goes on.
+/// Continuation bit of a varint byte.
 const MORE: u8 = 0x80;
 
-/// Writes a number over the four bytes at `at`, which must be there: a checksum that stands before what it covers.
+/// Overwrites the existing four bytes at `at` with a number: a checksum that precedes the bytes it covers.
 pub(super) fn overwrite_u32(out: &mut [u8], at: usize, value: u32) {
     let place = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>);
     debug_assert!(place.is_some(), "the four bytes were appended before");
@@ -165,12 +166,12 @@ pub(super) fn overwrite_u32(out: &mut [u8], at: usize, value: u32) {
     }
 }
 
-/// Bytes that are looked at together.
+/// Size of the chunks that are compared with zero.
 const ZERO_BYTES: usize = 256;
 
-/// Whether every byte is zero.
+/// Returns whether every byte is zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
-    // Many at once: a loop that may end at any byte takes them one by one.
+    // Whole chunks can be vectorized; a loop that may stop at any byte cannot.
     bytes.chunks(ZERO_BYTES).all(|some| some.iter().fold(0, |all, byte| all | byte) == 0)
 }
 

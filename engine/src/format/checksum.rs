@@ -1,7 +1,7 @@
-//! The checksum: CRC-32, bound to the place where the bytes lie.
+//! CRC-32 checksum bound to the disk address of its bytes.
 //!
-//! `of(bytes)` is the CRC-32 of zip and PNG (polynomial 0xEDB88320, reflected, initial value and final XOR 0xFFFFFFFF).
-//! `at(place)` XORs it with the CRC-32 of the 24 bytes that name the place:
+//! `of(bytes)` is the CRC-32 of zip and PNG (polynomial 0xEDB88320, reflected, initial value and final XOR
+//! 0xFFFFFFFF). `at(place)` XORs it with the CRC-32 of the 24 bytes of the disk address:
 //!
 //! | offset | size | field   | meaning                                   |
 //! | ------ | ---- | ------- | ----------------------------------------- |
@@ -9,46 +9,47 @@
 //! | 8      | 8    | segment | the segment's id                          |
 //! | 16     | 8    | offset  | of the first covered byte, in the segment |
 //!
-//! So bytes that were written to, or are read from, the wrong place do not match: two places have the same mask with a
-//! chance of 1 in 2^32, and never when they differ within 32 neighbouring bits only. Binding twice is not binding at
-//! all, so who knows `of(body)` early (an upload) lets the committer bind it late, with one XOR.
+//! Misdirected writes and reads therefore do not match: two addresses have the same mask with a probability of
+//! 1 in 2^32, and never if they differ only within 32 adjacent bits. Binding twice to the same address cancels
+//! out, so an upload can compute `of(body)` early and the committer binds it later with one XOR.
 //!
-//! Promises: [`compare`] is the only comparison of checksums in the engine. Never here: what to do when it fails.
+//! Guarantees: [`compare`] is the only comparison of checksums in the engine.
+//! Non-goals: the reaction to a mismatch.
 
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
-/// How many bytes name a place.
+/// Encoded size of a disk address in bytes.
 pub const PLACE_BYTES: usize = 24;
 
-/// A CRC-32.
+/// CRC-32 checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checksum(pub u32);
 
-/// Where bytes lie: which incarnation of which segment, and how far in.
+/// Disk address of stored bytes: segment, its salt, and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The salt of the segment.
+    /// Salt of the segment.
     pub salt: u64,
-    /// The segment.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// The offset of the first byte, in the file.
+    /// Offset of the first byte in the file.
     pub offset: u64,
 }
 
-/// The segment whose bytes are read or written: what every place in it has in common.
+/// Segment part of a disk address: the part that all addresses in one segment share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentContext {
-    /// The salt of the segment.
+    /// Salt of the segment.
     pub salt: u64,
-    /// The segment.
+    /// Id of the segment.
     pub segment: SegmentId,
 }
 
-/// What a checksum protects; named so that the mutation check can take out one kind at a time.
+/// Class of protected bytes; the mutation check disables the checksums of one class at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckClass {
-    /// The `STORE` file and segment headers.
+    /// `STORE` file and segment headers.
     Header,
     /// Group headers, frame headers and group trailers.
     Group,
@@ -56,25 +57,25 @@ pub enum CheckClass {
     Head,
     /// Blocks of bodies and of fact values.
     Block,
-    /// Footers of sealed segments and of big segments.
+    /// Footers of sealed log segments and of big segments.
     Footer,
-    /// Values in the index.
+    /// Index values.
     Entry,
 }
 
 impl CheckClass {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 6] =
         [Self::Header, Self::Group, Self::Head, Self::Block, Self::Footer, Self::Entry];
 }
 
 impl Checksum {
-    /// The checksum of some bytes, bound to no place.
+    /// Computes the checksum of `bytes`, not bound to an address.
     pub fn of(bytes: &[u8]) -> Self {
         Self(crc32fast::hash(bytes))
     }
 
-    /// The checksum of several pieces as if they were one.
+    /// Computes the checksum of the concatenation of `parts`, not bound to an address.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut running = RunningChecksum::new();
         for part in parts {
@@ -83,7 +84,7 @@ impl Checksum {
         running.finish()
     }
 
-    /// Binds to a place, or takes the binding to the same place off again.
+    /// Binds the checksum to an address, or unbinds it from the same address.
     #[must_use]
     pub fn at(self, place: Place) -> Self {
         let named: [[u8; 8]; PLACE_BYTES / 8] =
@@ -91,15 +92,17 @@ impl Checksum {
         Self(self.0 ^ Self::of(named.as_flattened()).0)
     }
 
-    /// Checks that this is the checksum of `bytes` at `place`.
+    /// Verifies that this is the checksum of `bytes` at `place`.
     pub fn verify(self, class: CheckClass, bytes: &[u8], place: Place) -> Result<(), Malformed> {
         compare(class, self, Self::of(bytes).at(place))
     }
 }
 
-/// The one comparison: `expected` stands on the disk, `found` was computed from the bytes there.
+/// Compares the stored checksum `expected` with the computed checksum `found`. All comparisons go through this
+/// function.
 ///
-/// Under the feature `sim` the mutation check can make it look away from one class, to prove that some test then fails.
+/// With the feature `sim`, the mutation check can disable the comparison of one class to prove that some test
+/// then fails.
 pub fn compare(class: CheckClass, expected: Checksum, found: Checksum) -> Result<(), Malformed> {
     #[cfg(feature = "sim")]
     if mutation::is_ignored(class) {
@@ -109,48 +112,48 @@ pub fn compare(class: CheckClass, expected: Checksum, found: Checksum) -> Result
     if expected == found { Ok(()) } else { Err(Malformed::Checksum) }
 }
 
-/// A checksum of bytes that come piece by piece.
+/// Incremental checksum.
 #[derive(Clone, Debug, Default)]
 pub struct RunningChecksum(crc32fast::Hasher);
 
 impl RunningChecksum {
-    /// Starts with no bytes.
+    /// Creates the checksum of no bytes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes in.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum of everything taken in.
+    /// Returns the checksum of all bytes added.
     pub fn finish(self) -> Checksum {
         Checksum(self.0.finalize())
     }
 }
 
 impl Place {
-    /// The place `bytes` further on.
+    /// Returns the address `bytes` further on.
     #[must_use]
     pub fn plus(self, bytes: u64) -> Self {
         Self { offset: self.offset.saturating_add(bytes), ..self }
     }
 
-    /// The segment that the place is in.
+    /// Returns the segment part of the address.
     pub fn context(self) -> SegmentContext {
         SegmentContext { salt: self.salt, segment: self.segment }
     }
 }
 
 impl SegmentContext {
-    /// The place at `offset` of this segment.
+    /// Returns the address of `offset` in this segment.
     pub fn at(self, offset: u64) -> Place {
         Place { salt: self.salt, segment: self.segment, offset }
     }
 }
 
-/// The mutation check's switch: it exists to prove that the tests notice a checksum that is not compared.
+/// Switch of the mutation check, which proves that the tests notice a missing checksum comparison.
 #[cfg(feature = "sim")]
 pub mod mutation {
     use std::cell::Cell;
@@ -161,8 +164,9 @@ pub mod mutation {
         static IGNORED: Cell<Option<CheckClass>> = const { Cell::new(None) };
     }
 
-    /// Runs `run` while comparisons of `class` on this thread always succeed. Other threads, such as those of a store
-    /// opened with threads, compare as ever: step the store by hand inside.
+    /// Calls `run` while comparisons of `class` on this thread always succeed.
+    ///
+    /// Other threads, such as the background threads of a store, still compare; step the store by hand inside.
     pub fn ignoring<T>(class: CheckClass, run: impl FnOnce() -> T) -> T {
         struct Restore(Option<CheckClass>);
         impl Drop for Restore {

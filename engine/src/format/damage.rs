@@ -1,20 +1,21 @@
-//! Damage: a place where stored bytes are not what was written, as the index remembers it under segment and offset.
+//! Damage entry: a corrupt location, stored in the index by segment and offset.
 //!
-//! | offset | size | field        | meaning                                                          |
-//! | ------ | ---- | ------------ | ---------------------------------------------------------------- |
-//! | 0      | 8    | lsn          | of the first record that is affected; zero when that is unknown  |
-//! | 8      | 8    | found_ms     | when it was first found                                          |
-//! | 16     | 4    | detail       | a number that belongs to the reason, or zero                     |
-//! | 20     | 1    | reason       | `malformed.rs` numbers them                                      |
-//! | 21     | 1    | class        | of the segment: 1 log, 2 big, 3 compacted                        |
-//! | 22     | 1    | whose        | 0 unknown or nobody's, 1 an object's, 2 a fact's                 |
-//! | 23     | 1    | bucket_bytes | zero unless an object's                                          |
-//! | 24     | 2    | name_bytes   | of the key, or of the fact's name                                |
-//! | 26     | 2    | reserved     | zero                                                             |
-//! | 28     |      | names        | bucket and key, or the fact's name                               |
-//! | -4     | 4    | check        | CRC-32 of the key and of everything before this                  |
+//! | offset | size | field        | meaning                                         |
+//! | ------ | ---- | ------------ | ----------------------------------------------- |
+//! | 0      | 8    | lsn          | of the first affected record; zero if unknown   |
+//! | 8      | 8    | found_ms     | time of the first detection                     |
+//! | 16     | 4    | detail       | number that belongs to the reason, or zero      |
+//! | 20     | 1    | reason       | code of `malformed.rs`                          |
+//! | 21     | 1    | class        | of the segment: 1 log, 2 big, 3 compacted       |
+//! | 22     | 1    | whose        | owner: 0 unknown or none, 1 object, 2 fact      |
+//! | 23     | 1    | bucket_bytes | zero unless the owner is an object              |
+//! | 24     | 2    | name_bytes   | of the key, or of the fact's name               |
+//! | 26     | 2    | reserved     | zero                                            |
+//! | 28     |      | names        | bucket and key, or the fact's name              |
+//! | -4     | 4    | check        | CRC-32 of the key and of everything before this |
 //!
-//! Promises: what decodes encodes to the same bytes. Never here: how damage is found, what helps.
+//! Guarantees: what decodes encodes to the same bytes.
+//! Non-goals: detection and repair of damage.
 
 use std::fmt;
 
@@ -26,7 +27,7 @@ use super::segment_header::{SegmentClass, SegmentId};
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 
-/// Size of the value before the names.
+/// Size of the fixed part, before the names.
 pub const DAMAGE_FIXED_BYTES: usize = 28;
 
 const WHOSE_UNKNOWN: u8 = 0;
@@ -35,36 +36,34 @@ const WHOSE_FACT: u8 = 2;
 
 const _: () = assert!(limits::KEY_BYTES_MAX <= u16::MAX as usize, "name_bytes is a u16");
 
-/// A place where stored bytes are not what was written.
+/// Corrupt location in a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The segment.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// What kind of segment it is.
+    /// Class of the segment.
     pub class: SegmentClass,
-    /// The offset in it.
+    /// Offset of the damage in the segment.
     pub offset: u64,
-    /// The LSN of the first record that is affected, when that is known.
+    /// LSN of the first affected record, if known.
     pub lsn: Option<u64>,
-    /// What is wrong.
+    /// Reason why the bytes were rejected.
     pub reason: Malformed,
-    /// Whose bytes they are, when that is known.
+    /// Owner of the bytes, if known.
     pub name: Option<RecordName>,
-    /// When it was first found. Milliseconds since 1970.
+    /// Time of the first detection, in milliseconds since 1970.
     pub found_ms: u64,
 }
 
-/// What a record is about.
+/// Object or fact that a record refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordName {
-    /// An object.
     Object(ObjectName),
-    /// A fact.
     Fact(FactName),
 }
 
 impl RecordName {
-    /// What this record is about. None: about segments.
+    /// Returns the object or fact that the record refers to; `None` for records about segments.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         match &record.what {
             What::Put { name, .. } | What::Delete { name, .. } => Some(Self::Object(name.clone())),
@@ -75,12 +74,12 @@ impl RecordName {
 }
 
 impl Damage {
-    /// The file, relative to the data folder.
+    /// Returns the path of the file, relative to the data folder.
     pub fn file(&self) -> String {
         self.segment.path(self.class)
     }
 
-    /// The value as the index keeps it.
+    /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let (whose, bucket, name) = match &self.name {
             None => (WHOSE_UNKNOWN, "", ""),
@@ -106,7 +105,7 @@ impl Damage {
         seal(&key(self.segment, self.offset), out)
     }
 
-    /// Reads the value that was found under segment and offset.
+    /// Decodes the index value of this segment and offset.
     pub fn decode(segment: SegmentId, offset: u64, bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(&key(segment, offset), bytes)?);
         let lsn = take.u64()?;

@@ -1,4 +1,4 @@
-//! The entry: the index's value for an object: where it is and what is known about it.
+//! Index entry of an object: record location and metadata.
 //!
 //! | size | field              | meaning                                               |
 //! | ---- | ------------------ | ----------------------------------------------------- |
@@ -20,10 +20,10 @@
 //! |      | attributes         |                                                       |
 //! | 4    | check              | CRC-32 of the index key and of everything before this |
 //!
-//! One field follows the other; v is a number in as few bytes as it takes, one to ten ([`Put::varint`]).
+//! Fields are packed without padding; v is a varint of one to ten bytes ([`Put::varint`]).
 //!
-//! Promises: a value under a wrong key, or changed by the index's own storage, is noticed. Never here: the key's form
-//! (`entry_key.rs`), reading the object.
+//! Guarantees: a value under a wrong key, or corrupted by the index storage, is detected.
+//! Non-goals: the key encoding (`entry_key.rs`), reading the object.
 
 use super::bytes::{Put, Take};
 use super::checksum::{CheckClass, Checksum, compare};
@@ -35,57 +35,57 @@ use super::record_kind::RecordKind;
 use super::segment_header::SegmentId;
 use crate::limits;
 
-/// The check at the end of every index value.
+/// Size of the checksum at the end of every index value.
 pub const ENTRY_CHECK_BYTES: usize = 4;
 
-/// An object as the index knows it.
+/// Index entry of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The LSN of its record.
+    /// LSN of the record.
     pub lsn: u64,
-    /// Where its record is.
+    /// Location of the record.
     pub record: Location,
-    /// What is known about it.
+    /// Metadata of the object.
     pub meta: ObjectMeta,
-    /// Where its bytes are.
+    /// Location of the content.
     pub content: EntryContent,
 }
 
-/// Where a record lies.
+/// Location of a record in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// In which segment.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// Where its head begins.
+    /// Offset of the record head.
     pub offset: u64,
-    /// Length of the head; the body follows.
+    /// Length of the record head; the body follows it.
     pub head_bytes: u32,
 }
 
-/// Where an object's bytes are, as the index knows it: without block checksums.
+/// Location of an object's content, without block checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryContent {
-    /// After the record's head.
+    /// Content in the body that follows the record head.
     Inline {
-        /// How many.
+        /// Length of the content in bytes.
         bytes: u64,
     },
-    /// In a big segment of their own.
+    /// Content in a separate big segment.
     Big {
-        /// How many.
+        /// Length of the content in bytes.
         bytes: u64,
-        /// Which segment.
+        /// Id of the big segment.
         segment: SegmentId,
     },
-    /// Nowhere: they were damaged.
+    /// Content that was lost to corruption.
     Lost {
-        /// How many there were.
+        /// Length of the lost content in bytes.
         bytes: u64,
     },
 }
 
 impl Entry {
-    /// How many bytes the object has.
+    /// Returns the length of the content in bytes.
     pub fn body_bytes(&self) -> u64 {
         match self.content {
             EntryContent::Inline { bytes }
@@ -94,7 +94,7 @@ impl Entry {
         }
     }
 
-    /// The value under the encoded index key `key`.
+    /// Encodes the index value for the encoded index key `key`.
     pub fn encode(&self, key: &[u8]) -> Vec<u8> {
         debug_assert_eq!(self.meta.check(), Ok(()));
         let (kind, bytes, big_segment) = match self.content {
@@ -118,7 +118,8 @@ impl Entry {
             .bytes(&meta.hash)
             .u8(known_type);
         if known_type == 0 {
-            // A length beyond its bound is cut here and refused by `decode`: it contradicts what follows.
+            // An out-of-range length is clamped here; `decode` rejects it because it contradicts the following
+            // bytes.
             Put::new(&mut out)
                 .u8(u8::try_from(meta.content_type.len()).unwrap_or(u8::MAX))
                 .bytes(meta.content_type.as_bytes());
@@ -127,7 +128,7 @@ impl Entry {
         seal(key, out)
     }
 
-    /// Reads the value that was found under `key`.
+    /// Decodes the index value of `key`.
     pub fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(key, bytes)?);
         let kind = take.u8()?;
@@ -176,7 +177,7 @@ impl Entry {
 }
 
 impl EntryContent {
-    /// What the index keeps of a record's content.
+    /// Returns the index form of a record's content.
     pub fn of(content: &Content) -> Self {
         match content {
             Content::Inline { bytes, .. } => Self::Inline { bytes: *bytes },
@@ -202,14 +203,14 @@ impl Location {
     }
 }
 
-/// Ends an index value with its check.
+/// Appends the checksum to an index value.
 pub(super) fn seal(key: &[u8], mut value: Vec<u8>) -> Vec<u8> {
     let check = Checksum::of_parts(&[key, &value]);
     Put::new(&mut value).u32(check.0);
     value
 }
 
-/// Checks an index value and gives it back without its check.
+/// Verifies the checksum of an index value and returns the value without it.
 pub(super) fn open<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
     let length = bytes.len().checked_sub(ENTRY_CHECK_BYTES).ok_or(Malformed::Short)?;
     let mut take = Take::new(bytes);
@@ -218,8 +219,8 @@ pub(super) fn open<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], Malforme
     Ok(value)
 }
 
-/// An entry takes no more beside content type and attributes: of its numbers five take up to ten bytes, three up to
-/// five, and the length of the attributes two.
+/// Maximum size of an entry without content type and attributes: five numbers of up to ten bytes, three of up
+/// to five, and two bytes for the length of the attributes.
 const FIXED_BYTES_MAX: usize = 2 + 5 * 10 + 3 * 5 + 2 + 32 + 2 + ENTRY_CHECK_BYTES;
 
 #[cfg(test)]
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(forged(|_| {}), Ok(99));
         assert_eq!(forged(|b| b[0] = 3), Err(Malformed::Kind(3)));
         assert_eq!(forged(|b| b[1] = 2), Err(Malformed::Reserved));
-        // In more bytes than it takes.
+        // A varint that is longer than necessary.
         assert_eq!(forged(|b| drop(b.splice(2..3, [0xe3, 0]))), Err(Malformed::Length));
         assert_eq!(forged(|b| b[3] = 0), Err(Malformed::Place));
         let head_of_4_gib = |b: &mut Vec<u8>| drop(b.splice(7..9, [0x80, 0x80, 0x80, 0x80, 0x10]));

@@ -1,18 +1,19 @@
-//! The index key of an object: its name in an order that puts folders before files.
+//! Index key of an object, ordered so that folders precede files.
 //!
-//! | part             | bytes               | when                                      |
-//! | ---------------- | ------------------- | ----------------------------------------- |
-//! | bucket           | name, 0x00          | always                                    |
-//! | folder component | 0x02, name, 0x00    | for each folder that the object lies in   |
-//! | marker           | 0x01                | the key ends in `/`: it marks that folder |
-//! | file             | 0x03, name          | the key does not                          |
+//! | part           | bytes            | when                                   |
+//! | -------------- | ---------------- | -------------------------------------- |
+//! | bucket         | name, 0x00       | always                                 |
+//! | folder segment | 0x02, name, 0x00 | for each folder in the path of the key |
+//! | marker         | 0x01             | the key ends in `/` (folder marker)    |
+//! | file           | 0x03, name       | the key does not end in `/`            |
 //!
-//! So within a folder come its own marker, then its folders by name with all that is below each, then its files by
-//! name; everything below a folder is one contiguous range. Names hold no control characters, so none of these bytes.
-//! What the keys of that range begin with is itself a key: that of the counters of a bucket or a top-level folder.
+//! Within a folder the order is: its marker, its subfolders by name with their content, its files by name.
+//! Everything below a folder is one contiguous range. Names contain no control characters and therefore none of
+//! these bytes. The common prefix of that range is itself a key: that of the usage counters of a bucket or
+//! top-level folder.
 //!
-//! Promises: the order of encoded keys is that order; a key decodes if, and only if, `encode` makes it. Never here:
-//! plain byte order of whole keys (`index/listing.rs` merges it from this one), values.
+//! Guarantees: encoded keys sort in this order; a key decodes if and only if `encode` can produce it.
+//! Non-goals: plain byte order of whole keys (`index/plain_walk.rs` derives it from this order), values.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -20,21 +21,21 @@ use std::ops::Range;
 use super::malformed::Malformed;
 use crate::name::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
 
-/// Ends a bucket and a folder component.
+/// Terminator of a bucket name and of a folder segment.
 pub const KEY_END: u8 = 0x00;
-/// Stands for the marker of the folder itself.
+/// Tag of the marker of the folder itself.
 pub const KEY_MARKER: u8 = 0x01;
-/// Begins a folder component.
+/// Tag of a folder segment.
 pub const KEY_FOLDER: u8 = 0x02;
-/// Begins a file name.
+/// Tag of a file name.
 pub const KEY_FILE: u8 = 0x03;
-/// First byte after every key of a folder: one more than the end of its component.
+/// First byte after every key of a folder: one more than the terminator of its folder segment.
 pub const KEY_AFTER: u8 = 0x01;
 
 const _: () = assert!(KEY_END < KEY_MARKER && KEY_MARKER < KEY_FOLDER && KEY_FOLDER < KEY_FILE);
 const _: () = assert!(KEY_AFTER == KEY_END + 1);
 
-/// The index key of an object.
+/// Encodes the index key of an object.
 pub fn encode(name: &ObjectName) -> Vec<u8> {
     let mut key = folder_prefix(&name.bucket, &name.key.folder());
     if name.key.is_folder_marker() {
@@ -46,7 +47,7 @@ pub fn encode(name: &ObjectName) -> Vec<u8> {
     key
 }
 
-/// The object whose index key this is.
+/// Decodes an index key to the object name.
 pub fn decode(bytes: &[u8]) -> Result<ObjectName, Malformed> {
     let (bucket, mut key, rest) = folders(bytes)?;
     let (tag, after) = rest.split_first().ok_or(Malformed::Short)?;
@@ -59,7 +60,7 @@ pub fn decode(bytes: &[u8]) -> Result<ObjectName, Malformed> {
     Ok(ObjectName::new(bucket, ObjectKey::parse(&key)?))
 }
 
-/// The bucket and the folder that [`folder_prefix`] made this of.
+/// Decodes a key produced by [`folder_prefix`] to bucket and folder.
 pub fn decode_prefix(bytes: &[u8]) -> Result<(BucketName, FolderKey), Malformed> {
     let (bucket, folder, rest) = folders(bytes)?;
     if !rest.is_empty() {
@@ -68,8 +69,8 @@ pub fn decode_prefix(bytes: &[u8]) -> Result<(BucketName, FolderKey), Malformed>
     Ok((bucket, FolderKey::parse(&folder)?))
 }
 
-/// The keys of the counters in which the object with this key is: those of its bucket, and of its top-level folder
-/// where it lies in one.
+/// Returns the keys of the usage counters that include the object with this key: that of its bucket and, if it
+/// has one, of its top-level folder.
 pub fn counted_in(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     let component_end = |from: usize| {
         let length = key.get(from..)?.iter().position(|byte| *byte == KEY_END)?;
@@ -80,20 +81,21 @@ pub fn counted_in(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     [bucket, folder].into_iter().flatten().filter_map(|end| key.get(..end))
 }
 
-/// The keys of everything in a bucket.
+/// Returns the key range of a bucket.
 pub fn bucket_range(bucket: &BucketName) -> Range<Vec<u8>> {
     folder_range(bucket, &FolderKey::root())
 }
 
-/// The keys of everything below a folder, its own marker included.
+/// Returns the key range below a folder, including its marker.
 pub fn folder_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
     folder_prefix(bucket, folder)..after_folder(bucket, folder)
 }
 
-/// What the keys of everything below a folder, its own marker included, begin with.
+/// Returns the common prefix of all keys below a folder, including its marker.
 pub fn folder_prefix(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
     let (bucket, folder) = (bucket.as_str(), folder.as_str());
-    // Each component brings two bytes and loses its slash. Room for a file name saves the next step an allocation.
+    // Each path segment adds two bytes and drops its slash. Room for a file name saves the caller a
+    // reallocation.
     let mut key = Vec::with_capacity(bucket.len() + 2 * folder.len() + 64);
     key.extend_from_slice(bucket.as_bytes());
     key.push(KEY_END);
@@ -105,7 +107,7 @@ pub fn folder_prefix(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
     key
 }
 
-/// The first possible key after everything below a folder.
+/// Returns the first possible key after everything below a folder.
 pub fn after_folder(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
     let mut key = folder_prefix(bucket, folder);
     if let Some(last) = key.last_mut() {
@@ -114,18 +116,19 @@ pub fn after_folder(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
     key
 }
 
-/// The keys of everything in the folders directly below a folder: after its marker, before its files.
+/// Returns the key range of the direct subfolders of a folder, with their content: after its marker, before its
+/// files.
 pub fn subfolders_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
     let prefix = folder_prefix(bucket, folder);
     tagged(prefix.clone(), KEY_FOLDER)..tagged(prefix, KEY_FILE)
 }
 
-/// The keys of the files directly in a folder.
+/// Returns the key range of the files directly in a folder.
 pub fn files_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
     tagged(folder_prefix(bucket, folder), KEY_FILE)..after_folder(bucket, folder)
 }
 
-/// The order of two keys of one bucket: that of what [`encode`] makes of them.
+/// Compares two keys of one bucket in the order of their encoded forms ([`encode`]).
 pub fn order(left: &str, right: &str) -> Ordering {
     let common = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
     let same = left.as_bytes().get(..common).unwrap_or_default();
@@ -146,7 +149,7 @@ fn tagged(mut prefix: Vec<u8>, tag: u8) -> Vec<u8> {
     prefix
 }
 
-/// The bucket and the folders that a key begins with, and what follows.
+/// Splits an encoded key into bucket, folder path and remaining bytes.
 fn folders(bytes: &[u8]) -> Result<(BucketName, String, &[u8]), Malformed> {
     let (bucket, mut rest) = component(bytes)?;
     let bucket = BucketName::parse(bucket)?;
@@ -166,7 +169,7 @@ fn component(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
     Ok((file(name)?, rest.get(1..).unwrap_or_default()))
 }
 
-/// A name without slashes: with one it would be several components.
+/// Decodes a file name, which contains no slash.
 fn file(bytes: &[u8]) -> Result<&str, Malformed> {
     let name = std::str::from_utf8(bytes).map_err(|_| Malformed::Text)?;
     if name.is_empty() || name.contains('/') {
@@ -189,8 +192,8 @@ mod tests {
         encode(&ObjectName::new(bucket("abc"), ObjectKey::parse(key).unwrap()))
     }
 
-    /// The order as a person states it: of two keys, at the first component where they differ, the marker of the folder
-    /// is first, then a folder, then a file; two of a sort go by name.
+    /// States the order independently: at the first differing path segment the folder marker precedes folders,
+    /// which precede files; equal kinds sort by name.
     fn stated(key: &str) -> Vec<(u8, &str)> {
         let mut components: Vec<_> = key.split('/').map(|name| (2, name)).collect();
         if let Some(last) = components.last_mut() {

@@ -1,4 +1,4 @@
-//! The fact entry: the index's value for a fact, which holds the fact's own value.
+//! Index entry of a fact, including its value.
 //!
 //! | size | field      | meaning                                               |
 //! | ---- | ---------- | ----------------------------------------------------- |
@@ -6,32 +6,33 @@
 //! | v    | segment    | that the record is in                                 |
 //! | v    | offset     | of the record's head                                  |
 //! | v    | head_bytes | length of the head                                    |
-//! |      | value      | of the fact: all that is left                         |
+//! |      | value      | of the fact: the remaining bytes                      |
 //! | 4    | check      | CRC-32 of the index key and of everything before this |
 //!
-//! One field follows the other; v is a number in as few bytes as it takes, as in `entry.rs`. The index key of a fact is
-//! its name in UTF-8.
+//! Fields are packed without padding; v is a varint, as in `entry.rs`. The index key of a fact is its name in
+//! UTF-8.
 //!
-//! Promises: as in `entry.rs`. Never here: what the value means.
+//! Guarantees: as in `entry.rs`.
+//! Non-goals: the meaning of the value.
 
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, Location, open, seal};
 use super::malformed::Malformed;
 use crate::limits;
 
-/// A fact as the index knows it.
+/// Index entry of a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactEntry {
-    /// The LSN of its record.
+    /// LSN of the record.
     pub lsn: u64,
-    /// Where its record is.
+    /// Location of the record.
     pub record: Location,
-    /// Its value.
+    /// Value of the fact.
     pub value: Vec<u8>,
 }
 
 impl FactEntry {
-    /// The value under the index key `key`.
+    /// Encodes the index value for the index key `key`.
     pub fn encode(&self, key: &[u8]) -> Vec<u8> {
         debug_assert!(self.value.len() <= limits::FACT_BYTES_MAX);
         let mut out = Vec::with_capacity(self.value.len().saturating_add(FIXED_BYTES_MAX));
@@ -41,7 +42,7 @@ impl FactEntry {
         seal(key, out)
     }
 
-    /// Reads the value that was found under `key`.
+    /// Decodes the index value of `key`.
     pub fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(key, bytes)?);
         let lsn = take.varint()?;
@@ -53,7 +54,7 @@ impl FactEntry {
     }
 }
 
-/// A fact entry takes no more beside the value: two numbers of up to ten bytes, two of up to five.
+/// Maximum size of a fact entry without the value: two numbers of up to ten bytes, two of up to five.
 const FIXED_BYTES_MAX: usize = 2 * 10 + 2 * 5 + ENTRY_CHECK_BYTES;
 
 #[cfg(test)]

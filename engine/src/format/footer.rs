@@ -1,30 +1,32 @@
-//! The footer of a sealed log segment: its record heads once more, so that an index is rebuilt without reading bodies.
+//! Footer of a sealed log segment: copies of all record heads, so that the index can be rebuilt without reading
+//! bodies.
 //!
-//! It begins where the groups end. First the entries, in the order of the log, packed in blocks (`footer_block.rs`) or,
-//! by earlier builds, as they are:
+//! The footer begins at the end of the groups. Its entries come first, in log order, compressed in blocks
+//! (`footer_block.rs`) or, in footers of earlier builds, plain:
 //!
-//! | offset | size | field  | meaning                                                        |
-//! | ------ | ---- | ------ | -------------------------------------------------------------- |
-//! | 0      | 8    | offset | of the record in this file                                     |
-//! | 8      |      | head   | the record's head, byte for byte: its checksum is for `offset` |
+//! | offset | size | field  | meaning                                                    |
+//! | ------ | ---- | ------ | ---------------------------------------------------------- |
+//! | 0      | 8    | offset | of the record in this file                                 |
+//! | 8      |      | head   | copy of the record head; its checksum is bound to `offset` |
 //!
-//! Then the trailer, the last 64 bytes of the file:
+//! The trailer is the last 64 bytes of the file:
 //!
-//! | offset | size | field         | meaning                                                 |
-//! | ------ | ---- | ------------- | ------------------------------------------------------- |
-//! | 0      | 8    | magic         | [`FOOTER_MAGIC`] XOR the salt of the segment            |
-//! | 8      | 8    | footer_offset | where the groups end and the entries begin              |
-//! | 16     | 8    | stored_bytes  | length of all entries as they lie here                  |
-//! | 24     | 8    | entry_count   |                                                         |
-//! | 32     | 8    | last_lsn      | of the last record in or before this segment            |
-//! | 40     | 8    | next_group    | number of the first group after this segment            |
+//! | offset | size | field          | meaning                                                 |
+//! | ------ | ---- | -------------- | ------------------------------------------------------- |
+//! | 0      | 8    | magic          | [`FOOTER_MAGIC`] XOR the salt of the segment            |
+//! | 8      | 8    | footer_offset  | end of the groups and start of the entries              |
+//! | 16     | 8    | stored_bytes   | stored length of all entries                            |
+//! | 24     | 8    | entry_count    |                                                         |
+//! | 32     | 8    | last_lsn       | of the last record in or before this segment            |
+//! | 40     | 8    | next_group     | number of the first group after this segment            |
 //! | 48     | 4    | previous_group | checksum of the last group header in or before it       |
-//! | 52     | 4    | entries       | checksum of all entries, unpacked, bound to no place    |
-//! | 56     | 4    | form          | how the entries lie: 0 as they are, 1 packed            |
-//! | 60     | 4    | checksum      | of bytes 0..60 at the offset of the trailer             |
+//! | 52     | 4    | entries        | checksum of all uncompressed entries, not address-bound |
+//! | 56     | 4    | form           | form of the entries: 0 plain, 1 compressed              |
+//! | 60     | 4    | checksum       | of bytes 0..60 at the offset of the trailer             |
 //!
-//! Promises: a footer says nothing that the groups do not say; who finds it damaged scans the groups instead. Entries
-//! can be written in pieces of any size, and are read by `footer_reader.rs`. Never here: when a segment is sealed.
+//! Guarantees: a footer is redundant; if it is damaged, the groups are scanned instead. Entries can be written
+//! in pieces of any size, and are read by `footer_reader.rs`.
+//! Non-goals: the decision when a segment is sealed.
 
 use std::ops::RangeInclusive;
 
@@ -35,49 +37,50 @@ use super::malformed::Malformed;
 use super::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record};
 use super::segment_header::SEGMENT_HEADER_BYTES;
 
-/// The magic number of a footer's trailer before its segment's salt is applied: `TRUGFOOT`, as it lies on disk.
+/// Magic number of a footer trailer before XOR with the segment's salt: `TRUGFOOT`, in disk order.
 pub const FOOTER_MAGIC: u64 = 0x544F_4F46_4755_5254;
-/// Size of the trailer.
+/// Size of the trailer in bytes.
 pub const FOOTER_TRAILER_BYTES: usize = 64;
-/// What an entry takes besides the head.
+/// Bytes of an entry in addition to the record head.
 pub const FOOTER_ENTRY_OVERHEAD_BYTES: usize = 8;
-/// No entry is longer: a window of this size always holds a whole one.
+/// Maximum length of an entry; a window of this size always contains a whole entry.
 pub const FOOTER_ENTRY_BYTES_MAX: usize = FOOTER_ENTRY_OVERHEAD_BYTES + HEAD_BYTES_MAX;
 
 const CHECKED_BYTES: usize = FOOTER_TRAILER_BYTES - 4;
 
-/// The end of a sealed log segment.
+/// Trailer at the end of a sealed log segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FooterTrailer {
-    /// Where the groups end and the entries begin.
+    /// Offset at which the groups end and the entries begin.
     pub footer_offset: u64,
-    /// Length of all entries as they lie there; the trailer follows them.
+    /// Stored length of all entries; the trailer follows them.
     pub stored_bytes: u64,
-    /// How many entries.
+    /// Number of entries.
     pub entry_count: u64,
-    /// The LSN of the last record in or before the segment.
+    /// LSN of the last record in or before the segment.
     pub last_lsn: u64,
-    /// The number of the first group after the segment.
+    /// Number of the first group after the segment.
     pub next_group: u64,
-    /// The checksum of the last group header in or before the segment: what the next group names as its predecessor's.
+    /// Checksum of the last group header in or before the segment, which the next group refers to as its
+    /// predecessor.
     pub previous_group: Checksum,
-    /// The checksum of all entries, unpacked.
+    /// Checksum of all entries, uncompressed.
     pub entries: Checksum,
-    /// How they lie there.
+    /// Form of the stored entries.
     pub form: FooterForm,
 }
 
-/// How the entries of a footer lie in the segment.
+/// Form of the stored entries of a footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FooterForm {
-    /// As they are. Not written any more.
+    /// Uncompressed; only read, no longer written.
     Plain,
-    /// In blocks that were made smaller.
+    /// Compressed in blocks.
     Packed,
 }
 
 impl FooterTrailer {
-    /// The trailer as it lies in its segment.
+    /// Encodes the trailer for its segment.
     pub fn encode(&self, context: SegmentContext) -> Vec<u8> {
         let place = context.at(self.offset());
         let mut out = Vec::with_capacity(FOOTER_TRAILER_BYTES);
@@ -96,7 +99,7 @@ impl FooterTrailer {
         out
     }
 
-    /// Reads the trailer: the last [`FOOTER_TRAILER_BYTES`] of the file, which lie at `place`.
+    /// Decodes the trailer: the last [`FOOTER_TRAILER_BYTES`] of the file, which start at `place`.
     pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
         let mut take = Take::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
@@ -123,7 +126,7 @@ impl FooterTrailer {
         Ok(trailer)
     }
 
-    /// Where the trailer lies: after the entries.
+    /// Returns the offset of the trailer, which follows the entries.
     pub fn offset(&self) -> u64 {
         self.footer_offset.saturating_add(self.stored_bytes)
     }
@@ -136,7 +139,7 @@ impl FooterTrailer {
         let entries_bytes = entries_bytes_of(self.entry_count).ok_or(Malformed::Count)?;
         let is_possible = match self.form {
             FooterForm::Plain => entries_bytes.contains(&self.stored_bytes),
-            // How long they are unpacked is known when they are.
+            // The uncompressed length is only known after decompression.
             FooterForm::Packed => {
                 (self.stored_bytes == 0) == (self.entry_count == 0)
                     && self.stored_bytes <= in_blocks(*entries_bytes.end())
@@ -163,25 +166,25 @@ impl FooterForm {
     }
 }
 
-/// The most that a footer takes, with its trailer, whose entries have this length as they are.
+/// Returns the maximum length of a footer, including its trailer, whose entries have this uncompressed length.
 pub fn footer_bytes_max(entries_bytes: u64) -> u64 {
     in_blocks(entries_bytes).saturating_add(FOOTER_TRAILER_BYTES as u64)
 }
 
-/// The most that so many bytes of entries take in blocks.
+/// Returns the maximum length of this many bytes of entries when stored in blocks.
 fn in_blocks(entries_bytes: u64) -> u64 {
     let blocks = entries_bytes.div_ceil(FOOTER_BLOCK_BYTES as u64);
     entries_bytes.saturating_add(blocks.saturating_mul(FOOTER_BLOCK_HEADER_BYTES as u64))
 }
 
-/// How long so many entries may be, as they are. None: nobody has so many.
+/// Returns the possible uncompressed lengths of this many entries; `None` on overflow.
 pub(super) fn entries_bytes_of(entry_count: u64) -> Option<RangeInclusive<u64>> {
     let bytes_of_each = |bytes: usize| entry_count.checked_mul(bytes as u64);
     let least = bytes_of_each(FOOTER_ENTRY_OVERHEAD_BYTES + HEAD_COMMON_BYTES)?;
     Some(least..=bytes_of_each(FOOTER_ENTRY_BYTES_MAX)?)
 }
 
-/// What a trailer says of all entries together, however they lie.
+/// Accumulated entry count and checksum, independent of the stored form.
 #[derive(Clone, Debug, Default)]
 pub struct FooterSum {
     count: u64,
@@ -189,12 +192,12 @@ pub struct FooterSum {
 }
 
 impl FooterSum {
-    /// Takes in the record at `offset`, whose head is `head`.
+    /// Adds the record at `offset` with the head `head`.
     pub fn push(&mut self, offset: u64, head: &[u8]) {
         self.add(&entry(offset, head));
     }
 
-    /// Whether the footer that ends with `trailer` is of these entries, and of a log that stands there behind them.
+    /// Returns whether `trailer` ends a footer of exactly these entries and agrees with the given log position.
     pub fn is_of(
         &self,
         trailer: &FooterTrailer,
@@ -221,14 +224,14 @@ fn entry(offset: u64, head: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// Makes a footer, entry by entry.
+/// Writer of a footer, entry by entry.
 #[derive(Clone, Debug)]
 pub struct FooterWriter {
     context: SegmentContext,
     footer_offset: u64,
-    /// Entries that are in no block yet, less than one holds.
+    /// Entries that do not fill a block yet.
     loose: Vec<u8>,
-    /// Blocks that wait to be taken.
+    /// Finished blocks that were not taken yet.
     blocks: Vec<u8>,
     /// Length of all blocks so far.
     stored_bytes: u64,
@@ -236,13 +239,13 @@ pub struct FooterWriter {
 }
 
 impl FooterWriter {
-    /// A footer without entries, for the segment whose groups end at `footer_offset`.
+    /// Creates a footer without entries for the segment whose groups end at `footer_offset`.
     pub fn new(context: SegmentContext, footer_offset: u64) -> Self {
         let (loose, blocks, sum) = (Vec::new(), Vec::new(), FooterSum::default());
         Self { context, footer_offset, loose, blocks, stored_bytes: 0, sum }
     }
 
-    /// Adds the record at `offset`, whose head is `head`.
+    /// Adds the record at `offset` with the head `head`.
     pub fn push(&mut self, offset: u64, head: &[u8]) {
         let entry = entry(offset, head);
         self.sum.add(&entry);
@@ -254,17 +257,17 @@ impl FooterWriter {
         }
     }
 
-    /// How many bytes are waiting to be taken.
+    /// Returns the number of buffered bytes that can be taken.
     pub fn buffered_bytes(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The bytes that were not taken yet, for writing them before the footer is complete.
+    /// Takes the buffered bytes, to write them before the footer is complete.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.blocks)
     }
 
-    /// The bytes that were not taken yet, and the trailer.
+    /// Returns the remaining bytes and the trailer.
     pub fn finish(mut self, last_lsn: u64, next_group: u64, previous_group: Checksum) -> Vec<u8> {
         let rest = std::mem::take(&mut self.loose);
         if !rest.is_empty() {
@@ -293,19 +296,20 @@ impl FooterWriter {
     }
 }
 
-/// One record of a sealed segment.
+/// Entry of a footer: one record of a sealed segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FooterEntry {
-    /// What it says.
+    /// Record without its body.
     pub record: Record,
-    /// Where its head begins.
+    /// Offset of the record head in the segment.
     pub offset: u64,
-    /// Length of the head.
+    /// Length of the record head.
     pub head_bytes: u32,
 }
 
 impl FooterEntry {
-    /// Reads the entry that `bytes` begin with and tells how long it is; none when more bytes are needed.
+    /// Decodes the entry at the start of `bytes` and returns it with its length; `None` if more bytes are
+    /// needed.
     pub fn decode(
         bytes: &[u8],
         context: SegmentContext,
@@ -318,14 +322,14 @@ impl FooterEntry {
                 let bytes = head.saturating_add(FOOTER_ENTRY_OVERHEAD_BYTES);
                 Ok(Some((Self { record, offset, head_bytes }, bytes)))
             }
-            // No whole entry is longer than this, so no further byte would help.
+            // No entry is longer than this, so more bytes would not help.
             Err(Malformed::Short) if bytes.len() < FOOTER_ENTRY_BYTES_MAX => Ok(None),
             Err(why) => Err(why),
         }
     }
 }
 
-/// The entries of a footer that is in memory, ascending in offset and LSN; ends after the first error.
+/// Iterator over the entries of a footer in memory, ascending in offset and LSN; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct FooterEntries<'a> {
     rest: &'a [u8],
@@ -334,7 +338,7 @@ pub struct FooterEntries<'a> {
 }
 
 impl<'a> FooterEntries<'a> {
-    /// Reads `bytes`, which are all entries and no trailer.
+    /// Reads `bytes`, which contain all entries and no trailer.
     pub fn new(bytes: &'a [u8], context: SegmentContext) -> Self {
         Self { rest: bytes, context, last: None }
     }

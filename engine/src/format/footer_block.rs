@@ -1,41 +1,43 @@
-//! The block of a packed footer: a piece of the entries, made smaller by LZ4.
+//! LZ4-compressed block of a segment footer.
 //!
-//! | offset | size | field         | meaning                                                         |
-//! | ------ | ---- | ------------- | --------------------------------------------------------------- |
-//! | 0      | 4    | stored_bytes  | length of the data                                              |
-//! | 4      | 4    | entries_bytes | length of what it unpacks to                                    |
-//! | 8      | 4    | checksum      | of bytes 0..8 and of the data, at the offset of the block       |
-//! | 12     |      | data          | an LZ4 block; the entries as they are where both lengths are one |
+//! | offset | size | field         | meaning                                                   |
+//! | ------ | ---- | ------------- | --------------------------------------------------------- |
+//! | 0      | 4    | stored_bytes  | length of the data                                        |
+//! | 4      | 4    | entries_bytes | length of the uncompressed data                           |
+//! | 8      | 4    | checksum      | of bytes 0..8 and of the data, at the offset of the block |
+//! | 12     |      | data          | an LZ4 block; plain entries if both lengths are equal     |
 //!
-//! The entries are cut into pieces of [`FOOTER_BLOCK_BYTES`], the last one shorter, wherever an entry ends. Each is
-//! packed alone, in the block format of LZ4 without its frame, so one block is all that is ever in memory.
+//! The entries are cut into pieces of [`FOOTER_BLOCK_BYTES`], the last one shorter, wherever an entry ends.
+//! Each piece is compressed alone, in the LZ4 block format without frame, so only one block is in memory at a
+//! time.
 //!
-//! Promises: nothing is unpacked before its checksum was compared, nor into more than [`FOOTER_BLOCK_BYTES`]; what does
-//! not get smaller is not packed. The same entries may be packed in more than one way: compare what blocks unpack to,
-//! never the blocks. Never here: what the entries say.
+//! Guarantees: data is decompressed only after its checksum was verified, and to at most
+//! [`FOOTER_BLOCK_BYTES`]; incompressible data is stored plain. The same entries may have more than one
+//! compressed form: compare uncompressed data, never blocks.
+//! Non-goals: the content of the entries.
 
 use super::bytes::{Put, Take};
 use super::checksum::{CheckClass, Checksum, Place, compare};
 use super::malformed::Malformed;
 
-/// Entries are packed in pieces of this many bytes.
+/// Uncompressed size of a full block.
 pub const FOOTER_BLOCK_BYTES: usize = 65_536;
-/// What stands before the data of a block.
+/// Size of the block header.
 pub const FOOTER_BLOCK_HEADER_BYTES: usize = 12;
 
-/// The header of a block.
+/// Header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FooterBlock {
     /// Length of the data.
     pub stored_bytes: u32,
-    /// Length of the entries that it unpacks to.
+    /// Length of the uncompressed entries.
     pub entries_bytes: u32,
-    /// The checksum of these lengths and of the data.
+    /// Checksum of both lengths and the data.
     pub checksum: Checksum,
 }
 
 impl FooterBlock {
-    /// Packs a piece of the entries, at most [`FOOTER_BLOCK_BYTES`] of them, to a block that will lie at `place`.
+    /// Compresses a piece of at most [`FOOTER_BLOCK_BYTES`] of the entries to a block for `place`.
     pub fn pack(entries: &[u8], place: Place) -> Vec<u8> {
         let mut packed = vec![0; lz4_flex::block::get_maximum_output_size(entries.len())];
         let length = lz4_flex::block::compress_into(entries, &mut packed).ok();
@@ -44,9 +46,9 @@ impl FooterBlock {
         Self::seal(entries.len(), data, place)
     }
 
-    /// The block with these data, whatever they are, at `place`.
+    /// Builds a block for `place` from the given data without checking it.
     pub fn seal(entries_bytes: usize, data: &[u8], place: Place) -> Vec<u8> {
-        // Lengths beyond their bounds are cut here and refused by `decode`.
+        // Out-of-range lengths are clamped here and rejected by `decode`.
         let block = Self {
             stored_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
             entries_bytes: u32::try_from(entries_bytes).unwrap_or(u32::MAX),
@@ -58,7 +60,7 @@ impl FooterBlock {
         out
     }
 
-    /// Reads the header that `bytes` begin with.
+    /// Decodes the header at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(bytes);
         let block = Self {
@@ -71,7 +73,7 @@ impl FooterBlock {
         if lengths_are_possible { Ok(block) } else { Err(Malformed::Length) }
     }
 
-    /// Checks the data of the block, which lies at `place`, and unpacks them.
+    /// Verifies the data of the block at `place` and decompresses it.
     pub fn unpack(&self, data: &[u8], place: Place) -> Result<Vec<u8>, Malformed> {
         let found = Checksum::of_parts(&[&self.lengths(), data]).at(place);
         compare(CheckClass::Footer, self.checksum, found)?;
@@ -109,7 +111,7 @@ mod tests {
         header.unpack(data, place(offset))
     }
 
-    /// Bytes that LZ4 finds nothing in.
+    /// Returns incompressible bytes.
     fn noise(length: usize) -> Vec<u8> {
         let mut seed = 1_u32;
         let bytes = (0..length).map(|_| {

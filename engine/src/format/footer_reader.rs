@@ -1,25 +1,26 @@
-//! Reading the entries of a footer, piece by piece, in whichever form they lie.
+//! Streaming reader of the entries of a segment footer, in either form.
 //!
-//! Promises: the last piece is handed out only when all entries are what was written; until then none of them is to be
-//! believed. One piece is in memory. Never here: files; whoever has one reads what is wanted.
+//! Guarantees: the last piece is returned only if all entries match the checksum of the trailer; until then no
+//! entry may be trusted.
+//! Non-goals: file access; the caller reads the requested ranges.
 
 use super::checksum::{CheckClass, Checksum, RunningChecksum, SegmentContext, compare};
 use super::footer::{FooterForm, FooterTrailer, entries_bytes_of};
 use super::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 use super::malformed::Malformed;
 
-/// Reads a footer's entries from front to back.
+/// Reader of a footer's entries from front to back.
 #[derive(Clone, Debug)]
 pub struct FooterReader {
     context: SegmentContext,
     form: FooterForm,
-    /// What is read next.
+    /// Offset of the next read.
     at: u64,
-    /// Where the trailer begins.
+    /// Offset of the trailer.
     end: u64,
-    /// The block whose data are read next, and where it begins.
+    /// Header and offset of the block whose data is read next.
     block: Option<(FooterBlock, u64)>,
-    /// Whether a block was shorter than all but the last are.
+    /// Whether a short block was read; only the last block may be short.
     is_last: bool,
     entry_count: u64,
     entries_bytes: u64,
@@ -28,7 +29,7 @@ pub struct FooterReader {
 }
 
 impl FooterReader {
-    /// Stands before the first entry of the footer that ends with this trailer.
+    /// Creates a reader before the first entry of the footer that ends with this trailer.
     pub fn new(trailer: &FooterTrailer, context: SegmentContext) -> Self {
         Self {
             context,
@@ -44,8 +45,8 @@ impl FooterReader {
         }
     }
 
-    /// Which bytes of the segment are to be read next: an offset, and how many, no more than a block with the header of
-    /// the next. None when all were.
+    /// Returns the next range to read, as offset and length: at most one block with the header of the next.
+    /// `None` at the end.
     pub fn wanted(&self) -> Option<(u64, usize)> {
         let length = match (self.form, &self.block) {
             (FooterForm::Plain, _) => FOOTER_BLOCK_BYTES as u64,
@@ -58,8 +59,8 @@ impl FooterReader {
         (length > 0).then(|| (self.at, usize::try_from(length).unwrap_or(usize::MAX)))
     }
 
-    /// Takes the bytes that were wanted and gives what they hold of the entries, perhaps nothing yet. An entry may
-    /// begin in one piece and end in the next.
+    /// Accepts the bytes of the wanted range and returns the entry bytes in them, possibly none. An entry may
+    /// span two pieces.
     pub fn take(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
         let entries = match self.form {
             FooterForm::Plain => {

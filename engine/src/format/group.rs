@@ -1,81 +1,81 @@
-//! The group: what one append writes and one sync makes durable. A header, frames of records, a trailer.
+//! Commit group: header, frames of records, trailer; written by one append, made durable by one sync.
 //!
-//! | offset | size | field        | meaning                                                            |
-//! | ------ | ---- | ------------ | ------------------------------------------------------------------ |
-//! | 0      | 8    | magic        | [`GROUP_MAGIC`] XOR the salt of the segment                        |
-//! | 8      | 8    | number       | of the group, ascending by one through the whole log               |
-//! | 16     | 8    | first_lsn    | record i of the group has LSN first_lsn + i                        |
-//! | 24     | 8    | durable_lsn  | every record up to this LSN was durable before this was written    |
-//! | 32     | 4    | group_bytes  | of the whole group, header and trailer included                    |
-//! | 36     | 4    | record_count | zero for a watermark: it only vouches for what came before         |
-//! | 40     | 4    | frame_count  |                                                                    |
-//! | 44     | 4    | previous     | checksum of the group header before this one, zero for the first   |
-//! | 48     | 4    | checksum     | of bytes 0..48 at the offset of the group                          |
-//! | 52     |      | frames       | one for each batch: its records happen together or not at all      |
-//! | -4     | 4    | trailer      | checksum of all frame headers and record heads, one after another, at its own offset |
+//! | offset | size | field        | meaning                                                           |
+//! | ------ | ---- | ------------ | ----------------------------------------------------------------- |
+//! | 0      | 8    | magic        | [`GROUP_MAGIC`] XOR the salt of the segment                       |
+//! | 8      | 8    | number       | of the group, ascending by one through the whole log              |
+//! | 16     | 8    | first_lsn    | record i of the group has LSN first_lsn + i                       |
+//! | 24     | 8    | durable_lsn  | every record up to this LSN was durable before this was written   |
+//! | 32     | 4    | group_bytes  | of the whole group, header and trailer included                   |
+//! | 36     | 4    | record_count | zero for a watermark, which only confirms earlier records         |
+//! | 40     | 4    | frame_count  |                                                                   |
+//! | 44     | 4    | previous     | checksum of the group header before this one, zero for the first  |
+//! | 48     | 4    | checksum     | of bytes 0..48 at the offset of the group                         |
+//! | 52     |      | frames       | one for each batch; the records of a batch are atomic             |
+//! | -4     | 4    | trailer      | checksum of all frame headers and record heads, at its own offset |
 //!
 //! A frame:
 //!
-//! | offset | size | field        | meaning                                                            |
-//! | ------ | ---- | ------------ | ------------------------------------------------------------------ |
-//! | 0      | 4    | frame_bytes  | of the frame, this header included                                 |
-//! | 4      | 4    | record_count | not zero                                                           |
-//! | 8      | 4    | checksum     | of bytes 0..8 at the offset of the frame                           |
-//! | 12     |      | records      | head and body, head and body, without padding                      |
+//! | offset | size | field        | meaning                                  |
+//! | ------ | ---- | ------------ | ---------------------------------------- |
+//! | 0      | 4    | frame_bytes  | of the frame, this header included       |
+//! | 4      | 4    | record_count | not zero                                 |
+//! | 8      | 4    | checksum     | of bytes 0..8 at the offset of the frame |
+//! | 12     |      | records      | pairs of head and body, without padding  |
 //!
-//! Promises: a header that decodes has numbers that can be true together. Never here: putting groups together
-//! (`group_builder.rs`), walking through them (`scan.rs`).
+//! Guarantees: the fields of a decoded header are consistent with each other.
+//! Non-goals: building groups (`group_builder.rs`), iterating over them (`scan.rs`).
 
 use super::bytes::{Put, Take};
 use super::checksum::{CheckClass, Checksum, Place};
 use super::malformed::Malformed;
 use super::record::HEAD_COMMON_BYTES;
 
-/// The magic number of a group before its segment's salt is applied: `TRUGGRP` and a zero, as it lies on disk.
+/// Magic number of a group before XOR with its segment's salt: `TRUGGRP` and a zero byte, in disk order.
 pub const GROUP_MAGIC: u64 = 0x0050_5247_4755_5254;
-/// Size of a group header.
+/// Size of a group header in bytes.
 pub const GROUP_HEADER_BYTES: usize = 52;
-/// Size of a frame header.
+/// Size of a frame header in bytes.
 pub const FRAME_HEADER_BYTES: usize = 12;
-/// Size of a group's trailer.
+/// Size of a group trailer in bytes.
 pub const GROUP_TRAILER_BYTES: usize = 4;
-/// What a group takes besides its frames; also the size of a watermark.
+/// Size of a group without its frames; also the size of a watermark.
 pub const GROUP_OVERHEAD_BYTES: usize = GROUP_HEADER_BYTES + GROUP_TRAILER_BYTES;
 
 const CHECKED_BYTES: usize = GROUP_HEADER_BYTES - 4;
 
 const _: () = assert!(GROUP_OVERHEAD_BYTES == 56);
 
-/// What a group says about itself before its records.
+/// Header of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupHeader {
-    /// The number of the group in the log.
+    /// Number of the group in the log.
     pub number: u64,
-    /// The LSN of its first record, or of the record to come when it has none.
+    /// LSN of the first record, or the next LSN if the group has no records.
     pub first_lsn: u64,
-    /// Every record up to this one was durable before the group was written.
+    /// LSN up to which all records were durable before the group was written.
     pub durable_lsn: u64,
-    /// Length of the whole group.
+    /// Length of the whole group in bytes.
     pub group_bytes: u32,
-    /// How many records it has; none makes it a watermark.
+    /// Number of records; zero for a watermark.
     pub record_count: u32,
-    /// How many frames.
+    /// Number of frames.
     pub frame_count: u32,
-    /// The checksum of the group header before this one.
+    /// Checksum of the previous group header.
     pub previous: Checksum,
 }
 
-/// What a frame says about itself before its records.
+/// Header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// Length of the whole frame, this header included.
     pub frame_bytes: u32,
-    /// How many records it has, at least one.
+    /// Number of records, at least one.
     pub record_count: u32,
 }
 
 impl GroupHeader {
-    /// The header as it lies at `place`.
+    /// Encodes the header for `place`.
     pub fn encode(&self, place: Place) -> [u8; GROUP_HEADER_BYTES] {
         let fields = self.fields(place);
         let mut out = Vec::with_capacity(GROUP_HEADER_BYTES);
@@ -83,12 +83,12 @@ impl GroupHeader {
         out.first_chunk().copied().unwrap_or([0; GROUP_HEADER_BYTES])
     }
 
-    /// The checksum that stands in the header at `place`, for the next group to name.
+    /// Returns the checksum of the header at `place`, which the next group refers to.
     pub fn checksum(&self, place: Place) -> Checksum {
         Checksum::of(&self.fields(place)).at(place)
     }
 
-    /// Reads the header that `bytes` begin with, and its own checksum.
+    /// Decodes the header at the start of `bytes` and returns it with its checksum.
     pub fn decode(bytes: &[u8], place: Place) -> Result<(Self, Checksum), Malformed> {
         let mut take = Take::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
@@ -110,24 +110,24 @@ impl GroupHeader {
         Ok((header, checksum))
     }
 
-    /// The LSN of the last record up to and with this group.
+    /// Returns the LSN of the last record up to and including this group.
     pub fn last_lsn(&self) -> u64 {
         self.next_lsn().saturating_sub(1)
     }
 
-    /// The LSN of the first record after this group.
+    /// Returns the LSN of the first record after this group.
     pub fn next_lsn(&self) -> u64 {
         self.first_lsn.saturating_add(u64::from(self.record_count))
     }
 
-    /// Whether the group has no records and only vouches for earlier ones.
+    /// Returns whether the group has no records and only confirms that earlier ones are durable.
     pub fn is_watermark(&self) -> bool {
         self.record_count == 0
     }
 
-    /// Whether the numbers can be true together.
+    /// Checks that the fields are consistent with each other.
     pub fn check(&self) -> Result<(), Malformed> {
-        // A frame has at least one record, and no record is shorter than the common part of a head.
+        // A frame has at least one record, and a record is at least as long as the common part of a head.
         let least = (GROUP_OVERHEAD_BYTES as u64)
             .saturating_add(u64::from(self.frame_count) * FRAME_HEADER_BYTES as u64)
             .saturating_add(u64::from(self.record_count) * HEAD_COMMON_BYTES as u64);
@@ -161,7 +161,7 @@ impl GroupHeader {
 }
 
 impl FrameHeader {
-    /// Appends the header as it lies at `place`.
+    /// Appends the encoded header for `place`.
     pub fn encode(&self, place: Place, out: &mut Vec<u8>) {
         let mut fields = Vec::with_capacity(FRAME_HEADER_BYTES);
         Put::new(&mut fields).u32(self.frame_bytes).u32(self.record_count);
@@ -169,7 +169,7 @@ impl FrameHeader {
         Put::new(out).bytes(&fields).u32(checksum.0);
     }
 
-    /// Reads the header that `bytes` begin with.
+    /// Decodes the header at the start of `bytes`.
     pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
         let mut take = Take::new(bytes);
         let checked = take.clone().bytes(FRAME_HEADER_BYTES - 4)?;

@@ -1,10 +1,11 @@
-//! Puts batches together to one group, ready to be written: records get their LSNs and places, checksums are bound.
+//! Builds a commit group: assigns LSNs and offsets, binds checksums.
 //!
-//! The layout is that of `group.rs`. The checksums of bodies come in unbound, computed by whoever received the bytes;
-//! here each costs one XOR.
+//! The layout is that of `group.rs`. Body checksums are computed, unbound, where the bytes are received; binding
+//! costs one XOR each.
 //!
-//! Promises: groups lie one after another without padding; a body given as [`Bytes`] is not copied, unless it is so
-//! small that a piece of its own would cost more. Never here: writing, syncing, deciding what goes into a group.
+//! Guarantees: the records of a group follow each other without padding; a body given as [`Bytes`] is not copied,
+//! unless it is so small that a separate piece would cost more.
+//! Non-goals: writing, syncing, choosing what goes into a group.
 
 use bytes::Bytes;
 
@@ -17,42 +18,42 @@ use super::group::{
 use super::record::{Record, What};
 use super::segment_header::SegmentId;
 
-/// A piece of a body up to this size is copied next to its head: one write instead of three.
+/// Maximum size of a body piece that is copied next to its head: one write instead of three.
 pub const COPY_BYTES_MAX: usize = 4_096;
 
-/// A record that got its place.
+/// Location and LSN assigned to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Its LSN.
+    /// LSN of the record.
     pub lsn: u64,
-    /// The segment that it is in.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// Where its head begins, in the file.
+    /// Offset of the record head in the file.
     pub offset: u64,
-    /// Length of the head; the body follows.
+    /// Length of the head; the body follows it.
     pub head_bytes: u32,
 }
 
-/// A group that is ready to be written.
+/// Group that is ready to be written.
 #[derive(Clone, Debug)]
 pub struct BuiltGroup {
-    /// The group's bytes, to be written one after another.
+    /// Bytes of the group, to be written consecutively.
     pub pieces: Vec<Bytes>,
-    /// Where the group begins, in the file.
+    /// Offset of the group in the file.
     pub offset: u64,
-    /// Length of all pieces together.
+    /// Total length of all pieces.
     pub bytes: u64,
-    /// How many records it has.
+    /// Number of records.
     pub records: u32,
-    /// What its records will take in the footer of the segment before they are packed.
+    /// Length of the records' footer entries before compression.
     pub footer_bytes: u64,
-    /// The LSN of its last record; of the last record before it, when it has none.
+    /// LSN of the last record in or before the group.
     pub last_lsn: u64,
-    /// The checksum that the next group names as its predecessor's.
+    /// Checksum of the header, which the next group refers to as its predecessor.
     pub header_checksum: Checksum,
 }
 
-/// Puts batches together to one group.
+/// Builder of a commit group from batches.
 #[derive(Debug)]
 pub struct GroupBuilder {
     context: SegmentContext,
@@ -70,7 +71,7 @@ pub struct GroupBuilder {
     footer_bytes: u64,
 }
 
-/// Bytes of a group under construction: collected ones, and bodies that are only referred to.
+/// Piece of a group under construction: collected bytes, or a referenced body.
 #[derive(Debug)]
 enum Piece {
     Collected(Vec<u8>),
@@ -87,7 +88,7 @@ impl GroupBuilder {
         durable_lsn: u64,
         previous: Checksum,
     ) -> Self {
-        // The header needs the group's length, so its place is kept free until the end.
+        // The header contains the length of the group, so its space is reserved until the end.
         let header = vec![0; GROUP_HEADER_BYTES];
         Self {
             context,
@@ -106,7 +107,7 @@ impl GroupBuilder {
         }
     }
 
-    /// What a frame of these records will take.
+    /// Returns the length of a frame with these records.
     pub fn frame_bytes(records: &[(What, Vec<Bytes>)]) -> u64 {
         let of_record = |what: &What| (what.head_bytes() as u64).saturating_add(what.body_bytes());
         records
@@ -115,20 +116,21 @@ impl GroupBuilder {
             .fold(FRAME_HEADER_BYTES as u64, u64::saturating_add)
     }
 
-    /// The length of the group so far, as if it ended here.
+    /// Returns the length of the group if it ended here.
     pub fn bytes(&self) -> u64 {
         self.bytes.saturating_add(GROUP_TRAILER_BYTES as u64)
     }
 
-    /// Adds one batch as one frame, and tells where each record went, in order. A batch without records adds nothing.
+    /// Adds one batch as one frame and returns the location of each record, in order. A batch without records adds
+    /// nothing.
     ///
     /// Each record comes with its body, in pieces of any size. Its block checksums are [`Checksum::of`] the blocks,
-    /// bound to nothing; on disk they are bound to their places.
+    /// unbound; they are bound to their disk addresses here.
     ///
     /// # Panics
     ///
-    /// When a record breaks a bound ([`What::check`]), a body is not as long as its record says, or the frame exceeds
-    /// what a `u32` counts: bytes like these must never reach a disk.
+    /// If a record violates a bound ([`What::check`]), if a body does not have the length that its record states, or
+    /// if the frame length overflows a `u32`: such bytes must never reach a disk.
     pub fn frame(&mut self, records: &[(What, Vec<Bytes>)]) -> Vec<Placed> {
         if records.is_empty() {
             return Vec::new();
@@ -151,23 +153,22 @@ impl GroupBuilder {
         records.iter().map(|(what, body)| self.record(what.clone(), body)).collect()
     }
 
-    /// The next record keeps this LSN, which is not before its turn: for compacted segments, whose records have the
-    /// numbers that they always had.
+    /// Sets the LSN of the next record, which may skip numbers: records of compacted segments retain their LSNs.
     ///
     /// # Panics
     ///
-    /// When the number is that of an earlier record, or the first of the group is not the one that the group was begun
-    /// with.
+    /// If the number is not above that of the previous record, or if the first number of the group is not the one
+    /// that the group was created with.
     pub fn skip_to(&mut self, lsn: u64) {
         assert!(lsn >= self.next_lsn && (self.records > 0 || lsn == self.first_lsn), "LSNs ascend");
         self.next_lsn = lsn;
     }
 
-    /// Ends the group.
+    /// Finishes the group.
     ///
     /// # Panics
     ///
-    /// When the group exceeds what a `u32` counts.
+    /// If the group length overflows a `u32`.
     pub fn finish(mut self) -> BuiltGroup {
         let trailer = std::mem::take(&mut self.running).finish().at(self.here());
         let mut encoded = Vec::with_capacity(GROUP_TRAILER_BYTES);
@@ -227,7 +228,7 @@ impl GroupBuilder {
         Placed { lsn, segment: place.segment, offset: place.offset, head_bytes }
     }
 
-    /// Appends to the collected bytes at the end.
+    /// Appends to the collected bytes.
     fn collect(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if let Some(Piece::Collected(collected)) = self.pieces.last_mut() {

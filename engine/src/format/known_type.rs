@@ -1,11 +1,11 @@
-//! Content types that most objects have: entries of the index name them by one byte.
+//! One-byte codes of common content types in index entries.
 //!
-//! Promises: a number is never given to another type, within one version of the index's tables. Never here: which type
-//! an object has, what types there are beside these.
+//! Guarantees: within one version of the index tables, a code is never reassigned to another type.
+//! Non-goals: the content type of an object, and other content types.
 
 use super::malformed::Malformed;
 
-/// The types by their numbers, from 1.
+/// Content types by code, starting at 1.
 const KNOWN_TYPES: [&str; 26] = [
     "image/jpeg",
     "image/png",
@@ -35,13 +35,13 @@ const KNOWN_TYPES: [&str; 26] = [
     "font/woff2",
 ];
 
-/// The number of a content type; 0 when it has none.
+/// Returns the code of a content type; 0 if it has none.
 pub(super) fn number_of(content_type: &str) -> u8 {
     let known = KNOWN_TYPES.iter().zip(1..);
     known.filter(|(known, _)| **known == content_type).map(|(_, number)| number).next().unwrap_or(0)
 }
 
-/// The content type with this number, which is not 0.
+/// Returns the content type of a nonzero code.
 pub(super) fn of_number(number: u8) -> Result<&'static str, Malformed> {
     let at = usize::from(number).checked_sub(1);
     at.and_then(|at| KNOWN_TYPES.get(at)).copied().ok_or(Malformed::Kind(number))

@@ -1,58 +1,59 @@
-//! Why bytes are not what they claim to be.
+//! Reasons why stored bytes are rejected as malformed.
 //!
-//! Promises: small, copyable, and a fragment that completes the sentence "log/0000000001.seg at offset 4096: ...".
-//! Never here: which file, whose object, what to do about it; `error.rs` puts those around it.
+//! Guarantees: a reason is small and copyable, and its text completes the sentence "log/0000000001.seg at offset
+//! 4096: ...".
+//! Non-goals: file, affected object and remedy, which `error.rs` adds.
 
 use std::fmt;
 
 use crate::name::NameError;
 
-/// The rule of the format that some bytes break.
+/// Format rule that stored bytes violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Nothing but zeros: space that was never written.
+    /// Only zeros: space that was never written.
     Blank,
-    /// The whole file is missing.
+    /// File that is missing.
     Missing,
-    /// The disk does not give the bytes back.
+    /// Bytes that the disk fails to read.
     Unreadable,
-    /// The bytes end before the structure does.
+    /// Bytes that end before the structure does.
     Short,
-    /// The structure ends before the bytes do.
+    /// Bytes after the end of the structure.
     Trailing,
-    /// Another magic number than the structure's.
+    /// Wrong magic number.
     Magic,
-    /// A format version that this code does not read.
+    /// Unsupported format version.
     Version(u32),
-    /// Feature bits that this code does not know; all bits of the field are given.
+    /// Unknown feature bits, with all bits of the field.
     Features(u32),
-    /// The checksum does not match: changed bytes, or bytes that belong elsewhere.
+    /// Checksum mismatch: changed or misdirected bytes.
     Checksum,
     /// Reserved bytes or bits that are not zero.
     Reserved,
-    /// A kind, class or tag that does not exist.
+    /// Unknown kind, class or tag.
     Kind(u8),
-    /// A length beyond its bound, or one that contradicts another.
+    /// Length out of bounds, or contradicting another.
     Length,
-    /// A count that contradicts what is there.
+    /// Count that contradicts the content.
     Count,
-    /// A name that breaks its rule.
+    /// Name that violates its rules.
     Name(NameError),
     /// Text that is not UTF-8.
     Text,
     /// Numbers that should ascend and do not.
     Order,
-    /// An offset or id that contradicts where the bytes lie.
+    /// Offset or id that contradicts the disk address.
     Place,
-    /// Content that was found to be damaged before, and given up.
+    /// Content already recorded as lost to corruption.
     Lost,
-    /// A group or segment that does not go on where the one before it ended.
+    /// Group or segment that does not continue its predecessor.
     Chain,
-    /// Packed bytes that do not unpack to what they should.
+    /// Compressed bytes that do not decompress to the expected data.
     Packed,
 }
 
-/// The reasons that say all by themselves, by their numbers in the index, from 1. New ones come last.
+/// Reasons without a detail by their codes in the index, starting at 1. New ones are appended.
 const PLAIN: [Malformed; 23] = [
     Malformed::Blank,
     Malformed::Missing,
@@ -78,7 +79,7 @@ const PLAIN: [Malformed; 23] = [
     Malformed::Name(NameError::NotAFolder),
     Malformed::Packed,
 ];
-// Those that come with a number.
+// Codes of the reasons that have a numeric detail.
 const CODE_VERSION: u8 = 128;
 const CODE_FEATURES: u8 = 129;
 const CODE_KIND: u8 = 130;
@@ -86,7 +87,7 @@ const CODE_NAME_TOO_LONG: u8 = 131;
 const CODE_NAME_TOO_SHORT: u8 = 132;
 
 impl Malformed {
-    /// The number under which the index remembers it, and the detail that belongs to it.
+    /// Returns the code and the detail that the index stores.
     pub(super) fn to_code(self) -> (u8, u32) {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         match self {
@@ -102,7 +103,7 @@ impl Malformed {
         }
     }
 
-    /// The reason with this number and detail.
+    /// Returns the reason with this code and detail.
     pub(super) fn from_code(code: u8, detail: u32) -> Result<Self, Self> {
         let number = usize::try_from(detail).map_err(|_| Self::Length)?;
         let plain = usize::from(code).checked_sub(1).and_then(|at| PLAIN.get(at));

@@ -1,7 +1,7 @@
-//! The on-disk format: every structure that a store writes, as types and as bytes.
+//! On-disk format: every structure that a store writes, with its codec.
 //!
-//! One structure, one file, with its offset table at the head; `FORMAT.md` shows them together, with the order in which
-//! they are written and synced.
+//! Each structure has its own file with an offset table in the module head; `FORMAT.md` describes them together,
+//! with the order of writes and syncs.
 //!
 //! ```text
 //! STORE             store_file
@@ -13,10 +13,10 @@
 //!                   scrub_result, damage, retained
 //! ```
 //!
-//! Promises: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same bytes,
-//! but for what a packed block holds;
-//! everything is little-endian and comes from [`bytes`]; every checksum comparison goes through
-//! [`checksum::compare`]. Never here: files, policies, the order of events.
+//! Guarantees: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same
+//! bytes, except the content of a compressed block; everything is little-endian and comes from [`bytes`]; every
+//! checksum comparison goes through [`checksum::compare`].
+//! Non-goals: files, policies, the order of events.
 
 #![cfg_attr(
     not(test),
@@ -101,17 +101,17 @@ pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
 pub use self::store_file::{STORE_FILE_BYTES, StoreFile};
 pub use self::usage::{USAGE_BYTES, Usage};
 
-/// The version of the format that this code writes, and the only one that it reads.
+/// Format version that this code writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 1;
-/// The feature bits that this code understands; a file with any other is refused, never guessed at.
+/// Feature bits that this code supports; a file with any other bit is rejected.
 pub const FEATURES_KNOWN: u32 = 0;
 
-/// Refuses every version but the one that is read here.
+/// Rejects every version except [`FORMAT_VERSION`].
 fn check_version(version: u32) -> Result<(), Malformed> {
     if version == FORMAT_VERSION { Ok(()) } else { Err(Malformed::Version(version)) }
 }
 
-/// Refuses a file that uses what is not known here.
+/// Rejects unknown feature bits.
 fn check_features(features: u32) -> Result<(), Malformed> {
     if features & !FEATURES_KNOWN == 0 { Ok(()) } else { Err(Malformed::Features(features)) }
 }

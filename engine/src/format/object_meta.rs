@@ -1,45 +1,46 @@
-//! What is known about an object besides its bytes: the part that record and index entry share.
+//! Object metadata shared by record and index entry.
 //!
-//! The fields have no layout of their own: `record.rs` and `entry.rs` place them. The flags are one byte in both:
+//! `record.rs` and `entry.rs` define where the fields are stored. The flags are one byte in both:
 //!
-//! | bit | flag    | meaning                                  |
-//! | --- | ------- | ---------------------------------------- |
-//! | 0   | derived | made from another object, counted apart  |
+//! | bit | flag    | meaning                                         |
+//! | --- | ------- | ----------------------------------------------- |
+//! | 0   | derived | derived from another object, counted separately |
 //!
-//! Promises: a flag without a meaning is refused. Never here: what attributes mean, where the object is.
+//! Guarantees: undefined flags are rejected.
+//! Non-goals: the meaning of attributes, the location of the object.
 
 use super::malformed::Malformed;
 use crate::limits;
 
-/// The bit of [`ObjectFlags::derived`].
+/// Bit of [`ObjectFlags::derived`].
 pub const FLAG_DERIVED: u8 = 1;
 
-/// What is known about an object besides its bytes.
+/// Metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMeta {
-    /// The media type, as it was given.
+    /// Content type, as received from the client.
     pub content_type: String,
-    /// BLAKE3 of the content.
+    /// BLAKE3 hash of the content.
     pub hash: [u8; 32],
-    /// When the object was first made.
+    /// Creation time of the object, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When this version of it was made.
+    /// Creation time of this version, in milliseconds since 1970.
     pub modified_ms: u64,
-    /// Yes-or-no properties.
+    /// Flags of the object.
     pub flags: ObjectFlags,
-    /// Bytes of the caller's own.
+    /// Opaque bytes of the caller.
     pub attributes: Vec<u8>,
 }
 
-/// Yes-or-no properties of an object.
+/// Flags of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectFlags {
-    /// Made from another object, and counted apart.
+    /// Derived from another object; counted separately.
     pub derived: bool,
 }
 
 impl ObjectMeta {
-    /// Whether content type and attributes are within their bounds.
+    /// Checks the length bounds of content type and attributes.
     pub fn check(&self) -> Result<(), Malformed> {
         let fits = self.content_type.len() <= limits::CONTENT_TYPE_BYTES_MAX
             && self.attributes.len() <= limits::ATTRIBUTES_BYTES_MAX;
@@ -48,12 +49,12 @@ impl ObjectMeta {
 }
 
 impl ObjectFlags {
-    /// The flags as they stand on disk.
+    /// Encodes the flags.
     pub fn to_byte(self) -> u8 {
         if self.derived { FLAG_DERIVED } else { 0 }
     }
 
-    /// The flags that a byte on disk means; bits without a meaning are refused.
+    /// Decodes the flags; undefined bits are rejected.
     pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
         match byte {
             0 => Ok(Self { derived: false }),

@@ -1,19 +1,20 @@
-//! The origin of a compacted segment: which segments it replaced, and which part of the log it stands for.
+//! Origin of a compacted segment: its inputs and the LSN ranges it replaces.
 //!
-//! It lies in both copies of the header page, at 104 behind the beginning of the copy:
+//! The origin is stored in both copies of the header page, at offset 104 of each copy:
 //!
-//! | offset | size | field       | meaning                                                                   |
-//! | ------ | ---- | ----------- | ------------------------------------------------------------------------- |
-//! | 0      | 2    | input_count |                                                                           |
-//! | 2      | 2    | cover_count |                                                                           |
-//! | 4      | 4    | reserved    | zero                                                                      |
-//! | 8      | 8 n  | inputs      | ids of the segments that it replaced, ascending                           |
-//! |        | 16 m | covers      | first and last LSN of each stretch of the log whose segments it replaced  |
-//! | -4     | 4    | checksum    | of all before, at the offset of the origin                                |
+//! | offset | size | field       | meaning                                              |
+//! | ------ | ---- | ----------- | ---------------------------------------------------- |
+//! | 0      | 2    | input_count |                                                      |
+//! | 2      | 2    | cover_count |                                                      |
+//! | 4      | 4    | reserved    | zero                                                 |
+//! | 8      | 8 n  | inputs      | ids of the replaced segments, ascending              |
+//! |        | 16 m | covers      | first and last LSN of each replaced range of the log |
+//! | -4     | 4    | checksum    | of all before, at the offset of the origin           |
 //!
-//! Stretches ascend and do not touch. Zeros follow up to the end of the copy.
+//! Ranges are ascending and not adjacent. Zeros follow up to the end of the copy.
 //!
-//! Promises: one damaged copy does no harm. Never here: when a segment may be replaced.
+//! Guarantees: one corrupt copy is tolerated.
+//! Non-goals: the decision when a segment may be replaced.
 
 use super::bytes::{Put, Take};
 use super::checksum::{CheckClass, Checksum, Place};
@@ -24,7 +25,7 @@ use super::segment_header::{
 };
 use crate::limits;
 
-/// The part of an origin that is always there.
+/// Size of the fixed part of an origin.
 pub const ORIGIN_FIXED_BYTES: usize = 12;
 
 const ORIGIN_BYTES_MAX: usize =
@@ -32,27 +33,27 @@ const ORIGIN_BYTES_MAX: usize =
 const _: () =
     assert!(SEGMENT_HEADER_FIELD_BYTES + ORIGIN_BYTES_MAX <= SEGMENT_HEADER_COPY_BYTES, "it fits");
 
-/// Where the records of a compacted segment come from.
+/// Origin of the records of a compacted segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The segments that it replaced, log and compacted ones.
+    /// Replaced segments, log and compacted ones.
     pub inputs: Vec<SegmentId>,
-    /// The stretches of the log, first and last LSN, that lay in segments which it, or what it replaced, replaced.
+    /// LSN ranges of the log segments that were replaced, directly or through compacted inputs.
     pub covers: Covers,
 }
 
-/// Stretches of LSNs, in order, with gaps between them.
+/// Set of LSN ranges, ascending and not adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covers(Vec<(u64, u64)>);
 
 impl Covers {
-    /// Adds a stretch, from its first to its last LSN; one that ends before it begins adds nothing.
+    /// Adds a range from its first to its last LSN; an empty range adds nothing.
     pub fn add(&mut self, first: u64, last: u64) {
         if first > last {
             return;
         }
         let (mut first, mut last) = (first, last);
-        // What touches or overlaps becomes one.
+        // Overlapping and adjacent ranges are merged.
         self.0.retain(|&(other_first, other_last)| {
             let touches =
                 other_first <= last.saturating_add(1) && first <= other_last.saturating_add(1);
@@ -66,38 +67,38 @@ impl Covers {
         self.0.insert(at, (first, last));
     }
 
-    /// Adds all of another's.
+    /// Adds all ranges of another set.
     pub fn add_all(&mut self, other: &Self) {
         for &(first, last) in &other.0 {
             self.add(first, last);
         }
     }
 
-    /// Whether a whole stretch is covered. One that ends before it begins is.
+    /// Returns whether a whole range is in the set; an empty range is.
     pub fn contain(&self, first: u64, last: u64) -> bool {
         first > last || self.0.iter().any(|&(from, to)| from <= first && last <= to)
     }
 
-    /// What lies between two LSNs, both included.
+    /// Returns the part between two LSNs, both included.
     #[must_use]
     pub fn between(&self, first: u64, last: u64) -> Self {
         let cut = self.0.iter().map(|&(from, to)| (from.max(first), to.min(last)));
         Self(cut.filter(|(from, to)| from <= to).collect())
     }
 
-    /// How many stretches there are.
+    /// Returns the number of ranges.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
 impl Origin {
-    /// The header page of a compacted segment.
+    /// Encodes the header page of a compacted segment.
     pub fn encode_page(&self, header: &SegmentHeader) -> Vec<u8> {
         header.encode_page_with(|place| self.encode(place))
     }
 
-    /// The first good copy in a header page.
+    /// Decodes the first intact copy in a header page.
     pub fn decode_page(page: &[u8], header: &SegmentHeader) -> Result<Self, Malformed> {
         let copy = |number: usize| {
             let start = number.saturating_mul(SEGMENT_HEADER_COPY_BYTES);
@@ -109,7 +110,7 @@ impl Origin {
         copy(0).or_else(|why| copy(1).map_err(|_| why))
     }
 
-    /// Whether it keeps the bounds of the format.
+    /// Returns whether the origin is within the bounds of the format.
     pub fn fits(&self) -> bool {
         self.inputs.len() <= limits::COMPACTION_SEGMENTS_MAX
             && self.covers.0.len() <= limits::COVERS_MAX

@@ -1,42 +1,42 @@
-//! The record: one object, deletion or fact, as it lies in a segment. A head, then a body for some kinds.
+//! Log record: head and optional body of an object, deletion, fact or segment change.
 //!
-//! Every head begins alike:
+//! All heads share the first fields:
 //!
-//! | offset | size | field      | meaning                                                              |
-//! | ------ | ---- | ---------- | -------------------------------------------------------------------- |
-//! | 0      | 4    | checksum   | of bytes 4..head_bytes at the offset of the head                     |
-//! | 4      | 1    | kind       | 1 to 8 (`record_kind.rs`)                                            |
-//! | 5      | 1    | flags      | bit 0: derived (kinds 1, 2 and 7 only); others zero                  |
-//! | 6      | 2    | head_bytes | length of the head                                                   |
-//! | 8      | 8    | lsn        | log sequence number                                                  |
+//! | offset | size | field      | meaning                                             |
+//! | ------ | ---- | ---------- | --------------------------------------------------- |
+//! | 0      | 4    | checksum   | of bytes 4..head_bytes at the offset of the head    |
+//! | 4      | 1    | kind       | 1 to 8 (`record_kind.rs`)                           |
+//! | 5      | 1    | flags      | bit 0: derived (kinds 1, 2 and 7 only); others zero |
+//! | 6      | 2    | head_bytes | length of the head                                  |
+//! | 8      | 8    | lsn        | log sequence number                                 |
 //!
 //! 1 object, 2 big object and 7 lost object:
 //!
-//! | offset | size | field              | meaning                                                      |
-//! | ------ | ---- | ------------------ | ------------------------------------------------------------ |
-//! | 16     | 8    | bytes              | length of the content                                        |
-//! | 24     | 8    | segment            | of a big object, the id of its segment; else zero            |
-//! | 32     | 8    | created_ms         | milliseconds since 1970                                      |
-//! | 40     | 8    | modified_ms        | the same                                                     |
-//! | 48     | 32   | hash               | BLAKE3 of the content                                        |
-//! | 80     | 2    | key_bytes          |                                                              |
-//! | 82     | 2    | attributes_bytes   |                                                              |
-//! | 84     | 1    | bucket_bytes       |                                                              |
-//! | 85     | 1    | content_type_bytes |                                                              |
-//! | 86     | 2    | reserved           | zero                                                         |
-//! | 88     |      |                    | bucket, key, content type, attributes                        |
+//! | offset | size | field              | meaning                                                          |
+//! | ------ | ---- | ------------------ | ---------------------------------------------------------------- |
+//! | 16     | 8    | bytes              | length of the content                                            |
+//! | 24     | 8    | segment            | of a big object, the id of its segment; else zero                |
+//! | 32     | 8    | created_ms         | milliseconds since 1970                                          |
+//! | 40     | 8    | modified_ms        | milliseconds since 1970                                          |
+//! | 48     | 32   | hash               | BLAKE3 of the content                                            |
+//! | 80     | 2    | key_bytes          |                                                                  |
+//! | 82     | 2    | attributes_bytes   |                                                                  |
+//! | 84     | 1    | bucket_bytes       |                                                                  |
+//! | 85     | 1    | content_type_bytes |                                                                  |
+//! | 86     | 2    | reserved           | zero                                                             |
+//! | 88     |      |                    | bucket, key, content type, attributes                            |
 //! |        | 4 n  | blocks             | kind 1: checksum of each 64 KiB block of the body, at its offset |
 //!
-//! 3 tombstone: 16 deleted_ms u64, 24 key_bytes u16, 26 bucket_bytes u8, 27 zero u8, 28 bucket, key.
-//! 4 fact: 16 bytes u32, 20 check u32 (of the value at its offset), 24 name_bytes u16, 26 zero u16, 28 name.
-//! 5 fact gone: 16 name_bytes u16, 18 zero u16, 20 name.
-//! 6 compacted: 16 output_count u16, 18 input_count u16, 20 zero u32, 24 outputs u64 each, inputs u64 each.
-//! 8 punched: 16 segment u64, 24 bytes u64.
+//! 3 tombstone: 16 deleted_ms u64, 24 key_bytes u16, 26 bucket_bytes u8, 27 zero u8, 28 bucket, key. 4 fact: 16
+//! bytes u32, 20 check u32 (of the value at its offset), 24 name_bytes u16, 26 zero u16, 28 name. 5 fact deletion:
+//! 16 name_bytes u16, 18 zero u16, 20 name. 6 compaction: 16 output_count u16, 18 input_count u16, 20 zero u32, 24
+//! outputs u64 each, inputs u64 each. 8 hole punch: 16 segment u64, 24 bytes u64.
 //!
-//! The body, the content of an object or the value of a fact, follows its head at once; the other kinds have none.
+//! The body (the content of an object or the value of a fact) follows its head directly; the other kinds have none.
 //!
-//! Promises: a head is checked whole, with its place, before a field of it is believed; what decodes encodes to the
-//! same bytes. Never here: groups, files, which of two records wins.
+//! Guarantees: the checksum of a whole head, bound to its disk address, is verified before any field is trusted;
+//! what decodes encodes to the same bytes.
+//! Non-goals: groups, files, precedence between records.
 
 use super::body::block_count;
 use super::bytes::{Put, Take, overwrite_u32};
@@ -48,21 +48,21 @@ use super::segment_header::SegmentId;
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 
-/// What every head begins with.
+/// Size of the common part of every head.
 pub const HEAD_COMMON_BYTES: usize = 16;
-/// The fixed part of an object's head.
+/// Size of the fixed part of an object head.
 pub const OBJECT_FIXED_BYTES: usize = 88;
-/// The fixed part of a tombstone.
+/// Size of the fixed part of a tombstone head.
 pub const TOMBSTONE_FIXED_BYTES: usize = 28;
-/// The fixed part of a fact's head.
+/// Size of the fixed part of a fact head.
 pub const FACT_FIXED_BYTES: usize = 28;
-/// The fixed part of a fact's end.
+/// Size of the fixed part of a fact deletion head.
 pub const FACT_GONE_FIXED_BYTES: usize = 20;
-/// The fixed part of a compaction's head.
+/// Size of the fixed part of a compaction head.
 pub const COMPACTED_FIXED_BYTES: usize = 24;
-/// The head of a punched record.
+/// Size of a hole punch head.
 pub const PUNCHED_BYTES: usize = 32;
-/// No head is longer.
+/// Maximum length of a head.
 pub const HEAD_BYTES_MAX: usize = OBJECT_FIXED_BYTES
     + limits::BUCKET_NAME_BYTES_MAX
     + limits::KEY_BYTES_MAX
@@ -78,103 +78,103 @@ const _: () = assert!(FACT_FIXED_BYTES + limits::FACT_NAME_BYTES_MAX <= HEAD_BYT
 const _: () =
     assert!(COMPACTED_FIXED_BYTES + 2 * 8 * limits::COMPACTION_SEGMENTS_MAX <= HEAD_BYTES_MAX);
 
-/// Something that happened, with its number in the order of everything that happened.
+/// Log record: an operation and its LSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Log sequence number: from 1, ascending without gaps through the whole log.
     pub lsn: u64,
-    /// What happened.
+    /// Operation of the record.
     pub what: What,
 }
 
-/// What a record says.
+/// Operation of a log record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An object is there, instead of any earlier one of its name.
+    /// Put of an object, which replaces any earlier object of this name.
     Put {
-        /// Its name.
+        /// Name of the object.
         name: ObjectName,
-        /// What is known about it.
+        /// Metadata of the object.
         meta: ObjectMeta,
-        /// Where its bytes are.
+        /// Location of the content.
         content: Content,
     },
-    /// An object is gone.
+    /// Tombstone: deletion of an object.
     Delete {
-        /// Its name.
+        /// Name of the object.
         name: ObjectName,
-        /// When it was deleted.
+        /// Deletion time, in milliseconds since 1970.
         deleted_ms: u64,
     },
-    /// A fact is there. Its value is the body that follows, in one block.
+    /// Put of a fact. The value is the body that follows, in one block.
     Fact {
-        /// Its name.
+        /// Name of the fact.
         name: FactName,
         /// Length of the value.
         bytes: u32,
-        /// Checksum of the value, bound to its place.
+        /// Checksum of the value, bound to its disk address.
         check: Checksum,
     },
-    /// A fact is gone.
+    /// Deletion of a fact.
     FactGone {
-        /// Its name.
+        /// Name of the fact.
         name: FactName,
     },
-    /// What was still wanted of some segments lies in others now: the commit point of a compaction.
+    /// Commit point of a compaction: the live records of some segments are now in others.
     Compacted {
-        /// The segments that hold it now.
+        /// Segments that contain the live records now.
         outputs: Vec<SegmentId>,
-        /// The segments that are wanted no more.
+        /// Segments that are obsolete.
         inputs: Vec<SegmentId>,
     },
-    /// Bodies of a segment that nobody can ask for read as zeros now; their space was given back.
+    /// Hole punch: unreachable bodies of a segment read as zeros; their space was reclaimed.
     Punched {
-        /// Which segment.
+        /// Id of the segment.
         segment: SegmentId,
-        /// How many bytes, beyond those of earlier records of this kind.
+        /// Number of bytes, in addition to those of earlier records of this kind.
         bytes: u64,
     },
 }
 
-/// Where an object's bytes are.
+/// Location of an object's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// In the body that follows the head.
+    /// Content in the body that follows the head.
     Inline {
-        /// How many.
+        /// Length in bytes.
         bytes: u64,
-        /// Checksum of each 64 KiB block of the body, bound to the block's place.
+        /// Checksum of each 64 KiB block of the body, bound to the block's disk address.
         blocks: Vec<Checksum>,
     },
-    /// In a big segment of their own.
+    /// Content in a separate big segment.
     Big {
-        /// How many.
+        /// Length in bytes.
         bytes: u64,
-        /// Which segment.
+        /// Id of the big segment.
         segment: SegmentId,
     },
-    /// Nowhere: they were damaged, and what is known of the object is all that is left.
+    /// Content lost to corruption; only the metadata is left.
     Lost {
-        /// How many there were.
+        /// Length of the lost content in bytes.
         bytes: u64,
     },
 }
 
 impl Record {
-    /// Length of the head.
+    /// Returns the length of the head.
     pub fn head_bytes(&self) -> usize {
         self.what.head_bytes()
     }
 
-    /// Length of the body that follows the head in the segment.
+    /// Returns the length of the body that follows the head in the segment.
     pub fn body_bytes(&self) -> u64 {
         self.what.body_bytes()
     }
 
-    /// Appends the head as it lies at `place`. Block checksums are written as they are: bound already.
+    /// Appends the head, encoded for `place`. Block checksums are written as they are: already bound.
     ///
-    /// Names are within their bounds by type, and the rest is what [`What::check`] is for; a head that breaks a bound
-    /// all the same comes out as bytes that [`decode`](Self::decode) refuses.
+    /// Names are within their bounds by type; [`What::check`] checks the other fields. A head that violates a bound
+    /// is encoded to bytes that [`decode`](Self::decode) rejects.
     pub fn encode(&self, place: Place, out: &mut Vec<u8>) {
         debug_assert_eq!(self.what.check(), Ok(()));
         let start = out.len();
@@ -195,7 +195,7 @@ impl Record {
         overwrite_u32(head, 0, checksum.0);
     }
 
-    /// Reads the head that `bytes` begin with, and tells how long it is; what follows it is not looked at.
+    /// Decodes the head at the start of `bytes` and returns it with its length; the bytes after it are ignored.
     pub fn decode(bytes: &[u8], place: Place) -> Result<(Self, usize), Malformed> {
         let mut take = Take::new(bytes);
         let checksum = Checksum(take.u32()?);
@@ -229,7 +229,7 @@ impl Record {
 }
 
 impl What {
-    /// The kind that stands on disk.
+    /// Returns the record kind.
     pub fn kind(&self) -> RecordKind {
         match self {
             Self::Put { content: Content::Inline { .. }, .. } => RecordKind::Object,
@@ -243,12 +243,12 @@ impl What {
         }
     }
 
-    /// Whether it says that something is gone.
+    /// Returns whether the record is a deletion of an object or a fact.
     pub fn is_removal(&self) -> bool {
         matches!(self, Self::Delete { .. } | Self::FactGone { .. })
     }
 
-    /// Length of the record's head.
+    /// Returns the length of the record head.
     pub fn head_bytes(&self) -> usize {
         match self {
             Self::Put { name, meta, content } => {
@@ -275,7 +275,7 @@ impl What {
         }
     }
 
-    /// Length of the body that follows the head in the segment.
+    /// Returns the length of the body that follows the head in the segment.
     pub fn body_bytes(&self) -> u64 {
         match self {
             Self::Put { content: Content::Inline { bytes, .. }, .. } => *bytes,
@@ -284,7 +284,7 @@ impl What {
         }
     }
 
-    /// Whether this keeps the bounds that the types do not keep; to be asked before anything is written.
+    /// Checks the bounds that the types do not enforce; must be called before anything is written.
     pub fn check(&self) -> Result<(), Malformed> {
         match self {
             Self::Put { meta, content, .. } => meta.check().and(content.check()),
@@ -382,7 +382,7 @@ impl What {
         let content = if kind == RecordKind::LostObject {
             Content::Lost { bytes }
         } else if kind == RecordKind::Object {
-            // The table is as long as the rest of the head, which is there: nothing is allocated on faith.
+            // The table is the rest of the head, which is in memory, so the capacity is bounded.
             let mut blocks = Vec::with_capacity(take.remaining() / 4);
             while take.remaining() >= 4 {
                 blocks.push(Checksum(take.u32()?));
@@ -438,7 +438,7 @@ impl What {
 }
 
 impl Content {
-    /// How many bytes the object has.
+    /// Returns the length of the content in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Inline { bytes, .. } | Self::Big { bytes, .. } | Self::Lost { bytes } => *bytes,
@@ -467,13 +467,13 @@ fn take_name(take: &mut Take<'_>, bucket: usize, key: usize) -> Result<ObjectNam
     Ok(ObjectName::new(bucket, key))
 }
 
-/// So many ids of segments, which must be there: nothing is allocated on faith.
+/// Reads `count` segment ids; the capacity is bounded by the bytes that are present.
 pub(super) fn take_segments(take: &mut Take<'_>, count: u16) -> Result<Vec<SegmentId>, Malformed> {
     (0..count).map(|_| SegmentId::new(take.u64()?).ok_or(Malformed::Place)).collect()
 }
 
-// Lengths are within bounds that the constants above tie to the field's width; what is not is cut to the largest value,
-// contradicts the rest of the head, and is refused by whoever decodes it.
+// The constants above keep valid lengths within the width of the field. An out-of-range length is clamped to the
+// maximum, which contradicts the rest of the head, so that decoding rejects it.
 fn u16_of(length: usize) -> u16 {
     u16::try_from(length).unwrap_or(u16::MAX)
 }

@@ -1,43 +1,44 @@
-//! The kind of a record: the byte in its head that says what the rest of the head means.
+//! Record kind: the type byte of a record head.
 //!
-//! | byte | kind       | says                                     | body that follows  |
-//! | ---- | ---------- | ---------------------------------------- | ------------------ |
-//! | 1    | object     | an object is there                       | its content        |
-//! | 2    | big object | an object is there, in a big segment     | none               |
-//! | 3    | tombstone  | an object is gone                        | none               |
-//! | 4    | fact       | a fact is there                          | its value          |
-//! | 5    | fact gone  | a fact is gone                           | none               |
-//! | 6    | compacted  | segments were replaced by others         | none               |
-//! | 7    | lost object | an object was damaged beyond repair     | none               |
-//! | 8    | punched    | dead bodies of a segment read as zeros   | none               |
+//! | byte | kind          | operation                              | body that follows |
+//! | ---- | ------------- | -------------------------------------- | ----------------- |
+//! | 1    | object        | put of an object                       | its content       |
+//! | 2    | big object    | put of an object in a big segment      | none              |
+//! | 3    | tombstone     | deletion of an object                  | none              |
+//! | 4    | fact          | put of a fact                          | its value         |
+//! | 5    | fact deletion | deletion of a fact                     | none              |
+//! | 6    | compaction    | segments were replaced by others       | none              |
+//! | 7    | lost object   | content was lost to corruption         | none              |
+//! | 8    | hole punch    | dead bodies of a segment read as zeros | none              |
 //!
-//! Promises: a byte without a kind is refused by name. Never here: what the heads look like (`record.rs`).
+//! Guarantees: an unknown byte is rejected and reported with its value.
+//! Non-goals: the layout of the heads (`record.rs`).
 
 use super::malformed::Malformed;
 
-/// The kind of a record as it stands on disk.
+/// Kind of a record, with its byte on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// An object whose content follows.
+    /// Object whose content follows the head.
     Object = 1,
-    /// An object whose content is in a big segment.
+    /// Object whose content is in a big segment.
     BigObject = 2,
-    /// An object is gone.
+    /// Deletion of an object.
     Tombstone = 3,
-    /// A fact, whose value follows.
+    /// Fact whose value follows the head.
     Fact = 4,
-    /// A fact is gone.
+    /// Deletion of a fact.
     FactGone = 5,
-    /// Segments were replaced by others.
+    /// Replacement of segments by compaction.
     Compacted = 6,
-    /// An object whose content was damaged beyond repair.
+    /// Object whose content was lost to corruption.
     LostObject = 7,
-    /// Dead bodies of a segment read as zeros.
+    /// Hole punch: dead bodies of a segment read as zeros.
     Punched = 8,
 }
 
 impl RecordKind {
-    /// The kind as it stands on disk.
+    /// Returns the byte on disk.
     pub fn to_byte(self) -> u8 {
         match self {
             Self::Object => 1,
@@ -51,7 +52,7 @@ impl RecordKind {
         }
     }
 
-    /// The kind that a byte on disk means.
+    /// Returns the kind of a byte on disk.
     pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
         match byte {
             1 => Ok(Self::Object),

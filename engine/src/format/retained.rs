@@ -1,42 +1,41 @@
-//! What is known of a retained segment: a big one whose object is gone, and whose file stays for a while, so that the
-//! object can come back.
+//! Index entry of a retained big segment: its object was deleted or replaced, and its file is retained for undelete.
 //!
-//! | offset | size | field    | meaning                                      |
-//! | ------ | ---- | -------- | -------------------------------------------- |
-//! | 0      | 8    | ended_ms | when its object was deleted or replaced      |
-//! | 8      | 8    | bytes    | length of the file                           |
-//! | 16     | 4    | check    | CRC-32 of the key and of bytes 0..16         |
+//! | offset | size | field    | meaning                                    |
+//! | ------ | ---- | -------- | ------------------------------------------ |
+//! | 0      | 8    | ended_ms | deletion or replacement time of its object |
+//! | 8      | 8    | bytes    | length of the file                         |
+//! | 16     | 4    | check    | CRC-32 of the key and of bytes 0..16       |
 //!
-//! Never here: how long it stays.
+//! Non-goals: the retention window.
 
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, open, seal};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
-/// Size of the value.
+/// Size of the encoded value in bytes.
 pub const RETAINED_BYTES: usize = 20;
 
 const _: () = assert!(RETAINED_BYTES == 2 * 8 + ENTRY_CHECK_BYTES);
 
-/// A big segment that no object names any more.
+/// Big segment that no current object refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retained {
-    /// When its object was deleted or replaced. Milliseconds since 1970.
+    /// Deletion or replacement time of its object, in milliseconds since 1970.
     pub ended_ms: u64,
-    /// The length of its file.
+    /// Length of the file in bytes.
     pub bytes: u64,
 }
 
 impl Retained {
-    /// The value as the index keeps it for a segment.
+    /// Encodes the index value of a segment.
     pub fn encode(&self, segment: SegmentId) -> Vec<u8> {
         let mut out = Vec::with_capacity(RETAINED_BYTES);
         Put::new(&mut out).u64(self.ended_ms).u64(self.bytes);
         seal(&segment.get().to_le_bytes(), out)
     }
 
-    /// Reads the value that was found for a segment.
+    /// Decodes the index value of a segment.
     pub fn decode(segment: SegmentId, bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(&segment.get().to_le_bytes(), bytes)?);
         let retained = Self { ended_ms: take.u64()?, bytes: take.u64()? };

@@ -1,11 +1,12 @@
-//! The one walk over the bytes of a group, and the search for the next group where the walk cannot go on.
+//! Decodes and verifies commit groups; salvages records of damaged ones.
 //!
-//! Replay, rebuild, compaction and fsck all read groups through [`GroupView`]; only what reports on damage also uses
-//! [`salvage`] and [`find_group_header`].
+//! Replay, rebuild, compaction and fsck read groups through [`GroupView`]; only damage reports also use [`salvage`]
+//! and [`find_group_header`].
 //!
-//! Promises: a [`GroupView`] is a whole group whose header, frames, heads, trailer and numbers agree; every walk ends;
-//! nothing is allocated for bytes that are not there. Never here: reading files, deciding whether a broken group is a
-//! torn tail or damage (`recovery.rs` does, by the durable LSN of later groups).
+//! Guarantees: a [`GroupView`] is a whole group whose header, frames, heads, trailer and numbers agree; every scan
+//! terminates; no memory is allocated for bytes that are not present.
+//! Non-goals: reading files; telling a torn tail from damage, which `recovery.rs` does by the durable LSN of later
+//! groups.
 
 use memchr::memmem;
 
@@ -19,34 +20,34 @@ use super::group::{
 use super::malformed::Malformed;
 use super::record::Record;
 
-/// From the last frame of a group to the first of the next.
+/// Distance from the end of the last frame of a group to the first frame of the next.
 const BETWEEN_FRAMES_BYTES: usize = GROUP_TRAILER_BYTES + GROUP_HEADER_BYTES;
 
-/// A record as it was found in a group.
+/// Record decoded from a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scanned<'a> {
-    /// What it says.
+    /// Decoded head of the record.
     pub record: Record,
-    /// Where its head begins.
+    /// Disk address of the head.
     pub place: Place,
-    /// The head, byte for byte.
+    /// Encoded head.
     pub head: &'a [u8],
     /// Length of the head.
     pub head_bytes: usize,
-    /// The body, whose blocks nobody has checked yet.
+    /// Body, whose blocks are not verified yet.
     pub body: &'a [u8],
-    /// The frame that it belongs to, counted from 0 in the group.
+    /// Index of the frame in the group, from 0.
     pub frame: u32,
 }
 
 impl Scanned<'_> {
-    /// Checks every block of the body.
+    /// Verifies every block of the body.
     pub fn verify_body(&self) -> Result<(), BodyFault> {
         self.record.verify_body(self.place, self.body)
     }
 }
 
-/// A whole group: everything but the bodies was checked.
+/// Whole group, verified except for the bodies.
 #[derive(Clone, Debug)]
 pub struct GroupView<'a> {
     header: GroupHeader,
@@ -55,7 +56,7 @@ pub struct GroupView<'a> {
 }
 
 impl<'a> GroupView<'a> {
-    /// Reads the group of the log that `bytes` begin with, at `place`. There may be more bytes than the group has.
+    /// Decodes the log group at the start of `bytes`, at `place`. More bytes may follow the group.
     pub fn decode(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
         let view = Self::decode_any(bytes, place)?;
         let lsns = view.header.first_lsn..view.header.next_lsn();
@@ -63,7 +64,7 @@ impl<'a> GroupView<'a> {
         if is_gapless { Ok(view) } else { Err(Malformed::Order) }
     }
 
-    /// The same for a group of a compacted segment, whose records ascend with gaps.
+    /// Decodes a group of a compacted segment, whose LSNs ascend with gaps.
     pub fn decode_compacted(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
         let view = Self::decode_any(bytes, place)?;
         let first = view.records.first().map(|scanned| scanned.record.lsn);
@@ -92,39 +93,39 @@ impl<'a> GroupView<'a> {
         Ok(Self { header, header_checksum, records })
     }
 
-    /// The group's header.
+    /// Returns the group header.
     pub fn header(&self) -> &GroupHeader {
         &self.header
     }
 
-    /// The checksum that the next group names as its predecessor's.
+    /// Returns the checksum of the header, which the next group refers to as its predecessor.
     pub fn header_checksum(&self) -> Checksum {
         self.header_checksum
     }
 
-    /// The LSN of the last record; of the last before the group, when it has none.
+    /// Returns the LSN of the last record in or before the group.
     pub fn last_lsn(&self) -> u64 {
         let last = self.records.last().map(|scanned| scanned.record.lsn);
         last.unwrap_or(self.header.last_lsn())
     }
 
-    /// The records in order.
+    /// Returns the records in order.
     pub fn records(&self) -> std::slice::Iter<'_, Scanned<'a>> {
         self.records.iter()
     }
 
-    /// The records in order, for whoever keeps them.
+    /// Converts the group into its records, in order.
     pub fn into_records(self) -> Vec<Scanned<'a>> {
         self.records
     }
 
-    /// Checks every block of every body, and names the first that is not what was written.
+    /// Verifies every block of every body and returns the first corrupt one as an error.
     pub fn verify_bodies(&self) -> Result<(), BodyFault> {
         self.records.iter().try_for_each(Scanned::verify_body)
     }
 }
 
-/// A group on the way to be a [`GroupView`].
+/// Decoder state of a [`GroupView`].
 struct Walk<'a> {
     rest: Take<'a>,
     place: Place,
@@ -169,18 +170,18 @@ impl<'a> Walk<'a> {
 
     fn skip(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let bytes = self.rest.bytes(count)?;
-        // An offset that wraps around belongs to no file.
+        // A wrapped offset belongs to no file.
         let offset = self.place.offset.checked_add(count as u64).ok_or(Malformed::Place)?;
         self.place.offset = offset;
         Ok(bytes)
     }
 }
 
-/// The records with intact heads in a group that is no longer whole: what is left of it, and what was lost.
+/// Returns the records with intact heads of a damaged group.
 ///
-/// Only for a group that something durable vouches for; of a torn tail nothing ever happened. `bytes` begin where the
-/// group began, at `place`, and end before the next good group header, so there may be more broken groups in them. A
-/// record behind a broken head is found again if the frame's header is intact, at the next frame.
+/// Only for a group that is known to be durable; records of a torn tail never took effect. `bytes` start where the
+/// group started, at `place`, and end before the next intact group header, so they may contain several damaged
+/// groups. After a damaged head, the scan resumes at the next frame if the frame header is intact.
 pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
     let mut walk = Walk {
         rest: Take::new(bytes),
@@ -199,13 +200,13 @@ pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
             }
             while walk.record(frame).is_ok() {}
             frame = frame.saturating_add(1);
-            // Over what is left of the frame behind a broken head, to the next frame.
+            // Skips the rest of the frame after a damaged head.
             let end = start.saturating_add(u64::from(header.frame_bytes));
             let left = end.saturating_sub(walk.place.offset);
             skip = usize::try_from(left).unwrap_or(usize::MAX);
             may_be_the_end = true;
         } else if may_be_the_end {
-            // No frame: perhaps the end of the group, with the next group behind it.
+            // Not a frame: possibly the end of the group, followed by the next group.
             skip = BETWEEN_FRAMES_BYTES;
             may_be_the_end = false;
         } else {
@@ -215,9 +216,9 @@ pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
     walk.records
 }
 
-/// The first good group header in `bytes`, which lie at `base_offset` of the file, and its offset in the file.
+/// Returns the first intact group header in `bytes`, which start at `base_offset` of the file, and its file offset.
 ///
-/// A caller that reads in windows lets them overlap by [`GROUP_HEADER_BYTES`] - 1.
+/// A caller that reads in windows must overlap them by [`GROUP_HEADER_BYTES`] - 1 bytes.
 pub fn find_group_header(
     bytes: &[u8],
     context: SegmentContext,

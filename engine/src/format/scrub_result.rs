@@ -1,41 +1,41 @@
-//! The scrub result: when a segment was last read whole, and how much damage was found in what is wanted of it.
+//! Scrub result of a segment: verification time and damage count of its live data.
 //!
-//! | offset | size | field        | meaning                                      |
-//! | ------ | ---- | ------------ | -------------------------------------------- |
-//! | 0      | 8    | verified_ms  | when its last byte was checked               |
-//! | 8      | 8    | damage_count | places of damage, whether listed or not      |
-//! | 16     | 4    | check        | CRC-32 of the key and of bytes 0..16         |
+//! | offset | size | field        | meaning                              |
+//! | ------ | ---- | ------------ | ------------------------------------ |
+//! | 0      | 8    | verified_ms  | completion time of the verification  |
+//! | 8      | 8    | damage_count | corrupt locations, listed or not     |
+//! | 16     | 4    | check        | CRC-32 of the key and of bytes 0..16 |
 //!
-//! Never here: the places themselves (`damage.rs`).
+//! Non-goals: the corrupt locations (`damage.rs`).
 
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, open, seal};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
-/// Size of the value.
+/// Size of the encoded value in bytes.
 pub const SCRUB_RESULT_BYTES: usize = 20;
 
 const _: () = assert!(SCRUB_RESULT_BYTES == 2 * 8 + ENTRY_CHECK_BYTES);
 
-/// What the last reading of a whole segment came to.
+/// Result of the last verification of a whole segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScrubResult {
-    /// When it ended. Milliseconds since 1970.
+    /// Completion time, in milliseconds since 1970.
     pub verified_ms: u64,
-    /// How many places of damage there were.
+    /// Number of corrupt locations.
     pub damage_count: u64,
 }
 
 impl ScrubResult {
-    /// The value as the index keeps it for a segment.
+    /// Encodes the index value of a segment.
     pub fn encode(&self, segment: SegmentId) -> Vec<u8> {
         let mut out = Vec::with_capacity(SCRUB_RESULT_BYTES);
         Put::new(&mut out).u64(self.verified_ms).u64(self.damage_count);
         seal(&segment.get().to_le_bytes(), out)
     }
 
-    /// Reads the value that was found for a segment.
+    /// Decodes the index value of a segment.
     pub fn decode(segment: SegmentId, bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(&segment.get().to_le_bytes(), bytes)?);
         let result = Self { verified_ms: take.u64()?, damage_count: take.u64()? };

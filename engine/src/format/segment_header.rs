@@ -1,4 +1,4 @@
-//! The segment header: the first page of every segment, and how a segment's id becomes a file name and back.
+//! Segment header page, segment ids and file names.
 //!
 //! The page is 4,096 bytes: two copies of the header, at 0 and at 2,048, each followed by zeros.
 //!
@@ -9,11 +9,11 @@
 //! | 12     | 4    | features        | feature bits                                                        |
 //! | 16     | 16   | store           | uuid of the store                                                   |
 //! | 32     | 8    | segment         | id, not zero                                                        |
-//! | 40     | 8    | salt            | random; goes into magic numbers and checksums of this segment       |
-//! | 48     | 8    | base_lsn        | LSN of the first record that may lie here                           |
+//! | 40     | 8    | salt            | random; mixed into magic numbers and checksums of this segment      |
+//! | 48     | 8    | base_lsn        | lowest LSN that the segment may contain                             |
 //! | 56     | 8    | predecessor     | id of the log segment before this one, zero for none                |
-//! | 64     | 8    | predecessor_end | where its groups end, exactly                                       |
-//! | 72     | 8    | first_group     | number of the first group here                                      |
+//! | 64     | 8    | predecessor_end | exact end of its groups                                             |
+//! | 72     | 8    | first_group     | number of the first group of this segment                           |
 //! | 80     | 8    | created_ms      | milliseconds since 1970                                             |
 //! | 88     | 4    | block_bytes     | 65,536                                                              |
 //! | 92     | 4    | previous_group  | checksum of the last group header before this segment, zero if none |
@@ -21,10 +21,10 @@
 //! | 97     | 3    | reserved        | zero                                                                |
 //! | 100    | 4    | checksum        | of bytes 0..100 at the offset of the copy                           |
 //!
-//! A compacted segment has its origin (`origin.rs`) behind these fields, in both copies; in others zeros follow.
+//! In a compacted segment the origin (`origin.rs`) follows these fields in both copies; in others zeros follow.
 //!
-//! Promises: one damaged copy does no harm; a page of zeros is told apart as [`Malformed::Blank`].
-//! Never here: opening, creating or choosing segments.
+//! Guarantees: one corrupt copy is tolerated; a page of zeros is reported as [`Malformed::Blank`].
+//! Non-goals: opening, creating or selecting segments.
 
 use std::fmt;
 
@@ -36,21 +36,21 @@ use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 use crate::limits;
 
-/// First bytes of each copy of a segment header.
+/// Magic number at the start of each copy of a segment header.
 pub const SEGMENT_MAGIC: [u8; 8] = *b"TRUGSEG\0";
-/// Size of the header page; groups of a log segment and the body of a big one begin here.
+/// Size of the header page, after which the groups of a log segment or the body of a big one begin.
 pub const SEGMENT_HEADER_BYTES: usize = 4_096;
-/// Distance of the two copies.
+/// Offset of the second copy from the first.
 pub const SEGMENT_HEADER_COPY_BYTES: usize = 2_048;
-/// How many bytes of a copy hold fields.
+/// Size of the header fields in a copy.
 pub const SEGMENT_HEADER_FIELD_BYTES: usize = 104;
-/// Size of the blocks that bodies are checksummed in, as the header states it.
+/// Size of the checksummed blocks of bodies, as stated in the header.
 pub const HEADER_BLOCK_BYTES: u32 = 65_536;
-/// Largest segment id: ten digits, so that file names sort as their ids do.
+/// Maximum segment id: ten digits, so that file names sort like ids.
 pub const SEGMENT_ID_MAX: u64 = 9_999_999_999;
-/// How many ids share one folder of big segments.
+/// Number of segment ids per folder of big segments.
 pub const BIG_FOLDER_SEGMENTS: u64 = 4_096;
-/// End of every segment's file name.
+/// Suffix of every segment file name.
 pub const SEGMENT_SUFFIX: &str = ".seg";
 
 const CHECKED_BYTES: usize = SEGMENT_HEADER_FIELD_BYTES - 4;
@@ -59,71 +59,71 @@ const _: () = assert!(SEGMENT_HEADER_BYTES == 2 * SEGMENT_HEADER_COPY_BYTES);
 const _: () = assert!(SEGMENT_HEADER_FIELD_BYTES <= 512, "a copy lies within one sector");
 const _: () = assert!(HEADER_BLOCK_BYTES as usize == limits::BLOCK_BYTES);
 
-/// The number of a segment. Never zero, never used twice in a store.
+/// Segment id. Never zero, never reused in a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(u64);
 
-/// What a segment holds.
+/// Class of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SegmentClass {
-    /// Groups of records, with small bodies among them.
+    /// Groups of records, including small bodies.
     Log = 1,
-    /// The body of one large object.
+    /// Body of one large object.
     Big = 2,
-    /// What was still wanted of other segments: groups of records with the numbers that they always had.
+    /// Live records of replaced segments, in groups, with their original LSNs.
     Compacted = 3,
 }
 
-/// The log segment before this one.
+/// Preceding log segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predecessor {
-    /// Which it is.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// Where its groups end; bytes after that are a footer, or a torn tail that means nothing.
+    /// End of its groups; bytes after it are a footer or an ignored torn tail.
     pub end: u64,
 }
 
-/// What a segment says about itself before anything else.
+/// Header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// The store that the segment belongs to.
+    /// Store that the segment belongs to.
     pub store: Uuid,
-    /// Its id, the same as in its file name.
+    /// Segment id, the same as in the file name.
     pub segment: SegmentId,
-    /// What it holds.
+    /// Class of the segment.
     pub class: SegmentClass,
-    /// A random number of this segment's own: bytes of another incarnation never look like its own.
+    /// Random number of this segment, so that bytes of another incarnation do not match.
     pub salt: u64,
-    /// The LSN of the first record that may lie here.
+    /// Lowest LSN that the segment may contain.
     pub base_lsn: u64,
-    /// The log segment before this one; none for the first, and for big segments.
+    /// Preceding log segment; `None` for the first, and for big segments.
     pub predecessor: Option<Predecessor>,
-    /// The number of the first group here.
+    /// Number of the first group of this segment.
     pub first_group: u64,
-    /// The checksum of the last group header before this segment; zero when there is none.
+    /// Checksum of the last group header before this segment; zero if there is none.
     pub previous_group: Checksum,
-    /// When it was created.
+    /// Creation time, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
 impl SegmentHeader {
-    /// The segment as checksums know it.
+    /// Returns the segment part of disk addresses.
     pub fn context(&self) -> SegmentContext {
         SegmentContext { salt: self.salt, segment: self.segment }
     }
 
-    /// Where the groups of this segment end according to the one of `others` that was begun after it.
+    /// Returns the end of this segment's groups according to the header in `others` that names it as predecessor.
     pub(crate) fn end_named_by(&self, others: &[Self]) -> Option<u64> {
         let mut predecessors = others.iter().filter_map(|later| later.predecessor);
         predecessors.find(|before| before.segment == self.segment).map(|before| before.end)
     }
 
-    /// The whole page, with both copies, of a log or big segment.
+    /// Encodes the page, with both copies, of a log or big segment.
     pub fn encode_page(&self) -> Vec<u8> {
         self.encode_page_with(|_| Vec::new())
     }
 
-    /// The whole page with what follows the fields of the copy at a place.
+    /// Encodes the page, with `rest` providing the bytes after the fields of each copy.
     pub(super) fn encode_page_with(&self, rest: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
         let mut page = Vec::with_capacity(SEGMENT_HEADER_BYTES);
         for copy in [0, SEGMENT_HEADER_COPY_BYTES] {
@@ -135,7 +135,7 @@ impl SegmentHeader {
         page
     }
 
-    /// The first good copy of a page of exactly [`SEGMENT_HEADER_BYTES`].
+    /// Decodes the first intact copy of a page of exactly [`SEGMENT_HEADER_BYTES`].
     pub fn decode_page(page: &[u8]) -> Result<Self, Malformed> {
         if page.len() > SEGMENT_HEADER_BYTES {
             return Err(Malformed::Trailing);
@@ -150,7 +150,7 @@ impl SegmentHeader {
             let of_second = Self::decode_copy(second, SEGMENT_HEADER_COPY_BYTES);
             match (why, of_second) {
                 (_, Ok(header)) => Ok(header),
-                // A copy that is whole but of another version says more than one that is broken.
+                // An intact copy of an unsupported version is more specific than a corrupt copy.
                 (_, Err(other @ (Malformed::Version(_) | Malformed::Features(_)))) => Err(other),
                 _ => Err(why),
             }
@@ -186,7 +186,7 @@ impl SegmentHeader {
         if take.array()? != SEGMENT_MAGIC {
             return Err(Malformed::Magic);
         }
-        // Another version may lie differently, so its checksum cannot be asked first.
+        // Another version may have another layout, so its checksum cannot be verified first.
         check_version(take.u32()?)?;
         let features = take.u32()?;
         let store = Uuid::from_bytes(take.array()?);
@@ -239,7 +239,7 @@ impl SegmentHeader {
 }
 
 impl SegmentClass {
-    /// The class as it stands on disk.
+    /// Returns the byte on disk.
     pub fn to_byte(self) -> u8 {
         match self {
             Self::Log => 1,
@@ -248,7 +248,7 @@ impl SegmentClass {
         }
     }
 
-    /// The class that a byte on disk means.
+    /// Returns the class of a byte on disk.
     pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
         match byte {
             1 => Ok(Self::Log),
@@ -260,29 +260,29 @@ impl SegmentClass {
 }
 
 impl SegmentId {
-    /// The segment with this number; none for zero and for numbers beyond [`SEGMENT_ID_MAX`].
+    /// Creates a segment id; `None` for zero and above [`SEGMENT_ID_MAX`].
     pub fn new(number: u64) -> Option<Self> {
         (1..=SEGMENT_ID_MAX).contains(&number).then_some(Self(number))
     }
 
-    /// The number.
+    /// Returns the id as a number.
     pub fn get(self) -> u64 {
         self.0
     }
 
-    /// The next id. The last one is its own successor: ten thousand million segments are more than any store makes.
+    /// Returns the next id. The maximum is its own successor; no store creates ten thousand million segments.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1).min(SEGMENT_ID_MAX))
     }
 
-    /// The file, relative to the data folder: `log/0000000001.seg`, `big/00/0000000002.seg` or
+    /// Returns the file path, relative to the data folder: `log/0000000001.seg`, `big/00/0000000002.seg` or
     /// `compacted/0000000003.seg`.
     pub fn path(self, class: SegmentClass) -> String {
         format!("{}/{self}{SEGMENT_SUFFIX}", self.folder(class))
     }
 
-    /// The folder that the file lies in, relative to the data folder: `log`, `big/00` or `compacted`.
+    /// Returns the folder of the file, relative to the data folder: `log`, `big/00` or `compacted`.
     pub fn folder(self, class: SegmentClass) -> String {
         match class {
             SegmentClass::Log => "log".to_owned(),
@@ -291,7 +291,7 @@ impl SegmentId {
         }
     }
 
-    /// The id in a file name; none unless the name is exactly the one that [`path`](Self::path) would give.
+    /// Parses a file name; `None` unless [`path`](Self::path) produces exactly this name.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
         let segment = Self::new(digits.parse().ok()?)?;
@@ -299,7 +299,7 @@ impl SegmentId {
     }
 }
 
-/// The number of a folder of big segments; none unless the name is exactly one that [`SegmentId::folder`] would give.
+/// Parses the number of a folder of big segments; `None` unless [`SegmentId::folder`] produces exactly this name.
 pub fn big_folder_number(name: &str) -> Option<u64> {
     let number = name.parse().ok()?;
     let last = SEGMENT_ID_MAX / BIG_FOLDER_SEGMENTS;

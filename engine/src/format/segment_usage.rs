@@ -1,18 +1,19 @@
-//! Segment usage: how much of a segment is still wanted.
+//! Segment usage: total, live and punched bytes of a segment.
 //!
-//! | offset | size | field        | meaning                                                  |
-//! | ------ | ---- | ------------ | -------------------------------------------------------- |
-//! | 0      | 8    | record_bytes | of all records ever appended, heads and bodies           |
-//! | 8      | 8    | live_bytes   | of those that the index points to                        |
-//! | 16     | 8    | record_count | how many were appended                                   |
-//! | 24     | 8    | live_count   | to how many the index points                             |
-//! | 32     | 8    | removals     | how many are tombstones and ends of facts, never live    |
-//! | 40     | 8    | punched      | bytes of dead bodies whose space was given back          |
-//! | 48     | 1    | class        | 1 log, 2 big, 3 compacted                                |
-//! | 49     | 3    | reserved     | zero                                                     |
-//! | 52     | 4    | check        | CRC-32 of bytes 0..52                                    |
+//! | offset | size | field        | meaning                                             |
+//! | ------ | ---- | ------------ | --------------------------------------------------- |
+//! | 0      | 8    | record_bytes | of all appended records, heads and bodies           |
+//! | 8      | 8    | live_bytes   | of the records that the index refers to             |
+//! | 16     | 8    | record_count | number of appended records                          |
+//! | 24     | 8    | live_count   | number of records that the index refers to          |
+//! | 32     | 8    | removals     | number of tombstones and fact deletions, never live |
+//! | 40     | 8    | punched      | bytes of dead bodies whose space was reclaimed      |
+//! | 48     | 1    | class        | 1 log, 2 big, 3 compacted                           |
+//! | 49     | 3    | reserved     | zero                                                |
+//! | 52     | 4    | check        | CRC-32 of bytes 0..52                               |
 //!
-//! Promises: plain counters; that live is no more than all is fsck's to say. Never here: what to compact.
+//! Guarantees: plain counters; only fsck checks that live values do not exceed totals.
+//! Non-goals: the selection of segments for compaction.
 
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, open, seal};
@@ -20,32 +21,32 @@ use super::malformed::Malformed;
 use super::record::Record;
 use super::segment_header::SegmentClass;
 
-/// Size of the value.
+/// Size of the encoded value in bytes.
 pub const SEGMENT_USAGE_BYTES: usize = 56;
 
 const _: () = assert!(SEGMENT_USAGE_BYTES == 6 * 8 + 1 + 3 + ENTRY_CHECK_BYTES);
 
-/// How much was written to a segment, and how much of it is still wanted.
+/// Total and live records of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentUsage {
-    /// What the segment holds.
+    /// Class of the segment.
     pub class: SegmentClass,
     /// Bytes of all records, heads and bodies.
     pub record_bytes: u64,
-    /// Bytes of the records that the index points to.
+    /// Bytes of the records that the index refers to.
     pub live_bytes: u64,
-    /// How many records there are.
+    /// Number of all records.
     pub record_count: u64,
-    /// To how many the index points.
+    /// Number of records that the index refers to.
     pub live_count: u64,
-    /// How many say that something is gone: tombstones and ends of facts. The index never points to them.
+    /// Number of tombstones and fact deletions. The index never refers to them.
     pub removals: u64,
-    /// Bytes of dead bodies whose space was given back already: they read as zeros.
+    /// Bytes of dead bodies that were punched and read as zeros.
     pub punched_bytes: u64,
 }
 
 impl SegmentUsage {
-    /// The usage of a segment to which nothing was written.
+    /// Returns the usage of an empty segment.
     pub fn empty(class: SegmentClass) -> Self {
         Self {
             class,
@@ -58,7 +59,7 @@ impl SegmentUsage {
         }
     }
 
-    /// One more record that nothing points to yet.
+    /// Adds a record that the index does not refer to yet.
     pub fn add(&mut self, record: &Record) {
         let bytes = (record.head_bytes() as u64).saturating_add(record.body_bytes());
         self.record_bytes = self.record_bytes.saturating_add(bytes);
@@ -66,17 +67,17 @@ impl SegmentUsage {
         self.removals = self.removals.saturating_add(u64::from(record.what.is_removal()));
     }
 
-    /// Bytes of records that nobody can ask for.
+    /// Returns the bytes of records that are unreachable.
     pub fn dead_bytes(&self) -> u64 {
         self.record_bytes.saturating_sub(self.live_bytes)
     }
 
-    /// Whether there may be records in it that a newer one took the place of: what a tombstone keeps dead.
+    /// Returns whether the segment may contain superseded records, which a tombstone must keep dead.
     pub fn may_hold_replaced(&self) -> bool {
         self.record_count > self.live_count.saturating_add(self.removals)
     }
 
-    /// The value as the index keeps it.
+    /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SEGMENT_USAGE_BYTES);
         Put::new(&mut out)
@@ -91,7 +92,7 @@ impl SegmentUsage {
         seal(&[], out)
     }
 
-    /// Reads the value as the index keeps it.
+    /// Decodes the index value.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(&[], bytes)?);
         let record_bytes = take.u64()?;

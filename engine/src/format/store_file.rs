@@ -1,17 +1,17 @@
-//! The `STORE` file: one sector that makes a folder a store.
+//! `STORE` file: identity of a store, in one sector.
 //!
-//! | offset | size | field      | meaning                              |
-//! | ------ | ---- | ---------- | ------------------------------------ |
-//! | 0      | 8    | magic      | `TRUGSTOR`                           |
-//! | 8      | 4    | version    | format version                       |
-//! | 12     | 4    | features   | feature bits                         |
-//! | 16     | 16   | store      | uuid, random, of this store for life |
-//! | 32     | 8    | created_ms | milliseconds since 1970              |
-//! | 40     | 4    | checksum   | of bytes 0..40, bound to no place    |
-//! | 44     | 468  | reserved   | zero                                 |
+//! | offset | size | field      | meaning                           |
+//! | ------ | ---- | ---------- | --------------------------------- |
+//! | 0      | 8    | magic      | `TRUGSTOR`                        |
+//! | 8      | 4    | version    | format version                    |
+//! | 12     | 4    | features   | feature bits                      |
+//! | 16     | 16   | store      | random uuid, never changed        |
+//! | 32     | 8    | created_ms | milliseconds since 1970           |
+//! | 40     | 4    | checksum   | of bytes 0..40, not address-bound |
+//! | 44     | 468  | reserved   | zero                              |
 //!
-//! Promises: written once, when the store is made; a change of any byte is noticed. Never here: anything that changes
-//! while a store lives.
+//! Guarantees: written once, when the store is created; a change of any byte is detected.
+//! Non-goals: mutable state.
 
 use uuid::Uuid;
 
@@ -20,9 +20,9 @@ use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 
-/// First bytes of the file.
+/// Magic number at the start of the file.
 pub const STORE_MAGIC: [u8; 8] = *b"TRUGSTOR";
-/// Size of the file.
+/// Size of the file in bytes.
 pub const STORE_FILE_BYTES: usize = 512;
 
 const CHECKED_BYTES: usize = 40;
@@ -30,17 +30,17 @@ const RESERVED_BYTES: usize = STORE_FILE_BYTES - CHECKED_BYTES - 4;
 
 const _: () = assert!(RESERVED_BYTES == 468);
 
-/// What a store is, whatever it holds.
+/// Identity of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreFile {
-    /// The store's own number, repeated in each of its segments.
+    /// Store id, repeated in each segment header.
     pub store: Uuid,
-    /// When the store was made.
+    /// Creation time of the store, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
 impl StoreFile {
-    /// The file.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(STORE_FILE_BYTES);
         Put::new(&mut out)
@@ -54,7 +54,7 @@ impl StoreFile {
         out
     }
 
-    /// Reads the whole file.
+    /// Decodes the whole file.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
@@ -64,7 +64,7 @@ impl StoreFile {
         if take.array()? != STORE_MAGIC {
             return Err(Malformed::Magic);
         }
-        // Another version may lie differently, so its checksum cannot be asked first.
+        // Another version may have another layout, so its checksum cannot be verified first.
         check_version(take.u32()?)?;
         let features = take.u32()?;
         let store = Uuid::from_bytes(take.array()?);

@@ -1,21 +1,22 @@
-//! What the format's unit tests share: a place, and the check that every byte counts.
+//! Shared helpers of the format's unit tests: disk addresses, and a check that every byte is significant.
 //!
-//! Never here: anything outside `cfg(test)`.
+//! Non-goals: anything outside `cfg(test)`.
 
 use super::checksum::{Place, SegmentContext};
 use super::segment_header::SegmentId;
 
-/// A segment to test with.
+/// Returns the segment part of test addresses.
 pub(super) fn context() -> SegmentContext {
     SegmentContext { salt: 0x5a17_0000_dead_beef, segment: SegmentId::new(7).unwrap() }
 }
 
-/// A place in it.
+/// Returns the disk address of `offset` in the test segment.
 pub(super) fn place(offset: u64) -> Place {
     context().at(offset)
 }
 
-/// Changes each byte of `bytes` to every other value, and cuts the bytes at each length; `accepts` must refuse it all.
+/// Changes each byte of `bytes` to every other value, and truncates the bytes at each length; `accepts` must reject
+/// all of them.
 pub(super) fn every_byte_counts(bytes: &[u8], accepts: impl Fn(&[u8]) -> bool) {
     assert!(accepts(bytes), "unchanged bytes are accepted");
     let mut changed = bytes.to_vec();

@@ -1,53 +1,54 @@
-//! Usage: what a bucket, or one of its top-level folders, holds, exactly.
+//! Usage counters of a bucket or top-level folder.
 //!
-//! | offset | size | field           | meaning                                    |
-//! | ------ | ---- | --------------- | ------------------------------------------ |
-//! | 0      | 8    | objects         | how many, without derived ones             |
-//! | 8      | 8    | bytes           | of their content                           |
-//! | 16     | 8    | derived_objects | how many derived objects                   |
-//! | 24     | 8    | derived_bytes   | of their content                           |
-//! | 32     | 4    | check           | CRC-32 of bytes 0..32 |
+//! | offset | size | field           | meaning                                 |
+//! | ------ | ---- | --------------- | --------------------------------------- |
+//! | 0      | 8    | objects         | number of objects, without derived ones |
+//! | 8      | 8    | bytes           | of their content                        |
+//! | 16     | 8    | derived_objects | number of derived objects               |
+//! | 24     | 8    | derived_bytes   | of their content                        |
+//! | 32     | 4    | check           | CRC-32 of bytes 0..32                   |
 //!
-//! The index key is what the keys of the objects in it begin with. Where nothing is, there is no value.
+//! The index key is the common prefix of the keys of its objects. An empty bucket or folder has no value.
 //!
-//! Promises: changes with the batch that changes the objects. Never here: quotas.
+//! Guarantees: updated in the same batch as the objects.
+//! Non-goals: quotas.
 
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, Entry, open, seal};
 use super::malformed::Malformed;
 
-/// Size of the value.
+/// Size of the encoded value in bytes.
 pub const USAGE_BYTES: usize = 36;
 
 const _: () = assert!(USAGE_BYTES == 4 * 8 + ENTRY_CHECK_BYTES);
 
-/// Exact counters of a bucket, or of a top-level folder.
+/// Exact counters of a bucket or top-level folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// How many objects that are not derived.
+    /// Number of objects that are not derived.
     pub objects: u64,
-    /// Bytes of their content.
+    /// Content bytes of objects that are not derived.
     pub bytes: u64,
-    /// How many derived objects.
+    /// Number of derived objects.
     pub derived_objects: u64,
-    /// Bytes of their content.
+    /// Bytes of the content of derived objects.
     pub derived_bytes: u64,
 }
 
 impl Usage {
-    /// Whether nothing is counted.
+    /// Returns whether all counters are zero.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Counts an object in.
+    /// Adds an object.
     pub fn add(&mut self, object: &Entry) {
         let (objects, bytes) = self.counters(object);
         *objects = objects.saturating_add(1);
         *bytes = bytes.saturating_add(object.body_bytes());
     }
 
-    /// Counts an object out.
+    /// Subtracts an object.
     pub fn subtract(&mut self, object: &Entry) {
         let (objects, bytes) = self.counters(object);
         *objects = objects.saturating_sub(1);
@@ -62,7 +63,7 @@ impl Usage {
         }
     }
 
-    /// The value as the index keeps it.
+    /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(USAGE_BYTES);
         Put::new(&mut out)
@@ -73,7 +74,7 @@ impl Usage {
         seal(&[], out)
     }
 
-    /// Reads the value as the index keeps it.
+    /// Decodes the index value.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(&[], bytes)?);
         let usage = Self {

@@ -1,19 +1,19 @@
-//! Reading beside whoever makes use of it: one thread reads and decodes, the other compares.
+//! Two-stage pipeline: one thread reads and decodes, the other compares.
 //!
-//! Promises: pieces come in the order in which they are made, and only a few wait; whichever side fails ends the other.
-//! Never here: what is read.
+//! Guarantees: pieces arrive in order, and only a few are queued; a failure of either side ends the other.
+//! Non-goals: the content of the pieces.
 
 use std::sync::mpsc;
 use std::thread;
 
 use crate::error::{Error, Result};
 
-/// So many pieces wait to be used.
+/// Maximum number of queued pieces.
 const PIECES_MAX: usize = 4;
-/// So many items make a piece.
+/// Number of items per piece.
 pub(super) const PIECE_ITEMS: usize = 1_024;
 
-/// Takes pieces as `make` gives them, on a thread of its own where there are `workers` for that.
+/// Consumes the pieces produced by `make`, which runs on a separate thread if `workers` allows it.
 pub(super) fn beside<T: Send>(
     workers: usize,
     make: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + Send,

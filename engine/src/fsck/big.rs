@@ -1,6 +1,7 @@
-//! One big segment that an object names: header, trailer, table, and with `--deep` every block and the whole.
+//! Checks one big segment: header, trailer, block table, and with `--deep` all blocks and the content hash.
 //!
-//! Promises: memory is the table, 4 bytes for each 64 KiB, and one block. Never here: which object.
+//! Guarantees: memory is the block table, 4 bytes per 64 KiB, and one block.
+//! Non-goals: the object that owns it.
 
 use std::io::ErrorKind;
 
@@ -13,18 +14,18 @@ use crate::format::{
     SegmentClass, SegmentHeader, SegmentId, block_places,
 };
 
-/// What became of the content of an object in a big segment.
+/// State of an object's content in a big segment.
 pub(super) enum BigContentState {
-    /// It is there.
+    /// Intact.
     Whole,
-    /// So many blocks are damaged, the first of them here; the others can be read.
+    /// Some blocks are damaged, the first at this offset; the others are readable.
     Damaged { blocks: u64, offset: u64 },
-    /// Nothing of it can be read, for this reason.
+    /// Nothing is readable, for this reason.
     Gone { offset: u64, why: String },
 }
 
 impl Check<'_, '_> {
-    /// Checks the big segment that is to hold `bytes` with this hash.
+    /// Checks the big segment that should contain `bytes` with this hash.
     pub(super) fn check_big(
         &mut self,
         store: uuid::Uuid,

@@ -1,8 +1,10 @@
-//! The log as one: each segment goes on where the one before it ended, and the index knows no more than there is.
+//! Checks the continuity of the log across segments: each segment continues its predecessor, and the log reaches the
+//! position of the index.
 //!
-//! What is missing is bad as far as nobody knows what it said. Up to where the index stands, the index knows: the
-//! objects that were in the missing stretch are found when names are compared.
-//! Never here: what lies in a segment.
+//! A gap in the log is a loss only beyond the position of the index. Before it, the index knows the objects of the
+//! gap, which are found when names are compared.
+//!
+//! Non-goals: the content of the segments.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +19,7 @@ use crate::recovery::follows;
 use crate::segment::LogPosition;
 
 impl Check<'_, '_> {
-    /// Walks through the log.
+    /// Checks the log segments in order.
     pub(super) fn check_log(&mut self, ground: &mut Ground) -> Result<()> {
         let headers: Vec<SegmentHeader> = ground
             .held
@@ -63,7 +65,7 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// The compacted segments that count.
+    /// Checks the compacted segments in effect.
     pub(super) fn check_compacted(&mut self, ground: &mut Ground) -> Result<()> {
         let ids: Vec<_> = ground.compacted().collect();
         let in_use: BTreeSet<_> =
@@ -125,7 +127,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// A stretch of the log cannot be read.
+    /// Records that a range of the log is unreadable.
     pub(super) fn gap(&mut self, file: &str, offset: u64, what: &str, first: u64, last: u64) {
         if first > last {
             return;

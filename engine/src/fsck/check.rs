@@ -1,12 +1,13 @@
-//! The check, from the first step to the report.
+//! Runs all checks of a stopped store and builds the report.
 //!
-//! 1. STORE, and what each segment says of itself.
-//! 2. The index, opened over a copy of what redb writes: where it stands tells what the log must hold.
-//! 3. The log, segment by segment, and the compacted segments that count.
-//! 4. Names: what the newest record of each says, against what the index says; the content of each object.
-//! 5. What nothing names.
+//! 1. STORE file and segment headers.
+//! 2. The index, opened over a copy-on-write view: its position determines what the log must contain.
+//! 3. The log, segment by segment, and the compacted segments in effect.
+//! 4. Names: the newest record of each against the index, and the content of each object.
+//! 5. Orphans.
 //!
-//! Promises: the disk is not changed, because what it is seen through cannot. Never here: the steps themselves.
+//! Guarantees: the disk is not changed, because the view cannot change it.
+//! Non-goals: the checks themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,19 +29,19 @@ use crate::recovery::STORE_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER};
 use crate::store::Surroundings;
 
-/// What a check looks at.
+/// Options of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// Whether every group and every body is read, not only what describes them.
+    /// Whether every group and body is read, not only headers, footers and record heads.
     pub deep: bool,
-    /// The bucket of objects that whoever uses the store makes again when they are missing.
+    /// Bucket of objects that the application regenerates if they are missing.
     pub remade: Option<BucketName>,
-    /// How many segments are looked at beside one another, at most [`limits::FSCK_WORKERS_MAX`].
+    /// Number of segments checked in parallel, at most [`limits::FSCK_WORKERS_MAX`].
     pub workers: usize,
 }
 
 impl CheckOptions {
-    /// As many workers as there are processors.
+    /// Returns the number of processors, as the default number of workers.
     pub fn workers_here() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
@@ -48,8 +49,8 @@ impl CheckOptions {
 
 /// Checks the store, which must not be open anywhere. Changes nothing.
 ///
-/// Damage is no error: it is in the report. Errors are a store that is in use, a folder that is none, a disk that
-/// cannot even be listed, and [`Error::Cancelled`].
+/// Damage is not an error: it is in the report. Fails if the store is in use, if the folder contains no store, if
+/// the disk cannot even be listed, or with [`Error::Cancelled`].
 pub fn check(
     surroundings: &Surroundings,
     options: CheckOptions,
@@ -74,7 +75,7 @@ pub fn check(
     Ok(report)
 }
 
-/// Takes the lock of the folder.
+/// Acquires the lock of the folder.
 pub(super) fn lock(disk: &dyn Disk) -> Result<Box<dyn crate::disk::Lock>> {
     disk.lock().map_err(|source| match source.kind() {
         std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
@@ -82,7 +83,7 @@ pub(super) fn lock(disk: &dyn Disk) -> Result<Box<dyn crate::disk::Lock>> {
     })
 }
 
-/// Refuses a folder in which nothing of a store is.
+/// Fails for a folder without any part of a store.
 fn require_store(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
     let ours = [STORE_FILE, INDEX_FILE, LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER];
@@ -92,7 +93,7 @@ fn require_store(disk: &dyn Disk) -> Result<()> {
     Err(Error::NotAStore("the folder contains no store".to_owned()))
 }
 
-/// A check under way.
+/// State of a running check.
 pub(super) struct Check<'a, 'w> {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) deep: bool,
@@ -101,28 +102,28 @@ pub(super) struct Check<'a, 'w> {
     watch: &'a mut Watch<'w>,
     progress: WorkProgress,
     pub(super) report: Report,
-    /// The index, if it can be used.
+    /// Index, if it is usable.
     pub(super) index: Option<Arc<Index>>,
-    /// What is wrong with it so far.
+    /// Faults of the index so far.
     pub(super) index_faults: IndexFaults,
-    /// Records up to this one are in the index.
+    /// LSN up to which records are in the index.
     pub(super) applied_lsn: u64,
-    /// Stretches of the log that cannot be read.
+    /// Unreadable ranges of the log.
     pub(super) gaps: Gaps,
-    /// Whether nobody knows what some of them said.
+    /// Whether the content of some of them is unknown.
     pub(super) is_ignorant: bool,
-    /// Records whose bodies are damaged; whether somebody can ask for them is decided later.
+    /// Records with corrupt bodies; whether they are live is decided later.
     pub(super) suspects: BTreeMap<(SegmentId, u64), Suspect>,
     pub(super) suspects_unlisted: u64,
-    /// Big segments that the index does not count and the newest records name.
+    /// Big segments that the index does not count and the newest records refer to.
     pub(super) big_named: BTreeSet<SegmentId>,
-    /// Big segments that stay for a while although their objects are gone.
+    /// Retained big segments, whose objects were deleted.
     pub(super) retained: BTreeSet<SegmentId>,
-    /// For each segment, which records say how much of it was given back.
+    /// Punched bytes of each segment, by the LSN of the record.
     pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
 }
 
-/// What checks of single segments go by.
+/// Shared state for checks of single segments.
 pub(super) struct Root {
     disk: Arc<dyn Disk>,
     deep: bool,
@@ -130,7 +131,7 @@ pub(super) struct Root {
     applied_lsn: u64,
 }
 
-/// What a check of one segment found.
+/// Result of the check of one segment.
 pub(super) struct CheckPart {
     report: Report,
     gaps: Gaps,
@@ -141,7 +142,7 @@ pub(super) struct CheckPart {
 }
 
 impl Root {
-    /// A check that has found nothing yet, for one segment.
+    /// Creates an empty check for one segment.
     pub(super) fn check<'a, 'w>(&self, watch: &'a mut Watch<'w>) -> Check<'a, 'w> {
         Check {
             disk: Arc::clone(&self.disk),
@@ -166,7 +167,7 @@ impl Root {
 }
 
 impl Check<'_, '_> {
-    /// What checks of single segments go by, once the index is open.
+    /// Returns the shared state for checks of single segments, once the index is open.
     pub(super) fn root(&self) -> Root {
         Root {
             disk: Arc::clone(&self.disk),
@@ -176,7 +177,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// What it found.
+    /// Converts the check into its result.
     pub(super) fn into_part(self) -> CheckPart {
         CheckPart {
             report: self.report,
@@ -188,7 +189,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Takes over what the check of one segment found.
+    /// Merges the result of one segment.
     pub(super) fn take_over(&mut self, part: CheckPart) {
         self.report.append(part.report);
         self.gaps.append(part.gaps);
@@ -202,14 +203,14 @@ impl Check<'_, '_> {
         }
     }
 
-    /// So many more bytes were read by workers, whose parts count them.
+    /// Reports bytes read by workers, which are counted in their results.
     pub(super) fn read_beside(&mut self, bytes: u64) -> Result<()> {
         self.progress.done_bytes += bytes;
         self.progress.total_bytes = self.progress.total_bytes.max(self.progress.done_bytes);
         self.tell()
     }
 
-    /// Remembers a damaged record, or counts it where there are too many.
+    /// Adds a damaged record, or only counts it beyond a limit.
     pub(super) fn add_suspect(&mut self, at: (SegmentId, u64), suspect: Suspect) {
         if self.suspects.len() < limits::FSCK_SUSPECTS_MAX {
             self.suspects.insert(at, suspect);
@@ -251,13 +252,13 @@ impl Check<'_, '_> {
         self.report.add(Finding::new(severity, file, offset, what, remedy));
     }
 
-    /// So many more bytes were read.
+    /// Counts bytes read.
     pub(super) fn read_on(&mut self, bytes: u64) -> Result<()> {
         self.report.bytes += bytes;
         self.read_beside(bytes)
     }
 
-    /// One more segment was looked at.
+    /// Counts a checked segment.
     pub(super) fn segment_done(&mut self) -> Result<()> {
         self.report.segments += 1;
         self.progress.done_items += 1;
@@ -272,13 +273,13 @@ impl Check<'_, '_> {
         }
     }
 
-    /// What the index counts for a segment.
+    /// Returns the usage of a segment in the index.
     pub(super) fn counted(&self, id: SegmentId) -> Option<SegmentUsage> {
         let index = self.index.as_ref()?;
         Index::guard(|| index.view().segment_usage(id)).ok().flatten()
     }
 
-    /// Whether compacted segment `id` is in use.
+    /// Returns whether compacted segment `id` is in use.
     pub(super) fn is_in_use(&self, ground: &Ground, id: SegmentId) -> bool {
         match &self.index {
             Some(_) => self.counted(id).is_some() || ground.committed_later.contains(&id),

@@ -1,7 +1,7 @@
-//! What is wrong: where, how bad, whose, and what helps.
+//! Findings: severity, location, affected objects and remedy.
 //!
-//! Promises: sentences for people who do not know the format; lists are bounded.
-//! Never here: how anything is found, or done.
+//! Guarantees: texts are readable without knowledge of the format; lists are bounded.
+//! Non-goals: the checks and the repair.
 
 use std::fmt;
 
@@ -11,84 +11,85 @@ use crate::format::{SegmentClass, SegmentId};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 
-/// Something that fsck has to say about a place in a store.
+/// Problem found at a location in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// The file, relative to the data folder.
+    /// Path of the file, relative to the data folder.
     pub file: String,
-    /// Where in it.
+    /// Offset in the file.
     pub offset: u64,
-    /// What is wrong: a sentence without its full stop.
+    /// Description: a sentence without its full stop.
     pub what: String,
-    /// Whose bytes they are, as far as that is known: at most [`limits::FINDING_OBJECTS_MAX`].
+    /// Affected objects, as far as known: at most [`limits::FINDING_OBJECTS_MAX`].
     pub objects: Vec<ObjectName>,
-    /// How many further objects are concerned.
+    /// Number of further affected objects.
     pub objects_unlisted: u64,
-    /// What helps.
+    /// Recommended remedy.
     pub remedy: Remedy,
 }
 
-/// How bad something is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing that counts is wrong: traces of a crash, damage to what nobody can ask for, what was given up before.
+    /// No live data is affected: traces of a crash, damage to dead records, losses recorded before.
     Note,
-    /// Something is wrong that can be made whole again.
+    /// Damage that can be repaired without loss.
     Repairable,
-    /// Something is gone.
+    /// Loss of data.
     Loss,
 }
 
-/// What helps.
+/// Remedy of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Nothing can be done here.
+    /// No remedy.
     None,
-    /// Remove the index; opening the store makes a new one.
+    /// Removes the index; the next open rebuilds it.
     RebuildIndex,
-    /// Write the header page again from its good copy.
+    /// Rewrites the header page from its intact copy.
     RewriteHeader {
-        /// The segment.
+        /// Id of the segment.
         segment: SegmentId,
-        /// Its class.
+        /// Class of the segment.
         class: SegmentClass,
     },
-    /// Write the footer again from the groups.
+    /// Rewrites the footer from the groups.
     Reseal {
-        /// The segment.
+        /// Id of the segment.
         segment: SegmentId,
-        /// Its class.
+        /// Class of the segment.
         class: SegmentClass,
-        /// Where its groups end.
+        /// End of its groups.
         end: u64,
     },
-    /// Write STORE again, with what the segments say.
+    /// Rewrites the STORE file from the segment headers.
     RewriteStoreFile {
-        /// The store's id.
+        /// Id of the store.
         store: Uuid,
-        /// When its first segment was made.
+        /// Creation time of the first segment, in milliseconds since 1970.
         created_ms: u64,
     },
-    /// Remove the file.
+    /// Removes the file.
     RemoveOrphan,
-    /// Record that these objects, with the numbers of their records, are lost.
+    /// Marks these objects, with the LSNs of their records, as lost.
     MarkLost(Vec<(ObjectName, u64)>),
-    /// Remove these objects, with the numbers of their records, which are made again when they are missing.
+    /// Removes these objects, with the LSNs of their records, which are regenerated when missing.
     Remove(Vec<(ObjectName, u64)>),
-    /// Put these objects again, whose contents can still be read.
+    /// Puts these objects again, whose contents are still readable, with the LSNs of their records.
     PutAgain(Vec<(ObjectName, u64)>),
-    /// Write these facts again from the index.
+    /// Rewrites these facts from the index.
     RewriteFacts(Vec<FactName>),
-    /// Open the store, which keeps what is whole and goes on behind the damage.
+    /// Opens the store, which retains intact data and continues after the damage.
     GoOn,
-    /// Copy the folder to a disk that reads. Nothing is given up while the first one may read again.
+    /// Asks the operator to copy the folder to a working disk. Nothing is marked as lost while the disk may become
+    /// readable again.
     CopyToSoundDisk,
 }
 
 impl Finding {
-    /// A finding that names nobody.
+    /// Creates a finding without affected objects.
     pub(super) fn new(
         severity: Severity,
         file: impl Into<String>,
@@ -100,7 +101,7 @@ impl Finding {
         Self { severity, file, offset, what, objects: Vec::new(), objects_unlisted: 0, remedy }
     }
 
-    /// The same finding, about one more object.
+    /// Adds an affected object.
     pub(super) fn name(&mut self, object: ObjectName) {
         if self.objects.len() < limits::FINDING_OBJECTS_MAX {
             self.objects.push(object);
@@ -111,7 +112,7 @@ impl Finding {
 }
 
 impl Severity {
-    /// One word for it.
+    /// Returns the severity as one word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -122,12 +123,12 @@ impl Severity {
 }
 
 impl Remedy {
-    /// Whether a repair can apply it.
+    /// Returns whether a repair can apply the remedy.
     pub(super) fn is_applicable(&self) -> bool {
         !matches!(self, Self::None | Self::CopyToSoundDisk)
     }
 
-    /// A name for programs.
+    /// Returns the machine-readable name.
     pub fn word(&self) -> &'static str {
         match self {
             Self::None => "none",
@@ -146,7 +147,7 @@ impl Remedy {
     }
 }
 
-/// What it does, and what is lost by it.
+/// Describes the action, and what it loses.
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -214,5 +215,5 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Text shows this many of a finding's objects.
+/// Number of affected objects shown in text output.
 const OBJECTS_SHOWN_MAX: usize = 16;

@@ -1,7 +1,7 @@
-//! What a store says of itself before any record is read: STORE, the header page of each segment, and what lies in the
-//! folders that does not belong there.
+//! Survey of a store: STORE file, segment headers, foreign files.
 //!
-//! Promises: a page with one good copy is enough to go on. Never here: groups, records.
+//! Guarantees: one intact copy of a header page suffices.
+//! Non-goals: groups, records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -22,45 +22,45 @@ use crate::limits;
 use crate::recovery::{Compacted, STORE_FILE};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, is_zero};
 
-/// A segment that holds records, as it was found.
+/// Segment with records, as found on disk.
 pub(super) struct Held {
     pub(super) class: SegmentClass,
     pub(super) path: String,
     pub(super) file_bytes: u64,
-    /// None: neither copy can be used, or there are only zeros.
+    /// Header; `None` if neither copy is usable, or if there are only zeros.
     pub(super) header: Option<SegmentHeader>,
     pub(super) origin: Origin,
-    /// Whether one copy of its header page is damaged.
+    /// Whether one copy of the header page is damaged.
     pub(super) is_page_torn: bool,
-    /// Where its groups end, as far as its footer or its successor tells.
+    /// End of its groups, as far as its footer or its successor records it.
     pub(super) end: Option<u64>,
-    /// Whether compacted segments took its place: nothing in it counts.
+    /// Whether compacted segments replaced it, so that its records have no effect.
     pub(super) is_superseded: bool,
-    /// Where groups are broken.
+    /// Ranges of broken groups.
     pub(super) faults: Vec<Range<u64>>,
-    /// Whether records of it may be missing.
+    /// Whether some of its records may be missing.
     pub(super) is_damaged: bool,
     pub(super) records: u64,
-    /// What its records come to, as far as the index is to know them.
+    /// Usage of its records that the index should contain.
     pub(super) usage: SegmentUsage,
 }
 
-/// All segments that hold records, and whose they are.
+/// All segments with records, and the identity of the store.
 pub(super) struct Ground {
     pub(super) store: Uuid,
     pub(super) held: BTreeMap<SegmentId, Held>,
-    /// Stretches of the log that compacted segments stand for.
+    /// LSN ranges that compacted segments replace.
     pub(super) covers: Covers,
-    /// Compacted segments that say nothing which their inputs do not say.
+    /// Compacted segments whose inputs all exist.
     pub(super) redundant: BTreeSet<SegmentId>,
-    /// Compacted segments that a record behind the index's position commits.
+    /// Compacted segments that a record after the index position commits.
     pub(super) committed_later: BTreeSet<SegmentId>,
-    /// Log segments whose headers cannot be read and in which something was written.
+    /// Nonempty log segments with unreadable headers.
     pub(super) unreadable: BTreeSet<SegmentId>,
 }
 
 impl Held {
-    /// Remembers a broken stretch; with too many the last grows.
+    /// Adds a broken range; beyond a limit the last one is extended.
     pub(super) fn add_fault(&mut self, stretch: Range<u64>) {
         self.is_damaged = true;
         let is_full = self.faults.len() == limits::FSCK_SUSPECTS_MAX;
@@ -70,34 +70,34 @@ impl Held {
         }
     }
 
-    /// Whether what lies there may be broken.
+    /// Returns whether the offset may be in a broken range.
     pub(super) fn is_faulty_at(&self, offset: u64) -> bool {
         self.faults.iter().any(|stretch| stretch.contains(&offset))
     }
 
-    /// Whether its records count.
+    /// Returns whether its records are in effect.
     pub(super) fn counts(&self) -> bool {
         self.header.is_some() && !self.is_superseded
     }
 }
 
 impl Ground {
-    /// The compacted segments, in order.
+    /// Returns the compacted segments, by id.
     pub(super) fn compacted(&self) -> impl Iterator<Item = SegmentId> {
         let is_compacted = |held: &Held| held.class == SegmentClass::Compacted;
         self.held.iter().filter(move |(_, held)| is_compacted(held)).map(|(id, _)| *id)
     }
 }
 
-/// A header page, and what is to be said about it.
+/// Header page with its findings.
 struct Page {
     header: Result<(SegmentHeader, Origin), Malformed>,
-    /// Whether both copies are what was written.
+    /// Whether both copies are intact.
     is_whole: bool,
 }
 
 impl Check<'_, '_> {
-    /// Steps on firm ground. None: there is nothing to stand on, and the report says why.
+    /// Surveys the store; `None` if it cannot be checked at all, with the reason in the report.
     pub(super) fn read_ground(&mut self) -> Result<Option<Ground>> {
         let mut held = BTreeMap::new();
         for (folder, class) in
@@ -156,7 +156,7 @@ impl Check<'_, '_> {
                 self.found(Severity::Note, &path, 0, what, Remedy::None);
                 continue;
             };
-            // What cannot be opened cannot be read either, and is told of then.
+            // A file that cannot be opened is reported when it is read.
             let file = self.disk.open(&path).and_then(|file| file.bytes_len());
             let file_bytes = file.unwrap_or(0);
             let usage = SegmentUsage::empty(class);
@@ -203,7 +203,7 @@ impl Check<'_, '_> {
         Ok(Page { header, is_whole })
     }
 
-    /// Says whose the store is. None: nobody knows.
+    /// Determines the id of the store; `None` if it is unknown.
     fn check_store_file(
         &mut self,
         headers: &[SegmentHeader],
@@ -257,7 +257,7 @@ impl Check<'_, '_> {
         let header = page.header.and_then(|(header, origin)| {
             if header.store == store { Ok((header, origin)) } else { Err(Malformed::Place) }
         });
-        // Where that cannot be read, there may be some.
+        // If the file is unreadable, it may have groups.
         let file = self.disk.open(&path);
         let has_groups = || file.and_then(|file| has_groups(file.as_ref())).unwrap_or(true);
         match header {
@@ -266,7 +266,7 @@ impl Check<'_, '_> {
                 // Whether a compacted segment is in use is not known yet.
                 if held.is_page_torn && class == SegmentClass::Log {
                     let what = "one of the two header copies is corrupt";
-                    // A crash may tear the page before anything is written behind it.
+                    // A crash can tear the page before anything is written after it.
                     let severity = if has_groups() { Severity::Repairable } else { Severity::Note };
                     let remedy = Remedy::RewriteHeader { segment: id, class };
                     self.found(severity, &path, 0, what, remedy);
@@ -290,18 +290,18 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Opens a file that was listed.
+    /// Opens a listed file.
     pub(super) fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
         open(self.disk.as_ref(), path)
     }
 }
 
-/// Opens a file that was listed.
+/// Opens a listed file.
 pub(super) fn open(disk: &dyn Disk, path: &str) -> Result<Arc<dyn DiskFile>> {
     disk.open(path).map_err(|source| Error::io(format!("opening {path}"), source))
 }
 
-/// The header page as it is written.
+/// Encodes the expected header page.
 pub(super) fn page_of(header: &SegmentHeader, origin: &Origin) -> Vec<u8> {
     match header.class {
         SegmentClass::Compacted => origin.encode_page(header),
@@ -313,7 +313,7 @@ fn has_groups(file: &dyn DiskFile) -> std::io::Result<bool> {
     Ok(!is_zero(file, SEGMENT_HEADER_BYTES as u64)?)
 }
 
-/// What a file holds from an offset on, at most so many bytes.
+/// Reads a file from an offset on, up to a maximum length.
 pub(super) fn read_up_to(
     file: &dyn DiskFile,
     offset: u64,

@@ -1,8 +1,9 @@
-//! One log or compacted segment: its footer, and its groups with every body where that is asked for.
+//! Checks the footer, groups and bodies of one log or compacted segment.
 //!
-//! What tells a torn tail from damage is what recovery goes by: something durable must say that the group was whole
-//! once. Here the index's position says so too.
-//! Never here: whether a damaged record is still wanted.
+//! Torn tails and damage are distinguished as in recovery: something durable must confirm that the group was intact.
+//! Here the position of the index is a confirmation too.
+//!
+//! Non-goals: whether a damaged record is live.
 
 use std::sync::Arc;
 
@@ -19,44 +20,44 @@ use crate::format::{
 use crate::name::{FactName, ObjectName};
 use crate::segment::{GroupRead, LogPosition, LogWalk, RecordCursor, Walked, is_zero, read_footer};
 
-/// A damaged record.
+/// Damaged record.
 pub(super) struct Suspect {
     pub(super) of: Named,
     pub(super) hash: NameHash,
     pub(super) lsn: u64,
-    /// Where the damage begins.
+    /// Start of the damage.
     pub(super) offset: u64,
     pub(super) what: RecordDamage,
 }
 
-/// What a record is about.
+/// Object or fact that a record refers to.
 pub(super) enum Named {
     Object(ObjectName),
     Fact(FactName),
 }
 
-/// What is wrong with a record.
+/// Kind of damage of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordDamage {
-    /// Its head is known from the footer only, and its body is whole.
+    /// Head only readable in the footer, body intact.
     Head,
-    /// Its head is known from the footer only, and its body is damaged too.
+    /// Head only readable in the footer, body also damaged.
     All,
-    /// Blocks of its body fail their checksums; the others can be read.
+    /// Blocks of the body fail their checksums; the others are readable.
     Blocks,
-    /// All blocks pass, and the whole is not what was put.
+    /// All blocks match, but the content hash does not.
     Hash,
 }
 
-/// What a segment that was checked means for the others.
+/// Result of checking one segment, for the checks of the others.
 pub(super) struct GroupsChecked {
-    /// Where the log stands behind it. None: no group in it was ever finished, so it still stands where it stood.
+    /// Log position after the segment; `None` if it has no complete group, so that the position is unchanged.
     pub(super) position: Option<LogPosition>,
-    /// Compacted segments that it commits behind the index's position.
+    /// Compacted segments that it commits after the position of the index.
     pub(super) committed: Vec<SegmentId>,
 }
 
-/// A segment on its way through the check.
+/// Segment being checked.
 struct Walking<'a> {
     id: SegmentId,
     header: &'a SegmentHeader,
@@ -66,7 +67,7 @@ struct Walking<'a> {
 }
 
 impl Walking<'_> {
-    /// What a group read from here leaves the log at.
+    /// Returns the log position after a group of this segment.
     fn after(&self, group: &GroupRead, last_lsn: u64) -> LogPosition {
         LogPosition {
             lsn: last_lsn,
@@ -101,7 +102,7 @@ impl Check<'_, '_> {
         Ok(GroupsChecked { position, committed })
     }
 
-    /// Reads a good footer, and the values of facts. False: the groups have to be walked.
+    /// Reads an intact footer, and the values of facts. Returns false if the groups must be scanned instead.
     fn read_heads(
         &mut self,
         held: &mut Held,
@@ -254,13 +255,14 @@ impl Check<'_, '_> {
         if !footer.is_right(walking, position.lsn, next_group, previous_group)? {
             let what = "the footer contradicts the groups";
             let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end: offset };
-            // Power may go while a footer is written, and its end may reach the disk before its beginning.
+            // If power is cut while a footer is written, its end may become durable before its start.
             self.found(Severity::Note, &held.path, offset, what, remedy);
         }
         self.read_on(held.file_bytes.saturating_sub(offset))
     }
 
-    /// A segment without footer is in order. One with half a footer was cut off while it was sealed, or is damaged.
+    /// Checks the end of a segment without footer, which is valid. A partial footer is an interrupted sealing, or
+    /// damage.
     fn check_unsealed(&mut self, held: &Held, walking: &Walking<'_>) -> Result<()> {
         let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
         let io = |source| Error::io(format!("reading {}", held.path), source);
@@ -272,7 +274,7 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// Whether something durable says that the record with this LSN was.
+    /// Returns whether something durable confirms that the record with this LSN was durable.
     fn is_vouched(
         &self,
         held: &Held,
@@ -291,7 +293,7 @@ impl Check<'_, '_> {
         self.found(Severity::Note, path, offset, what, Remedy::None);
     }
 
-    /// A group that was acknowledged is broken. With a good footer its heads are there all the same.
+    /// Reports a broken group that was acknowledged. With an intact footer its heads are still readable.
     fn broken(
         &mut self,
         held: &Held,
@@ -355,7 +357,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Remembers a damaged record.
+    /// Adds a damaged record.
     pub(super) fn suspect(
         &mut self,
         at: (SegmentId, u64),
@@ -383,14 +385,14 @@ fn end_of(segment: SegmentId, trailer: &FooterTrailer) -> LogPosition {
     }
 }
 
-/// What the groups ask of the footer, and what is there.
+/// Footer expected from the groups, and the footer found.
 struct FooterMatch {
     trailer: FooterTrailer,
     sum: FooterSum,
 }
 
 impl FooterMatch {
-    /// Whether the footer says what the groups say, and its entries are whole.
+    /// Returns whether the footer matches the groups and its entries are intact.
     fn is_right(
         &self,
         walking: &Walking<'_>,

@@ -1,6 +1,8 @@
-//! The index by itself: whether it opens, whether every value decodes, and what it counts.
+//! Checks the index file: opening, decoding, counters.
 //!
-//! It is opened through a disk that keeps what redb writes in memory. Never here: whether an entry is true.
+//! The index is opened through a copy-on-write view, so that writes of redb stay in memory.
+//!
+//! Non-goals: the correctness of entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,17 +17,17 @@ use crate::index::{Fact, INDEX_FILE, Index, IndexPlace};
 use crate::limits;
 use crate::store::Surroundings;
 
-/// So much of the index is asked for at once.
+/// Maximum number of bytes of the index to read ahead.
 const BEGUN_BYTES_MAX: u64 = 256 << 20;
 
-/// What the entries and facts of the index come to, for each segment that holds records: bytes and count.
+/// Bytes and count of the records that the index refers to, for each segment.
 #[derive(Default)]
 pub(super) struct Pointed {
     live: BTreeMap<SegmentId, (u64, u64)>,
     big: u64,
 }
 
-/// What is wrong with the index, once it is compared with the segments.
+/// Faults of the index, found by comparison with the segments.
 #[derive(Default)]
 pub(super) struct IndexFaults {
     first: Option<String>,
@@ -33,7 +35,7 @@ pub(super) struct IndexFaults {
 }
 
 impl IndexFaults {
-    /// Adds one; only the first is told.
+    /// Adds a fault; only the first is reported.
     pub(super) fn add(&mut self, what: impl FnOnce() -> String) {
         self.count += 1;
         self.first.get_or_insert_with(what);
@@ -41,7 +43,7 @@ impl IndexFaults {
 }
 
 impl Pointed {
-    /// An entry points to its record.
+    /// Adds the record that an entry refers to.
     pub(super) fn add_entry(&mut self, entry: &Entry) {
         let body = match entry.content {
             EntryContent::Inline { bytes } => bytes,
@@ -54,7 +56,7 @@ impl Pointed {
         self.add(at(&entry.record).0, u64::from(entry.record.head_bytes) + body);
     }
 
-    /// A fact points to its record.
+    /// Adds the record that a fact refers to.
     pub(super) fn add_fact(&mut self, fact: &Fact) {
         let bytes = u64::from(fact.record.head_bytes) + fact.value.len() as u64;
         self.add(fact.record.segment, bytes);
@@ -68,13 +70,13 @@ impl Pointed {
 }
 
 impl Check<'_, '_> {
-    /// Opens the index. Where it cannot be used, the rest of the check does without.
+    /// Opens the index. If it is unusable, the other checks run without it.
     pub(super) fn open_index(&mut self, ground: &Ground, view: &Surroundings) -> Result<()> {
         match self.disk.open(INDEX_FILE) {
             Ok(file) => {
                 let bytes = file.bytes_len();
                 let bytes = bytes.map_err(|source| Error::io("reading the index", source))?;
-                // It is read page by page, here and there.
+                // The index is read in random order, page by page.
                 file.begin_read(0..bytes.min(BEGUN_BYTES_MAX));
                 self.read_on(bytes)?;
             }
@@ -127,7 +129,7 @@ impl Check<'_, '_> {
             }
             Err(error) => {
                 let what = format!("the index is unusable: {error}");
-                // Where nothing was ever written, the making of the store was cut off.
+                // If nothing was ever written, the creation of the store was interrupted.
                 let is_new = ground.held.values().all(|held| held.header.is_none());
                 let severity = if is_new { Severity::Note } else { Severity::Repairable };
                 self.found(severity, INDEX_FILE, 0, what, Remedy::RebuildIndex);
@@ -136,7 +138,7 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// With an index, it tells which segments are done with: those that it does not count, and that others replaced.
+    /// Marks the segments that the index does not count and that others replaced.
     pub(super) fn settle_superseded(&self, ground: &mut Ground) {
         if self.index.is_none() {
             return;
@@ -155,7 +157,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Compares what the index counts for each segment with what is there.
+    /// Compares the usage of each segment in the index with the segment.
     pub(super) fn check_usage(
         &mut self,
         ground: &Ground,
@@ -180,7 +182,7 @@ impl Check<'_, '_> {
                 faults.add(|| format!("wrong live record count of segment {id}"));
             }
             let punched: u64 = self.punched.get(id).map_or(0, |records| records.values().sum());
-            // Where the log has a gap, a record of this may be missing.
+            // If the log has a gap, a punch record may be missing.
             if usage.punched_bytes != punched && !self.gaps.touch(0, u64::MAX) {
                 faults.add(|| format!("wrong reclaimed byte count of segment {id}"));
             }
@@ -222,7 +224,7 @@ impl Check<'_, '_> {
         self.found(Severity::Note, &path, 0, what, Remedy::None);
     }
 
-    /// Says what is wrong with the index as a whole.
+    /// Reports the faults of the index as a whole.
     pub(super) fn tell_index_faults(&mut self, faults: IndexFaults) {
         if let Some(first) = faults.first {
             let more = match faults.count {

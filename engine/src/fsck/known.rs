@@ -1,7 +1,7 @@
-//! What a check remembers of the log: which stretches of it cannot be read, and what its records say of each name.
+//! Per-name state collected from the log, and LSN gaps that cannot be read.
 //!
-//! Promises: bounded; a stretch that is forgotten makes its neighbour longer, never shorter.
-//! Never here: reading.
+//! Guarantees: memory is bounded; beyond the bound, gaps are merged to larger ones, never dropped.
+//! Non-goals: reading.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,12 +10,12 @@ use crate::format::{Content, Location, Record, SegmentId, What, entry_key};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 
-/// Stretches of LSNs, first and last, ascending.
+/// Ranges of LSNs, first and last, ascending.
 #[derive(Default)]
 pub(super) struct Gaps(Vec<(u64, u64)>);
 
 impl Gaps {
-    /// Adds a stretch.
+    /// Adds a range.
     pub(super) fn add(&mut self, first: u64, last: u64) {
         if first > last {
             return;
@@ -29,26 +29,26 @@ impl Gaps {
         }
     }
 
-    /// Adds other stretches.
+    /// Adds all ranges of another set.
     pub(super) fn append(&mut self, other: Self) {
         for (first, last) in other.0 {
             self.add(first, last);
         }
     }
 
-    /// Whether a record with a number in this range may be missing.
+    /// Returns whether a record with an LSN in this range may be missing.
     pub(super) fn touch(&self, first: u64, last: u64) -> bool {
         self.0.iter().any(|&(from, to)| from <= last && first <= to)
     }
 }
 
-/// A name, short: of an object or of a fact.
+/// Hash of the name of an object or fact.
 pub(super) type NameHash = [u8; 16];
 
-/// Something for each of many names.
+/// Map by name hash.
 pub(super) type ByName<T> = HashMap<NameHash, T, BuildHasherDefault<HashedAlready>>;
 
-/// Takes a hash of a name as it is. Its first half says which pass looks at the name, so the other half is taken.
+/// Hasher for name hashes. The first half of a hash selects the pass, so the second half is used.
 #[derive(Default)]
 pub(super) struct HashedAlready(u64);
 
@@ -64,17 +64,17 @@ impl Hasher for HashedAlready {
     }
 }
 
-/// The hash of an object's name.
+/// Returns the hash of an object name.
 pub(super) fn hash_of_object(name: &ObjectName) -> NameHash {
     hash(0, &entry_key::encode(name))
 }
 
-/// The hash of a fact's name.
+/// Returns the hash of a fact name.
 pub(super) fn hash_of_fact(name: &FactName) -> NameHash {
     hash(1, name.as_str().as_bytes())
 }
 
-/// The hash of the name that a record is about.
+/// Returns the hash of the name that a record refers to.
 pub(super) fn hash_of(record: &Record) -> Option<NameHash> {
     match &record.what {
         What::Put { name, .. } | What::Delete { name, .. } => Some(hash_of_object(name)),
@@ -91,7 +91,7 @@ fn hash(kind: u8, name: &[u8]) -> NameHash {
     short
 }
 
-/// What a record says of its name.
+/// State of a name according to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     Inline,
@@ -103,7 +103,7 @@ pub(super) enum Said {
 }
 
 impl Said {
-    /// What this record says; none when it is about no name.
+    /// Returns the state set by this record; `None` if it refers to no name.
     pub(super) fn by(record: &Record) -> Option<Self> {
         match &record.what {
             What::Put { content: Content::Inline { .. }, .. } => Some(Self::Inline),
@@ -116,55 +116,56 @@ impl Said {
         }
     }
 
-    /// Whether the name is there.
+    /// Returns whether the name exists.
     pub(super) fn is_there(self) -> bool {
         !matches!(self, Self::Gone | Self::FactGone)
     }
 }
 
-/// Where a record lies: segment and offset.
+/// Location of a record: segment and offset.
 pub(super) type At = (SegmentId, u64);
 
-/// Where an entry says that its record lies.
+/// Returns segment and offset of an entry's record.
 pub(super) fn at(place: &Location) -> At {
     (place.segment, place.offset)
 }
 
-/// The newest record of a name, so far.
+/// Newest record of a name, so far.
 #[derive(Clone, Debug)]
 pub(super) struct Newest {
     pub(super) lsn: u64,
     pub(super) said: Said,
     pub(super) at: At,
-    /// A compaction may leave the same record in several places.
+    /// Locations of the record; a compaction may leave copies.
     pub(super) copies: Vec<At>,
 }
 
 impl Newest {
-    /// Whether the record lies there.
+    /// Returns whether the record has a copy at this location.
     pub(super) fn lies_at(&self, place: At) -> bool {
         self.at == place || self.copies.contains(&place)
     }
 }
 
-/// All that is known of a name.
+/// Collected state of a name.
 pub(super) struct Known {
-    /// Its newest record.
+    /// Newest record of the name.
     pub(super) now: Newest,
-    /// Its newest record that the index is to know, where that is another one. None: there is no such record.
+    /// Newest record of the name up to the index position, if that is another one; the inner `None` means that there
+    /// is no such record.
     at_index: Option<Option<Box<Newest>>>,
-    /// Where the index points to, for this record number.
+    /// LSN and location that the index refers to.
     pub(super) pointed: Option<(u64, At)>,
 }
 
 impl Known {
-    /// After the first record.
+    /// Creates the state from the first record.
     pub(super) fn new(first: Newest, applied_lsn: u64) -> Self {
         let at_index = (first.lsn > applied_lsn).then_some(None);
         Self { now: first, at_index, pointed: None }
     }
 
-    /// One more record of the name, in any order.
+    /// Adds a record of the name, in any order.
     pub(super) fn add(&mut self, next: Newest, applied_lsn: u64) {
         if next.lsn <= applied_lsn
             && let Some(at_index) = &mut self.at_index
@@ -181,7 +182,7 @@ impl Known {
         newer(&mut self.now, next);
     }
 
-    /// The newest record that the index is to know.
+    /// Returns the newest record up to the index position.
     pub(super) fn at_index(&self) -> Option<&Newest> {
         match &self.at_index {
             Some(other) => other.as_deref(),
@@ -189,7 +190,7 @@ impl Known {
         }
     }
 
-    /// Where the content of the name is read.
+    /// Returns the location at which the content of the name is read.
     pub(super) fn live_at(&self) -> At {
         match self.pointed {
             Some((lsn, place)) if lsn == self.now.lsn => place,

@@ -1,9 +1,10 @@
-//! Names: what the newest record of each says, against what the index says, and the content of each object.
+//! Cross-checks the index against the newest record of every name, and the content of each object.
 //!
-//! A store with more names than fit in memory is gone through in several passes, each over the names whose hashes fall
-//! into its part: [`limits::FSCK_NAMES_MAX`] at once.
-//! Promises: an object is called lost only after its record was asked for at its own place.
-//! Never here: how records are read.
+//! A store with more names than fit in memory is checked in several passes, by name hash, each with at most
+//! [`limits::FSCK_NAMES_MAX`] names.
+//!
+//! Guarantees: an object is reported as lost only after its record was looked up at its location.
+//! Non-goals: reading records.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -26,23 +27,23 @@ use crate::index::{Fact, INDEX_FILE};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 
-/// What became of an object that cannot be read as it was put.
+/// Outcome for an object that is not fully readable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It cannot be read at all.
+    /// Not readable at all.
     Lost,
-    /// The disk does not read it now. It may do so again, or what it holds may be copied with other means.
+    /// The disk fails to read it now. It may recover, or the data may be copied by other means.
     Unread,
-    /// Part of it can.
+    /// Partially readable.
     Partly,
-    /// Its content can; its record cannot.
+    /// The content is readable, its record is not.
     Unrecorded,
-    /// Not as a whole, and it is made again when it is missing.
+    /// Damaged, and regenerated when it is missing.
     Remade,
 }
 
 impl Check<'_, '_> {
-    /// Goes through all names.
+    /// Checks all names.
     pub(super) fn match_names(&mut self, ground: &mut Ground) -> Result<()> {
         let records: u64 = ground.held.values().map(|held| held.records).sum();
         let passes = records / limits::FSCK_NAMES_MAX + 1;
@@ -237,7 +238,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// What the records say that the index does not, and the content of what is not in the index yet.
+    /// Checks records that the index should contain but does not, and the content of records after the index
+    /// position.
     fn match_known(
         &mut self,
         ground: &Ground,
@@ -257,7 +259,7 @@ impl Check<'_, '_> {
             if self.index.is_some()
                 && known.pointed.is_none()
                 && let Some(newest) = known.at_index().filter(|newest| newest.said.is_there())
-                // Where a record is missing, it may be the one that removed it.
+                // A missing record may be the one that deleted it.
                 && !self.gaps.touch(newest.lsn.saturating_add(1), self.applied_lsn)
             {
                 let name = self.head_at(ground, newest.at).map(|record| record.what);
@@ -283,7 +285,7 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// Says which damaged records somebody can ask for.
+    /// Reports the damaged records that are live.
     fn judge_suspects(
         &mut self,
         ground: &Ground,
@@ -323,7 +325,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Checks the content of an object in a big segment. False: nothing of it can be read.
+    /// Checks the content of an object in a big segment. Returns false if nothing of it is readable.
     fn judge_big(
         &mut self,
         ground: &Ground,
@@ -363,7 +365,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Adds an object to the finding of its segment and kind.
+    /// Adds an object to the finding of its segment and outcome.
     fn judged(&mut self, fate: Fate, path: &str, offset: u64, name: &ObjectName, lsn: u64) {
         let fate = match fate {
             Fate::Lost | Fate::Partly if self.is_remade(name) => Fate::Remade,
@@ -421,12 +423,12 @@ impl Check<'_, '_> {
         self.report.add(finding);
     }
 
-    /// Whether an object is made again when it is missing.
+    /// Returns whether the object is regenerated when it is missing.
     fn is_remade(&self, name: &ObjectName) -> bool {
         self.remade.as_ref() == Some(&name.bucket)
     }
 
-    /// Whether the disk answers with bytes, whatever they are, or says that the file is not there.
+    /// Returns whether the disk returns any bytes, or reports the file as missing.
     fn disk_reads(&self, path: &str, offset: u64) -> bool {
         let places = [(0, SEGMENT_HEADER_BYTES), (offset, HEAD_BYTES_MAX)];
         match self.disk.open(path) {
@@ -435,7 +437,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// The record of a fact is damaged. The index keeps the value, where there is one.
+    /// Reports a damaged record of a fact, whose value the index may still have.
     fn fact_hurt(&mut self, path: &str, offset: u64, name: FactName) {
         if self.index.is_none() {
             let what = format!("the fact {name} is lost");
@@ -458,7 +460,7 @@ impl Check<'_, '_> {
         self.found(Severity::Repairable, path, offset, what, remedy);
     }
 
-    /// Whether the record may have been there once, and be damaged or missing now.
+    /// Returns whether the record may have existed, and be damaged or missing now.
     fn may_be_lost(&self, ground: &Ground, segment: SegmentId, lsn: u64) -> bool {
         let is_damaged = ground
             .held
@@ -467,7 +469,7 @@ impl Check<'_, '_> {
         lsn <= self.applied_lsn && (is_damaged || self.gaps.touch(lsn, lsn))
     }
 
-    /// The record of this name and number, if it lies there.
+    /// Returns the record of this name and LSN, if it is at the location.
     fn is_at(&self, ground: &Ground, place: At, hash: NameHash, lsn: u64) -> Option<Record> {
         let found = self.head_at(ground, place)?;
         (found.lsn == lsn && hash_of(&found) == Some(hash)).then_some(found)
@@ -477,7 +479,7 @@ impl Check<'_, '_> {
         self.head_in(ground.held.get(&segment)?, offset)
     }
 
-    /// The head that lies there, if one does and its body ends within the file.
+    /// Returns the record head at the offset, if there is one and its body ends within the file.
     pub(super) fn head_in(&self, held: &Held, offset: u64) -> Option<Record> {
         let context = held.header?.context();
         let file = self.disk.open(&held.path).ok()?;
@@ -487,7 +489,7 @@ impl Check<'_, '_> {
         (end <= held.file_bytes).then_some(record)
     }
 
-    /// Checks the body of a record in a broken group, which the walk may have passed over.
+    /// Checks the body of a record in a broken group, which the scan may have skipped.
     pub(super) fn check_passed_over(
         &mut self,
         held: &Held,

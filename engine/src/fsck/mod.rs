@@ -1,14 +1,14 @@
-//! Checking a store that is closed, and repairing it.
+//! Offline consistency check and repair of a store.
 //!
 //! ```text
 //! check     STORE and headers (ground) -> log and compacted segments (chain, groups) -> index against records
-//!           (matching), with the big segments that they name (big) -> what nothing names (orphans)
+//!           (matching), with the big segments of its objects (big) -> orphans
 //! repair    check -> apply remedies -> check
 //! ```
 //!
-//! Promises: a check changes no byte, opens whatever there is, and holds a bounded part of it in memory. A repair does
-//! what the findings' remedies say and nothing else, and may be cut off anywhere and begun again.
-//! Never here: stores that are open; exit codes.
+//! Guarantees: a check changes nothing, handles any state of a store, and uses bounded memory. A repair applies only
+//! the remedies of the findings, and can be interrupted at any point and restarted.
+//! Non-goals: open stores; exit codes.
 
 mod beside;
 mod big;

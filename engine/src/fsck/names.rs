@@ -1,8 +1,8 @@
-//! Gathering names: the newest record of each, as the heads of all segments say.
+//! Scans record heads for the newest record of each name, in bounded passes.
 //!
-//! Promises: bounded by the part of the names that a pass looks at; where groups are broken, what is known of a record
-//! from its footer alone is told apart from what can be read at its place.
-//! Never here: what the index says.
+//! Guarantees: memory is bounded by the names of a pass; in broken groups, records known only from the footer are
+//! distinguished from readable ones.
+//! Non-goals: the index.
 
 use std::collections::hash_map;
 use std::sync::Arc;
@@ -16,36 +16,36 @@ use crate::error::{Error, Result};
 use crate::format::SegmentId;
 use crate::segment::{CursorRecord, RecordCursor};
 
-/// Which names a pass looks at.
+/// Part of the names that a pass covers.
 #[derive(Clone, Copy)]
 pub(super) struct PassPart {
     pub(super) number: u64,
     pub(super) of: u64,
 }
 
-/// The names of one pass.
+/// Names of one pass.
 pub(super) struct Pass {
     pub(super) part: PassPart,
     pub(super) known: ByName<Known>,
 }
 
-/// What is read of a segment's heads.
+/// Result of reading the heads of a segment.
 enum Heads {
-    /// What some of them say of their names.
+    /// Names and their states.
     Said(Vec<(NameHash, Newest)>),
     /// This segment could not be read to its end.
     Damaged(SegmentId),
-    /// One more segment was read.
+    /// End of a segment.
     End,
 }
 
 impl PassPart {
-    /// Whether it is the first one.
+    /// Returns whether it is the first pass.
     pub(super) fn is_first(self) -> bool {
         self.number == 0
     }
 
-    /// Whether the name with this hash is one of them.
+    /// Returns whether the pass covers the name with this hash.
     pub(super) fn has(self, hash: &NameHash) -> bool {
         let (first, _) = hash.split_at(8);
         let number = first.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
@@ -64,7 +64,7 @@ impl Pass {
     }
 }
 
-/// What a record of a segment says of its name, if that is one of the pass.
+/// Returns the name state of a record, if the pass covers its name.
 fn said_in(part: PassPart, id: SegmentId, found: &CursorRecord) -> Option<(NameHash, Newest)> {
     let hash = hash_of(&found.record).filter(|hash| part.has(hash))?;
     let said = Said::by(&found.record)?;
@@ -73,7 +73,7 @@ fn said_in(part: PassPart, id: SegmentId, found: &CursorRecord) -> Option<(NameH
 }
 
 impl Check<'_, '_> {
-    /// Gathers the newest record of each name of the pass.
+    /// Collects the newest record of each name of the pass.
     pub(super) fn scan(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
         if ground.held.values().all(|held| !held.counts() || held.faults.is_empty()) {
             return self.scan_whole(ground, pass);
@@ -84,7 +84,7 @@ impl Check<'_, '_> {
                 continue;
             };
             match self.scan_segment(id, held, pass) {
-                // It was said when the segment was walked.
+                // Reported when the segment was checked.
                 Err(Error::Io { .. } | Error::Corrupt(_)) => held.is_damaged = true,
                 other => other?,
             }
@@ -93,7 +93,7 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// The same where no group is broken: then nothing has to be looked at but the heads.
+    /// Collects the newest records if no group is broken, so that the heads suffice.
     fn scan_whole(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
         let counting = ground.held.iter().filter(|(_, held)| held.counts());
         let segments: Vec<_> = counting
@@ -132,7 +132,7 @@ impl Check<'_, '_> {
                         pass.add(hash, newest, self.applied_lsn);
                     }
                 }
-                // It was said when the segment was walked.
+                // Reported when the segment was checked.
                 Heads::Damaged(id) => {
                     if let Some(held) = ground.held.get_mut(&id) {
                         held.is_damaged = true;

@@ -1,9 +1,9 @@
-//! What nothing names: big segments without a record, compacted ones that were never committed, segments that were
-//! replaced.
+//! Finds orphaned segments: unreferenced big segments, uncommitted compacted ones, and replaced segments.
 //!
-//! Each is a trace of a crash. While records are missing from the log, what no record names may be what a missing one
-//! named, and is left alone.
-//! Never here: removing anything.
+//! Each is a trace of a crash. While records are missing from the log, a missing record may refer to an orphan,
+//! which is then not removed.
+//!
+//! Non-goals: removal.
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
@@ -14,7 +14,7 @@ use crate::limits;
 use crate::segment::BIG_FOLDER;
 
 impl Check<'_, '_> {
-    /// Looks through the folders.
+    /// Searches the folders for orphans.
     pub(super) fn look_for_orphans(&mut self, ground: &Ground) -> Result<()> {
         for held in ground.held.values().filter(|held| held.is_superseded) {
             let what = match held.class {
@@ -49,7 +49,7 @@ impl Check<'_, '_> {
         let is_named = self.counted(id).is_some()
             || self.big_named.contains(&id)
             || self.retained.contains(&id);
-        // With more names than are remembered nobody can tell.
+        // Beyond the limit of remembered segments, orphans cannot be determined.
         if !is_named && self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
             self.orphan(path, "unreferenced big segment");
         }

@@ -1,12 +1,14 @@
-//! Applying remedies, in an order in which none takes away what another one needs.
+//! Applies the remedies of findings in a safe order, so that no remedy destroys what another needs.
 //!
-//! 1. What can be made whole from a copy: STORE, headers, footers. An index that cannot be used is removed.
-//! 2. The store is opened. Losses are recorded, what the index alone still knows is written again.
-//! 3. An index that contradicts the segments is removed, and opening makes a new one.
-//! 4. What nothing names is removed, once nothing else is to be done.
+//! 1. Rewrite what can be restored from a copy: STORE file, headers, footers. Remove an unusable index.
+//! 2. Open the store. Mark losses, and rewrite data that only the index still has.
+//! 3. Remove an index that contradicts the segments, so that the next open rebuilds it.
+//! 4. Remove orphans, once nothing else is left to do.
 //!
-//! Then everything is checked again, until nothing changes any more.
-//! Promises: each step is whole or can be done again; power may go at any moment. Never here: finding damage.
+//! Then everything is checked again, until there are no more changes.
+//!
+//! Guarantees: each step is atomic or repeatable; power can be cut at any time.
+//! Non-goals: finding damage.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,37 +33,36 @@ use crate::recovery::{Create, STORE_FILE};
 use crate::segment::seal;
 use crate::store::{Background, OpenOptions, Store, Surroundings};
 
-/// How to repair.
+/// Options of a repair.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// Whether every body is read to find what is to be repaired.
+    /// Whether every body is read to find damage.
     pub deep: bool,
-    /// As in [`CheckOptions`].
+    /// Bucket of regenerated objects, as in [`CheckOptions`].
     pub remade: Option<BucketName>,
-    /// As in [`CheckOptions`].
+    /// Number of parallel checks, as in [`CheckOptions`].
     pub workers: usize,
-    /// How the store is opened when something has to be written to it. It is never made, and gets no threads.
+    /// Options for opening the store to write to it. The store is never created, and runs without threads.
     pub open: OpenOptions,
 }
 
-/// What a repair came to.
+/// Report of a repair.
 #[derive(Clone, Debug)]
 pub struct Repaired {
-    /// What was found.
+    /// Report before the repair.
     pub before: Report,
-    /// What is still found now.
+    /// Report after the repair.
     pub after: Report,
 }
 
 impl Repaired {
-    /// Whether something is gone: it was found to be, or it is still damaged.
+    /// Returns whether data is lost: a loss was found, or damage remains.
     pub fn has_lost(&self) -> bool {
         self.before.worst() == Some(Severity::Loss) || !self.after.is_clean()
     }
 }
 
-/// Checks the store, which must not be open anywhere, and applies the remedies. `say` is told each thing once it is
-/// done.
+/// Checks the store, which must not be open anywhere, and applies the remedies. `say` is called after each action.
 pub fn repair(
     surroundings: &Surroundings,
     options: &RepairOptions,
@@ -125,7 +126,7 @@ impl Round<'_, '_> {
         &self.surroundings.disk
     }
 
-    /// Does something while nobody else has the store open.
+    /// Runs work while holding the lock of the store.
     fn locked(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let lock = lock(self.disk().as_ref())?;
         work(self)?;
@@ -151,7 +152,7 @@ impl Round<'_, '_> {
             };
             match done {
                 Ok(()) => (self.say)(&format!("{file}: {}", finding.remedy)),
-                // What it was to be made from is damaged by now; the next check says so.
+                // Its source was damaged since; the next check reports it.
                 Err(Error::Corrupt(corruption)) => {
                     (self.say)(&format!("{file}: not done: {corruption}"))
                 }
@@ -193,7 +194,7 @@ impl Round<'_, '_> {
         Ok(Store::open(self.surroundings.clone(), options)?.0)
     }
 
-    /// Opens the store and writes what is to be written to its log.
+    /// Opens the store and writes to its log.
     fn write_to_store(&mut self) -> Result<()> {
         let store = self.open()?;
         let mut has_written = false;
@@ -236,7 +237,7 @@ impl Round<'_, '_> {
             }
         }
         if goes_on && !has_written {
-            // A record behind the damage is what tells, from now on, that the log goes on there.
+            // A record after the damage confirms from now on that the log continues there.
             if let Ok(name) = FactName::parse(WENT_ON) {
                 store.commit(Batch::new().delete_fact(name))?;
             }
@@ -277,7 +278,7 @@ fn rewrite_store_file(disk: &dyn Disk, store: &StoreFile) -> Result<()> {
     write().map_err(|source| Error::io("writing STORE", source))
 }
 
-/// The header page of a segment, as it lies there and as it should.
+/// Returns the header page of a segment, as found and as expected.
 fn pages(
     file: &dyn DiskFile,
     path: &str,
@@ -306,7 +307,7 @@ fn rewrite_header(disk: &dyn Disk, segment: SegmentId, class: SegmentClass) -> R
     let (found, whole, _) = pages(file.as_ref(), &path, segment, class)?;
     let copies =
         found.chunks(SEGMENT_HEADER_COPY_BYTES).zip(whole.chunks(SEGMENT_HEADER_COPY_BYTES));
-    // One after another: the good copy is never touched.
+    // One copy at a time: the intact copy is never overwritten.
     for (copy, (found, whole)) in (0..).zip(copies) {
         if found != whole {
             let offset = copy * SEGMENT_HEADER_COPY_BYTES as u64;
@@ -324,8 +325,8 @@ fn reseal(disk: &dyn Disk, segment: SegmentId, class: SegmentClass, end: u64) ->
     seal(disk, &header, end)
 }
 
-/// Removes an object that is damaged, unless there is a newer one. It may be in no index: what is lost is recorded
-/// first, so that there is something to be deleted.
+/// Removes a damaged object unless there is a newer one. It may be missing in the index: it is marked as lost first,
+/// so that it can be deleted.
 fn remove(store: &Store, name: &ObjectName, lsn: u64) -> Result<()> {
     store.commit(Batch::new().mark_lost(name.clone(), lsn))?;
     match store.get(name)?.map(|object| store.body(&object)) {
@@ -334,7 +335,7 @@ fn remove(store: &Store, name: &ObjectName, lsn: u64) -> Result<()> {
     }
 }
 
-/// Puts an object again whose record is damaged. False: it changed, or its content cannot be read.
+/// Puts an object with a damaged record again. Returns false if it changed, or if its content is unreadable.
 fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     let Some(object) = store.get(name)?.filter(|object| object.lsn() == lsn) else {
         return Ok(false);
@@ -366,14 +367,14 @@ fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     store.commit(batch).map(|_| true)
 }
 
-/// The same where the head of the record is damaged: a footer may repeat it.
+/// Puts an object with a damaged record head again, from the copy of the head in a footer.
 fn put_again_by_footer(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     let request = UndeleteRequest::Version { name: name.clone(), lsn };
     let undeleted = store.undelete(&request, &mut |_| ControlFlow::Continue(()))?;
     Ok(!undeleted.restored.is_empty())
 }
 
-/// The name under which it is noted that the log goes on.
+/// Name of the fact that is deleted to append a record after the damage.
 const WENT_ON: &str = "fsck/went-on";
-/// A round records at most so many losses as a report lists; so many rounds are enough for any store.
+/// Maximum number of rounds. Each marks at most as many losses as a report lists; this suffices for any store.
 const ROUNDS_MAX: usize = 10_000;

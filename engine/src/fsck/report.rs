@@ -1,39 +1,39 @@
-//! What a check came to.
+//! Report of a check: findings and totals.
 //!
-//! Never here: finding anything.
+//! Non-goals: the checks.
 
 use std::fmt;
 
 use super::finding::{Finding, Severity};
 use crate::limits;
 
-/// What a check came to.
+/// Report of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What was found, at most [`limits::FINDINGS_LISTED_MAX`], in the order of the checks.
+    /// Findings in the order of the checks, at most [`limits::FINDINGS_LISTED_MAX`].
     pub findings: Vec<Finding>,
-    /// How many findings of each severity there are beyond those listed.
+    /// Number of unlisted findings by severity.
     unlisted: [u64; 3],
-    /// Whether there is an index that can be used.
+    /// Whether there is a usable index.
     pub(super) has_index: bool,
     /// Whether bodies were read.
     pub deep: bool,
-    /// Segments that were looked at.
+    /// Number of checked segments.
     pub segments: u64,
-    /// Objects that are there.
+    /// Number of existing objects.
     pub objects: u64,
-    /// Of these, objects whose loss was recorded before: their keys answer "damaged".
+    /// Number of objects whose loss was recorded before: reads of them return a corruption error.
     pub lost_before: u64,
-    /// Facts that are there.
+    /// Number of existing facts.
     pub facts: u64,
-    /// Bytes that were read and checked.
+    /// Number of bytes read and verified.
     pub bytes: u64,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub took_ms: u64,
 }
 
 impl Report {
-    /// Nothing found so far.
+    /// Creates an empty report.
     pub(super) fn new(deep: bool) -> Self {
         Self { deep, ..Self::default() }
     }
@@ -47,7 +47,7 @@ impl Report {
         }
     }
 
-    /// Adds what was found in one more segment, and what was read of it.
+    /// Adds the findings and totals of one segment.
     pub(super) fn append(&mut self, other: Self) {
         for finding in other.findings {
             self.add(finding);
@@ -58,24 +58,24 @@ impl Report {
         self.bytes += other.bytes;
     }
 
-    /// How many findings of this severity there are.
+    /// Returns the number of findings of this severity.
     pub fn count(&self, severity: Severity) -> u64 {
         let listed = self.findings.iter().filter(|finding| finding.severity == severity).count();
         listed as u64 + self.unlisted[severity as usize]
     }
 
-    /// How bad the worst finding is.
+    /// Returns the highest severity.
     pub fn worst(&self) -> Option<Severity> {
         let all = [Severity::Loss, Severity::Repairable, Severity::Note];
         all.into_iter().find(|severity| self.count(*severity) > 0)
     }
 
-    /// Whether nothing that counts is wrong.
+    /// Returns whether no live data is affected.
     pub fn is_clean(&self) -> bool {
         self.worst() <= Some(Severity::Note)
     }
 
-    /// How fast bytes were checked.
+    /// Returns the throughput of the check in bytes per second.
     pub fn bytes_per_second(&self) -> u64 {
         self.bytes.saturating_mul(1_000) / self.took_ms.max(1)
     }

@@ -1,10 +1,10 @@
-//! Segments that are checked beside one another: nothing that is found in one is needed for another, and reading and
-//! hashing keep a processor busy.
+//! Checks segments in parallel and delivers results in log order. Segments are independent, and reading and hashing
+//! are bound by the processor.
 //!
-//! Promises: what was found is told segment by segment in their order, whichever was done first; no more than
-//! [`AHEAD_MAX`] segments for each worker are done before their turn, each with one group in memory at most; a check
-//! that is cancelled ends the workers.
-//! Never here: how a segment is checked, what becomes of what was found.
+//! Guarantees: results are delivered segment by segment in order; at most [`AHEAD_MAX`] segments per worker are
+//! finished ahead of their turn, and each worker holds one group in memory at most; cancelling a check ends the
+//! workers.
+//! Non-goals: the check of a segment, and the use of the results.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,28 +19,28 @@ use crate::error::{Error, Result};
 use crate::format::SegmentHeader;
 use crate::progress::WorkProgress;
 
-/// A worker that finds so many of its segments waiting for their turns waits, too.
+/// Number of finished segments per worker after which it waits for the consumer.
 const AHEAD_MAX: usize = 2;
-/// Whoever waits tells this often how far the workers are.
+/// Interval of progress reports while the consumer waits.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// A segment to be checked.
+/// Segment to be checked.
 pub(super) struct ToCheck<'a> {
     pub(super) held: &'a mut Held,
     pub(super) header: SegmentHeader,
-    /// The segments of the log after it.
+    /// Later segments of the log.
     pub(super) later: &'a [SegmentHeader],
 }
 
-/// Gives segments their turns.
+/// Source of checked segments in order.
 pub(super) enum Turns<'t, 'a> {
-    /// Each is checked when it is its turn.
+    /// Checks each segment when it is requested.
     Alone(VecDeque<ToCheck<'a>>),
-    /// Workers check them.
+    /// Workers check segments ahead.
     Beside(&'t Line<'a>),
 }
 
-/// What the workers share.
+/// Shared state of the workers.
 pub(super) struct Line<'a> {
     state: Mutex<State<'a>>,
     changed: Condvar,
@@ -52,7 +52,7 @@ pub(super) struct Line<'a> {
 struct State<'a> {
     waiting: VecDeque<(usize, ToCheck<'a>)>,
     done: BTreeMap<usize, Done<'a>>,
-    /// Whose turn it is.
+    /// Index of the segment to be delivered next.
     turn: usize,
     workers: usize,
 }
@@ -64,7 +64,7 @@ struct Done<'a> {
 }
 
 impl Check<'_, '_> {
-    /// Has segments checked, by several workers where there are several; `turn` asks for them one after the other.
+    /// Checks segments, in parallel with several workers; `turn` requests them in order.
     pub(super) fn in_turns<'a>(
         &mut self,
         segments: Vec<ToCheck<'a>>,
@@ -101,7 +101,7 @@ impl Check<'_, '_> {
 }
 
 impl<'a> Turns<'_, 'a> {
-    /// The next segment, and what its check came to.
+    /// Returns the next segment with its result.
     pub(super) fn next(
         &mut self,
         check: &mut Check<'_, '_>,
@@ -144,7 +144,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The next segment that nobody checks yet.
+    /// Takes the next unchecked segment.
     fn take(&self) -> Option<(usize, ToCheck<'a>)> {
         let is_early = |state: &mut State<'a>| {
             let next = state.waiting.front().map(|(number, _)| *number);
@@ -159,7 +159,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The segment whose turn it is.
+    /// Waits for the segment to be delivered next.
     fn wait(&self, check: &mut Check<'_, '_>) -> Result<Done<'a>> {
         loop {
             let state = self.lock();
@@ -188,7 +188,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Tells that a worker ended, however it did.
+/// Guard that records the end of a worker, also after a panic.
 struct Ended<'l, 'a>(&'l Line<'a>);
 
 impl Drop for Ended<'_, '_> {
@@ -198,7 +198,7 @@ impl Drop for Ended<'_, '_> {
     }
 }
 
-/// Nobody waits for the workers any more.
+/// Guard that cancels the workers when the consumer ends.
 struct Cancels<'l, 'a>(&'l Line<'a>);
 
 impl Drop for Cancels<'_, '_> {

@@ -1,9 +1,9 @@
-//! What is gone and can still come back, in the order in which the log is read: for logs that cannot be read in one go.
+//! Lists noncurrent versions in log order, in bounded steps, for logs that are too large for one pass.
 //!
-//! Promises: each call reads a bounded number of records, and says where to go on; whoever goes on until nothing is
-//! left has heard of every version that was gone at the beginning and can come back at the end. A version may be told
-//! twice where its record is copied meanwhile.
-//! Never here: an order by name.
+//! Guarantees: each call reads a bounded number of records and returns where to continue; a complete listing
+//! contains every version that was noncurrent at its start and restorable at its end. A version may be listed twice
+//! if its record is copied during the listing.
+//! Non-goals: order by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -17,35 +17,35 @@ use crate::format::What;
 use crate::name::ObjectKey;
 use crate::progress::{Watch, WorkProgress};
 
-/// Behind this record of this segment.
+/// Position in the listing: after this record of this segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogPlace {
-    /// The segment's id; 0 before the first.
+    /// Id of the segment; 0 before the first.
     pub segment: u64,
-    /// The number of the record.
+    /// LSN of the record.
     pub lsn: u64,
 }
 
-/// Versions that are gone, of a stretch of the log.
+/// Noncurrent versions in a range of the log.
 #[derive(Clone, Debug, Default)]
 pub struct GoneStretch {
-    /// As they lie in the log. What became of one is told as far as it stands in the same stretch.
+    /// Versions in log order. The end of a version is included as far as it is in the same range.
     pub versions: Vec<GoneVersion>,
-    /// Where to go on, where there is more.
+    /// Position to continue at, if there is more.
     pub next: Option<LogPlace>,
 }
 
-/// A version that may have its end further on.
+/// Version whose end may follow later in the range.
 struct Open {
     at: usize,
     lsn: u64,
-    /// The record that ended it, as far as that was read.
+    /// LSN of the record that ended it, as far as read.
     ended_lsn: u64,
-    /// Whether that one moved it.
+    /// Whether that record was part of a move.
     is_moved: bool,
 }
 
-/// The first versions behind `from` that are gone and should still be there: at most `limit`, in at most `records_max`
+/// Returns the first noncurrent, restorable versions after `from`: at most `limit`, reading at most `records_max`
 /// records.
 pub(crate) fn gone_along(
     log: &LogReader<'_>,

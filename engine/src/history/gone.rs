@@ -1,9 +1,9 @@
-//! What is gone and can still come back: found in the log, chosen, and handed to whoever puts it again.
+//! Lists noncurrent versions by name.
 //!
-//! Promises: only versions that count no more, and whose bytes should still be there; none that says what its name
-//! means again, because it was brought back or put once more, and none that was moved; one pass over the log for each
-//! page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
-//! Never here: what went lately, which is known without the log (`commit/lately.rs`); putting anything.
+//! Guarantees: returns only noncurrent versions whose bytes should still exist; none that is equal to the current
+//! object, because it was restored or put again, and none that was moved; one pass over the log per page, with
+//! memory bounded by [`limits::VERSIONS_MAX`] records. The watch callback can end a pass that takes too long.
+//! Non-goals: recent changes, which are known without the log (`commit/lately.rs`); restoring.
 
 use std::collections::BTreeMap;
 
@@ -18,57 +18,57 @@ use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 use crate::progress::Watch;
 
-/// A stretch of the log, by the numbers of its records.
+/// Range of the log, by LSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpan {
-    /// Only what is later than this record.
+    /// Exclusive lower bound.
     pub after_lsn: u64,
-    /// And not later than this one.
+    /// Inclusive upper bound.
     pub until_lsn: u64,
 }
 
 impl LogSpan {
-    /// The whole log.
+    /// Whole log.
     pub const ALL: Self = Self { after_lsn: 0, until_lsn: u64::MAX };
 
-    /// What is later than this record.
+    /// Returns the range after this LSN.
     pub fn after(after_lsn: u64) -> Self {
         Self { after_lsn, ..Self::ALL }
     }
 }
 
-/// Which versions that are gone are asked for.
+/// Filter of a listing of noncurrent versions.
 #[derive(Clone, Debug)]
 pub struct GoneAsked {
-    /// Of this bucket.
+    /// Bucket of the objects.
     pub bucket: BucketName,
-    /// Of keys that begin so.
+    /// Prefix of the keys.
     pub prefix: String,
-    /// Put in this stretch of the log,
+    /// Log range of the puts.
     pub span: LogSpan,
-    /// and not before then, in milliseconds since 1970.
+    /// Earliest time of the put, in milliseconds since 1970.
     pub put_since_ms: u64,
 }
 
-/// Which objects that were deleted are asked for.
+/// Filter of a listing of deleted objects.
 #[derive(Clone, Debug)]
 pub struct DeletedAsked {
-    /// Of this bucket.
+    /// Bucket of the objects.
     pub bucket: BucketName,
-    /// Below this folder; the root is the whole bucket.
+    /// Folder of the objects; the root is the whole bucket.
     pub folder: FolderKey,
-    /// Deleted then or later, in milliseconds since 1970,
+    /// Earliest time of the deletion, in milliseconds since 1970.
     pub since_ms: u64,
-    /// in this stretch of the log.
+    /// Log range of the deletions.
     pub span: LogSpan,
 }
 
-/// Versions that are gone.
+/// Page of noncurrent versions.
 #[derive(Clone, Debug, Default)]
 pub struct GonePage {
-    /// By name, and of each name the oldest first.
+    /// Versions by name, the oldest of each name first.
     pub versions: Vec<GoneVersion>,
-    /// What to go on behind, where there are more.
+    /// Key and LSN to continue after, if there are more.
     pub next: Option<(ObjectKey, u64)>,
 }
 
@@ -86,17 +86,17 @@ impl GoneAsked {
     }
 }
 
-/// A record of a name that is asked for.
+/// Record of a matching name.
 struct Seen {
     happened_ms: u64,
-    /// What was put, where that is asked for, counts no more, and should still be there.
+    /// Object put, if it matches the filter, is noncurrent and should still be readable.
     gone: Option<Object>,
     end: VersionEnd,
-    /// Of a deletion: what was put under another name right before.
+    /// For a deletion: metadata of the object put under another name directly before.
     moved: Option<ObjectMeta>,
 }
 
-/// The first versions behind `after` that are gone and should still be there.
+/// Returns the first noncurrent, restorable versions after `after`.
 pub(crate) fn gone(
     log: &LogReader<'_>,
     asked: &GoneAsked,
@@ -105,7 +105,7 @@ pub(crate) fn gone(
     watch: &mut Watch<'_>,
 ) -> Result<GonePage> {
     let mut seen: BTreeMap<(ObjectKey, u64), Seen> = BTreeMap::new();
-    // Of keys from here on nothing is kept: there was too much before.
+    // Key from which on nothing is collected, because the limit was reached.
     let mut cut: Option<ObjectKey> = None;
     LogScan::new(log).run(watch, &mut |found| {
         let record = found.record();
@@ -121,7 +121,7 @@ pub(crate) fn gone(
         }
         let (end, gone) = match &record.what {
             What::Put { .. } => {
-                // What counts needs no place here: the index tells it.
+                // The current version is not listed here: the index has it.
                 if (log.entry)(name)?.is_some_and(|entry| entry.lsn == record.lsn) {
                     return Ok(());
                 }
@@ -129,7 +129,7 @@ pub(crate) fn gone(
             }
             _ => (VersionEnd::Deleted, None),
         };
-        // A record and its copy may both be there, and only one of them beside the other half of a move.
+        // A record and its copy may both exist, and only one of them next to the other half of a move.
         let known = seen.get_mut(&at).and_then(|it| it.moved.take());
         let moved = known.or_else(|| found.moved().cloned());
         seen.insert(at, Seen { happened_ms, gone, end, moved });
@@ -140,7 +140,7 @@ pub(crate) fn gone(
         }
         Ok(())
     })?;
-    // All that was kept is looked at; a name with too many records for that alone is passed over.
+    // All collected records were processed; a name with more records than the limit is skipped.
     let last = seen.last_key_value().map(|((key, _), _)| key.clone());
     let next = cut.map(|cut| (last.unwrap_or(cut), u64::MAX));
     let mut page = GonePage { versions: Vec::new(), next };
@@ -170,7 +170,7 @@ pub(crate) fn gone(
     Ok(page)
 }
 
-/// What was put, if it is asked for, is not there again, and should still be there.
+/// Returns the object put, if it matches the filter, was not put again, and should still be readable.
 pub(super) fn candidate(
     log: &LogReader<'_>,
     asked: &GoneAsked,
@@ -189,7 +189,7 @@ pub(super) fn candidate(
     Ok((is_plain || verify(log, found)?.is_ok()).then_some(object))
 }
 
-/// The object as the record puts it.
+/// Returns the object that the record puts.
 fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
     let record = found.record();
     let What::Put { meta, content, .. } = &record.what else { return None };
@@ -201,14 +201,14 @@ fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
     Some(Object { name: name.clone(), entry: entry.into() })
 }
 
-/// Whether its name means the same again: content, type and attributes. Nothing is to be brought back then.
+/// Returns whether the current object is equal (content, type and attributes), so that there is nothing to restore.
 pub(crate) fn is_there_again(log: &LogReader<'_>, gone: &Object) -> Result<bool> {
     let now = (log.entry)(&gone.name)?;
     let now = now.filter(|now| !matches!(now.content, EntryContent::Lost { .. }));
     Ok(now.is_some_and(|now| is_same_file(&now.meta, &gone.entry.meta)))
 }
 
-/// Whether the bytes of a version that is gone should still be there: whether its segment is.
+/// Returns whether the segment of a noncurrent version still exists, so that its bytes should be readable.
 pub(crate) fn may_come_back(log: &LogReader<'_>, object: &Object) -> Result<bool> {
     if let EntryContent::Big { segment, .. } = object.entry.content {
         return Ok(log.segments.is_retained(segment));
@@ -217,7 +217,7 @@ pub(crate) fn may_come_back(log: &LogReader<'_>, object: &Object) -> Result<bool
     Ok(usage.is_some_and(|usage| usage.punched_bytes == 0))
 }
 
-/// One version of an object, or the newest whole one, that is not there.
+/// Returns one noncurrent version of an object, or the newest intact one.
 pub(crate) fn gone_version(
     log: &LogReader<'_>,
     name: &ObjectName,
@@ -231,11 +231,11 @@ pub(crate) fn gone_version(
     if lsn.is_some() && lsn == current {
         return Ok(Err(Unrecoverable::Present));
     }
-    // Of one that is named only those segments are read that may hold it.
+    // For a given LSN, only the segments that may contain it are read.
     let scan = LogScan::new(log);
     let scan = if let Some(lsn) = lsn { scan.for_record(lsn) } else { scan };
     scan.run(watch, &mut |found| {
-        // Of what is there the versions before it are meant.
+        // For an existing object, earlier versions are meant.
         match Some(found.record().lsn) == current {
             true => Ok(()),
             false => choose(log, &mut wanted, found),
@@ -247,7 +247,7 @@ pub(crate) fn gone_version(
     Ok(found.ok_or(why_not))
 }
 
-/// For each object that is asked for and is not there: its newest whole version, or why there is none.
+/// Returns, for each matching object that does not exist, its newest intact version, or why there is none.
 pub(crate) fn deleted(
     log: &LogReader<'_>,
     asked: &DeletedAsked,

@@ -1,8 +1,8 @@
-//! Every record of the log up to what was published, segment by segment.
+//! Scans all published records of the log, segment by segment.
 //!
-//! Promises: a segment that goes while it is looked for is no error; what came into its place is read then. Segments
-//! come in the order of their ids, which is the order of the log only where nothing was compacted.
-//! Never here: what the records are wanted for.
+//! Guarantees: a segment that is removed during the scan is not an error; its replacement is read instead. Segments
+//! are read in id order, which is log order only without compactions.
+//! Non-goals: the use of the records.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,14 +25,14 @@ use crate::segment::{
     read_header, read_origin,
 };
 
-/// Where the records are, and what the index says now.
+/// Access to the records and to the current index.
 pub(crate) struct LogReader<'a> {
     pub(crate) segments: &'a SegmentSet,
-    /// What was published: nothing behind it is read.
+    /// Published position: records after it are not read.
     pub(crate) position: LogPosition,
     pub(crate) entry: &'a dyn Fn(&ObjectName) -> Result<Option<Arc<Entry>>>,
     pub(crate) usage_of: &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>,
-    /// Whether the space of a record's body may have been given back where it lies.
+    /// Returns whether the body of a record may have been punched.
     pub(crate) may_be_punched: &'a dyn Fn(&Record, Location) -> Result<bool>,
 }
 
@@ -42,15 +42,15 @@ pub(super) struct LogScan<'a> {
     seen: BTreeSet<SegmentId>,
     progress: WorkProgress,
     damage_count: usize,
-    /// Only the record of this number is looked for.
+    /// LSN of the only record to be found.
     only_lsn: Option<u64>,
 }
 
-/// A record, and the cursor that can read its body.
+/// Record with the cursor that can read its body.
 pub(super) struct Found<'a> {
     cursor: &'a RecordCursor,
     found: CursorRecord,
-    /// The record right before it, where that lies there.
+    /// Preceding record in the same segment, if there is one.
     before: Option<&'a Record>,
 }
 
@@ -59,7 +59,8 @@ impl Found<'_> {
         &self.found.record
     }
 
-    /// Of a deletion: what was put under another name right before, where it may be the end of a move.
+    /// For a deletion, returns the metadata of the object put under another name directly before, if both may be a
+    /// move.
     pub(super) fn moved(&self) -> Option<&ObjectMeta> {
         let What::Delete { name, deleted_ms } = &self.record().what else { return None };
         let before = self.before.filter(|it| it.lsn + 1 == self.record().lsn)?;
@@ -67,7 +68,7 @@ impl Found<'_> {
         may_be_move((to, meta), name, *deleted_ms).then_some(meta)
     }
 
-    /// The record as the index would point to it.
+    /// Returns the location of the record in index form.
     pub(super) fn place(&self) -> Location {
         self.found.place
     }
@@ -79,12 +80,12 @@ impl<'a> LogScan<'a> {
         Self { log, seen: BTreeSet::new(), progress, damage_count: 0, only_lsn: None }
     }
 
-    /// The same, of those segments that may hold the record of this number.
+    /// Restricts the scan to the segments that may contain the record with this LSN.
     pub(super) fn for_record(self, lsn: u64) -> Self {
         Self { only_lsn: Some(lsn), ..self }
     }
 
-    /// Shows every record, and answers in how many places records may be missing.
+    /// Visits every record and returns the number of locations at which records may be missing.
     pub(super) fn run(
         self,
         watch: &mut Watch<'_>,
@@ -93,7 +94,7 @@ impl<'a> LogScan<'a> {
         self.run_from(0, watch, visit)
     }
 
-    /// The same from a segment on.
+    /// Visits every record from a segment on, as [`LogScan::run`].
     pub(super) fn run_from(
         mut self,
         first: u64,
@@ -108,20 +109,20 @@ impl<'a> LogScan<'a> {
                 if header.segment.get() < first || !self.may_hold_it(header, later)? {
                     continue;
                 }
-                // A compacted segment may stand between one of the log and its successor.
+                // A compacted segment may be between a log segment and its successor.
                 let named_end = header.end_named_by(&headers);
                 is_all &= self.segment(header, named_end, watch, visit)?;
                 self.seen.insert(header.segment);
                 self.progress.done_items += 1;
             }
-            // What went was compacted, and what it held lies in a segment that may not have been listed.
+            // The removed segment was compacted, and its records are in a segment that may not have been listed.
             if is_all {
                 return Ok(self.damage_count);
             }
         }
     }
 
-    /// The segments that were not seen yet, by id, and whether none of them went meanwhile.
+    /// Returns the headers of the segments not visited yet, by id, and whether none of them was removed in between.
     fn headers(&mut self) -> Result<(Vec<SegmentHeader>, bool)> {
         let disk = self.log.segments.disk();
         let mut listed = Vec::new();
@@ -137,9 +138,9 @@ impl<'a> LogScan<'a> {
         let mut is_all = true;
         for (id, class) in listed {
             let is_in_use = match class {
-                // What no compaction committed yet repeats what is read elsewhere.
+                // An uncommitted compacted segment repeats records that are read elsewhere.
                 SegmentClass::Compacted => self.log.segments.class_of(id) == class,
-                // Ids ascend as the log does: a later one was begun since, is a spare, or could not be begun.
+                // Ids ascend with the log: a later one was begun since, is a spare, or could not be begun.
                 _ => Some(id) <= self.log.position.segment,
             };
             if !is_in_use {
@@ -159,7 +160,7 @@ impl<'a> LogScan<'a> {
                 // Begun since, or a spare.
                 Ok(_) => {}
                 Err(Error::Corrupt(corruption)) if corruption.reason == Malformed::Blank => {}
-                // One that could not be made or begun holds nothing.
+                // A segment that could not be created or begun is empty.
                 Err(Error::Corrupt(_)) if (self.log.usage_of)(id)?.is_none() => {}
                 Err(Error::Corrupt(_)) => {
                     self.damage_count += 1;
@@ -172,7 +173,7 @@ impl<'a> LogScan<'a> {
         Ok((headers, is_all))
     }
 
-    /// Whether the record that is looked for may lie in a segment. `later` are those with greater ids.
+    /// Returns whether a segment may contain the requested record. `later` are the segments with greater ids.
     fn may_hold_it(&self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<bool> {
         let Some(lsn) = self.only_lsn else { return Ok(true) };
         if header.base_lsn > lsn {
@@ -182,7 +183,7 @@ impl<'a> LogScan<'a> {
             let segments = self.log.segments;
             return match read_origin(segments.disk(), header.segment, segments.store()) {
                 Ok((_, origin)) => Ok(origin.covers.contain(lsn, lsn)),
-                // Whoever reads it tells what is wrong.
+                // Reading the segment reports the error.
                 Err(_) => Ok(true),
             };
         }
@@ -190,7 +191,7 @@ impl<'a> LogScan<'a> {
         Ok(next.is_none_or(|next| next.base_lsn > lsn))
     }
 
-    /// Shows the records of one segment. False: it went before it could be read.
+    /// Visits the records of one segment. Returns false if it was removed before it could be read.
     fn segment(
         &mut self,
         header: &SegmentHeader,
@@ -231,7 +232,7 @@ impl<'a> LogScan<'a> {
     }
 }
 
-/// Whether the body of an object that was put is there and whole.
+/// Returns whether the body of a put is readable and intact.
 pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<(), Unrecoverable>> {
     let What::Put { meta, content, .. } = &found.record().what else {
         return Ok(Err(Unrecoverable::Unknown));
@@ -255,7 +256,7 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
     }
 }
 
-/// The body of a version that lies in the log.
+/// Reads the body of a version in a log or compacted segment.
 fn read_body(
     log: &LogReader<'_>,
     cursor: &RecordCursor,
@@ -272,7 +273,7 @@ fn read_body(
     }
 }
 
-/// The body of a version in the log, whose head is read from the footer of its segment, where it is repeated.
+/// Reads the body of a version in the log by the copy of its head in the footer.
 pub(super) fn read_by_footer(
     log: &LogReader<'_>,
     of: &Entry,
@@ -289,7 +290,7 @@ pub(super) fn read_by_footer(
     Ok(None)
 }
 
-/// What damage means for a version; other errors are errors.
+/// Converts corruption to its meaning for a version; other errors are returned.
 pub(super) fn unrecoverable(error: Error) -> Result<Unrecoverable> {
     match error {
         Error::Corrupt(corruption) if corruption.reason == Malformed::Missing => {
@@ -300,5 +301,5 @@ pub(super) fn unrecoverable(error: Error) -> Result<Unrecoverable> {
     }
 }
 
-/// Who watches is told after so many records.
+/// Number of records between two calls of the watch callback.
 const WATCH_STRIDE: u64 = 1_024;

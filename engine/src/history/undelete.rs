@@ -1,11 +1,12 @@
-//! Bringing back what was deleted or overwritten.
+//! Restores deleted objects and earlier versions.
 //!
-//! Two passes over the log find, for each object that is wanted, its newest version that is whole; then each is put
-//! again, as anybody would put it, on condition that nothing was put under its name meanwhile.
-//! Promises: content type, attributes and time of creation stay, the time of modification is now; a version is chosen
-//! by its verified body, and verified again when it is read. A stop or a crash in between leaves some objects back and
-//! the others as they were.
-//! Never here: which versions there are.
+//! Two scans of the log find the newest intact version of each requested object; then each is put like an
+//! ordinary object, with the precondition that its name was not overwritten since.
+//!
+//! Guarantees: content type, attributes and creation time are preserved, the modification time is now; a version is
+//! selected by its verified body, and verified again when it is read. A cancellation or crash leaves some objects
+//! restored and the others unchanged.
+//! Non-goals: listing versions.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
@@ -23,60 +24,61 @@ use crate::progress::{Watch, WorkProgress};
 use crate::segment::{Body, Patience};
 use crate::upload::{Staged, Upload};
 
-/// What to bring back.
+/// Objects to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndeleteRequest {
-    /// The newest whole version of an object that is not there, or damaged beyond repair.
+    /// Newest intact version of an object that was deleted or is damaged beyond repair.
     Object(ObjectName),
-    /// One version of an object, in place of what has its name now; the one that has it, where that cannot be read.
+    /// One version of an object, replacing the current one; the current version itself is accepted if it is
+    /// unreadable.
     Version {
-        /// The object.
+        /// Name of the object.
         name: ObjectName,
-        /// The number of the version's record, as the history shows it.
+        /// LSN of the version, as in the history.
         lsn: u64,
     },
-    /// Every object below a folder that is not there and was deleted then or later: its newest version.
+    /// Newest version of every object below a folder that was deleted at this time or later and does not exist.
     Folder {
-        /// The bucket.
+        /// Bucket of the folder.
         bucket: BucketName,
-        /// The folder; the root is the whole bucket.
+        /// Folder; the root is the whole bucket.
         folder: FolderKey,
-        /// Milliseconds since 1970.
+        /// Earliest deletion time, in milliseconds since 1970.
         since_ms: u64,
     },
 }
 
-/// What was brought back, and what was not.
+/// Report of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undeleted {
-    /// The objects that are there again, by name.
+    /// Restored objects, by name.
     pub restored: Vec<Restored>,
-    /// The others, and why.
+    /// Objects that were not restored, with the reason.
     pub refused: Vec<(ObjectName, Unrecoverable)>,
 }
 
-/// An object that is there again.
+/// Restored object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The object.
+    /// Name of the object.
     pub name: ObjectName,
-    /// The number of the version that was brought back.
+    /// LSN of the restored version.
     pub lsn: u64,
-    /// Why a newer version was not, if there was one.
+    /// Reason why a newer version was not restored, if there was one.
     pub newer: Option<Unrecoverable>,
 }
 
-/// How objects are put again.
+/// Dependencies for putting objects again.
 pub(crate) struct PutBack<'a> {
     pub(crate) upload: &'a dyn Fn() -> Upload,
     pub(crate) commit: &'a dyn Fn(Batch) -> Result<Committed>,
-    /// What is done in the same batch in which an object is put.
+    /// Returns operations to add to the batch that puts an object.
     pub(crate) along: &'a dyn Fn(&ObjectName) -> Batch,
-    /// A batch with more bytes is refused.
+    /// Maximum batch size in bytes.
     pub(crate) batch_bytes_max: u64,
 }
 
-/// Brings back what is asked for, as far as it is there.
+/// Restores the requested objects, as far as possible.
 pub(crate) fn undelete(
     log: &LogReader<'_>,
     put_back: &PutBack<'_>,
@@ -105,31 +107,31 @@ pub(crate) fn undelete(
     Ok(undeleted)
 }
 
-/// An object that is wanted back, and what was found of it so far.
+/// Object to be restored, with the state of the search.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// Only this version.
+    /// LSN of the requested version, if only one is acceptable.
     pub(super) lsn: Option<u64>,
-    /// Only what was put later than the record of this number.
+    /// Exclusive lower bound of the LSNs of puts.
     pub(super) after_lsn: u64,
-    /// The number of the record that deleted it last.
+    /// LSN of the last deletion.
     pub(super) deleted_lsn: u64,
-    /// What its name means now.
+    /// Content that the name currently has.
     pub(super) current: Option<Etag>,
-    /// What was put under another name right before.
+    /// Metadata of the object put under another name directly before the deletion.
     pub(super) moved: Option<ObjectMeta>,
-    /// Whether that is what it was.
+    /// Whether the object was moved there.
     pub(super) is_moved: bool,
-    /// Whether the log knows that it was deleted.
+    /// Whether the log contains its deletion.
     pub(super) was_deleted: bool,
-    /// The newest whole version.
+    /// Newest intact version.
     pub(super) chosen: Option<Entry>,
-    /// The newest version that is not whole, and why.
+    /// Newest damaged version, with the reason.
     pub(super) lost: Option<(u64, Unrecoverable)>,
 }
 
 impl Wanted {
-    /// Why it cannot be brought back, where nothing was chosen.
+    /// Returns the reason why nothing can be restored, if no version was found.
     pub(super) fn why_not(&self) -> Unrecoverable {
         match self.lost {
             Some((_, why)) => why,
@@ -192,7 +194,7 @@ pub(super) fn wanted_folder(
                 if wanted.deleted_lsn < lsn {
                     (wanted.deleted_lsn, wanted.moved) = (lsn, None);
                 }
-                // A record and its copy may both be there, and only one of them beside the other half of a move.
+                // A record and its copy may both exist, and only one of them next to the other half of a move.
                 if wanted.deleted_lsn == lsn && wanted.moved.is_none() {
                     wanted.moved = found.moved().cloned();
                 }
@@ -203,12 +205,12 @@ pub(super) fn wanted_folder(
             false => Ok(()),
         }
     })?;
-    // What was deleted once more since is not meant.
+    // An object that was deleted again later is outside of the range.
     wanted.retain(|_, wanted| wanted.deleted_lsn <= span.until_lsn);
     Ok(wanted)
 }
 
-/// Looks whether a record is the version that is to be brought back.
+/// Checks whether a record is a version to be restored.
 pub(super) fn choose(
     log: &LogReader<'_>,
     wanted: &mut BTreeMap<ObjectName, Wanted>,
@@ -247,7 +249,7 @@ pub(super) fn choose(
     Ok(())
 }
 
-/// One object on its way back.
+/// Object being restored.
 struct Returning {
     restored: Restored,
     batch: Batch,
@@ -287,7 +289,7 @@ fn put_all(
     put_together(put_back, waiting, undeleted)
 }
 
-/// Reads the chosen version and makes the batch that puts it.
+/// Reads the chosen version and creates the batch that puts it.
 fn prepare(
     log: &LogReader<'_>,
     put_back: &PutBack<'_>,
@@ -317,7 +319,7 @@ fn prepare(
     }))
 }
 
-/// Uploads the body of a version again, if it is still there.
+/// Uploads the body of a version again, if it still exists.
 pub(crate) fn stage(
     log: &LogReader<'_>,
     upload: &dyn Fn() -> Upload,
@@ -345,7 +347,7 @@ fn copy(
     });
     match copied {
         Ok(()) => {}
-        // Its head is damaged where it lies, and the footer may repeat it; or its space was given back meanwhile.
+        // Its head is damaged, and the footer may have a copy; or its space was reclaimed since.
         Err(Error::Corrupt(corruption)) => match read_by_footer(log, entry)? {
             Some(Ok(body)) => {
                 upload = begin();
@@ -371,7 +373,7 @@ fn open(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<Body> {
     Body::open(segment, name, entry, kept, Patience::Wait)?.ok_or(Error::Closed)
 }
 
-/// Whether a reader gets as far as the first byte of it.
+/// Returns whether a reader can open it up to the first byte.
 fn can_be_opened(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<bool> {
     match open(log, name, entry) {
         Ok(_) => Ok(true),
@@ -380,7 +382,7 @@ fn can_be_opened(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Resul
     }
 }
 
-/// Puts some objects in one batch; where one of them cannot be put any more, each in its own.
+/// Puts some objects in one batch; if one of them can no longer be put, each in a separate batch.
 fn put_together(
     put_back: &PutBack<'_>,
     waiting: Vec<Returning>,
@@ -409,7 +411,7 @@ fn put_together(
     Ok(())
 }
 
-/// One batch brings back at most so many objects,
+/// Maximum number of objects restored in one batch.
 const TOGETHER_MAX: usize = 128;
-/// and about so many bytes.
+/// Approximate maximum number of bytes restored in one batch.
 const TOGETHER_BYTES_MAX: u64 = 4 << 20;

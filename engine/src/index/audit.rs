@@ -1,9 +1,10 @@
-//! The audit of an index too large to be verified page by page when it is opened: every entry is read, looked up again
-//! by its key, and counted.
+//! Background verification of large indexes, which are not verified page by page when opened: reads every entry,
+//! looks it up by its key, and recounts the usage.
 //!
-//! redb checks nothing when it reads, so a damaged page could hide a key. What is found once is enough: the index is
-//! condemned, which means that its name is removed and that the next opening makes a new one from the log.
-//! Never here: repairing anything; what the segments hold.
+//! redb verifies nothing when it reads, so a damaged page could hide a key. After the first damage the index is
+//! marked corrupt: its file name is removed, and the next open rebuilds the index from the log.
+//!
+//! Non-goals: repair, and the content of the segments.
 
 use std::fmt;
 use std::ops::Bound;
@@ -19,14 +20,14 @@ use crate::error::{Error, Result};
 use crate::format::{Entry, Malformed, Usage, entry_key};
 use crate::name::{BucketName, FolderKey};
 
-/// The counters of a bucket, which is its root folder, or of a top-level folder are not what its entries come to.
+/// Usage counters of a bucket (which is its root folder) or top-level folder that differ from its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Miscount {
     bucket: BucketName,
     folder: FolderKey,
-    /// What the index counts there.
+    /// Counters in the index.
     told: Usage,
-    /// What is there.
+    /// Counted entries.
     counted: Usage,
 }
 
@@ -44,17 +45,17 @@ impl fmt::Display for Miscount {
     }
 }
 
-/// Whether an index was found to be damaged since it was opened.
+/// Whether the index was found corrupt since it was opened.
 #[derive(Default)]
 pub(super) struct Condemned(AtomicBool);
 
 impl Index {
-    /// Whether an error says that the index itself is damaged.
+    /// Returns whether an error means that the index itself is corrupt.
     pub(crate) fn is_damage(error: &Error) -> bool {
         matches!(error, Error::Corrupt(corruption) if corruption.file == INDEX_FILE)
     }
 
-    /// Reads the index. Damage in it shows here: the next opening will not use it.
+    /// Reads the index. Corruption marks the index, so that the next open does not use it.
     pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
         let view = self.view();
         Self::guard(|| read(&view)).inspect_err(|error| {
@@ -64,25 +65,25 @@ impl Index {
         })
     }
 
-    /// The index is damaged: sees to it that the next opening makes a new one. What is open goes on meanwhile, and says
-    /// where it cannot answer.
+    /// Marks the index corrupt, so that the next open rebuilds it. The open index stays in use and returns errors
+    /// where it is damaged.
     pub(crate) fn condemn(&self) {
-        // Once it is closed the file may be somebody else's.
+        // Once the index is closed, the file may belong to another process.
         if !self.tables.is_closed() && !self.condemned.0.swap(true, Ordering::SeqCst) {
-            // No new one follows whose name would make it durable. When even this fails, the next opening or audit
-            // finds the damage again.
+            // No new file follows whose creation would make the removal durable. If even this fails, the next open
+            // or verification finds the damage again.
             let disk = self.place.disk.as_ref();
             let _ = Self::remove(disk).is_ok_and(|()| disk.sync_folder("").is_ok());
         }
     }
 
-    /// Whether it was.
+    /// Returns whether the index was marked corrupt.
     pub(crate) fn is_condemned(&self) -> bool {
         self.condemned.0.load(Ordering::SeqCst)
     }
 
-    /// Reads the whole checkpointed index, until `stopped` says that nobody wants to know any more. `miscounted` is
-    /// told of every counter that is not what the entries come to.
+    /// Reads the whole checkpointed index until `stopped` returns true. `miscounted` is called for every counter
+    /// that differs from its entries.
     pub(crate) fn audit(
         &self,
         stopped: impl Fn() -> bool,
@@ -92,8 +93,8 @@ impl Index {
         Self::guard(|| audit(&view.checkpointed, stopped, miscounted))
     }
 
-    /// Does work that reads redb. What lies in its file is the world's: it may meet bytes there that it never wrote,
-    /// and panic. That is damage like any other.
+    /// Runs work that reads redb. Its file is untrusted: redb may panic on bytes that it never wrote, which counts
+    /// as corruption.
     pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         std::panic::catch_unwind(AssertUnwindSafe(work))
             .unwrap_or_else(|_| Err(damaged(Malformed::Order)))
@@ -124,13 +125,13 @@ fn audit(
     count.end()
 }
 
-/// Counts entries in the order of their keys, in which all that is counted together lies together.
+/// Counter over entries in key order, in which the entries of a bucket or folder are contiguous.
 struct Count<'a, M> {
     index: &'a Checkpointed,
     miscounted: M,
-    /// The counters that the last entry is in, by key: of its bucket, and of its top-level folder.
+    /// Counters that include the last entry, by key: those of its bucket and of its top-level folder.
     under_way: Vec<(Vec<u8>, Usage)>,
-    /// How many rows of counters were looked at.
+    /// Number of counter rows compared.
     rows: u64,
 }
 
@@ -143,7 +144,7 @@ impl<M: FnMut(Miscount)> Count<'_, M> {
         Ok(())
     }
 
-    /// Compares what is counted to its end, the innermost first.
+    /// Compares the counters that are complete, the innermost first.
     fn compare(&mut self, is_over: impl Fn(&[u8]) -> bool) -> Result<()> {
         while let Some((key, counted)) = self.under_way.pop_if(|(key, _)| is_over(key)) {
             let told = self.index.usage(&key)?;
@@ -182,7 +183,7 @@ impl<M: FnMut(Miscount)> Count<'_, M> {
         Ok(())
     }
 }
-/// How many entries are read between two looks at whether to stop.
+/// Number of entries read between two checks for cancellation.
 const AUDIT_STRIDE: usize = 1_024;
-/// No index key sorts after this: bucket names are ASCII.
+/// Sorts after every index key, because bucket names are ASCII.
 pub(super) const END_OF_KEYS: [u8; 1] = [0xff];

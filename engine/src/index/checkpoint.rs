@@ -1,10 +1,11 @@
-//! The checkpoint: drains the changes in memory into redb, in one durable transaction.
+//! Checkpoint: writes the frozen overlay to redb in one durable transaction.
 //!
-//! Steps: freeze the active overlay; have redb give back what the last checkpoint replaced; write the overlay, sorted,
-//! with the position it stands for; publish the new tables without the frozen overlay. A crash before its commit leaves
-//! the older checkpoint and the log; after it, the newer one. Quick repair is on, so that opening after a crash does
-//! not walk the file.
-//! Never here: when a checkpoint is due.
+//! Steps: freeze the active overlay; commit an empty transaction so that redb reuses the pages replaced by the last
+//! checkpoint; write the overlay, sorted, with its log position; publish the new tables without the frozen overlay.
+//! After a crash before the commit the older checkpoint and the log remain; after it, the newer one. Quick repair is
+//! enabled, so that opening after a crash does not scan the file.
+//!
+//! Non-goals: the decision when a checkpoint is due.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
@@ -24,11 +25,10 @@ use crate::error::{Error, Result};
 use crate::format::{AppliedPosition, FactEntry};
 
 impl Index {
-    /// Opens the index, or makes an empty one.
+    /// Opens the index, or creates an empty one.
     ///
-    /// Everything in a file up to `verify_bytes_max` long is checked page by page; redb itself checks nothing when it
-    /// reads. An error means that the index is to be removed and made anew, unless it is [`Error::Io`] from the disk
-    /// itself.
+    /// Files up to `verify_bytes_max` long are verified page by page; redb itself verifies nothing when it reads.
+    /// After an error the index must be removed and rebuilt, unless it is [`Error::Io`] from the disk itself.
     pub(crate) fn open(place: IndexPlace, verify_bytes_max: u64) -> Result<Self> {
         Self::guard(|| {
             let disk = place.disk.as_ref();
@@ -54,7 +54,7 @@ impl Index {
         })
     }
 
-    /// Removes the index file, for a new one to be made in its place: with the name of that one, this becomes durable.
+    /// Removes the index file, so that a new one can be created. Durable together with the name of the new file.
     pub(crate) fn remove(disk: &dyn Disk) -> Result<()> {
         match disk.remove(INDEX_FILE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -64,13 +64,14 @@ impl Index {
         }
     }
 
-    /// Lets go of the file: nothing is written to it from now on.
+    /// Closes the file: nothing is written to it from now on.
     pub(crate) fn close(&self) {
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         self.tables.close();
     }
 
-    /// Sets the active overlay aside for [`Index::drain`]. False when nothing has changed, or one is set aside already.
+    /// Freezes the active overlay for [`Index::drain`]. Returns false if it is empty, or if another is already
+    /// frozen.
     pub(crate) fn freeze(&self) -> bool {
         let mut frozen = false;
         self.update(|view| {
@@ -87,11 +88,11 @@ impl Index {
         frozen
     }
 
-    /// Writes the frozen overlay. `finish` completes the position with what is known only now, or withholds it: an
-    /// index without one is not finished.
+    /// Writes the frozen overlay. `finish` completes the position with values that are known only now, or returns
+    /// none: an index without a position is not finished.
     ///
-    /// [`Error::NoSpace`] when there is no room for it: it stays frozen, and can be written when there is. A file that
-    /// could not be read is opened once more before that is an error.
+    /// Fails with [`Error::NoSpace`] if the disk is full: the overlay stays frozen and can be written later. If the
+    /// file could not be read, it is reopened once before an error is returned.
     pub(crate) fn drain(
         &self,
         finish: impl Fn(AppliedPosition) -> Option<AppliedPosition>,
@@ -127,8 +128,8 @@ impl Index {
             transaction.set_quick_repair(true);
             Ok::<_, Error>(transaction)
         };
-        // Pages that the last checkpoint replaced can be used again behind the next commit: without one that changes
-        // nothing they would lie there until this checkpoint is over.
+        // The pages replaced by the last checkpoint become reusable after the next commit. Without an empty
+        // transaction they would stay allocated until the end of this checkpoint.
         begin()?.commit().map_err(unusable)?;
         let transaction = begin()?;
         {
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(seen(&index), [true, true]);
         index.close();
         drop(index);
-        // What the log holds from there on is replayed.
+        // The rest of the log is replayed.
         let index = open();
         assert_eq!(index.checkpointed().map(|position| position.lsn), Some(1));
         assert_eq!(seen(&index), [true, false]);

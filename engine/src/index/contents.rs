@@ -1,6 +1,7 @@
-//! Everything that the checkpointed index holds, one item after another, for whoever compares it with the segments.
+//! Full iteration over the checkpointed index, for comparison with the segments.
 //!
-//! Promises: memory is one item. Never here: what lies in memory over the checkpoint.
+//! Guarantees: one item is in memory at a time.
+//! Non-goals: the overlays over the checkpoint.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::format::{Entry, SegmentId, SegmentUsage, entry_key};
 use crate::name::{FactName, ObjectName};
 
 impl Index {
-    /// Every entry, in the order of the index's keys.
+    /// Iterates over all entries in key order.
     pub(crate) fn each_entry(
         &self,
         mut each: impl FnMut(ObjectName, Entry) -> Result<()>,
@@ -29,7 +30,7 @@ impl Index {
         })
     }
 
-    /// Every fact, by name.
+    /// Iterates over all facts by name.
     pub(crate) fn each_fact(
         &self,
         mut each: impl FnMut(FactName, Arc<Fact>) -> Result<()>,
@@ -43,7 +44,7 @@ impl Index {
         })
     }
 
-    /// Every segment that the index counts, by id.
+    /// Iterates over all segments with usage, by id.
     pub(crate) fn each_segment(
         &self,
         mut each: impl FnMut(SegmentId, SegmentUsage) -> Result<()>,

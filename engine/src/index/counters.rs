@@ -1,8 +1,9 @@
-//! The exact counters of buckets and of their top-level folders: one of each, and pages of them.
+//! Exact usage counters of buckets and top-level folders: single lookups and pages.
 //!
-//! Both are rows of one kind, under what the keys of the objects in them begin with: a bucket is its own root folder.
-//! So the row of a bucket lies before those of its folders, and these by name.
-//! Never here: counting, which goes with the change of the entry (`view.rs`).
+//! Both are rows of the same table, keyed by the common prefix of their objects' keys; a bucket is its own root
+//! folder. The row of a bucket precedes those of its folders, which are ordered by name.
+//!
+//! Non-goals: counting, which is part of changing an entry (`view.rs`).
 
 use std::ops::Bound;
 
@@ -14,27 +15,27 @@ use crate::format::{Malformed, Usage, entry_key};
 use crate::limits;
 use crate::name::{BucketName, FolderKey};
 
-/// A page of the top-level folders of a bucket.
+/// Page of the top-level folders of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsagePage {
-    /// Those that hold something, in byte order of their names, and what they hold.
+    /// Nonempty folders in byte order of their names, with their usage.
     pub folders: Vec<(FolderKey, Usage)>,
-    /// Whether there are more after the last of them.
+    /// Whether there are more folders after the last one.
     pub more: bool,
 }
 
 impl View {
-    /// The counters of a bucket; zeros where nothing is.
+    /// Returns the counters of a bucket; zeros if it is empty.
     pub(crate) fn bucket_usage(&self, bucket: &BucketName) -> Result<Usage> {
         self.folder_usage(bucket, &FolderKey::root())
     }
 
-    /// The counters of a top-level folder, or of the root; zeros where nothing is.
+    /// Returns the counters of a top-level folder, or of the root; zeros if it is empty.
     pub(crate) fn folder_usage(&self, bucket: &BucketName, folder: &FolderKey) -> Result<Usage> {
         self.usage_at(&entry_key::folder_prefix(bucket, folder))
     }
 
-    /// All buckets with something in them, and their counters.
+    /// Returns all nonempty buckets with their counters.
     pub(crate) fn buckets(&self) -> Result<Vec<(BucketName, Usage)>> {
         let mut all = Vec::new();
         let mut from = Vec::new();
@@ -42,7 +43,7 @@ impl View {
             let (key, usage) = row?;
             let (bucket, folder) = entry_key::decode_prefix(&key).map_err(damaged)?;
             if !folder.is_root() {
-                // Whatever lies in a folder is counted in its bucket too.
+                // Objects in a folder are counted in its bucket too.
                 return Err(damaged(Malformed::Count));
             }
             from = entry_key::after_folder(&bucket, &folder);
@@ -51,7 +52,7 @@ impl View {
         Ok(all)
     }
 
-    /// Top-level folders of a bucket, after one of them, or after where it would be. At most
+    /// Returns top-level folders of a bucket after a given name, which need not exist. At most
     /// [`limits::LIST_PAGE_MAX`].
     pub(crate) fn folder_usages(
         &self,

@@ -1,8 +1,8 @@
-//! Which names came and went, for whoever keeps the names of a bucket in memory.
+//! Change feed: created and deleted names of a bucket, for subscribers that cache its names.
 //!
-//! Promises: whoever follows a bucket from a view on hears of every name that came or went since, in order. What nobody
-//! takes is bounded: beyond [`limits::FOLLOWED_NAMES_MAX`] the follower is told that it lost count.
-//! Never here: what is kept of it.
+//! Guarantees: a subscriber receives every name created or deleted since its view, in order. Pending changes are
+//! bounded: beyond [`limits::FOLLOWED_NAMES_MAX`] the subscription is marked as overflowed.
+//! Non-goals: the caches of the subscribers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,11 +14,11 @@ use crate::format::entry_key::KEY_END;
 use crate::limits;
 use crate::name::BucketName;
 
-/// Who follows which bucket.
+/// Subscriptions by bucket.
 #[derive(Default)]
 pub(super) struct Feed(Mutex<HashMap<Box<[u8]>, Weak<Following>>>);
 
-/// What came and went in a bucket since somebody began to follow it.
+/// Subscription: names created and deleted in a bucket since it began.
 #[derive(Default)]
 pub(crate) struct Following(Mutex<Pending>);
 
@@ -28,23 +28,22 @@ struct Pending {
     has_lost_count: bool,
 }
 
-/// A name came, or went. It may have been there, or gone, before.
+/// Creation or deletion of a name. It may repeat the previous state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameChange {
-    /// The key in the index.
+    /// Index key of the name.
     pub(crate) key: Arc<[u8]>,
-    /// Whether it is there now.
+    /// Whether the name exists now.
     pub(crate) is_there: bool,
 }
 
 impl Following {
-    /// How many changes wait to be taken.
+    /// Returns the number of pending changes.
     pub(crate) fn waiting(&self) -> usize {
         self.pending().changes.len()
     }
 
-    /// What happened since the last call, in order. None when so much did that it was not kept: then the names must be
-    /// read anew.
+    /// Takes the changes since the last call, in order; `None` after an overflow, when all names must be read again.
     pub(crate) fn take(&self) -> Option<Vec<NameChange>> {
         let mut pending = self.pending();
         let changes = std::mem::take(&mut pending.changes);
@@ -67,7 +66,7 @@ impl Following {
 }
 
 impl Feed {
-    /// Begins to tell of a bucket, in place of whoever followed it before.
+    /// Subscribes to a bucket and replaces an earlier subscription.
     pub(super) fn follow(&self, bucket: &BucketName) -> Arc<Following> {
         let following = Arc::new(Following::default());
         let mut followers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,13 +75,13 @@ impl Feed {
         following
     }
 
-    /// Tells of what one overlay holds beyond an earlier one, from which it was made.
+    /// Publishes the changes between an overlay and a later one derived from it.
     pub(super) fn tell(&self, before: &Overlay, after: &Overlay) {
         let followers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if followers.is_empty() {
             return;
         }
-        // What both share costs nothing here.
+        // The shared parts of both maps are skipped at no cost.
         for change in before.entries.diff(&after.entries) {
             let (key, entry) = match change {
                 DiffItem::Add(key, entry) => (key, entry),

@@ -1,11 +1,11 @@
-//! Changed entries on their way into redb's table, so that its pages get full.
+//! Writes sorted entries into redb so that pages fill up.
 //!
-//! redb splits a page that overflows in half, and what ascends from there fills the second half only. Keys that come
-//! in order between two that are there, as the new files of a folder do, would leave page after page half full. So what
-//! comes into one gap between two keys is written by a cursor in that gap, which makes full pages of it. Keys that come
-//! one by one, anywhere, are put singly: a cursor would cost more there, and gain nothing.
+//! redb splits an overflowing page in half, and ascending inserts then fill only the second half. Keys that are
+//! inserted in order between two existing keys, like the new files of a folder, would leave every page half full.
+//! Runs of keys between two existing keys are therefore written by a cursor, which fills the pages. Scattered single
+//! keys are inserted one by one: a cursor would cost more and gain nothing.
 //!
-//! Never here: which entries have changed, the other tables.
+//! Non-goals: the choice of entries, and the other tables.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::tables::unusable;
 use crate::error::Result;
 use crate::format::Entry;
 
-/// Puts what is there into the table, and removes what is not.
+/// Inserts changed entries into the table and removes deleted ones.
 pub(super) fn write_entries(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     changed: &OrdMap<Arc<[u8]>, Option<Arc<Entry>>>,
@@ -53,7 +53,7 @@ pub(super) fn write_entries(
     Ok(())
 }
 
-/// A cursor takes so many keys or more.
+/// Minimum length of a run that is written by a cursor.
 const RUN_MIN: usize = 4;
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
         }))
     }
 
-    /// The key of the object with this number in a folder.
+    /// Returns the key of the object with this number in a folder.
     fn key(folder: u64, number: u64) -> Arc<[u8]> {
         format!("bucket\0\x02folder {folder:03}\0\x03photograph {number:08}.jpg").as_bytes().into()
     }
@@ -99,7 +99,7 @@ mod tests {
         transaction.commit().unwrap();
     }
 
-    /// All keys, with the LSNs of their entries.
+    /// Returns all keys with the LSNs of their entries.
     fn contents(database: &Database) -> Vec<(Vec<u8>, u64)> {
         let table = database.begin_read().unwrap().open_table(ENTRIES).unwrap();
         let found = table.iter().unwrap().map(|item| {
@@ -109,7 +109,7 @@ mod tests {
         found.collect()
     }
 
-    /// How full the pages of entries are, of 1.
+    /// Returns the fill ratio of the entry pages, from 0 to 1.
     fn fill(database: &Database) -> f64 {
         let table = database.begin_read().unwrap().open_table(ENTRIES).unwrap();
         let stats = table.stats().unwrap();
@@ -131,7 +131,7 @@ mod tests {
             write(&database, &changed);
         }
         assert_eq!(contents(&database).len(), 6 * 40 * 20);
-        // Nearly all that there is: each pair takes 8 bytes more, and the last page of a folder is not full.
+        // Nearly the maximum: each pair needs 8 bytes more, and the last page of a folder is not full.
         assert!(fill(&database) > 0.75, "{}", fill(&database));
     }
 
@@ -164,7 +164,7 @@ mod tests {
         for round in 0..60 {
             let mut changed = Changed::new();
             for _ in 0..next(60) {
-                // Long runs into one gap, single keys, keys that are there already, and removals of any of these.
+                // Long runs between two keys, single keys, existing keys, and removals of any of these.
                 let (folder, first, count) = (next(6), next(400), 1 + next(30) * next(2));
                 for number in first..first + count {
                     let gone = next(5) == 0;

@@ -1,11 +1,11 @@
-//! Listing: pages of a folder, folders first, and pages of whole keys in plain byte order, one by one or in groups.
+//! Listings: folder pages, key pages and key groups (common prefixes).
 //!
-//! Index keys keep a folder's subfolders, by name, before its files. A page of a folder reads one entry of each
-//! subfolder and then seeks past it. Plain byte order is the work of `plain_walk.rs`.
+//! In index key order the subfolders of a folder precede its files. A folder page reads one entry of each subfolder
+//! and then seeks past it. Plain byte order is implemented in `plain_walk.rs`.
 //!
-//! Promises: all cost O(page), whatever the bucket holds, plus deletions not yet in redb; all resume from a cursor and
-//! never skip or repeat what was there throughout.
-//! Never here: search, what a cursor looks like outside.
+//! Guarantees: each page costs O(page), independent of the bucket size, plus deletions not yet in redb; listings
+//! resume from a cursor and never skip or repeat an object that exists throughout.
+//! Non-goals: search, and the external form of cursors.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,63 +17,64 @@ use crate::format::{Entry, entry_key};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 
-/// An object as the index knows it.
+/// Object with its index entry.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub(crate) name: ObjectName,
     pub(crate) entry: Arc<Entry>,
 }
 
-/// A page of a folder.
+/// Page of a folder listing.
 #[derive(Clone, Debug, Default)]
 pub struct FolderPage {
     /// Subfolders, in byte order of their names.
     pub folders: Vec<FolderKey>,
     /// Files, in byte order of their names, after all subfolders.
     pub files: Vec<Object>,
-    /// Where the next page begins; none when this is the last.
+    /// Start of the next page; `None` on the last page.
     pub next: Option<FolderCursor>,
 }
 
-/// A place between two items of a folder.
+/// Cursor between two items of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FolderCursor {
-    /// After this subfolder.
+    /// Position after this subfolder.
     AfterFolder(FolderKey),
-    /// After this file.
+    /// Position after this file.
     AfterFile(ObjectKey),
 }
 
-/// A page of whole keys.
+/// Page of a key listing.
 #[derive(Clone, Debug, Default)]
 pub struct KeyPage {
     /// Objects in byte order of their keys.
     pub objects: Vec<Object>,
-    /// Whether there are more after the last of them.
+    /// Whether there are more after the last one.
     pub more: bool,
 }
 
-/// How keys are put into groups: those that are alike up to and with the first delimiter behind the prefix are one.
+/// Grouping of keys by common prefix: keys that are equal up to and including the first delimiter after `prefix`
+/// form one group.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouping<'a> {
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub prefix: &'a str,
-    /// What ends the name of a group. Empty: no groups.
+    /// Delimiter that ends the name of a group; empty disables grouping.
     pub delimiter: &'a str,
 }
 
-/// A page of groups, and of the objects that are in none.
+/// Page of groups, and of objects that are in no group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupPage {
-    /// What the keys of each group begin with, in byte order.
+    /// Common prefixes of the groups, in byte order.
     pub groups: Vec<String>,
     /// Objects in byte order of their keys.
     pub objects: Vec<Object>,
-    /// The greatest of both, when there is more after it.
+    /// Greatest group or key of the page, if there are more after it.
     pub next: Option<String>,
 }
 
-/// What lies directly in a folder. Folder markers of the folder itself do not appear.
+/// Lists the direct content of a folder, without the folder's own marker.
 pub(crate) fn list_folder(
     view: &View,
     bucket: &BucketName,
@@ -119,7 +120,7 @@ pub(crate) fn list_folder(
     }
 }
 
-/// Objects whose keys begin with `prefix`, in byte order, after a key.
+/// Lists objects whose keys begin with `prefix`, in byte order, after a key.
 pub(crate) fn list_keys(
     view: &View,
     bucket: &BucketName,
@@ -143,7 +144,7 @@ pub(crate) fn list_keys(
     Ok(page)
 }
 
-/// Groups of the keys that begin with `prefix`, and the objects that are in none, in one byte order.
+/// Lists the groups of the keys that begin with `prefix`, and the objects in no group, in one byte order.
 pub(crate) fn list_groups(
     view: &View,
     bucket: &BucketName,

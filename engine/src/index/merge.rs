@@ -1,7 +1,7 @@
-//! Entries of a view in key order: overlays over redb, merged.
+//! Merging iterator over the overlays and redb, in key order.
 //!
-//! Promises: each key once, the newest layer's word on it; what is deleted does not appear. Work is proportional to
-//! what is read, plus the deletions that lie between.
+//! Guarantees: each key appears once, with the value of the newest layer; deleted keys are omitted. The cost is
+//! proportional to the items read, plus the deletions between them.
 
 use std::iter::Peekable;
 use std::ops::Bound;
@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 use crate::format::{Entry, Malformed, Usage};
 use crate::name::FactName;
 
-/// One item of a layer: a key, and what the layer says of it.
+/// Item of a layer: a key and its value, or `None` if it is deleted.
 type Said<K, V> = Result<(K, Option<V>)>;
 type Layer<'a, K, V> = Box<dyn Iterator<Item = Said<K, V>> + 'a>;
 
-/// Where the layers of a view keep rows of one kind, and how they are read.
+/// Accessors of the rows of one table in each layer.
 struct Rows<S, V> {
     in_overlay: fn(&Overlay) -> &OrdMap<Arc<[u8]>, S>,
     said: fn(&S) -> Option<V>,
@@ -28,7 +28,7 @@ struct Rows<S, V> {
     decode: fn(&[u8], &[u8]) -> Result<V, Malformed>,
 }
 
-/// Layers, newest first, merged.
+/// Merged layers, newest first.
 pub(super) struct Merge<'a, K, V> {
     layers: Vec<Peekable<Layer<'a, K, V>>>,
 }
@@ -54,7 +54,7 @@ impl<'a, K: Ord + Clone, V> Merge<'a, K, V> {
         Self { layers: layers.into_iter().map(Iterator::peekable).collect() }
     }
 
-    /// Takes the smallest key from every layer that has it, and gives the newest layer's word.
+    /// Advances all layers past the smallest key and returns it with the value of the newest layer.
     fn newest(&mut self) -> Option<Said<K, V>> {
         let mut least: Option<K> = None;
         let mut failed = None;
@@ -84,7 +84,7 @@ impl<'a, K: Ord + Clone, V> Merge<'a, K, V> {
 }
 
 impl View {
-    /// Entries with keys from a bound up to `to`, which is not included.
+    /// Iterates over the entries with keys from a bound up to `to`, exclusive.
     pub(super) fn entries(
         &self,
         from: Bound<&[u8]>,
@@ -99,7 +99,7 @@ impl View {
         self.merged(from, to, rows)
     }
 
-    /// The keys of the same entries. Values are not looked at: what reads a million names has no use for them.
+    /// Iterates over the keys of the same entries without decoding values, for fast scans of all names.
     pub(crate) fn entry_keys(
         &self,
         from: Bound<&[u8]>,
@@ -114,7 +114,7 @@ impl View {
         Ok(self.merged(from, to, rows)?.map(|item| item.map(|(key, ())| key)))
     }
 
-    /// Counters with keys from a bound up to `to`, which is not included.
+    /// Iterates over the usage counters with keys from a bound up to `to`, exclusive.
     pub(super) fn usages(
         &self,
         from: Bound<&[u8]>,
@@ -156,7 +156,7 @@ impl View {
         Ok(Merge::new(layers))
     }
 
-    /// Facts whose names begin with `prefix`, after a name.
+    /// Iterates over the facts whose names begin with `prefix`, after a name.
     pub(crate) fn facts(
         &self,
         prefix: &str,
@@ -183,7 +183,7 @@ impl View {
     }
 }
 
-/// Whether there is anything between the bounds; the maps refuse a range that is upside down.
+/// Returns whether the range is not inverted; the maps panic on an inverted range.
 fn is_range(from: Bound<&[u8]>, to: &[u8]) -> bool {
     match from {
         Bound::Included(from) | Bound::Excluded(from) => from < to,

@@ -1,12 +1,12 @@
-//! The index: what the log says, ready to be looked up.
+//! Index: redb checkpoint plus in-memory overlays, read through consistent views.
 //!
-//! Two layers make one view. At the bottom lies redb, a checkpoint of the log up to some position; over it lie the
-//! changes since, in memory: the active overlay, which the committer publishes after each group, and at times a frozen
-//! one, which a checkpoint is draining. Acknowledgements never wait for redb.
+//! redb contains a checkpoint of the log up to some position. Later changes are in memory: in the active overlay,
+//! which the committer publishes after each group, and at times in a frozen overlay, which a checkpoint is writing.
+//! Acknowledgements never wait for redb.
 //!
-//! Promises: a [`View`] is one moment: it never changes under its reader, and shows each batch whole or not at all.
-//! Losing the index costs time only: it is rebuilt from the segments.
-//! Never here: what a segment holds.
+//! Guarantees: a [`View`] is a consistent snapshot: it never changes, and shows each batch entirely or not at all. A
+//! lost index costs only time: it is rebuilt from the segments.
+//! Non-goals: the content of the segments.
 
 mod audit;
 mod checkpoint;
@@ -44,19 +44,19 @@ use crate::disk::Disk;
 use crate::format::AppliedPosition;
 use crate::name::BucketName;
 
-/// Where an index lies, whose it is, and how it is held.
+/// Location, store and cache size of an index.
 pub(crate) struct IndexPlace {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The id of the store.
+    /// Id of the store.
     pub(crate) store: uuid::Uuid,
-    /// Memory of redb's page cache.
+    /// Size of redb's page cache in bytes.
     pub(crate) cache_bytes: usize,
 }
 
 #[cfg(test)]
 impl IndexPlace {
-    /// A place on a simulated disk.
+    /// Returns an index location on a simulated disk.
     fn on(disk: &crate::disk::sim::SimDisk) -> Self {
         Self {
             disk: Arc::new(disk.clone()),
@@ -67,16 +67,17 @@ impl IndexPlace {
     }
 }
 
-/// The index of an open store.
+/// Index of an open store.
 pub(crate) struct Index {
     place: IndexPlace,
     tables: Tables,
     published: RwLock<Arc<View>>,
-    /// Held by whoever publishes: the committer after a group, the checkpoint when it freezes and when it is done.
+    /// Locked while a view is published: by the committer after a group, by the checkpoint when it freezes and when
+    /// it ends.
     publishing: Mutex<()>,
-    /// Held by whoever writes to redb, or opens its file again.
+    /// Locked while redb is written to or its file is reopened.
     draining: Mutex<Reopening>,
-    /// Told when it is done.
+    /// Signalled at the end of a checkpoint.
     drained: Condvar,
     condemned: Condemned,
     notes: Notes,
@@ -84,12 +85,12 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The view as it was last published.
+    /// Returns the last published view.
     fn published(&self) -> Arc<View> {
         Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the active overlay, which was made from the one published last.
+    /// Replaces the active overlay, which was derived from the last published one.
     pub(crate) fn publish(&self, active: Overlay) {
         self.update(|view| {
             self.feed.tell(&view.active, &active);
@@ -97,18 +98,18 @@ impl Index {
         });
     }
 
-    /// A view, and what comes and goes in a bucket from then on.
+    /// Returns a view and a subscription to the later changes of a bucket.
     pub(crate) fn follow(&self, bucket: &BucketName) -> (Arc<View>, Arc<Following>) {
         let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         (self.published(), self.feed.follow(bucket))
     }
 
-    /// How many changes are in memory.
+    /// Returns the number of changes in memory.
     pub(crate) fn changes(&self) -> usize {
         self.published().overlays().map(Overlay::len).sum()
     }
 
-    /// Waits until no overlay is frozen, at most this long.
+    /// Waits until no overlay is frozen, at most `patience`.
     pub(crate) fn wait_for_drain(&self, patience: Duration) {
         let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let _publishing = self
@@ -117,7 +118,7 @@ impl Index {
             .unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// The position that the index on disk stands for.
+    /// Returns the log position of the index on disk.
     pub(crate) fn checkpointed(&self) -> Option<AppliedPosition> {
         self.published().checkpointed.position()
     }

@@ -1,11 +1,11 @@
-//! Notes: what was noticed about the segments and does not follow from the log. When each was last read whole, and
-//! where damage was found.
+//! Integrity state: scrub results and known damage of segments, which do not follow from the log.
 //!
-//! They are held in memory and written to two tables of redb in transactions of their own. Where such a write fails,
-//! the notes stay in memory and are written with the next; a store does not depend on them, and an index that is made
-//! anew begins without any.
-//! Promises: at most [`limits::DAMAGE_LISTED_MAX`] places are listed, the others counted; a place keeps the time when
-//! it was first found. Never here: finding damage.
+//! The state is in memory and is written to two redb tables in separate transactions. If a write fails, it remains
+//! in memory and is written with the next; a store does not depend on it, and a rebuilt index begins without it.
+//!
+//! Guarantees: at most [`limits::DAMAGE_LISTED_MAX`] locations are listed, the others counted; a location retains
+//! the time of its first detection.
+//! Non-goals: finding damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
@@ -24,22 +24,22 @@ use crate::name::ObjectName;
 const SCRUBS: TableDefinition<u64, &[u8]> = TableDefinition::new("scrubs");
 const DAMAGE: TableDefinition<(u64, u64), &[u8]> = TableDefinition::new("damage");
 
-/// The damage that is known.
+/// Known damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamageList {
-    /// Places, by segment and offset; at most [`limits::DAMAGE_LISTED_MAX`].
+    /// Corrupt locations, by segment and offset; at most [`limits::DAMAGE_LISTED_MAX`].
     pub places: Vec<Damage>,
-    /// How many more there are.
+    /// Number of further locations.
     pub unlisted: u64,
 }
 
 impl DamageList {
-    /// How many places there are.
+    /// Returns the number of locations.
     pub fn count(&self) -> u64 {
         self.unlisted.saturating_add(self.places.len() as u64)
     }
 
-    /// Adds a place, or counts it.
+    /// Adds a location, or only counts it.
     pub(crate) fn add(&mut self, damage: Damage) {
         if self.places.len() < limits::DAMAGE_LISTED_MAX {
             self.places.push(damage);
@@ -49,7 +49,7 @@ impl DamageList {
     }
 }
 
-/// The notes of an open index.
+/// Integrity state of an open index.
 #[derive(Default)]
 pub(super) struct Notes(Mutex<State>);
 
@@ -59,12 +59,12 @@ type Place = (SegmentId, u64);
 struct State {
     scrubs: BTreeMap<SegmentId, ScrubResult>,
     damage: BTreeMap<Place, Damage>,
-    /// Places that were told of in numbers only.
+    /// Number of locations that were reported only as a count.
     unlisted: u64,
     unsaved: Unsaved,
 }
 
-/// What redb does not hold as memory does.
+/// Changes that are not in redb yet.
 #[derive(Clone, Default)]
 struct Unsaved {
     scrubs: BTreeSet<SegmentId>,
@@ -72,7 +72,7 @@ struct Unsaved {
 }
 
 impl Notes {
-    /// What redb holds. Tables that are not there were never written to.
+    /// Loads the state from redb. Missing tables were never written.
     pub(super) fn load(transaction: &ReadTransaction) -> Result<Self> {
         let mut state = State::default();
         match transaction.open_table(SCRUBS) {
@@ -136,18 +136,18 @@ impl State {
 }
 
 impl Index {
-    /// Damage was found in passing.
+    /// Records damage that was found outside a scrub.
     pub(crate) fn note_damage(&self, damage: Damage) {
         self.notes.lock().insert(damage);
     }
 
-    /// So many more places of damage were found than anybody listed.
+    /// Records the number of corrupt locations found but not listed.
     pub(crate) fn note_unlisted_damage(&self, count: u64) {
         let mut state = self.notes.lock();
         state.unlisted = state.unlisted.saturating_add(count);
     }
 
-    /// A segment was read whole. What was found in it takes the place of what was known of it.
+    /// Records a scrub result. The damage found replaces the known damage of the segment.
     pub(crate) fn note_scrub(&self, id: SegmentId, result: ScrubResult, found: &[Damage]) {
         let mut state = self.notes.lock();
         let still: BTreeSet<u64> = found.iter().map(|damage| damage.offset).collect();
@@ -164,7 +164,7 @@ impl Index {
         state.unsaved.scrubs.insert(id);
     }
 
-    /// When a segment was last read whole, and how many places of damage are known in it.
+    /// Returns the time of the last scrub of a segment, and its number of known corrupt locations.
     pub(crate) fn segment_notes(&self, id: SegmentId) -> (Option<u64>, u64) {
         let state = self.notes.lock();
         let result = state.scrubs.get(&id);
@@ -173,7 +173,7 @@ impl Index {
         (result.map(|result| result.verified_ms), listed.max(counted))
     }
 
-    /// All damage that is known.
+    /// Returns all known damage.
     pub(crate) fn damage(&self) -> DamageList {
         let state = self.notes.lock();
         let mut listed: BTreeMap<SegmentId, u64> = BTreeMap::new();
@@ -187,7 +187,7 @@ impl Index {
         DamageList { places: state.damage.values().cloned().collect(), unlisted }
     }
 
-    /// Forgets what is known of segments that are gone. Those that are damage because they are gone are remembered.
+    /// Forgets the state of removed segments, except for those whose removal is the damage.
     pub(crate) fn forget_segments(&self, is_gone: impl Fn(SegmentId, Option<&Damage>) -> bool) {
         let mut state = self.notes.lock();
         let scrubs = state.scrubs.keys().filter(|id| is_gone(**id, None));
@@ -206,8 +206,8 @@ impl Index {
         }
     }
 
-    /// Writes the notes that redb does not hold yet. Waits for a checkpoint that is being written. After an error they
-    /// are kept for the next call.
+    /// Writes the changes that are not in redb yet. Waits for a running checkpoint. After an error they are retained
+    /// for the next call.
     pub(crate) fn save_notes(&self) -> Result<()> {
         let mut reopening = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         self.reopen_now_and_then(&mut reopening)?;
@@ -262,8 +262,7 @@ impl Index {
 }
 
 impl View {
-    /// Looks through all objects for those whose entries are wanted. Reads the whole index: for who has found damage
-    /// and wants to know whose it is.
+    /// Finds the objects whose entries match. Reads the whole index: used to find the owners of damage.
     pub(crate) fn find_objects(
         &self,
         wanted: impl Fn(&Entry) -> bool,
@@ -286,5 +285,5 @@ fn segment(number: u64) -> Result<SegmentId> {
     SegmentId::new(number).ok_or_else(|| damaged(Malformed::Place))
 }
 
-/// No index key sorts after this: bucket names are ASCII.
+/// Sorts after every index key, because bucket names are ASCII.
 const END_OF_KEYS: [u8; 1] = [0xff];

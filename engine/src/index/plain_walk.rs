@@ -1,12 +1,12 @@
-//! A walk over a bucket in plain byte order of whole keys, from any place on.
+//! Iterates a bucket in byte order of full keys, from any position.
 //!
-//! The index keeps a folder's subfolders, by name, before its files. In plain order a folder `a` sorts as `a/`: after a
-//! file or a folder `a-b`, before a file `a0`. So a walk holds back each folder whose name is the beginning of what
-//! follows, until the names that sort before its slash are done.
+//! In index order the subfolders of a folder precede its files. In byte order a folder `a` sorts as `a/`: after a
+//! file or folder `a-b`, before a file `a0`. The iterator therefore defers each folder whose name is a prefix of the
+//! following names, until the names that sort before its slash are done.
 //!
-//! Promises: what is read is what is walked, plus a few seeks for each folder on the way; a place may lie between keys,
-//! in the middle of a character even.
-//! Never here: pages, groups of keys.
+//! Guarantees: the cost is that of the items returned, plus a few seeks per folder on the way; the start may be
+//! between keys, even inside a UTF-8 character.
+//! Non-goals: pages, cursors.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,45 +19,45 @@ use crate::error::Result;
 use crate::format::{Entry, entry_key};
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 
-/// A walk over a bucket in plain byte order of whole keys.
+/// Iterator over a bucket in byte order of full keys.
 ///
-/// Each level of folders is a merge of two runs, its subfolders and its files. A subfolder that is next in its run but
-/// sorts, with its slash, after a later one waits in `held`.
+/// Each folder level merges two runs, subfolders and files. A subfolder that is next in its run but sorts, with its
+/// slash, after a later one is deferred in `held`.
 pub(super) struct PlainWalk<'a> {
     view: &'a View,
     bucket: &'a BucketName,
     prefix: &'a str,
     delimiter: Option<&'a str>,
-    /// Only keys from here on, in byte order.
+    /// Lower bound of the keys, in byte order.
     from: Vec<u8>,
     levels: Vec<Level<'a>>,
 }
 
-/// One folder of the walk, its two runs, and where each stands.
+/// Folder level with the state of its two runs.
 struct Level<'a> {
     folder: FolderKey,
-    /// The marker of the folder itself, which sorts before all that lies in it.
+    /// Marker of the folder itself, which sorts before its content.
     marker: Option<Object>,
-    /// Subfolders that wait for longer names that sort before their slash. The last one is the next to be due.
+    /// Subfolders deferred behind longer names that sort before their slash. The last one is due next.
     held: Vec<FolderKey>,
-    /// The next subfolder that is not held, and the index key that the one after it is sought from.
+    /// Next subfolder that is not deferred, and the index key to seek the one after it.
     folder_run: Option<FolderKey>,
     folders_from: Vec<u8>,
-    /// The next file, and those after it.
+    /// Next file, and the run of later files.
     file_run: Option<Object>,
     files: Merge<'a, Arc<[u8]>, Arc<Entry>>,
 }
 
-/// What a walk comes to.
+/// Item of the iteration.
 pub(super) enum Walked {
-    /// An object whose key holds no delimiter behind the prefix.
+    /// Object whose key has no delimiter after the prefix.
     Object(Object),
-    /// Keys that are alike up to and with the first delimiter behind the prefix.
+    /// Common prefix of keys up to and including the first delimiter after the prefix.
     Group(String),
 }
 
 impl<'a> PlainWalk<'a> {
-    /// A walk over the keys that begin with `prefix`, or over their groups, after a key or a group.
+    /// Creates an iterator over the keys that begin with `prefix`, or over their groups, after a key or a group.
     pub(super) fn new(
         view: &'a View,
         bucket: &'a BucketName,
@@ -100,7 +100,7 @@ impl<'a> PlainWalk<'a> {
                         }
                         continue;
                     }
-                    // Something lies in the folder, or the walk would not have come to it.
+                    // The folder is not empty, or the iterator would not have reached it.
                     let is_ahead = path.as_bytes() >= self.from.as_slice();
                     let group = self.group(path).filter(|_| is_ahead).map(str::to_owned);
                     match group {
@@ -120,32 +120,33 @@ impl<'a> PlainWalk<'a> {
         Ok(None)
     }
 
-    /// What of a key, or of the path of a folder, all keys of its group have in common.
+    /// Returns the group of a key or folder path: its part up to and including the delimiter.
     fn group<'k>(&self, key: &'k str) -> Option<&'k str> {
         let delimiter = self.delimiter?;
         let at = key.strip_prefix(self.prefix)?.find(delimiter)?;
         key.get(..self.prefix.len() + at + delimiter.len())
     }
 
-    /// Goes on at the first key that is not before `from`.
+    /// Positions the iterator at the first key that is not less than `from`.
     fn seek(&mut self, mut from: Vec<u8>) -> Result<()> {
-        // No key holds a control character, but index keys do: what ends in the first of them is the same place.
+        // Keys contain no control characters, but index keys do: truncating at the first one gives an equivalent
+        // position.
         if let Some(control) = from.iter().position(|byte| *byte < b' ') {
             from.truncate(control);
             from.push(entry_key::KEY_AFTER);
         }
         self.from = from;
         self.levels.clear();
-        // Whatever lies outside the deepest folder of the prefix cannot begin with it.
+        // Only the deepest folder of the prefix can contain matching keys.
         let folder_end = self.prefix.rfind('/').map_or(0, |slash| slash + 1);
         match FolderKey::parse(self.prefix.get(..folder_end).unwrap_or("")) {
             Ok(folder) => self.enter(folder),
-            // No key has such a beginning.
+            // No key has this prefix.
             Err(_) => Ok(()),
         }
     }
 
-    /// Begins the walk of a folder, at the first item that may not be before `from`.
+    /// Enters a folder at the first item that may not be less than `from`.
     fn enter(&mut self, folder: FolderKey) -> Result<()> {
         let path = folder.as_str().as_bytes();
         if !path.is_empty() && path < self.from.as_slice() && !self.from.starts_with(path) {
@@ -155,13 +156,13 @@ impl<'a> PlainWalk<'a> {
             Ok(key) => self.object(key)?,
             Err(_) => None,
         };
-        // Within this folder everything before `resume` is done.
+        // Everything less than `resume` within this folder is done.
         let below = |place: &'_ [u8]| place.strip_prefix(path).unwrap_or_default().to_vec();
         let resume = below(&self.from).max(below(self.prefix.as_bytes()));
         let component = resume.split(|byte| *byte == b'/').next().unwrap_or_default();
         let mut held = Vec::new();
-        // A folder whose name begins the component we resume at comes later than it when its slash sorts after what
-        // follows.
+        // A folder whose name is a prefix of the path segment to resume at sorts after it if its slash sorts after
+        // the rest of the segment.
         for end in 1..component.len() {
             let Some((short, rest)) = component.split_at_checked(end) else { continue };
             if rest.first().is_some_and(|&byte| byte < b'/')
@@ -203,7 +204,7 @@ impl<'a> PlainWalk<'a> {
         if let Some(marker) = level.marker.take() {
             return Ok(Step::Object(marker));
         }
-        // Hold back every folder that a longer name of the same run may sort before.
+        // Defer every folder that a longer name of the same run may precede.
         while let Some(folder) = &level.folder_run {
             if level.held.last().is_some_and(|held| held.as_str() < folder.as_str()) {
                 break;
@@ -260,7 +261,7 @@ enum Step {
     Leave,
 }
 
-/// The first place behind everything that begins with a text: no byte of UTF-8 is the greatest there is.
+/// Returns the first position after all texts with a prefix; 0xff is no byte of UTF-8.
 fn after_all_with(text: &str) -> Vec<u8> {
     let mut place = text.as_bytes().to_vec();
     if let Some(last) = place.last_mut() {
@@ -274,7 +275,7 @@ pub(super) fn object((key, entry): (Arc<[u8]>, Arc<Entry>)) -> Result<Object> {
     Ok(Object { name, entry })
 }
 
-/// The subfolder of `folder` that `key` lies in, when it lies deeper than in `folder` itself.
+/// Returns the direct subfolder of `folder` that contains `key`; `None` if the key is directly in `folder`.
 pub(super) fn subfolder(folder: &FolderKey, key: &ObjectKey) -> Option<FolderKey> {
     let below = key.as_str().strip_prefix(folder.as_str())?;
     let component = below.find('/')?;

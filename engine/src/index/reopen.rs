@@ -1,13 +1,13 @@
-//! Opening the index file again after redb gave it up.
+//! Reopens the index file after an I/O failure.
 //!
-//! redb takes no more calls on a file once one has failed, though the disk may have failed for a moment only, or have
-//! been full. Then the file is opened again beside everything else, as after a crash: what it holds is an older or a
-//! newer checkpoint, and the changes since lie in memory, over either.
+//! redb rejects all calls on a file after one has failed, although the disk may have failed only temporarily, or
+//! have been full. The file is then reopened while the store stays open, as after a crash: it contains an older or
+//! newer checkpoint, and the later changes are in memory, valid over either.
 //!
-//! Promises: no change is lost; the file that was given up is never written to again ([`RedbFile`](crate::disk)); where
-//! a sync failed, or a write for another reason than room, the file stays given up until the next opening, because
-//! nobody knows what it holds. Readers try once in [`limits::INDEX_REOPEN_MS`], a checkpoint once each time.
-//! Never here: repairing damage.
+//! Guarantees: no change is lost; nothing is written through the failed handle ([`RedbFile`](crate::disk)); after a
+//! failed sync, or a write that failed for another reason than space, the file stays closed until the next open of
+//! the store, because its state is unknown. Reads retry once per [`limits::INDEX_REOPEN_MS`], each checkpoint once.
+//! Non-goals: repairing damage.
 
 use std::sync::Arc;
 
@@ -18,31 +18,31 @@ use crate::error::{Error, Result};
 use crate::format::{AppliedPosition, Malformed};
 use crate::limits;
 
-/// What became of opening the file again.
+/// State of reopening the file.
 #[derive(Default)]
 pub(super) struct Reopening {
-    /// When it was last tried; monotonic.
+    /// Time of the last attempt; monotonic.
     tried_ms: Option<u64>,
-    /// Whether it can do no good any more.
+    /// Whether further attempts are useless.
     is_over: bool,
 }
 
 impl Index {
-    /// The view as of now, over the file opened again where it was given up and that may help.
+    /// Returns the current view, after reopening a failed file if that may help.
     pub(crate) fn view(&self) -> Arc<View> {
         let view = self.published();
-        // Whoever holds this opens it again already, or is a checkpoint, which does so itself.
+        // The lock holder is reopening the file, or is a checkpoint, which reopens it itself.
         if view.checkpointed.given_up().why().is_some()
             && let Ok(mut reopening) = self.draining.try_lock()
         {
-            // Where it stays given up, whoever reads what is not in memory hears why.
+            // If the file stays failed, reads that are not served from memory return the reason.
             let _ = self.reopen_now_and_then(&mut reopening);
             return self.published();
         }
         view
     }
 
-    /// Opens the file again if it was given up, unless that was tried just now.
+    /// Reopens a failed file, unless that was tried a moment ago.
     pub(super) fn reopen_now_and_then(&self, reopening: &mut Reopening) -> Result<()> {
         let now_ms = self.place.clock.monotonic_ms();
         match reopening.tried_ms {
@@ -51,7 +51,7 @@ impl Index {
         }
     }
 
-    /// Opens the file again if it was given up.
+    /// Reopens a failed file.
     pub(super) fn reopen(&self, reopening: &mut Reopening) -> Result<()> {
         let view = self.published();
         let given_up = view.checkpointed.given_up();
@@ -79,7 +79,7 @@ impl Index {
         Ok(())
     }
 
-    /// An error where the file was given up. [`Error::NoSpace`] means that it is opened again once there is room.
+    /// Fails if the file has failed. [`Error::NoSpace`] means that it is reopened once there is space.
     pub(super) fn require_open(&self) -> Result<()> {
         let view = self.published();
         let given_up = view.checkpointed.given_up();
@@ -90,14 +90,15 @@ impl Index {
         }
     }
 
-    /// Opens the file for the changes in memory of this view.
+    /// Opens the file below the changes in memory of this view.
     fn open_to_go_on(&self, file: RedbFile, view: &View) -> Result<(Opened, Checkpointed)> {
         let opened = Opened::open(file, self.place.cache_bytes)?;
         if !opened.is_of(self.place.store)? {
             return Err(damaged(Malformed::Place));
         }
         let checkpointed = opened.read()?;
-        // It is the checkpoint that they lie over, or the one that was being written, and holds some of them already.
+        // The file has the checkpoint below the changes, or the one that was being written, which already contains
+        // some of them.
         let found = checkpointed.position();
         let lsn_of = |position: Option<AppliedPosition>| position.map(|position| position.lsn);
         let frozen = view.frozen.as_ref().and_then(|frozen| frozen.position);
@@ -110,7 +111,7 @@ impl Index {
     }
 }
 
-/// What the disk said of a file that stays given up. Also a lack of room is one of those things where a sync met it.
+/// Returns the disk error of a file that stays failed, including a lack of space met by a sync.
 fn for_good(given_up: &GivenUp) -> Error {
     let doing = "using the index".to_owned();
     let source = given_up.error().unwrap_or_else(|| std::io::ErrorKind::Other.into());

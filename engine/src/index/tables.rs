@@ -1,19 +1,20 @@
-//! redb's tables, and what they hold.
+//! redb tables and their contents.
 //!
-//! | table      | key                  | value           |
-//! | ---------- | -------------------- | --------------- |
-//! | `entries`  | encoded object key   | `Entry`         |
-//! | `facts`    | fact name            | `FactEntry`     |
-//! | `usage`    | what object keys in it begin with | `Usage` |
-//! | `segments` | segment id           | `SegmentUsage`  |
-//! | `position` | nothing              | `AppliedPosition` |
-//! | `store`    | nothing              | id of the store, and the version of these tables |
-//! | `scrubs`   | segment id           | `ScrubResult`   |
-//! | `damage`   | segment id, offset   | `Damage`        |
-//! | `retained` | segment id           | `Retained`      |
+//! | table      | key                          | value                                            |
+//! | ---------- | ---------------------------- | ------------------------------------------------ |
+//! | `entries`  | encoded object key           | `Entry`                                          |
+//! | `facts`    | fact name                    | `FactEntry`                                      |
+//! | `usage`    | common prefix of object keys | `Usage`                                          |
+//! | `segments` | segment id                   | `SegmentUsage`                                   |
+//! | `position` | nothing                      | `AppliedPosition`                                |
+//! | `store`    | nothing                      | id of the store, and the version of these tables |
+//! | `scrubs`   | segment id                   | `ScrubResult`                                    |
+//! | `damage`   | segment id, offset           | `Damage`                                         |
+//! | `retained` | segment id                   | `Retained`                                       |
 //!
-//! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
-//! [`Error::Corrupt`]. Never here: overlays.
+//! redb does not verify pages when it reads them, so every value has its own checksum; a mismatch is
+//! [`Error::Corrupt`].
+//! Non-goals: overlays.
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,33 +33,33 @@ use crate::format::{
 };
 use crate::name::FactName;
 
-/// The index's file in the data folder.
+/// Name of the index file in the data folder.
 pub(crate) const INDEX_FILE: &str = "index.redb";
 
 pub(super) const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 pub(super) const FACTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("facts");
 pub(super) const USAGE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("usage");
 pub(super) const SEGMENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("segments");
-/// Made with the first value.
+/// Created with the first value.
 pub(super) const RETAINED: TableDefinition<u64, &[u8]> = TableDefinition::new("retained");
 pub(super) const POSITION: TableDefinition<(), &[u8]> = TableDefinition::new("position");
 pub(super) const STORE: TableDefinition<(), &[u8]> = TableDefinition::new("store");
 
 pub(super) type ByBytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// The database.
+/// Database.
 pub(crate) struct Tables {
-    /// None once it is closed.
+    /// Open database; `None` once it is closed.
     database: Mutex<Option<Opened>>,
 }
 
-/// A database that is open.
+/// Open redb database.
 pub(super) struct Opened {
     database: Database,
     given_up: Arc<GivenUp>,
 }
 
-/// The database as of its last checkpoint: a read transaction's tables, kept open until the next.
+/// Database as of the last checkpoint: the tables of a read transaction that stays open until the next.
 pub(crate) struct Checkpointed {
     pub(super) entries: ByBytes,
     facts: ByBytes,
@@ -70,7 +71,7 @@ pub(crate) struct Checkpointed {
 }
 
 impl Tables {
-    /// Opens the database of the store with this id, or makes an empty one in an empty or new file.
+    /// Opens the database of the store with this id, or creates an empty one in an empty or new file.
     pub(crate) fn open(disk: &dyn Disk, store: uuid::Uuid, cache_bytes: usize) -> Result<Self> {
         let file = match disk.open(INDEX_FILE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -86,28 +87,28 @@ impl Tables {
         Ok(Self { database: Mutex::new(Some(opened)) })
     }
 
-    /// Puts another opening of the same file in the place of one that was given up.
+    /// Replaces a failed database by a reopened one.
     pub(super) fn replace(&self, opened: Opened) {
         *self.lock() = Some(opened);
     }
 
-    /// Closes the database: redb writes to the file when it does, so nobody else may have the store open yet. What was
-    /// read before can still be read.
+    /// Closes the database. redb writes to the file on close, so no other process may have the store open yet.
+    /// Earlier snapshots remain readable.
     pub(crate) fn close(&self) {
         self.lock().take();
     }
 
-    /// Whether it was closed.
+    /// Returns whether the database was closed.
     pub(super) fn is_closed(&self) -> bool {
         self.lock().is_none()
     }
 
-    /// Begins the one writing transaction.
+    /// Begins the only write transaction.
     pub(super) fn begin_write(&self) -> Result<WriteTransaction> {
         self.lock().as_ref().ok_or(Error::Closed)?.begin_write()
     }
 
-    /// Checks every page against its checksum. Reads the whole file.
+    /// Verifies the checksum of every page. Reads the whole file.
     pub(crate) fn verify(&mut self) -> Result<()> {
         let opened = self.database.get_mut().unwrap_or_else(PoisonError::into_inner);
         match opened.as_mut().ok_or(Error::Closed)?.database.check_integrity() {
@@ -117,12 +118,12 @@ impl Tables {
         }
     }
 
-    /// What was noticed about segments, as far as it was written.
+    /// Reads the integrity state of segments, as far as it was written.
     pub(super) fn read_notes(&self) -> Result<Notes> {
         Notes::load(&self.lock().as_ref().ok_or(Error::Closed)?.begin_read()?)
     }
 
-    /// What the database holds now.
+    /// Returns a snapshot of the current content.
     pub(crate) fn read(&self) -> Result<Checkpointed> {
         self.lock().as_ref().ok_or(Error::Closed)?.read()
     }
@@ -143,8 +144,8 @@ impl Opened {
         Ok(Self { database, given_up })
     }
 
-    /// Whether it is the index of the store with this id; false when it is nobody's yet, damage when it is another's,
-    /// or of another version.
+    /// Returns whether it is the index of the store with this id: false if it belongs to no store yet, a corruption
+    /// error if it belongs to another store or has another version.
     pub(super) fn is_of(&self, store: uuid::Uuid) -> Result<bool> {
         let transaction = self.begin_read()?;
         match transaction.open_table(STORE) {
@@ -178,7 +179,7 @@ impl Opened {
         transaction.commit().map_err(unusable)
     }
 
-    /// What it holds now.
+    /// Returns a snapshot of the current content.
     pub(super) fn read(&self) -> Result<Checkpointed> {
         let transaction = self.begin_read()?;
         let position = transaction.open_table(POSITION).map_err(unusable)?;
@@ -233,17 +234,17 @@ impl Checkpointed {
         found.map(|value| SegmentUsage::decode(value.value())).transpose().map_err(damaged)
     }
 
-    /// Where in the log it stands.
+    /// Returns the log position of the checkpoint.
     pub(super) fn position(&self) -> Option<AppliedPosition> {
         self.position
     }
 
-    /// Whether the file under it was given up.
+    /// Returns whether the underlying file has failed.
     pub(super) fn given_up(&self) -> &GivenUp {
         &self.given_up
     }
 
-    /// The entries with keys in a range.
+    /// Iterates over the entries with keys in a range.
     pub(super) fn entries_from(
         &self,
         from: Bound<&[u8]>,
@@ -252,7 +253,7 @@ impl Checkpointed {
         self.entries.range::<&[u8]>((from, Bound::Excluded(to))).map_err(unusable)
     }
 
-    /// The facts with names from a bound on.
+    /// Iterates over the facts with names from a bound on.
     pub(super) fn facts_from(
         &self,
         from: Bound<&[u8]>,
@@ -269,7 +270,7 @@ impl Checkpointed {
         }))
     }
 
-    /// Big segments whose objects are gone and whose files stay for a while.
+    /// Returns the retained big segments, whose objects were deleted or replaced.
     pub(super) fn retained(&self) -> Result<Vec<(SegmentId, Retained)>> {
         let Some(table) = &self.retained else { return Ok(Vec::new()) };
         let range = table.range::<u64>(..).map_err(unusable)?;
@@ -281,12 +282,12 @@ impl Checkpointed {
         decoded.collect()
     }
 
-    /// All segments and their usage.
+    /// Returns all segments with their usage.
     pub(super) fn segments(&self) -> Result<Vec<(SegmentId, SegmentUsage)>> {
         self.segments_in_order()?.collect()
     }
 
-    /// The same, one after another.
+    /// Iterates over all segments with their usage, by id.
     pub(super) fn segments_in_order(
         &self,
     ) -> Result<impl Iterator<Item = Result<(SegmentId, SegmentUsage)>> + use<>> {
@@ -299,14 +300,14 @@ impl Checkpointed {
     }
 }
 
-/// Whose index it is, and the version of its tables.
+/// Encodes the store id and the version of the tables.
 fn identity(store: uuid::Uuid) -> Vec<u8> {
     let mut identity = store.as_bytes().to_vec();
     identity.push(TABLES_VERSION);
     identity
 }
 
-/// Of what tables there are and how their values are encoded. No other version is read: the index is made anew.
+/// Version of the set of tables and of their value encodings. Any other version is not read: the index is rebuilt.
 const TABLES_VERSION: u8 = 4;
 
 fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
@@ -314,12 +315,12 @@ fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
     Ok(Arc::new(Fact { lsn: entry.lsn, record: entry.record, value: entry.value.into() }))
 }
 
-/// The index holds what was not written to it.
+/// Returns a corruption error of the index.
 pub(crate) fn damaged(reason: Malformed) -> Error {
     Error::corrupt(INDEX_FILE, 0, reason)
 }
 
-/// redb failed: the index is damaged, or the disk failed under it.
+/// Converts a redb error: the index is corrupt, or the disk failed.
 pub(super) fn unusable(error: impl Into<redb::Error>) -> Error {
     match error.into() {
         redb::Error::Corrupted(_) => damaged(Malformed::Checksum),

@@ -1,8 +1,9 @@
-//! One moment of the index, and what a record of the log does to it.
+//! View: consistent snapshot of the index, and how records change it.
 //!
-//! The committer and recovery change a private copy of a view through the same functions, so what was acknowledged and
-//! what is replayed cannot differ. Counters change with the entry that they count.
-//! Never here: publishing, redb's transactions.
+//! The committer and recovery change a private copy of a view through the same functions, so acknowledged and
+//! replayed state cannot differ. Counters change together with the entry that they count.
+//!
+//! Non-goals: publishing, redb transactions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,69 +19,69 @@ use crate::format::{
 };
 use crate::name::{FactName, ObjectName};
 
-/// A fact: a small record of the server's, opaque here.
+/// Fact: a small opaque record of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
-    /// LSN of the record that set it.
+    /// LSN of the record that set the fact.
     pub(crate) lsn: u64,
-    /// Where that record is.
+    /// Location of that record.
     pub(crate) record: Location,
-    /// The value.
+    /// Value of the fact.
     pub(crate) value: Bytes,
 }
 
-/// One moment of the index.
+/// Consistent snapshot of the index.
 #[derive(Clone)]
 pub(crate) struct View {
-    /// The newest changes.
+    /// Newest changes.
     pub(crate) active: Overlay,
     /// Changes that a checkpoint is writing.
     pub(crate) frozen: Option<Arc<Overlay>>,
-    /// What redb holds.
+    /// Content of redb.
     pub(crate) checkpointed: Arc<Checkpointed>,
 }
 
-/// What an applied record took the place of.
+/// State that an applied record replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replaced {
-    /// What the key was.
+    /// Replaced entry of the key.
     pub(crate) entry: Option<Arc<Entry>>,
-    /// A big segment that no record names any more.
+    /// Big segment that no record refers to.
     pub(crate) big: Option<Unnamed>,
 }
 
-/// A big segment that no record names any more.
+/// Big segment that no record refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unnamed {
     pub(crate) segment: SegmentId,
-    /// What the index notes of it where its object may come back; else its file goes at once.
+    /// Retention entry if its object can be restored; `None` if its file is removed immediately.
     pub(crate) retained: Option<Retained>,
 }
 
-/// A record that a compaction copied.
+/// Record that a compaction copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
-    /// What points to it.
+    /// Index row that refers to the record.
     pub(crate) of: MovedOf,
-    /// Its LSN.
+    /// LSN of the record.
     pub(crate) lsn: u64,
-    /// Where it lay.
+    /// Location of the original.
     pub(crate) from: Location,
-    /// Where its copy lies.
+    /// Location of the copy.
     pub(crate) to: Location,
 }
 
-/// What points to a copied record.
+/// Index row that refers to a copied record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MovedOf {
-    /// The entry under this index key.
+    /// Entry under this index key.
     Object(Arc<[u8]>),
-    /// The fact of this name.
+    /// Fact of this name.
     Fact(FactName),
 }
 
 impl View {
-    /// The entry of an object.
+    /// Returns the entry of an object.
     pub(crate) fn entry(&self, name: &ObjectName) -> Result<Option<Arc<Entry>>> {
         self.entry_at(&entry_key::encode(name))
     }
@@ -94,7 +95,7 @@ impl View {
         self.checkpointed.entry(key)
     }
 
-    /// A fact.
+    /// Returns a fact.
     pub(crate) fn fact(&self, name: &FactName) -> Result<Option<Arc<Fact>>> {
         for overlay in self.overlays() {
             if let Some(changed) = overlay.facts.get(name) {
@@ -104,7 +105,7 @@ impl View {
         self.checkpointed.fact(name)
     }
 
-    /// The counters under an encoded key; zeros where nothing is.
+    /// Returns the counters under an encoded key; zeros if there are none.
     pub(super) fn usage_at(&self, key: &[u8]) -> Result<Usage> {
         for overlay in self.overlays() {
             if let Some(usage) = overlay.usage.get(key) {
@@ -114,7 +115,7 @@ impl View {
         Ok(self.checkpointed.usage(key)?.unwrap_or_default())
     }
 
-    /// Live and dead bytes of a segment.
+    /// Returns the usage of a segment.
     pub(crate) fn segment_usage(&self, id: SegmentId) -> Result<Option<SegmentUsage>> {
         for overlay in self.overlays() {
             if let Some(usage) = overlay.segments.get(&id) {
@@ -124,7 +125,7 @@ impl View {
         self.checkpointed.segment_usage(id)
     }
 
-    /// Whether a record, which lies here, is the one that counts for its name.
+    /// Returns whether the record at this location is the current one of its name.
     pub(crate) fn points_to(&self, record: &Record, at: Location) -> Result<bool> {
         Ok(match &record.what {
             What::Put { name, .. } => self.entry(name)?.is_some_and(|entry| entry.record == at),
@@ -133,15 +134,15 @@ impl View {
         })
     }
 
-    /// Whether the space of a record's body may have been given back where it lies. Of a segment that was replaced
-    /// nothing is known any more.
+    /// Returns whether the body of a record may have been punched at this location. A replaced segment, whose usage is
+    /// unknown, counts as punched.
     pub(crate) fn may_be_punched(&self, record: &Record, at: Location) -> Result<bool> {
         let usage = self.segment_usage(at.segment)?;
         let was_punched = usage.is_none_or(|usage| usage.punched_bytes > 0);
         Ok(was_punched && !self.points_to(record, at)?)
     }
 
-    /// Whether any of these segments has counters.
+    /// Returns whether any of these segments has usage counters.
     pub(crate) fn knows_any(&self, ids: &[SegmentId]) -> Result<bool> {
         for id in ids {
             if self.segment_usage(*id)?.is_some() {
@@ -151,23 +152,23 @@ impl View {
         Ok(false)
     }
 
-    /// The position in the log that this view stands for.
+    /// Returns the log position of this view.
     pub(crate) fn position(&self) -> Option<AppliedPosition> {
         let in_memory = self.overlays().find_map(|overlay| overlay.position);
         in_memory.or(self.checkpointed.position())
     }
 
-    /// The position that the index on disk stands for.
+    /// Returns the log position of the index on disk.
     pub(crate) fn checkpointed_position(&self) -> Option<AppliedPosition> {
         self.checkpointed.position()
     }
 
-    /// What the index on disk says of a segment.
+    /// Returns the usage of a segment in the index on disk.
     pub(crate) fn checkpointed_usage(&self, id: SegmentId) -> Result<Option<SegmentUsage>> {
         self.checkpointed.segment_usage(id)
     }
 
-    /// All segments with something in them, and their usage.
+    /// Returns all nonempty segments with their usage.
     pub(crate) fn segments(&self) -> Result<Vec<(SegmentId, SegmentUsage)>> {
         let found = self.checkpointed.segments()?;
         let mut all: BTreeMap<_, _> =
@@ -178,7 +179,7 @@ impl View {
         Ok(all.into_iter().filter_map(|(id, usage)| Some((id, usage?))).collect())
     }
 
-    /// Big segments whose objects are gone and whose files stay for a while, or did.
+    /// Returns the big segments recorded as retained, including those whose file was removed since.
     pub(crate) fn retained(&self) -> Result<Vec<(SegmentId, Retained)>> {
         let found = self.checkpointed.retained()?;
         let mut all: BTreeMap<_, _> =
@@ -189,28 +190,28 @@ impl View {
         Ok(all.into_iter().filter_map(|(id, retained)| Some((id, retained?))).collect())
     }
 
-    /// The files of these are gone.
+    /// Drops the retention entries of segments whose files were removed.
     pub(crate) fn forget_retained(&mut self, ids: Vec<SegmentId>) {
         self.active.retained.extend(ids.into_iter().map(|id| (id, None)));
     }
 
-    /// The overlays, newest first.
+    /// Returns the overlays, newest first.
     pub(crate) fn overlays(&self) -> impl Iterator<Item = &Overlay> {
         std::iter::once(&self.active).chain(self.frozen.as_deref())
     }
 
-    /// An object was put: what it replaced, and its entry.
+    /// Applies the put of an object; returns what it replaced, and the entry.
     pub(crate) fn put(
         &mut self,
         name: &ObjectName,
         entry: Entry,
     ) -> Result<(Replaced, Arc<Entry>)> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
-        // A copy that was made while the original stayed: they name the same content.
+        // A copy made while the original remains: both refer to the same content.
         let is_copy = self.entry_at(&key)?.is_some_and(|old| old.lsn == entry.lsn);
         let mut replaced = self.replace(&key, Some(&entry))?;
         replaced.big = replaced.big.filter(|_| !is_copy);
-        // What is given up is damaged: of that nothing comes back.
+        // A lost object is damaged and cannot be restored.
         if !matches!(entry.content, EntryContent::Lost { .. }) {
             self.retain(&mut replaced, entry.meta.modified_ms);
         }
@@ -230,7 +231,7 @@ impl View {
         Ok((replaced, entry))
     }
 
-    /// An object was deleted at this time, by the record at `tombstone`.
+    /// Applies the deletion of an object at this time by the record at `tombstone`.
     pub(crate) fn delete(
         &mut self,
         name: &ObjectName,
@@ -245,7 +246,7 @@ impl View {
         Ok(replaced)
     }
 
-    /// A fact was set.
+    /// Applies the put of a fact.
     pub(crate) fn put_fact(&mut self, name: &FactName, fact: Fact) -> Result<()> {
         self.forget_fact(name)?;
         self.count_record(fact.record, fact_record_bytes(&fact), true)?;
@@ -253,7 +254,7 @@ impl View {
         Ok(())
     }
 
-    /// A fact was removed by the record at `removal`.
+    /// Applies the deletion of a fact by the record at `removal`.
     pub(crate) fn delete_fact(&mut self, name: &FactName, removal: Location) -> Result<()> {
         self.forget_fact(name)?;
         self.count_removal(removal)?;
@@ -261,12 +262,12 @@ impl View {
         Ok(())
     }
 
-    /// Nothing but this changed: a record that says something about segments was appended.
+    /// Counts an appended record that changes nothing else in the index.
     pub(crate) fn note(&mut self, record: Location) -> Result<()> {
         self.count_record(record, u64::from(record.head_bytes), false)
     }
 
-    /// So many more bytes of dead bodies of a segment were given back, says the record at `record`.
+    /// Applies the hole punch record at `record`, with the number of bytes punched in a segment.
     pub(crate) fn punched(
         &mut self,
         segment: SegmentId,
@@ -277,15 +278,15 @@ impl View {
         self.change_segment(segment, |usage| usage.punched_bytes += bytes)
     }
 
-    /// A compaction is committed: these segments hold copies, to which nothing points yet.
+    /// Applies the commit of a compaction: registers the output segments, which the index does not refer to yet.
     pub(crate) fn add_compacted(&mut self, outputs: &[(SegmentId, SegmentUsage)]) {
         for (segment, usage) in outputs {
             self.active.segments.insert(*segment, Some(*usage));
         }
     }
 
-    /// Where the index must point to `copy` instead, if the record that it is a copy of is the one that counts and lies
-    /// in one of these segments.
+    /// Returns the index change to refer to `copy`, if the record that it copies is the current one and is in one of
+    /// these segments.
     pub(crate) fn moved_to(
         &self,
         copy: &Record,
@@ -308,7 +309,8 @@ impl View {
         Ok(is_wanted.then_some(Moved { of, lsn, from, to }))
     }
 
-    /// Points to the copy of a record where the original is still the one that counts. False where it is not.
+    /// Changes an index row to refer to the copy of a record. Returns false if the original is not the current
+    /// record.
     pub(crate) fn repoint(&mut self, moved: &Moved) -> Result<bool> {
         let Moved { of, lsn, from, to } = moved;
         let bytes = match of {
@@ -339,8 +341,8 @@ impl View {
         Ok(true)
     }
 
-    /// Nothing is wanted of these segments any more. False, with nothing changed, where something still is: then a copy
-    /// is missing, and the originals must stay.
+    /// Drops the counters of segments without live records. Returns false, without a change, if one still has live
+    /// records: then a copy is missing, and the originals must stay.
     pub(crate) fn drop_segments(&mut self, inputs: &[SegmentId]) -> Result<bool> {
         for input in inputs {
             if self.segment_usage(*input)?.is_some_and(|usage| usage.live_count > 0) {
@@ -351,7 +353,7 @@ impl View {
         Ok(true)
     }
 
-    /// Counts that an entry, or none, comes in the place of the one under this key, if there is one.
+    /// Updates the counters for replacing the entry under this key, if any, by another or none.
     fn replace(&mut self, key: &[u8], new: Option<&Entry>) -> Result<Replaced> {
         let old = self.entry_at(key)?;
         self.count_object(key, old.as_deref(), new)?;
@@ -369,8 +371,8 @@ impl View {
         Ok(Replaced { entry: Some(old), big })
     }
 
-    /// Notes that the file of what was replaced stays for a while. What was made of another object is made again
-    /// instead.
+    /// Records that the file of a replaced object is retained. Derived objects are not retained, because they can be
+    /// regenerated.
     fn retain(&mut self, replaced: &mut Replaced, ended_ms: u64) {
         let (Some(old), Some(big)) = (&replaced.entry, &mut replaced.big) else { return };
         if !old.meta.flags.derived {
@@ -447,7 +449,7 @@ impl View {
     }
 }
 
-/// The bytes that the record of an entry takes in the log.
+/// Returns the log bytes of the record of an entry.
 fn record_bytes(entry: &Entry) -> u64 {
     let body = match entry.content {
         EntryContent::Inline { bytes } => bytes,
@@ -496,7 +498,7 @@ mod tests {
         Fact { lsn, record, value: Bytes::from_static(b"value") }
     }
 
-    /// An index, and a view of it with an object and a fact in segment 1, of which segment 9 holds copies.
+    /// Returns an index and a view of it with an object and a fact in segment 1, which segment 9 has copies of.
     fn compacted() -> (Index, View, [Moved; 2]) {
         let index = Index::open(IndexPlace::on(&SimDisk::new()), 0).unwrap();
         let mut view = View::clone(&index.view());

@@ -1,10 +1,11 @@
-//! Which compacted segments count, and which segments they took the place of.
+//! Determines which compacted segments are in effect, and which segments they replaced.
 //!
-//! A compaction writes its outputs, commits them by a record in the log, and only then removes its inputs. So where an
-//! index tells which segments are in use, that is the answer; without one, an output counts if any of its inputs is
-//! gone, and is redundant while all are there.
+//! A compaction writes its outputs, commits them by a log record, and only then removes its inputs. An existing
+//! index records the segments in use; without one, an output is in effect if any of its inputs is missing, and is
+//! redundant while all exist.
 //!
-//! Promises: nothing is removed where anything is damaged. Never here: what the segments hold.
+//! Guarantees: nothing is removed if anything is damaged.
+//! Non-goals: the content of the segments.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,17 +17,17 @@ use crate::index::View;
 use crate::replay::{Merge, Replay};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_origin};
 
-/// The compacted segments on the disk.
+/// Compacted segments on disk.
 pub(crate) struct Compacted {
     ids: Vec<SegmentId>,
-    /// Those whose header page is whole. Another's is damaged, or its compaction was cut off.
+    /// Segments with an intact header page. Others are damaged, or their compaction was interrupted.
     found: Vec<(SegmentHeader, Origin)>,
-    /// The ids of all segments that hold records, by their files' names.
+    /// Ids of all segments with records, by file name.
     present: BTreeSet<SegmentId>,
 }
 
 impl Compacted {
-    /// Reads what each says about itself.
+    /// Reads the header pages of all compacted segments.
     pub(super) fn find(segments: &SegmentSet) -> Result<Self> {
         let ids = |folder: &str| -> Result<Vec<SegmentId>> {
             let names = segments.disk().list(folder);
@@ -48,19 +49,19 @@ impl Compacted {
         Ok(Self { ids: compacted, found, present })
     }
 
-    /// What somebody else has read: the compacted segments whose header page is whole, and the ids of all segments that
-    /// hold records.
+    /// Creates the set from already read headers: the compacted segments with an intact header page, and the ids of
+    /// all segments with records.
     pub(crate) fn of(found: Vec<(SegmentHeader, Origin)>, present: BTreeSet<SegmentId>) -> Self {
         let ids = found.iter().map(|(header, _)| header.segment).collect();
         Self { ids, found, present }
     }
 
-    /// Those whose header page is whole.
+    /// Returns the segments with an intact header page.
     pub(crate) fn ids_found(&self) -> impl Iterator<Item = SegmentId> {
         self.found.iter().map(|(header, _)| header.segment)
     }
 
-    /// For an index that is made anew: leaves those that count, and gives back what they took the place of.
+    /// For a rebuilt index: retains only the segments in effect, and returns those that they replaced.
     pub(crate) fn keep_those_that_count(&mut self) -> BTreeSet<SegmentId> {
         let is_gone = |input: &SegmentId| !self.present.contains(input);
         let counts = |origin: &Origin| origin.inputs.iter().any(is_gone);
@@ -81,7 +82,7 @@ impl Compacted {
         superseded
     }
 
-    /// The stretches of the log that they stand for.
+    /// Returns the LSN ranges that the segments replace.
     pub(crate) fn covers(&self) -> Covers {
         let mut covers = Covers::default();
         for (_, origin) in &self.found {
@@ -90,21 +91,21 @@ impl Compacted {
         covers
     }
 
-    /// All their records in order.
+    /// Returns all their records in LSN order.
     pub(super) fn merge(&self, segments: &Arc<SegmentSet>) -> Merge {
         let headers = self.found.iter().map(|(header, _)| *header).collect();
         let segments = Arc::clone(segments);
         Merge::new(headers, move |id| segments.records(id))
     }
 
-    /// Makes those known that the index speaks of, before anything is read.
+    /// Registers the segments that the index refers to, before anything is read.
     pub(super) fn make_known(&self, segments: &SegmentSet) {
         for (header, _) in &self.found {
             segments.add_compacted(header.segment);
         }
     }
 
-    /// For an index that goes on: finishes what was committed, and not done when the index was written.
+    /// For an existing index: finishes compactions that were committed, but not finished when the index was written.
     pub(super) fn finish_begun(&self, replay: &mut Replay<'_>) -> Result<()> {
         for (header, origin) in &self.found {
             replay.finish_compaction(header.segment, &origin.inputs)?;
@@ -112,7 +113,8 @@ impl Compacted {
         Ok(())
     }
 
-    /// Whether the log says of a segment that is still there that it was replaced, and the index on disk does not.
+    /// Returns whether an existing segment was replaced according to the log, but not according to the index on
+    /// disk.
     pub(super) fn were_replaced(&self, view: &View) -> Result<bool> {
         for id in &self.present {
             let is_in_use = view.segment_usage(*id)?.is_some();
@@ -123,8 +125,8 @@ impl Compacted {
         Ok(false)
     }
 
-    /// Removes what no record and no index speaks of, and what was replaced, unless something is damaged: then it may
-    /// be all that is left. What the index on disk still points to stays until a checkpoint.
+    /// Removes unreferenced and replaced segments, unless something is damaged: then they may be the only copy.
+    /// Segments that the index on disk still refers to remain until a checkpoint.
     pub(super) fn remove_leftovers(
         &self,
         segments: &SegmentSet,

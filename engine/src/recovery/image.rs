@@ -1,16 +1,17 @@
-//! Opening a backup: what its `BACKUP` file does not name goes first.
+//! Opens a backup folder as a store: removes what its manifest does not list.
 //!
-//! A backup is renewed file by file, and what it consists of changes at once, when the `BACKUP` file is replaced. So a
-//! log or compacted segment that the file does not name, and what lies behind the end that it names, is of a backup
-//! that was cut off, or of the one before. Without them the folder is a store like any other.
-//! Never here: making backups.
+//! A backup is updated file by file, and its content changes atomically when the `BACKUP` file is replaced. A log or
+//! compacted segment that is not listed, and bytes after the listed end, belong to an interrupted or to the previous
+//! backup. Without them the folder is an ordinary store.
+//!
+//! Non-goals: creating backups.
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{BACKUP_FILE, BackupFile, Malformed, SegmentClass, SegmentId};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER};
 
-/// Makes a backup that was left in any state a store; a store stays as it is.
+/// Turns a backup folder in any state into a store; a store is not changed.
 pub(super) fn settle(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
     let io = |source| Error::io(format!("reading {BACKUP_FILE}"), source);
     let file = match disk.open(BACKUP_FILE) {
@@ -47,10 +48,10 @@ pub(super) fn settle(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
     settled().map_err(|source| Error::io("converting the backup to a store", source))
 }
 
-/// Cuts off what a later backup has added to the end of the log.
+/// Truncates what an interrupted backup appended to the end of the log.
 fn cut(disk: &dyn Disk, path: &str, end: u64) -> std::io::Result<()> {
     let file = match disk.open(path) {
-        // That is damage, which replay reports.
+        // A missing file is damage, which replay reports.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
@@ -61,5 +62,5 @@ fn cut(disk: &dyn Disk, path: &str, end: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// More than any store has segments for.
+/// Maximum size of a manifest; no store has as many segments.
 const BACKUP_BYTES_MAX: usize = 64 << 20;

@@ -1,48 +1,48 @@
-//! What opening a store found and did, for people.
+//! Recovery report: replayed records, torn tail, damage.
 
 use std::fmt;
 
 use crate::format::{Malformed, SegmentId};
 use crate::limits;
 
-/// What opening a store found and did.
+/// Report on opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// LSN of the last record in the store.
     pub last_lsn: u64,
-    /// Records that were applied to the index again.
+    /// Number of records replayed into the index.
     pub replayed_records: u64,
-    /// Whether the index was filled from the start of the log.
+    /// Whether the index was rebuilt from the start of the log.
     pub index_rebuilt: bool,
-    /// Why an index that was there could not be used.
+    /// Reason why an existing index could not be used.
     pub index_fault: Option<String>,
-    /// Where a write that was never acknowledged was cut off: segment and offset.
+    /// Segment and offset at which an unacknowledged write was truncated.
     pub torn_tail: Option<(SegmentId, u64)>,
-    /// Segments that got their footer now.
+    /// Number of segments sealed during recovery.
     pub segments_sealed: u64,
-    /// Files removed that no record names.
+    /// Number of unreferenced files removed.
     pub orphans_removed: u64,
-    /// Damage to acknowledged data, at most [`limits::DAMAGE_LISTED_MAX`] places. The rest of the store works.
+    /// Damage to acknowledged data, at most [`limits::DAMAGE_LISTED_MAX`] locations. The rest of the store works.
     pub damage: Vec<LogDamage>,
-    /// Further places of damage that are not listed.
+    /// Number of corrupt locations that are not listed.
     pub damage_unlisted: u64,
 }
 
-/// A place in the log where acknowledged bytes are not what was written.
+/// Location of damaged acknowledged data in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogDamage {
-    /// The segment.
+    /// Id of the segment.
     pub segment: SegmentId,
-    /// The offset in it.
+    /// Offset in the segment.
     pub offset: u64,
-    /// The first LSN that is affected, when that is known.
+    /// First affected LSN, if known.
     pub first_lsn: Option<u64>,
-    /// What is wrong.
+    /// Reason why the bytes were rejected.
     pub reason: Malformed,
 }
 
 impl RecoveryReport {
-    /// Adds a place of damage.
+    /// Adds a corrupt location, or only counts it.
     pub(crate) fn add_damage(&mut self, damage: LogDamage) {
         if self.damage.len() < limits::DAMAGE_LISTED_MAX {
             self.damage.push(damage);
@@ -51,7 +51,7 @@ impl RecoveryReport {
         }
     }
 
-    /// How many places of damage there are.
+    /// Returns the number of corrupt locations.
     pub fn damage_count(&self) -> u64 {
         self.damage.len() as u64 + self.damage_unlisted
     }
@@ -92,7 +92,7 @@ impl fmt::Display for RecoveryReport {
     }
 }
 
-/// The line on opening a store shows this many places of damage.
+/// Number of corrupt locations shown in the log line of recovery.
 const DAMAGE_SHOWN_MAX: usize = 8;
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! Replaying one segment of the log, and deciding what its end means.
+//! Replays one log segment and tells a torn tail from damage.
 //!
-//! A group that is broken at LSN x was never acknowledged unless something durable says that x was: a later group
-//! header in the file, a later segment (one is begun only when all before it is durable), or a footer. Then it is
-//! damage: the walk goes on behind it and nothing is cut. Else it is a torn tail, and the log ends before x.
-//! Of a group whose bodies alone are broken, every record is replayed; which of these bodies are damage is seen at the
-//! end of the log.
+//! A group that is broken at LSN x was never acknowledged unless something durable confirms x: a later group header
+//! in the file, a later segment (begun only after all before it is durable), or a footer. With a confirmation it is
+//! damage: the scan continues after it and nothing is truncated. Otherwise it is a torn tail, and the log ends
+//! before x.
+//!
+//! If only bodies of a group are corrupt, all its records are replayed; which of these bodies are damage is decided
+//! at the end of the log.
 
 use std::sync::Arc;
 
@@ -20,18 +22,18 @@ use crate::segment::{
     CursorFault, GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer,
 };
 
-/// One segment to be replayed.
+/// Replay of one segment.
 pub(super) struct SegmentReplay<'a> {
     pub(super) segments: &'a SegmentSet,
     pub(super) header: &'a SegmentHeader,
-    /// The segments after it.
+    /// Later log segments.
     pub(super) successors: &'a [SegmentHeader],
-    /// The stretches of the log that compacted segments stand for.
+    /// LSN ranges that compacted segments replace.
     pub(super) covers: &'a Covers,
 }
 
 impl SegmentReplay<'_> {
-    /// Replays the segment from where `replay` stands, and seals it where it needs that.
+    /// Replays the segment from the position of `replay`, and seals it if needed.
     pub(super) fn run(self, replay: &mut Replay<'_>, report: &mut RecoveryReport) -> Result<()> {
         let path = self.header.segment.path(SegmentClass::Log);
         let file = self
@@ -74,8 +76,8 @@ impl SegmentReplay<'_> {
             return Ok(());
         }
         if let Some(last) = last {
-            // The sync that was to cover it may have failed, and then what is read here is in memory only, and no later
-            // sync says so. Written again, it is durable.
+            // The sync of these bytes may have failed, and then they are only in the page cache, without a later
+            // error. Writing them again makes them durable.
             let written =
                 file.write_at(last.start, &[last.bytes()]).and_then(|()| file.sync_data());
             let path = self.header.segment.path(SegmentClass::Log);
@@ -87,13 +89,13 @@ impl SegmentReplay<'_> {
         if replay.position().segment == Some(self.header.segment) {
             return super::seal_at(self.segments, self.header, replay.position().offset, report);
         }
-        // It was begun, but no group in it was ever finished.
+        // No group of this segment was completed.
         self.segments.retire(self.header.segment, SegmentClass::Log);
         report.orphans_removed += 1;
         Ok(())
     }
 
-    /// Checks that the segment goes on where the log stands; where it does not, something before it is missing.
+    /// Checks that the segment continues the log; otherwise records before it are missing.
     fn join(&self, replay: &mut Replay<'_>, report: &mut RecoveryReport) {
         let position = replay.position();
         if !follows(self.header, &position, self.covers) {
@@ -106,8 +108,8 @@ impl SegmentReplay<'_> {
         }
     }
 
-    /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged, which is told of: then
-    /// the groups are walked.
+    /// Applies the entries of the footer. Returns false, with nothing applied, if the footer is damaged, which is
+    /// reported: then the groups are scanned.
     fn replay_footer(
         &self,
         file: &dyn DiskFile,
@@ -201,7 +203,7 @@ impl SegmentReplay<'_> {
         }
     }
 
-    /// Applies a group, all bodies of which are what was written, or not all of them.
+    /// Applies a group, with or without corrupt bodies.
     fn apply(
         &self,
         group: &GroupRead,
@@ -227,7 +229,7 @@ impl SegmentReplay<'_> {
         })
     }
 
-    /// What is left of a damaged group is served; what reads an object checks its body.
+    /// Salvaged records of a damaged group are served; reads verify their bodies.
     fn apply_salvaged(
         &self,
         walk: &LogWalk,
@@ -246,9 +248,9 @@ impl SegmentReplay<'_> {
         Ok(())
     }
 
-    /// Whether something durable says that the record with this LSN was.
+    /// Returns whether something durable confirms that the record with this LSN was durable.
     fn is_vouched(&self, walk: &LogWalk, footer: Option<&FooterTrailer>, lsn: u64) -> Result<bool> {
-        // Where a compacted segment stands for all that lies between, the segment may well end here.
+        // If a compacted segment replaces everything in between, the segment may end here.
         let by_successor = self.successors.iter().find(|later| later.base_lsn > lsn);
         let by_successor =
             by_successor.is_some_and(|later| !self.covers.contain(lsn, later.base_lsn - 1));
@@ -262,7 +264,7 @@ impl SegmentReplay<'_> {
     }
 }
 
-/// The entries of a footer, if all of them are what was written.
+/// Returns the entries of a footer if all of them are intact.
 fn read_entries(
     file: &dyn DiskFile,
     footer: &FooterTrailer,
@@ -283,7 +285,7 @@ fn read_entries(
     if count == footer.entry_count { Ok(bytes) } else { Err(Malformed::Count) }
 }
 
-/// Whether a segment goes on where the log stands, or where compacted segments that stand for what is between end.
+/// Returns whether a segment continues the log position, directly or after a range that compacted segments replace.
 pub(crate) fn follows(header: &SegmentHeader, position: &LogPosition, covers: &Covers) -> bool {
     let follows = header.base_lsn == position.lsn + 1
         && header.first_group == position.next_group
@@ -299,12 +301,12 @@ fn damaged(body: BodyFault) -> CursorFault {
     CursorFault { offset: body.offset, first_lsn: body.lsn, reason: Malformed::Checksum }
 }
 
-/// A fact whose value is damaged is lost; an object is not, because its key answers that it is damaged.
+/// A fact with a corrupt value is lost; an object is not, because reads of its key return a corruption error.
 fn is_lost(scanned: &Scanned<'_>) -> bool {
     matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err()
 }
 
-/// Seals a segment whose records are all in the index, when a crash came before its footer.
+/// Seals a segment whose records are all in the index, if a crash prevented its footer.
 pub(super) fn seal_if_needed(
     segments: &SegmentSet,
     header: &SegmentHeader,
@@ -323,7 +325,7 @@ pub(super) fn seal_if_needed(
     }
 }
 
-/// Keeps a segment readable without a footer.
+/// Registers a segment as readable without a footer.
 pub(super) fn leave_unsealed(segments: &SegmentSet, header: &SegmentHeader) -> Result<()> {
     let path = header.segment.path(SegmentClass::Log);
     let file = segments.disk().open(&path);

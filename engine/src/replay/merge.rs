@@ -1,8 +1,8 @@
-//! The records of several segments in the order of their numbers: of all compacted ones, so that an index is made anew
-//! as if they still lay in the log, and of those that are compacted together.
+//! Merges the records of several segments in LSN order: of all compacted segments for a rebuild of the index, and of
+//! the inputs of a compaction.
 //!
-//! Promises: memory is a window for each segment whose stretch of the log has been reached and not left.
-//! Never here: which segments count.
+//! Guarantees: memory is one window per segment whose LSN range includes the current LSN.
+//! Non-goals: the choice of segments.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,28 +13,28 @@ use crate::error::{Error, Result};
 use crate::format::{Location, Malformed, Record, SegmentHeader, SegmentId, What};
 use crate::segment::{CursorFault, CursorRecord, RecordCursor};
 
-/// Reads many segments as one.
+/// Merging reader of several segments.
 pub(crate) struct Merge {
-    /// The segments that were not opened yet, by the first LSN that may lie in them, the lowest last.
+    /// Segments not opened yet, by their base LSN, the lowest last.
     waiting: Vec<SegmentHeader>,
-    /// The segments that are open, with the next record of each.
+    /// Open segments, with the next record of each.
     open: BTreeMap<SegmentId, (CursorRecord, RecordCursor)>,
-    /// The LSN of that record, lowest first.
+    /// LSNs of these records, lowest first.
     order: BinaryHeap<Reverse<(u64, SegmentId)>>,
     open_segment: Box<dyn FnMut(SegmentId) -> Result<RecordCursor>>,
     faults: Vec<(SegmentId, CursorFault)>,
 }
 
-/// A record from a compacted segment.
+/// Record from a compacted segment.
 pub(crate) struct Merged {
     pub(crate) record: Record,
     pub(crate) place: Location,
-    /// When it is a fact, its value, or what is wrong with it.
+    /// Value of a fact, or the reason why it is corrupt.
     pub(crate) value: Result<Bytes, Malformed>,
 }
 
 impl Merge {
-    /// Of these segments.
+    /// Creates a reader of these segments.
     pub(crate) fn new(
         mut segments: Vec<SegmentHeader>,
         open_segment: impl FnMut(SegmentId) -> Result<RecordCursor> + 'static,
@@ -49,12 +49,12 @@ impl Merge {
         }
     }
 
-    /// The segments, before the first record is asked for.
+    /// Returns the segments; only valid before the first record is read.
     pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentId> {
         self.waiting.iter().map(|header| header.segment)
     }
 
-    /// The next record, if its number is less than `lsn`.
+    /// Returns the next record if its LSN is less than `lsn`.
     pub(crate) fn next_before(&mut self, lsn: u64) -> Result<Option<Merged>> {
         let Some((found, cursor)) = self.pop_before(lsn)? else { return Ok(None) };
         let value = match &found.record.what {
@@ -69,14 +69,14 @@ impl Merge {
         Ok(Some(Merged { record, place, value }))
     }
 
-    /// The next record, whatever its number, without its value.
+    /// Returns the next record without its value.
     pub(crate) fn next_head(&mut self) -> Result<Option<(Record, Location)>> {
         let Some((found, cursor)) = self.pop_before(u64::MAX)? else { return Ok(None) };
         self.advance(found.place.segment, cursor)?;
         Ok(Some((found.record, found.place)))
     }
 
-    /// Takes the next record, if its number is less than `lsn`, with the cursor that found it.
+    /// Takes the next record, with its cursor, if its LSN is less than `lsn`.
     fn pop_before(&mut self, lsn: u64) -> Result<Option<(CursorRecord, RecordCursor)>> {
         while let Some(header) = self.waiting.pop_if(|header| header.base_lsn < lsn) {
             let cursor = (self.open_segment)(header.segment)?;
@@ -91,7 +91,7 @@ impl Merge {
         }
     }
 
-    /// What was broken in the segments that were read to their ends.
+    /// Returns the faults of the segments that were read to their ends.
     pub(crate) fn into_faults(self) -> Vec<(SegmentId, CursorFault)> {
         self.faults
     }

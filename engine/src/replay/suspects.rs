@@ -1,10 +1,11 @@
-//! Bodies that are not what was written, until the replay has shown whether somebody can ask for them.
+//! Damaged bodies whose records may be superseded later in the log.
 //!
-//! Nobody asks for the body of a record that a later one replaced, and its space may have been given back: then it
-//! reads as zeros. What was replaced is known when the log has ended.
+//! The body of a superseded record is unreachable, and it may have been punched, so that it reads as zeros. Which
+//! records are superseded is known at the end of the log.
 //!
-//! Promises: the newest record of a name is never let go; memory is bounded: bodies beyond what is remembered are taken
-//! for damage. Never here: reading them.
+//! Guarantees: the newest record of a name is always reported; memory is bounded: bodies beyond the bound are
+//! reported as damage.
+//! Non-goals: reading bodies.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +13,18 @@ use crate::format::{Record, RecordName, SegmentId};
 use crate::limits;
 use crate::segment::CursorFault;
 
-/// Damaged bodies of the newest records so far.
+/// Corrupt bodies of records that are the newest of their names so far.
 #[derive(Default)]
 pub(super) struct Suspects {
     by_name: BTreeMap<RecordName, (SegmentId, CursorFault)>,
-    /// Those that were too many to be remembered by name, the first of them.
+    /// First corrupt bodies beyond the bound, without their names.
     beyond: Vec<(SegmentId, CursorFault)>,
-    /// How many more there were.
+    /// Number of further ones.
     unlisted: u64,
 }
 
 impl Suspects {
-    /// The body of this record, the newest of its name so far, is damaged.
+    /// Adds the corrupt body of this record, the newest of its name so far.
     pub(super) fn add(&mut self, record: &Record, segment: SegmentId, fault: CursorFault) {
         let Some(name) = RecordName::of(record) else { return };
         let is_remembered = self.by_name.contains_key(&name);
@@ -36,7 +37,7 @@ impl Suspects {
         }
     }
 
-    /// This record replaces all that came before it under its name.
+    /// Drops the corrupt bodies that this record supersedes.
     pub(super) fn replaced_by(&mut self, record: &Record) {
         if self.by_name.is_empty() {
             return;
@@ -46,8 +47,8 @@ impl Suspects {
         }
     }
 
-    /// The log has ended: what is left is damage. Some places of it, in the order of the disk, and how many more there
-    /// are.
+    /// Returns the remaining ones as damage, at the end of the log: some locations in disk order, and the number of
+    /// further ones.
     pub(super) fn into_faults(self) -> (Vec<(SegmentId, CursorFault)>, u64) {
         let mut faults: Vec<_> = self.by_name.into_values().chain(self.beyond).collect();
         faults.sort_by_key(|(segment, fault)| (*segment, fault.offset));

@@ -1,4 +1,4 @@
-//! The reading of a big segment: trailer, table, every block, and the hash of the whole.
+//! Scrubs a big segment: trailer, block table, blocks, content hash.
 
 use super::Findings;
 use super::segment::SegmentFile;
@@ -8,18 +8,18 @@ use crate::format::{
 };
 use crate::limits;
 
-/// A big segment that is being read. It ends with the first damage: one place says all of one object.
+/// Scrub of a big segment. It ends with the first damage, because the segment has only one object.
 pub(super) struct BigScrub {
     trailer: BigTrailer,
     table: Vec<u8>,
-    /// How much of the body was read.
+    /// Number of body bytes read.
     done: u64,
     hasher: blake3::Hasher,
     is_done: bool,
 }
 
 impl BigScrub {
-    /// Reads trailer and table. None: they are damaged.
+    /// Reads trailer and block table; `None` if they are damaged.
     pub(super) fn begin(of: &SegmentFile, findings: &mut Findings) -> Result<Option<Self>> {
         let io = |source| Error::io(format!("reading {}", of.path), source);
         let file_bytes = of.file.bytes_len().map_err(io)?;
@@ -52,7 +52,7 @@ impl BigScrub {
         }
     }
 
-    /// Reads one piece and says how long it is. None: there are no more.
+    /// Reads one piece and returns its length; `None` at the end.
     pub(super) fn step(
         &mut self,
         of: &SegmentFile,

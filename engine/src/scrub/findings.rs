@@ -1,4 +1,4 @@
-//! What is found in one segment.
+//! Collects the damage found in one segment.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ pub(super) struct Findings {
     id: SegmentId,
     class: SegmentClass,
     now_ms: u64,
-    /// The first [`limits::DAMAGE_LISTED_MAX`] places.
+    /// First [`limits::DAMAGE_LISTED_MAX`] locations.
     pub(super) listed: Vec<Damage>,
-    /// How many there are.
+    /// Number of locations.
     pub(super) count: u64,
-    /// Where live records may lie that could not be told from their surroundings.
+    /// Ranges that may contain live records that could not be decoded.
     pub(super) unclear: Vec<Range<u64>>,
 }
 
@@ -23,14 +23,14 @@ impl Findings {
         Self { id, class, now_ms, listed: Vec::new(), count: 0, unclear: Vec::new() }
     }
 
-    /// Damage to what holds the records together.
+    /// Adds damage to the structure of the segment.
     pub(super) fn structure(&mut self, offset: u64, lsn: Option<u64>, reason: Malformed) {
         self.push(offset, lsn, reason, None);
     }
 
-    /// Damage to a live record or its body.
+    /// Adds damage to a live record or its body.
     pub(super) fn record(&mut self, offset: u64, lsn: u64, reason: Malformed, name: RecordName) {
-        // A group that is broken where its record is: the name says more.
+        // A broken group at the offset of its record: the name is more specific.
         if let Some(known) = self.listed.iter_mut().find(|known| known.offset == offset) {
             (known.lsn, known.name) = (Some(lsn), Some(name));
             return;
@@ -38,12 +38,12 @@ impl Findings {
         self.push(offset, Some(lsn), reason, Some(name));
     }
 
-    /// Whether further places would only be counted.
+    /// Returns whether further locations would only be counted.
     pub(super) fn is_full(&self) -> bool {
         self.listed.len() >= limits::DAMAGE_LISTED_MAX
     }
 
-    /// How many places are not listed.
+    /// Returns the number of locations that are not listed.
     pub(super) fn unlisted(&self) -> u64 {
         self.count.saturating_sub(self.listed.len() as u64)
     }

@@ -1,4 +1,4 @@
-//! The reading of a log or compacted segment: its groups with their bodies, then its footer.
+//! Scrubs a log or compacted segment: groups with their bodies, then the footer.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::format::{
 use crate::index::View;
 use crate::segment::{GroupRead, LogWalk, Walked};
 
-/// A log or compacted segment that is being read.
+/// Scrub of a log or compacted segment.
 pub(super) struct LogScrub {
     walk: LogWalk,
-    /// Whether all up to the end of the walk must be groups.
+    /// Whether everything up to the end must be groups.
     end_is_known: bool,
     file_bytes: u64,
     footer: Option<FooterTrailer>,
-    /// What the footer should say, while all groups were whole.
+    /// Expected footer, as long as all groups were intact.
     expected: Option<Expected>,
     phase: Phase,
 }
@@ -38,7 +38,7 @@ struct Expected {
 }
 
 impl LogScrub {
-    /// Reads the end of the segment. None: not even that can be done.
+    /// Reads the end of the segment; `None` if it is unreadable.
     pub(super) fn begin(
         of: &SegmentFile,
         is_growing: bool,
@@ -90,7 +90,7 @@ impl LogScrub {
         });
         match decoded {
             Ok(footer) => Ok(Some(footer)),
-            // One that could not be sealed has none.
+            // A segment that could not be sealed has no footer.
             Err(_) if is_growing => Ok(None),
             Err((offset, reason)) => {
                 findings.structure(offset, None, reason);
@@ -99,7 +99,7 @@ impl LogScrub {
         }
     }
 
-    /// Reads one piece and says how long it is. None: there are no more.
+    /// Reads one piece and returns its length; `None` at the end.
     pub(super) fn step(
         &mut self,
         store: &Scrubbed,
@@ -132,7 +132,7 @@ impl LogScrub {
             Ok(Walked::Broken(reason)) => {
                 match self.go_on_behind(start, first_lsn, reason, findings, stopped) {
                     Ok(()) => {}
-                    // Sealed while it was searched for groups further on.
+                    // Sealed during the search for later groups.
                     Err(Error::Corrupt(_)) if self.was_sealed(of) => self.phase = Phase::Done,
                     Err(error) => self.give_up(error, start, findings)?,
                 }
@@ -142,13 +142,13 @@ impl LogScrub {
         Ok(self.walk.offset().saturating_sub(start))
     }
 
-    /// Whether the segment was sealed since its reading began, and cut to its footer: then its groups ended where the
-    /// next one would have begun.
+    /// Returns whether the segment was sealed and truncated after its footer since the scrub began: then its groups
+    /// ended at the current position.
     fn was_sealed(&self, of: &SegmentFile) -> bool {
         !self.end_is_known && of.file.bytes_len().is_ok_and(|bytes| bytes != self.file_bytes)
     }
 
-    /// No whole group begins here: it is damage, unless the groups may well have ended.
+    /// Handles a position without an intact group: damage, unless the groups may have ended here.
     fn go_on_behind(
         &mut self,
         start: u64,
@@ -158,7 +158,7 @@ impl LogScrub {
         stopped: &dyn Fn() -> bool,
     ) -> Result<()> {
         if !self.end_is_known && !self.walk.vouched_later_unless(first_lsn, stopped)? {
-            // Where the footer is damaged, so may be the groups before it.
+            // If the footer is damaged, so may be the groups before it.
             findings.unclear.push(start..self.file_bytes);
             self.phase = Phase::Done;
             return Ok(());
@@ -170,7 +170,7 @@ impl LogScrub {
         Ok(())
     }
 
-    /// The rest of the groups cannot be read.
+    /// Gives up on the rest of the groups, which cannot be read.
     fn give_up(&mut self, error: Error, start: u64, findings: &mut Findings) -> Result<()> {
         let (offset, reason) = fault(error, start)?;
         findings.structure(offset, None, reason);
@@ -246,7 +246,7 @@ impl LogScrub {
     }
 }
 
-/// Where the body of a record is not what was written, and whose it is.
+/// Returns the first corrupt location of a record body, with its owner.
 fn check_body(scanned: &Scanned<'_>) -> Option<(u64, RecordName)> {
     let blocks = scanned.verify_body().err().map(|fault| fault.offset);
     match &scanned.record.what {
@@ -261,7 +261,7 @@ fn check_body(scanned: &Scanned<'_>) -> Option<(u64, RecordName)> {
     }
 }
 
-/// Whether it is this record that the index points to.
+/// Returns whether the index refers to this record.
 fn is_live(index: &View, scanned: &Scanned<'_>) -> Result<bool> {
     let place = match &scanned.record.what {
         What::Put { name, .. } => index.entry(name)?.map(|entry| (entry.lsn, entry.record)),

@@ -1,6 +1,6 @@
-//! Whose damaged bytes are: the index is looked through for what points to them.
+//! Resolves damaged locations to the objects that own them.
 //!
-//! Only where something is damaged: it reads the whole index.
+//! Used only after damage, because it reads the whole index.
 
 use std::ops::{ControlFlow, Range};
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::format::{EntryContent, Location, Malformed, Record, RecordName, SegmentId, What};
 use crate::limits;
 
-/// Names the one object of a big segment. Where no object wants it, nothing is damaged.
+/// Adds the owner of a big segment. Without an owner there is no damage.
 pub(super) fn name_big(
     store: &Scrubbed,
     id: SegmentId,
@@ -45,7 +45,7 @@ pub(super) fn name_big(
     Ok(())
 }
 
-/// Names the live records in the unclear stretches of a segment that are not what was written.
+/// Adds the live records in the unclear ranges of a segment that are damaged.
 pub(super) fn name_records(
     store: &Scrubbed,
     id: SegmentId,
@@ -93,7 +93,7 @@ pub(super) fn name_records(
     })
 }
 
-/// Whether the record of this name and number is whole at its place.
+/// Verifies the record of this name and LSN at its location.
 fn check(
     file: Option<&SegmentFile>,
     name: &RecordName,

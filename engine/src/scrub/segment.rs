@@ -1,4 +1,4 @@
-//! The reading of one segment: header page first, then what its class holds.
+//! Scrubs one segment: header page, then its content by class.
 
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::format::{
 };
 use crate::segment::read_header;
 
-/// A segment that is being read.
+/// Scrub of one segment.
 pub(super) struct SegmentScrub {
     id: SegmentId,
     class: SegmentClass,
-    /// Whether it is read up to its end. One that is appended to never is.
+    /// Whether it is read up to its end; false for the active segment.
     is_whole: bool,
     file: Option<SegmentFile>,
     reading: Reading,
     findings: Findings,
 }
 
-/// An open file that says who it is.
+/// Open file with its identity.
 pub(super) struct SegmentFile {
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) path: String,
@@ -37,7 +37,7 @@ enum Reading {
     Done,
 }
 
-/// A segment that was read.
+/// Result of the scrub of a segment.
 pub(super) struct Ended {
     pub(super) id: SegmentId,
     pub(super) is_whole: bool,
@@ -45,8 +45,8 @@ pub(super) struct Ended {
 }
 
 impl SegmentScrub {
-    /// Opens a segment and reads its header page. `end` is where the groups of one end that is still appended to. None:
-    /// it is gone, and nobody misses it.
+    /// Opens a segment and reads its header page. `end` is the end of the groups of the active segment. `None` if it
+    /// was removed and is not missed.
     pub(super) fn begin(
         store: &Scrubbed,
         id: SegmentId,
@@ -68,7 +68,7 @@ impl SegmentScrub {
             }
             Err(source) => return Err(Error::io(format!("opening {path}"), source)),
         };
-        // What was verified before is verified again when it is next handed out.
+        // Verified blocks are verified again when they are next read.
         store.segments.forget_verified(id);
         match read_header(file.as_ref(), &path, id, class, store.segments.store()) {
             Ok(header) => {
@@ -98,7 +98,7 @@ impl SegmentScrub {
         Ok(Some(scrub))
     }
 
-    /// Reads one piece and says how long it is. None: there are no more. A search that `stopped` ends is
+    /// Reads one piece and returns its length; `None` at the end. A search that `stopped` ends fails with
     /// [`Error::Cancelled`].
     pub(super) fn step(
         &mut self,
@@ -113,7 +113,7 @@ impl SegmentScrub {
         }
     }
 
-    /// Finds out whose what is damaged is. None: the segment was retired meanwhile.
+    /// Resolves the owners of the damage; `None` if the segment was retired during the scrub.
     pub(super) fn end(
         mut self,
         store: &Scrubbed,
@@ -133,13 +133,13 @@ impl SegmentScrub {
         Ok(Some(Ended { id, is_whole, findings }))
     }
 
-    /// Nothing in the segment can be reached.
+    /// Marks the whole segment as unreadable.
     fn lose_all(&mut self, offset: u64, reason: Malformed) {
         self.findings.structure(offset, None, reason);
         self.findings.unclear.push(0..u64::MAX);
     }
 
-    /// Whether both copies in the header page are what was written: one is enough to read the segment.
+    /// Verifies both copies in the header page, although one suffices to read the segment.
     fn check_header_page(&mut self, of: &SegmentFile) {
         let mut page = [0; SEGMENT_HEADER_BYTES];
         if of.file.read_at(0, &mut page).is_err() {
@@ -159,7 +159,7 @@ impl SegmentScrub {
 }
 
 impl SegmentFile {
-    /// Reads a piece of the file. The outer error is not about its bytes.
+    /// Reads a piece of the file. The outer error does not concern its bytes.
     pub(super) fn read(
         &self,
         offset: u64,

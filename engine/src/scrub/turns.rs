@@ -1,26 +1,26 @@
-//! Whose turn it is: which segments are due to be read, and in which order.
+//! Scrub schedule: which segments are due, and in which order.
 //!
-//! A segment that was never read whole counts as if it had been when it was made. So what is written later never comes
-//! before what waits already: every segment's turn comes, however fast others are added.
-//! Never here: the disk, the clock.
+//! A segment that was never verified counts as verified at its creation. New segments therefore never precede
+//! waiting ones, and every segment is eventually verified, however fast others are added.
+//!
+//! Non-goals: disk and clock access.
 
 use std::collections::VecDeque;
 
 use crate::format::{SegmentClass, SegmentId};
 
-/// A segment, as far as its turn depends on it. Times are milliseconds since 1970.
+/// Scheduling data of a segment. Times are milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) id: SegmentId,
     pub(super) class: SegmentClass,
-    /// When it was last read whole.
+    /// Time of the last verification.
     pub(super) verified_ms: Option<u64>,
-    /// When it was made; looked at only while it was never read whole.
+    /// Creation time; only used while the segment was never verified.
     pub(super) made_ms: u64,
 }
 
-/// Those that are due, the one that waits longest first: at once when it was never read whole, and again when the
-/// period is over.
+/// Returns the due segments, the longest waiting first: immediately if never verified, otherwise after the period.
 pub(super) fn in_turn(
     all: impl IntoIterator<Item = Turn>,
     period_ms: u64,

@@ -1,27 +1,28 @@
-//! The best of many candidates, in memory for so many and no more.
+//! Top hits of a search, in bounded memory.
 //!
-//! Order: folders before files, then more points, then the shorter name, then the name, then the key. So the same names
-//! and query give the same hits, and a page that begins later goes on where the one before ended. Never here: what
-//! gives points.
+//! Order: folders before files, then higher score, shorter name, name, key. The order is total, so the same names
+//! and query give the same hits, and pages do not overlap.
+//!
+//! Non-goals: scoring.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use memchr::memrchr;
 
-/// A name that matches.
+/// Matching name with its score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ranked {
     pub(super) key: String,
     pub(super) points: u16,
 }
 
-/// The best so far.
+/// Bounded collection of the top hits.
 pub(super) struct Best {
     capacity: usize,
-    /// The worst of them on top.
+    /// Max-heap with the worst hit on top.
     heap: BinaryHeap<Ranked>,
-    /// How many were offered.
+    /// Number of hits offered.
     count: usize,
 }
 
@@ -41,14 +42,14 @@ impl Best {
         self.heap.push(Ranked { key: key.to_owned(), points });
     }
 
-    /// Takes over what another has: the two were offered different names.
+    /// Merges the hits of another collection of different names.
     pub(super) fn add(&mut self, other: Self) {
         let count = self.count + other.count;
         other.heap.into_iter().for_each(|ranked| self.offer(&ranked.key, ranked.points));
         self.count = count;
     }
 
-    /// Folders, or else files, with fewer points than these are only counted.
+    /// Returns the minimum score of folders, or else files; hits below it are only counted.
     pub(super) fn points_min(&self, of_folders: bool) -> u16 {
         match self.heap.peek() {
             _ if self.heap.len() < self.capacity => 0,
@@ -61,13 +62,13 @@ impl Best {
         }
     }
 
-    /// How many were offered, and the best of them, the very best first.
+    /// Returns the number of hits offered, and the top hits, best first.
     pub(super) fn into_sorted(self) -> (usize, Vec<Ranked>) {
         (self.count, self.heap.into_sorted_vec())
     }
 }
 
-/// Which of two keys with their points comes first. Most pairs differ in what is looked at first.
+/// Compares two keys with their scores; the cheapest and most distinctive criteria come first.
 fn order((key, points): (&str, u16), (other, other_points): (&str, u16)) -> Ordering {
     let chars = |key| name(key).chars().count();
     (is_folder(other).cmp(&is_folder(key)))

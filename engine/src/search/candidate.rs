@@ -1,6 +1,6 @@
-//! A name to be judged, and the folders that names imply.
+//! Candidate name and the folders that it implies.
 //!
-//! Never here: where names come from, what matches.
+//! Non-goals: the source of names, matching.
 
 use std::ops::ControlFlow;
 
@@ -8,18 +8,18 @@ use memchr::memrchr;
 
 use super::fold::{fold_onto, letters};
 
-/// A name to be judged.
+/// Name to be matched.
 pub(super) struct Candidate<'a> {
-    /// The whole key; that of a folder ends in `/`.
+    /// Whole key; that of a folder ends in `/`.
     pub(super) key: &'a str,
-    /// Its folded form.
+    /// Folded form of the key.
     pub(super) folded: &'a str,
-    /// The letters of that.
+    /// Letter set of the folded form.
     pub(super) letters: u64,
 }
 
 impl<'a> Candidate<'a> {
-    /// A key as a candidate; `folded` is room for its folded form.
+    /// Creates a candidate; `folded` is the buffer of its folded form.
     pub(super) fn new(key: &'a str, folded: &'a mut String) -> Self {
         folded.clear();
         fold_onto(folded, key);
@@ -27,27 +27,27 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The folders that were met so far, of names that come in the order of the index.
+/// Folders seen so far, for names in index order.
 pub(super) struct Folders {
-    /// How many bytes of the keys are the folder of the search.
+    /// Length of the search folder in the keys.
     below: usize,
     last: String,
 }
 
 impl Folders {
-    /// Below this folder, after a name that lies in `last`.
+    /// Creates the state below a folder, after the name `last`.
     pub(super) fn new(below: &str, last: &str) -> Self {
         Self { below: below.len(), last: last.to_owned() }
     }
 
-    /// Shows the folders that are met first with a name, and then the name, unless it marks the folder that it lies in.
+    /// Visits the folders that first occur with this name, and then the name itself, unless it is a folder marker.
     pub(super) fn show<E>(
         &mut self,
         name: &Candidate<'_>,
         visit: &mut impl FnMut(&Candidate<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         for folder in self.enter(name.key) {
-            // A slash is one in the folded form too, and nothing else is.
+            // A slash folds to a slash, and no other character does.
             let depth = folder.matches('/').count();
             let end =
                 name.folded.match_indices('/').nth(depth - 1).map_or(0, |(slash, _)| slash + 1);
@@ -59,8 +59,8 @@ impl Folders {
         if name.key.ends_with('/') { Ok(ControlFlow::Continue(())) } else { visit(name) }
     }
 
-    /// The folders that are met first with a key. What lies in a folder lies together: where one begins that the last
-    /// key was not in, it is met first.
+    /// Returns the folders that first occur with a key. The content of a folder is contiguous, so a folder that does
+    /// not contain the previous key is new.
     fn enter<'a>(&mut self, key: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         let inside = folder_of(key);
         let mut known = inside.len();
@@ -78,7 +78,7 @@ impl Folders {
     }
 }
 
-/// The folder that a key lies in; a marker lies in the folder that it marks.
+/// Returns the folder of a key; for a marker, the folder that it marks.
 pub(super) fn folder_of(key: &str) -> &str {
     let end = memrchr(b'/', key.as_bytes()).map_or(0, |slash| slash + 1);
     key.get(..end).unwrap_or_default()

@@ -1,8 +1,10 @@
-//! What letters have in common: one folded character for each character of a name.
+//! Case folding: one folded character per character.
 //!
-//! Case and accents go: `É`, `é` and `e` are one, as are `Й` and `и`, `Ø` and `o`. What tells letters apart rather than
-//! marking them stays, as the marks of kana do. Promises: a text and its folded form have equally many characters, so a
-//! place in one is a place in the other. Never here: what is looked for.
+//! Case and accents are removed: `É`, `é` and `e` are equal, as are `Й` and `и`, `Ø` and `o`. Marks that distinguish
+//! letters are retained, such as those of kana.
+//!
+//! Guarantees: a text and its folded form have the same number of characters, so positions correspond.
+//! Non-goals: matching.
 
 use std::sync::LazyLock;
 
@@ -22,21 +24,21 @@ pub(super) fn fold_onto(folded: &mut String, text: &str) {
     folded.extend(text.chars().map(fold));
 }
 
-/// The folded form of a text.
+/// Returns the folded form of a text.
 pub(super) fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     fold_onto(&mut folded, text);
     folded
 }
 
-/// The folded forms of the characters that take up to two bytes: Latin, Greek, Cyrillic, Hebrew, Arabic.
+/// Folded forms of the characters of up to two bytes: Latin, Greek, Cyrillic, Hebrew, Arabic.
 static FOLDED: LazyLock<Vec<char>> =
     LazyLock::new(|| ('\0'..='\u{7ff}').map(fold_by_tables).collect());
 
 fn fold(c: char) -> char {
     match c {
         '\0'..='\u{7ff}' => FOLDED.get(c as usize).copied().unwrap_or(c),
-        // Chinese characters and Korean syllables stay as they are.
+        // Chinese characters and Korean syllables are unchanged.
         '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => c,
         _ => fold_by_tables(c),
     }
@@ -49,7 +51,7 @@ fn fold_by_tables(c: char) -> char {
         Some(_) => only_accents &= is_accent(part),
     });
     let plain = letter.filter(|_| only_accents).unwrap_or(c);
-    // Its table of plain letters lacks some capitals.
+    // The normalization table lacks some capitals.
     chars::normalize(chars::to_lower_case(plain))
 }
 
@@ -57,9 +59,10 @@ fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
 }
 
-/// The characters of a folded text as a set: each of `a-z` and `0-9` is a bit, all others share the rest.
+/// Returns the set of characters of a folded text: one bit for each of `a-z` and `0-9`, the other bits shared by all
+/// other characters.
 ///
-/// Promises: a text that holds all characters of another has all its bits.
+/// Guarantees: a text that contains all characters of another has all its bits.
 pub(super) fn letters(folded: &str) -> u64 {
     folded.chars().fold(0, |letters, c| {
         let bit = match c {

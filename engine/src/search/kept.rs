@@ -1,9 +1,11 @@
-//! Which buckets' names are in memory, and how they stay true.
+//! Name cache: bucket names in memory, kept up to date by the change feed.
 //!
-//! The first search of a bucket asks for its names; they are read from the index beside everything else, and from then
-//! on follow what is committed. Promises: names that are handed out hold everything that was published before; all of
-//! them together stay within the memory that was given, for which those of the buckets that were searched least lately
-//! are dropped. Never here: threads, and what matches.
+//! The first search of a bucket requests its names; they are read from the index in the background and then follow
+//! the commits.
+//!
+//! Guarantees: cached names include everything published before they are returned; the total memory is bounded, and
+//! the names of the least recently searched buckets are evicted.
+//! Non-goals: threads, matching.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,12 +20,12 @@ use crate::index::{Following, Index, NameChange, View, damaged};
 use crate::limits;
 use crate::name::BucketName;
 
-/// How names are kept in memory for searches.
+/// Options of the name cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Memory that the names of all buckets may take together. 0: every search walks over the index.
+    /// Memory limit for the names of all buckets. 0: every search scans the index.
     pub names_bytes_max: u64,
-    /// Buckets with fewer objects are walked over: that is as fast.
+    /// Minimum number of objects of a cached bucket; smaller ones are scanned, which is as fast.
     pub objects_min: u64,
 }
 
@@ -36,13 +38,13 @@ impl Default for SearchOptions {
     }
 }
 
-/// What is kept.
+/// Name cache.
 pub(crate) struct KeptNames {
     options: SearchOptions,
     state: Mutex<State>,
-    /// Told when a bucket is wanted, and at the end.
+    /// Signalled when a bucket is requested, and at shutdown.
     changed: Condvar,
-    /// Counts searches.
+    /// Number of searches.
     searches: AtomicU64,
 }
 
@@ -53,47 +55,47 @@ struct State {
     has_ended: bool,
 }
 
-/// A bucket that was searched.
+/// State of a searched bucket.
 enum Bucket {
-    /// Its names are to be read, or are being read.
+    /// Names requested or being read.
     Awaited,
-    /// There were so many objects that their names took too much.
+    /// Names did not fit in the memory limit, for this number of objects.
     TooLarge { objects: u64 },
-    /// They took so much when they made room for others.
+    /// Names of this size were evicted for others.
     MadeRoom { bytes: u64 },
-    /// They are here.
+    /// Names are cached.
     Here(Arc<Kept>),
 }
 
-/// The names of a bucket, and what came since they were looked at.
+/// Names of a bucket, and the changes since their last use.
 struct Kept {
     names: Mutex<Names>,
     following: Arc<Following>,
-    /// The number of the search that asked last.
+    /// Number of the last search that used them.
     searched: AtomicU64,
 }
 
-/// What there is of a bucket's names.
+/// Result of a cache lookup.
 pub(super) enum Found {
-    /// All of them.
+    /// All names.
     All(Names),
-    /// Nothing yet; they are being read.
+    /// None yet; they are being read.
     Awaited,
-    /// Nothing, and that stays so.
+    /// None, permanently.
     Nothing,
 }
 
-/// How much is kept.
+/// Size of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptSizes {
-    /// Names.
+    /// Number of names.
     pub(crate) names: u64,
-    /// The memory that they take, about.
+    /// Approximate memory use in bytes.
     pub(crate) bytes: u64,
 }
 
 impl KeptNames {
-    /// Nothing yet.
+    /// Creates an empty cache.
     pub(crate) fn new(options: SearchOptions) -> Self {
         Self {
             options,
@@ -103,7 +105,7 @@ impl KeptNames {
         }
     }
 
-    /// The names of a bucket of so many objects. Where they are not here, they are wanted from now on.
+    /// Looks up the names of a bucket with this number of objects, and requests them on a miss.
     pub(super) fn find(&self, bucket: &BucketName, objects: u64) -> Found {
         if objects < self.options.objects_min || self.options.names_bytes_max == 0 {
             return Found::Nothing;
@@ -135,20 +137,20 @@ impl KeptNames {
         )
     }
 
-    /// Waits at most this long until names are wanted. False at the end.
+    /// Waits until names are requested, at most `patience`. Returns false at shutdown.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
         let is_idle = |state: &mut State| state.wanted.is_empty() && !state.has_ended;
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_idle);
         !waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
 
-    /// Ends [`KeptNames::wait`], and what is being read.
+    /// Ends [`KeptNames::wait`], and reads in progress.
     pub(crate) fn end(&self) {
         self.state().has_ended = true;
         self.changed.notify_all();
     }
 
-    /// Reads the names that are wanted, and brings those up to date for which much waits.
+    /// Reads requested names, and applies changes where many are pending.
     pub(crate) fn step(&self, index: &Index) {
         let wanted = std::mem::take(&mut self.state().wanted);
         for bucket in wanted {
@@ -156,7 +158,7 @@ impl KeptNames {
             let mut state = self.state();
             match read {
                 Ok(read) => state.buckets.insert(bucket, read),
-                // The next search wants them again.
+                // The next search requests them again.
                 Err(_) => state.buckets.remove(&bucket),
             };
         }
@@ -167,7 +169,7 @@ impl KeptNames {
         self.make_room(0);
     }
 
-    /// How much is kept.
+    /// Returns the size of the cache.
     pub(crate) fn sizes(&self) -> KeptSizes {
         let kept: Vec<Arc<Kept>> = self.state().kept().map(|(_, kept)| Arc::clone(kept)).collect();
         kept.iter().fold(KeptSizes::default(), |sizes, kept| {
@@ -196,7 +198,7 @@ impl KeptNames {
             }
         }
         let names = builder.finish();
-        // What would be dropped at once would be wanted again by each search.
+        // Names that would be evicted immediately would be requested again by each search.
         if self.is_too_much(names.bytes()) {
             return too_large(&view, bucket);
         }
@@ -204,13 +206,13 @@ impl KeptNames {
         Ok(Bucket::Here(Arc::new(Kept { names: Mutex::new(names), following, searched })))
     }
 
-    /// Whether names that take so much alone are over what all may take.
+    /// Returns whether names of this size alone exceed the memory limit.
     fn is_too_much(&self, bytes: usize) -> bool {
         bytes as u64 > self.options.names_bytes_max
     }
 
-    /// Whether names that made room may be read again: there is room, or the bucket in whose stead they would be kept
-    /// was not searched for long.
+    /// Returns whether evicted names may be read again: there is memory, or the bucket to be evicted for them was
+    /// not searched for a long time.
     fn has_room(&self, bytes: u64, search: u64) -> bool {
         if self.sizes().bytes + bytes <= self.options.names_bytes_max {
             return true;
@@ -219,7 +221,7 @@ impl KeptNames {
         search.saturating_sub(least) > limits::SEARCHES_BEFORE_ROOM
     }
 
-    /// Drops names until the rest keeps within its memory, beside so many bytes.
+    /// Evicts names until the rest fits in the memory limit together with `beside` bytes.
     fn make_room(&self, beside: u64) {
         while self.sizes().bytes + beside > self.options.names_bytes_max {
             let mut state = self.state();
@@ -255,7 +257,7 @@ impl State {
         })
     }
 
-    /// The bucket of those that are here that was searched least lately, and by which search.
+    /// Returns the least recently searched cached bucket, with the number of its last search.
     fn least_lately(&self) -> Option<(BucketName, u64)> {
         let searched = |kept: &Kept| kept.searched.load(Ordering::Relaxed);
         let least = self.kept().min_by_key(|(_, kept)| searched(kept))?;
@@ -264,7 +266,7 @@ impl State {
 }
 
 impl Kept {
-    /// The names as of now. None when they cannot be brought up to date.
+    /// Returns the current names; `None` if they cannot be brought up to date.
     fn current(&self) -> Option<Names> {
         let mut names = self.names();
         let changes = self.following.take()?;

@@ -1,10 +1,13 @@
-//! Search: names by likeness to a query, or without one the contents of a folder; folders first.
+//! Fuzzy, typo-tolerant search for object names, or without a query a listing of a folder; folders first.
 //!
-//! `kept.rs` has the names of searched buckets in memory, `names.rs` says how they lie there, `walk.rs` finds them
-//! where they do not; `sieve.rs` passes over most, `rank.rs` gives points to the rest, `best.rs` keeps the best.
-//! Promises: what was acknowledged before a search began is found, and a file that is shown is there in the view that
-//! the search was given; what others put or delete meanwhile may be shown or not. Memory is bounded, and so is work:
-//! whoever waits may stop it; a count that is not exact says so. Never here: who may search.
+//! `kept.rs` caches the names of searched buckets, `names.rs` defines their layout, `walk.rs` scans the index for
+//! names that are not cached; `sieve.rs` discards most names, `rank.rs` scores the rest, `best.rs` collects the top
+//! hits.
+//!
+//! Guarantees: everything acknowledged before a search began is found, and a returned file exists in the view of the
+//! search; concurrent changes may or may not be visible. Memory and work are bounded: a search can be cancelled; an
+//! inexact count is marked as such.
+//! Non-goals: authorization.
 
 mod best;
 mod candidate;
@@ -30,57 +33,57 @@ use crate::index::{self, Object, View};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 
-/// What is looked for, where, and which of the hits are wanted.
+/// Query, scope and page of a search.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
-    /// The bucket.
+    /// Bucket to search.
     pub bucket: BucketName,
-    /// Only what lies below this folder.
+    /// Folder to search below.
     pub folder: FolderKey,
-    /// Words, in Unicode's composed form as names are. Without any, the hits are what lies directly in the folder.
+    /// Query words, in Unicode NFC form like names. Without words, the hits are the direct content of the folder.
     pub text: String,
-    /// Files whose names end so are passed over; empty for none.
+    /// Suffix of files that are skipped; empty for none.
     pub hidden_ending: String,
-    /// Hits that are skipped.
+    /// Number of hits to skip.
     pub offset: usize,
-    /// Hits that are wanted. Together with those that are skipped at most [`limits::SEARCH_WINDOW_MAX`].
+    /// Maximum number of hits. `offset` and `limit` together are at most [`limits::SEARCH_WINDOW_MAX`].
     pub limit: usize,
 }
 
-/// The hits of one page.
+/// Page of hits.
 #[derive(Clone, Debug, Default)]
 pub struct Hits {
-    /// Best first.
+    /// Hits, best first.
     pub hits: Vec<Hit>,
-    /// How many hits there are on all pages,
+    /// Number of hits on all pages; a lower bound unless `total_is_exact`.
     pub total: usize,
-    /// if this is true; else there may be more.
+    /// Whether `total` is exact; otherwise there may be more hits.
     pub total_is_exact: bool,
-    /// Whether these are from names in memory, and not from a walk over the index.
+    /// Whether the names came from the cache, not from an index scan.
     pub from_memory: bool,
 }
 
-/// One hit.
+/// Hit of a search.
 #[derive(Clone, Debug)]
 pub struct Hit {
-    /// What was found.
+    /// Folder or file found.
     pub found: Found,
-    /// Up to 1,000, comparable among folders and among files of one search; 0 without a query.
+    /// Score up to 1,000, comparable among the folders and among the files of one search; 0 without a query.
     pub points: u16,
-    /// The parts of the key that match, in bytes, in order.
+    /// Matching parts of the key as byte ranges, in order.
     pub matches: Vec<Range<usize>>,
 }
 
-/// What a search finds.
+/// Folder or file found by a search.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// A folder.
+    /// Folder.
     Folder(FolderKey),
-    /// A file.
+    /// File.
     File(Object),
 }
 
-/// The hits of a query. [`Error::Cancelled`] when `cancelled` says so in between.
+/// Runs a search. Fails with [`Error::Cancelled`] once `cancelled` returns true.
 pub(crate) fn search(
     kept: &KeptNames,
     view: &View,
@@ -112,14 +115,14 @@ pub(crate) fn search(
         let matches = ranker.matches(&Candidate::new(&ranked.key, &mut folded));
         match found(view, &query.bucket, &ranked.key)? {
             Some(found) => hits.hits.push(Hit { found, points: ranked.points, matches }),
-            // Names in memory are newer than the view.
+            // Cached names are newer than the view.
             None => hits.total -= 1,
         }
     }
     Ok(hits)
 }
 
-/// The best of the names in memory: of many, a second thread looks at one half.
+/// Returns the top hits of cached names; for many names, a second thread searches one half.
 fn look_among(
     names: &Names,
     query: &SearchQuery,
@@ -139,7 +142,7 @@ fn look_among(
         let others = match started.map(ScopedJoinHandle::join) {
             Ok(Ok(others)) => others,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // The system starts no more threads.
+            // The system cannot start another thread.
             Err(_) => look_at(&second, query, ranker, cancelled),
         };
         best.add(others?);
@@ -161,7 +164,7 @@ fn look_at(
     Ok(best)
 }
 
-/// The best of the first names that a walk over the index meets, and whether these were all.
+/// Returns the top hits of the first names of an index scan, and whether these were all.
 fn walk(
     view: &View,
     query: &SearchQuery,
@@ -192,7 +195,7 @@ fn judge(query: &SearchQuery, ranker: &mut Ranker, best: &mut Best, candidate: &
     }
 }
 
-/// What lies directly in the folder. Counted as far as a search can show it.
+/// Lists the direct content of the folder. Counts only as far as a search can page.
 fn browse(view: &View, query: &SearchQuery, cancelled: &impl Fn() -> bool) -> Result<Hits> {
     let mut hits = Hits { total_is_exact: true, ..Hits::default() };
     let wanted = query.offset..query.offset + query.limit;
@@ -232,7 +235,7 @@ fn is_hidden(query: &SearchQuery, key: &str) -> bool {
     !query.hidden_ending.is_empty() && key.ends_with(&query.hidden_ending)
 }
 
-/// What a key stands for. The view in which it was met still has it.
+/// Resolves a key in the view; `None` if it does not exist there.
 fn found(view: &View, bucket: &BucketName, key: &str) -> Result<Option<Found>> {
     if let Some(folder) = FolderKey::parse(key).ok().filter(|folder| !folder.is_root()) {
         return Ok(Some(Found::Folder(folder)));

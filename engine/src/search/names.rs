@@ -1,8 +1,10 @@
-//! The names of a bucket in memory, in the order of the index.
+//! Compact sorted list of a bucket's names, in index order.
 //!
-//! Blocks of some hundred names each: the text, the lengths, and for each name the set of its letters, by which most
-//! names that do not match are passed over unread. Promises: a clone costs nothing and never changes; what a name takes
-//! is its length and about twelve bytes. Never here: what matches, when names come and go.
+//! The names are stored in blocks of up to some hundred names: the text, the lengths, and for each name its letter
+//! set, which excludes most non-matching names without reading them.
+//!
+//! Guarantees: a clone is cheap and immutable; a name uses its length and about twelve bytes.
+//! Non-goals: matching, and the source of changes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,18 +20,18 @@ use super::sieve::{Pick, Sieve};
 use crate::error::Result;
 use crate::format::entry_key;
 
-/// Most names of a block,
+/// Maximum number of names in a block.
 const BLOCK_NAMES_MAX: usize = 256;
-/// how many a new one gets,
+/// Number of names in a new block.
 const BLOCK_NAMES: usize = 192;
-/// and a smaller one takes in the next.
+/// Minimum number of names; a smaller block is merged with the next.
 const BLOCK_NAMES_MIN: usize = 64;
-/// What a block takes beside its names: its fields, its place in the map, and its first key.
+/// Memory overhead of a block: its fields, its entry in the map, and its first key.
 const BLOCK_OVERHEAD_BYTES: usize = 256;
-/// What a name takes beside its text.
+/// Memory overhead of a name.
 const NAME_BYTES: usize = size_of::<u16>() + size_of::<u64>();
 
-/// A key, in the order of the index.
+/// Key, compared in index order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key(Arc<str>);
 
@@ -54,33 +56,33 @@ impl PartialOrd for Key {
 /// Names of one bucket.
 #[derive(Clone, Default)]
 pub(super) struct Names {
-    /// By their first keys.
+    /// Blocks by their first keys.
     blocks: OrdMap<Key, Arc<Block>>,
     count: usize,
     bytes: usize,
 }
 
-/// Some names, one after the other.
+/// Block of consecutive names.
 struct Block {
     text: Box<str>,
     lengths: Box<[u16]>,
     letters: Box<[u64]>,
 }
 
-/// A name in a block, with its letters.
+/// Name in a block, with its letter set.
 type Name<'a> = (&'a str, u64);
 
 impl Block {
     fn of(names: &[Name<'_>]) -> Self {
         Self {
             text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
-            // No key is longer than limits::KEY_BYTES_MAX.
+            // No key is longer than `limits::KEY_BYTES_MAX`.
             lengths: names.iter().map(|(key, _)| key.len() as u16).collect(),
             letters: names.iter().map(|(_, letters)| *letters).collect(),
         }
     }
 
-    /// Where each name lies, and its letters.
+    /// Returns the range and the letter set of each name.
     fn places(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
         let mut end = 0;
         self.lengths.iter().zip(&self.letters).map(move |(length, letters)| {
@@ -98,13 +100,13 @@ impl Block {
         self.text.get(place).unwrap_or_default()
     }
 
-    /// The names that a sieve lets through by their letters; not folded yet.
+    /// Collects the names that pass the letter test of a prefilter, not folded yet.
     fn pick(&self, sieve: &Sieve, picks: &mut Vec<Pick>) {
         let picked = self.places().filter(|(_, letters)| sieve.lets_through(*letters));
         picks.extend(picked.map(|(key, letters)| Pick { folded: 0..0, key, letters }));
     }
 
-    /// Folds these names; all names at once where that is easy.
+    /// Folds these names; all of the block at once if that is cheaper.
     fn fold(&self, picks: &mut [Pick], folded: &mut String) {
         folded.clear();
         if picks.len() > self.lengths.len() / 8 && self.text.is_ascii() {
@@ -133,17 +135,17 @@ impl Block {
 }
 
 impl Names {
-    /// How many there are, markers of folders among them.
+    /// Returns the number of names, including folder markers.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The memory that they take, about.
+    /// Returns the approximate memory use.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Names that come (`true`) or go. What is there already may come, and what is not there may go.
+    /// Adds (`true`) and removes names. Existing names may be added, and missing names removed.
     pub(super) fn apply(&mut self, changes: BTreeMap<Key, bool>) {
         let mut changes = changes.into_iter().peekable();
         while let Some((key, _)) = changes.peek() {
@@ -170,13 +172,13 @@ impl Names {
         }
     }
 
-    /// The first key of the block that a key belongs to.
+    /// Returns the first key of the block that a key belongs to.
     fn block_of(&self, key: &Key) -> Option<Key> {
         let before = self.blocks.get_prev(key).map(|(first, _)| first);
         before.or_else(|| self.blocks.get_min().map(|(first, _)| first)).cloned()
     }
 
-    /// Takes a block out; with it the first key of the one behind it.
+    /// Takes a block out, with the first key of the block after it.
     fn take(&mut self, first: &Key) -> (Option<Arc<Block>>, Option<Key>) {
         let block = self.blocks.remove(first).inspect(|block| {
             self.count -= block.lengths.len();
@@ -185,7 +187,7 @@ impl Names {
         (block, self.blocks.get_next(first).map(|(next, _)| next.clone()))
     }
 
-    /// Puts names into blocks of their own.
+    /// Inserts names in new blocks.
     fn put(&mut self, names: &[Name<'_>]) {
         let blocks =
             if names.len() <= BLOCK_NAMES_MAX { 1 } else { names.len().div_ceil(BLOCK_NAMES) };
@@ -197,7 +199,7 @@ impl Names {
         }
     }
 
-    /// The names below a folder, in the order of the index.
+    /// Returns the names below a folder, in index order.
     pub(super) fn below(&self, folder: &str) -> Part {
         let start = Key::new(folder);
         let first = self.blocks.get_prev(&start).map_or(&start, |(first, _)| first);
@@ -211,7 +213,7 @@ impl Names {
     }
 }
 
-/// The names of a block, with those that come and without those that go; all in order.
+/// Merges the names of a block with added and removed names, in order.
 fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> Vec<Name<'a>> {
     let mut names = Vec::with_capacity(BLOCK_NAMES_MAX);
     let mut come = come.iter().map(|(key, letters)| (&*key.0, *letters)).peekable();
@@ -230,7 +232,7 @@ fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> V
     names
 }
 
-/// Names on their way in, in the order of the index.
+/// Builder from names in index order.
 #[derive(Default)]
 pub(super) struct Builder {
     names: Names,
@@ -238,7 +240,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// The next name.
+    /// Adds the next name.
     pub(super) fn push(&mut self, key: &str) {
         self.open.push((key.to_owned(), letters(&folded(key))));
         if self.open.len() == BLOCK_NAMES {
@@ -246,12 +248,12 @@ impl Builder {
         }
     }
 
-    /// The memory that they take so far, about.
+    /// Returns the approximate memory use so far.
     pub(super) fn bytes(&self) -> usize {
         self.names.bytes
     }
 
-    /// All of them.
+    /// Finishes the list.
     pub(super) fn finish(mut self) -> Names {
         self.end_block();
         self.names
@@ -265,31 +267,32 @@ impl Builder {
     }
 }
 
-/// Some of the names of a bucket that lie below a folder.
+/// Range of the names below a folder.
 pub(super) struct Part {
     folder: String,
-    /// The folder of the name before the first of them.
+    /// Folder of the name before the range.
     last: String,
     blocks: Vec<Arc<Block>>,
 }
 
 impl Part {
-    /// About how many names there are.
+    /// Returns the approximate number of names.
     pub(super) fn count(&self) -> usize {
         self.blocks.len() * BLOCK_NAMES
     }
 
-    /// The first and the second half.
+    /// Splits the range in two halves.
     pub(super) fn halves(mut self) -> (Self, Self) {
         let second = self.blocks.split_off(self.blocks.len() / 2);
         let last = self.blocks.last().map_or(self.last.as_str(), |block| folder_of(block.last()));
-        // Of a block that begins before the folder, nothing was in it yet.
+        // In a block that begins before the folder, nothing was in the folder yet.
         let last = if last.starts_with(&self.folder) { last } else { &self.folder };
         let second = Self { folder: self.folder.clone(), last: last.to_owned(), blocks: second };
         (self, second)
     }
 
-    /// Shows every name that a sieve lets through, and every folder of such names. `after_block` may end it.
+    /// Visits every name that passes a prefilter, and every folder of such names. `after_block` can stop the
+    /// iteration.
     pub(super) fn each(
         &self,
         mut sieve: Sieve,
@@ -311,7 +314,7 @@ impl Part {
             for Pick { key, folded: place, letters } in picks.drain(..) {
                 let folded = folded.get(place).unwrap_or_default();
                 let candidate = Candidate { key: block.key(key), folded, letters };
-                // To compare with nothing at all costs much: glibc reads where there is nothing.
+                // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
                 if self.folder.is_empty() || candidate.key.starts_with(&self.folder) {
                     let Ok(_) = folders.show(&candidate, &mut visit);
                 }
@@ -333,7 +336,7 @@ mod tests {
         names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()
     }
 
-    /// Every name and folder that is shown, of both halves.
+    /// Returns every name and folder visited in both halves.
     fn shown(names: &Names, folder: &str) -> Vec<String> {
         let mut shown = Vec::new();
         let (first, second) = names.below(folder).halves();
@@ -367,7 +370,7 @@ mod tests {
                 let before = (names.clone(), model.clone());
                 let mut changes = BTreeMap::new();
                 for _ in 0..below(400) {
-                    // Rounds that fill, and rounds that empty.
+                    // Rounds that mostly add, then rounds that mostly remove.
                     changes.insert(Key::new(&key()), below(4) > round / 10);
                 }
                 for (key, is_there) in &changes {

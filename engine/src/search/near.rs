@@ -1,16 +1,17 @@
-//! Words with typing errors in them.
+//! Fuzzy matching of words with bounded edit distance.
 //!
-//! Promises: the work for one pair is bounded by the word's length and the errors allowed, however long the text.
-//! Never here: which words may have errors.
+//! Guarantees: the cost of a match is bounded by the word length and the number of errors allowed, for any length of
+//! text.
+//! Non-goals: the choice of the words that may have errors.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-/// Longest word that may have errors.
+/// Maximum length of a word that may have errors.
 pub(super) const NEAR_CHARS_MAX: usize = 32;
 
-/// A word that is found with errors in it.
+/// Word that is matched with errors.
 #[derive(Clone)]
 pub(super) struct Near<T> {
     word: Vec<T>,
@@ -18,9 +19,9 @@ pub(super) struct Near<T> {
     pieces: Vec<Piece>,
 }
 
-/// A piece of a word. An error touches one piece, or the last letter of one and the first of the next; so with one
-/// piece more than errors, and all but the last without their last letter, one stands as it is, moved by no more
-/// letters than there are errors.
+/// Piece of a word. An error affects one piece, or the last letter of one and the first of the next. With one piece
+/// more than errors, and all except the last without their last letter, at least one piece matches exactly, shifted
+/// by at most as many letters as there are errors.
 #[derive(Clone)]
 struct Piece {
     of_word: Range<usize>,
@@ -28,7 +29,7 @@ struct Piece {
 }
 
 impl<T: Copy + PartialEq> Near<T> {
-    /// A word of at least two letters for each piece, and at most [`NEAR_CHARS_MAX`].
+    /// Creates a matcher. The word has at least two letters per piece, and at most [`NEAR_CHARS_MAX`].
     pub(super) fn new(word: Vec<T>, errors_max: u8) -> Self {
         let count = usize::from(errors_max) + 1;
         let start = |piece: usize| (piece * word.len()).div_ceil(count);
@@ -39,12 +40,13 @@ impl<T: Copy + PartialEq> Near<T> {
         Self { pieces: (0..count).map(piece).collect(), word, errors_max }
     }
 
-    /// Its pieces: a text without any of them has no such place.
+    /// Returns the pieces: a text that contains none of them cannot match.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &[T]> {
         self.pieces.iter().map(|piece| self.word.get(piece.of_word.clone()).unwrap_or_default())
     }
 
-    /// Where it stands with the fewest errors, and these: at the first such place where a word starts.
+    /// Returns the position with the fewest errors, and their number: the first such position at the start of a
+    /// word.
     pub(super) fn find(
         &self,
         text: &[T],
@@ -68,7 +70,7 @@ impl<T: Copy + PartialEq> Near<T> {
     }
 }
 
-/// The same among bytes, for words of ASCII: their pieces are found many bytes at a time.
+/// Byte-based matcher for ASCII words, whose pieces are searched with vector instructions.
 #[derive(Clone)]
 pub(super) struct NearBytes {
     near: Near<u8>,
@@ -76,14 +78,14 @@ pub(super) struct NearBytes {
 }
 
 impl NearBytes {
-    /// As [`Near::new`].
+    /// Creates a matcher like [`Near::new`].
     pub(super) fn new(word: &str, errors_max: u8) -> Self {
         let near = Near::new(word.as_bytes().to_vec(), errors_max);
         let pieces = near.pieces().map(|piece| Finder::new(piece).into_owned()).collect();
         Self { near, pieces }
     }
 
-    /// As [`Near::find`].
+    /// Searches like [`Near::find`].
     pub(super) fn find(
         &self,
         text: &[u8],
@@ -111,15 +113,15 @@ impl NearBytes {
     }
 }
 
-/// The fewest errors that make a beginning of `text` out of `word`, and the length of that beginning; none when it
-/// takes more than `errors_max`. An error is a letter too many, too few, or wrong, or two neighbours changed about.
+/// Returns the smallest edit distance between `word` and a prefix of `text`, and the length of that prefix; `None`
+/// above `errors_max`. An error is an inserted, missing or wrong letter, or two swapped neighbours.
 fn near<T: Copy + PartialEq>(word: &[T], text: &[T], errors_max: u8) -> Option<(u8, usize)> {
     type Row = [u8; NEAR_CHARS_MAX + 1];
     let width = word.len();
     if width > NEAR_CHARS_MAX {
         return None;
     }
-    // Each row holds the errors between the text so far and every beginning of the word.
+    // Each row contains the distances between the text so far and every prefix of the word.
     let mut before: Row = [u8::MAX / 2; NEAR_CHARS_MAX + 1];
     let mut above: Row = std::array::from_fn(|at| at as u8);
     let mut best = (above[width] <= errors_max).then_some((above[width], 0));

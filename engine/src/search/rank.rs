@@ -1,24 +1,27 @@
-//! How well a name answers what is looked for. Pure.
+//! Scores how well a name matches a query. Pure.
 //!
-//! | points     | every word of the query is ...                                              |
-//! | ---------- | --------------------------------------------------------------------------- |
-//! | 1,000      | together with the others the name, or the name without its extension        |
-//! | 900        | together with the others, or alone, the beginning of the name               |
-//! | 800        | in the name, where a word of it begins                                      |
-//! | 700        | in the name                                                                 |
-//! | 600        | in the path, from the folder of the search on                               |
-//! | 499, 498   | the beginning of a word of the name, with a typing error or two             |
-//! | up to 400  | in the path letter by letter, in order; nucleo knows how well               |
+//! | score     | every word of the query is ...                                         |
+//! | --------- | ---------------------------------------------------------------------- |
+//! | 1,000     | together with the others the whole name, without or with its extension |
+//! | 900       | together with the others, or alone, a prefix of the name               |
+//! | 800       | in the name, at the start of a word                                    |
+//! | 700       | in the name                                                            |
+//! | 600       | in the path, from the folder of the search on                          |
+//! | 499, 498  | the start of a word of the name, with one or two typos                 |
+//! | up to 400 | a subsequence of the path; scored by nucleo                            |
 //!
-//! The word that does worst decides. A folder counts for its own name: at least one word is there, and letters are
-//! scattered nowhere else. Promises:
-//! - a file that holds the letters of every word in order, folded, is found, and a folder whose own name does; nothing
-//!   else is, but for typing errors and words that stand in the path as they are;
-//! - one more letter of a word brings nothing to the top that was not near it: what has 600 points or more with it
-//!   had as many without it, but for what is now 1,000; and names are ordered among equals by what no query changes
+//! The lowest score of a word decides. For a folder its own name counts: at least one word must be in it, and
+//! subsequences only match in it.
+//!
+//! Guarantees:
+//!
+//! - a file that has every folded word as a subsequence is found, and so is a folder whose own name has; other names
+//!   match only by typos and by words that are in the path verbatim;
+//! - typing one more letter moves no name to the top that was not near it: a score of 600 or more was at least as
+//!   high without the letter, except for a new score of 1,000; equal scores are ordered independently of the query
 //!   (`best.rs`).
 //!
-//! Never here: which names there are, and their order.
+//! Non-goals: the source and the order of names.
 
 use std::ops::Range;
 
@@ -39,13 +42,13 @@ const PATH: u16 = 600;
 const NEAR: u16 = 500;
 const SCATTERED_MAX: u16 = 400;
 
-/// What is looked for, with the scratch memory for looking.
+/// Query with scratch memory for matching.
 #[derive(Clone)]
 pub(super) struct Ranker {
-    /// The words, with one space between.
+    /// Query words, separated by one space.
     whole: String,
     words: Vec<Word>,
-    /// How many bytes of the keys are the folder of the search, and of their folded forms.
+    /// Length of the search folder in the keys and in their folded forms.
     below: usize,
     folded_below: usize,
     matcher: Matcher,
@@ -57,34 +60,34 @@ struct Word {
     text: String,
     chars: Vec<char>,
     letters: u64,
-    /// Typing errors that are forgiven,
+    /// Number of typos tolerated.
     errors_max: u8,
-    /// and how, among characters and among bytes.
+    /// Fuzzy matcher over characters; `near_bytes` replaces it for ASCII words.
     near_chars: Option<Near<char>>,
     near_bytes: Option<NearBytes>,
 }
 
-/// A candidate, cut to pieces.
+/// Candidate, split into its parts.
 struct Text<'a> {
-    /// From the folder of the search on, and the folded form.
+    /// Path below the search folder, and its folded form.
     path: &'a str,
     folded: &'a str,
-    /// Where the name lies in the folded path, without its slash.
+    /// Range of the name in the folded path, without its slash.
     name: Range<usize>,
     is_folder: bool,
     letters: u64,
 }
 
-/// Where a word was found, in the folded path.
+/// Position of a word in the folded path.
 enum Place {
-    /// Bytes.
+    /// Byte range.
     Bytes(Range<usize>),
-    /// Characters, one by one, counted from this one on.
+    /// Individual characters, counted from `first` on.
     Characters { first: usize, places: Vec<u32> },
 }
 
 impl Place {
-    /// Whether some of it is in the name.
+    /// Returns whether part of it is in the name.
     fn is_in(&self, text: &Text<'_>) -> bool {
         match self {
             Self::Bytes(bytes) => bytes.end > text.name.start,
@@ -94,7 +97,7 @@ impl Place {
 }
 
 impl Ranker {
-    /// A ranker for a query below a folder; none when the query holds no word.
+    /// Creates a ranker for a query below a folder; `None` if the query has no word.
     pub(super) fn new(query: &str, folder: &str) -> Option<Self> {
         let words: Vec<Word> = query.split_whitespace().map(Word::new).collect();
         if words.is_empty() {
@@ -110,21 +113,21 @@ impl Ranker {
         })
     }
 
-    /// What tells most names that do not match by their letters.
+    /// Returns the prefilter of the query.
     pub(super) fn sieve(&self) -> Sieve {
         Sieve::new(self.words.iter().map(Word::sieve).collect())
     }
 
-    /// The points of a candidate; none when it does not match. Fewer than `points_min` may be told as fewer still.
+    /// Returns the score of a candidate; `None` if it does not match. A score below `points_min` may be too low.
     pub(super) fn rate(&mut self, candidate: &Candidate<'_>, points_min: u16) -> Option<u16> {
         let text = self.text(candidate)?;
         self.judge(&text, Wanted::Points { min: points_min }, |_| ())
     }
 
-    /// The parts of a candidate's key that match, in bytes, in order and apart from one another.
+    /// Returns the matching parts of a candidate's key as byte ranges, in order and disjoint.
     pub(super) fn matches(&mut self, candidate: &Candidate<'_>) -> Vec<Range<usize>> {
         let Some(text) = self.text(candidate) else { return Vec::new() };
-        // In characters first: the folded form has as many.
+        // Computed in characters: the folded form has the same number.
         let mut matched = vec![false; text.folded.chars().count()];
         self.judge(&text, Wanted::Place, |place| match place {
             Place::Bytes(bytes) => {
@@ -151,7 +154,7 @@ impl Ranker {
         ranges
     }
 
-    /// The points of a text, and where each word is; nowhere when it does not match.
+    /// Returns the score of a text, and passes on the position of each word; `None` if it does not match.
     fn judge(
         &mut self,
         text: &Text<'_>,
@@ -192,7 +195,7 @@ impl Ranker {
     }
 }
 
-/// Whether only the points are wanted, and only from some number on, or the place too.
+/// Whether only the score is needed, above a minimum, or also the position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Points { min: u16 },
@@ -203,7 +206,7 @@ impl Word {
     fn new(word: &str) -> Self {
         let text = folded(word);
         let chars: Vec<char> = text.chars().collect();
-        // Numbers are meant as they stand: of 2024 and 2025 neither is a mistake for the other.
+        // Numbers are exact: neither of 2024 and 2025 is a typo of the other.
         let errors_max = match chars.len() {
             _ if !chars.iter().all(|c| c.is_alphabetic()) => 0,
             4..8 => 1,
@@ -245,7 +248,7 @@ impl Word {
         self.find_loosely(text, matcher, wanted)
     }
 
-    /// The word with typing errors, or else letter by letter.
+    /// Finds the word with typos, or else as a subsequence.
     fn find_loosely(
         &self,
         text: &Text<'_>,
@@ -262,7 +265,7 @@ impl Word {
         is_scattered.then(|| self.find_scattered(text, matcher, wanted))
     }
 
-    /// Whether the letters of the word are there, in order.
+    /// Returns whether the word is a subsequence.
     fn is_scattered_in(&self, text: &Text<'_>) -> bool {
         let searched = text.searched();
         if !self.text.is_ascii() {
@@ -277,11 +280,11 @@ impl Word {
         })
     }
 
-    /// The word as it is, where that gives most points: of several such places the first of the name, and the last of
-    /// the path before it.
+    /// Finds the word verbatim at the position with the highest score: the first such position in the name, or the
+    /// last in the path before it.
     fn find_whole(&self, text: &Text<'_>, wanted: Wanted) -> Option<(u16, Range<usize>)> {
         let (path, name) = (text.folded.as_bytes(), &text.name);
-        // Where less than the beginning of the name is too little anyway, any place will do.
+        // If only a prefix of the name would score enough, any position is sufficient.
         let is_hard = matches!(wanted, Wanted::Points { min } if min > WORD_START);
         if is_hard && !text.is_folder {
             let at = self.finder.find(path)?;
@@ -295,7 +298,7 @@ impl Word {
         }
         let mut best: Option<(u16, Range<usize>)> = None;
         let mut from = 0;
-        // Places may overlap.
+        // Positions may overlap.
         while let Some(at) = path.get(from..).and_then(|path| self.finder.find(path)) {
             let place = from + at..from + at + self.text.len();
             from = place.start + 1;
@@ -316,7 +319,7 @@ impl Word {
         best
     }
 
-    /// The word with typing errors, where a word of the name begins.
+    /// Finds the word with typos at the start of a word of the name.
     fn find_near(&self, text: &Text<'_>) -> Option<(u8, Range<usize>)> {
         let name = text.folded.get(text.name.clone())?;
         let begin = text.name.start;
@@ -337,7 +340,7 @@ impl Word {
         Some((errors, byte(place.start)..byte(place.end)))
     }
 
-    /// The letters of the word where nucleo likes them best.
+    /// Finds the subsequence with the best nucleo score.
     fn find_scattered(
         &self,
         text: &Text<'_>,
@@ -362,15 +365,15 @@ impl Word {
 }
 
 impl Text<'_> {
-    /// Where letters may be scattered: of a folder only in its name. What is in the path above tells of the folder
-    /// there.
+    /// Returns the text in which subsequences may match: for a folder only its name, because its parents are matched
+    /// as folders of their own.
     fn searched(&self) -> &str {
         let start = if self.is_folder { self.name.start } else { 0 };
         self.folded.get(start..).unwrap_or_default()
     }
 
-    /// Whether a word begins at this byte of the folded path: a letter or digit after something else, a capital after a
-    /// small letter, a digit after a letter or the other way round.
+    /// Returns whether a word starts at this byte of the folded path: a letter or digit after another character, a
+    /// capital after a lower-case letter, or a change between letters and digits.
     fn starts_word(&self, at: usize) -> bool {
         let (before, rest) = self.folded.split_at_checked(at).unwrap_or_default();
         let (Some(last), Some(next)) = (before.chars().next_back(), rest.chars().next()) else {
@@ -382,7 +385,7 @@ impl Text<'_> {
                 || self.is_capital_after_small(at))
     }
 
-    /// Only here it matters how the path was written.
+    /// Only this test needs the original case of the path.
     fn is_capital_after_small(&self, at: usize) -> bool {
         if self.path.is_ascii() {
             let is = |at: Option<usize>, is: fn(&u8) -> bool| {
@@ -408,7 +411,7 @@ fn is_exact(name: &str, whole: &str) -> bool {
 
 fn matcher() -> Matcher {
     let mut config = Config::DEFAULT.match_paths();
-    // Both sides come folded.
+    // Both sides are already folded.
     config.normalize = false;
     config.ignore_case = false;
     Matcher::new(config)

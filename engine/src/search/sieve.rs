@@ -1,55 +1,57 @@
-//! Passes over names that cannot match, many at a time.
+//! Prefilter: discards names that cannot match, many at a time.
 //!
-//! First by the sets of letters; then, where a word may have typing errors, by pieces of the word of which one has to
-//! stand as it is. What is left is judged name by name. Promises: no name that matches is passed over, and none of
-//! which a folder matches. Never here: where names come from, what matches.
+//! The first test compares letter sets; for words that may have typos, the second searches for pieces of the word,
+//! one of which must match exactly. The remaining names are matched one by one.
+//!
+//! Guarantees: no matching name is discarded, and no name with a matching folder.
+//! Non-goals: the source of names, matching.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-/// A name that is left.
+/// Name that passed.
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
-    /// Where its key lies in the text of its block,
+    /// Range of its key in the text of its block.
     pub(super) key: Range<usize>,
-    /// and its folded form in the folded text.
+    /// Range of its folded form in the folded text.
     pub(super) folded: Range<usize>,
-    /// The letters of that.
+    /// Letter set of the folded form.
     pub(super) letters: u64,
 }
 
-/// Lets names through that may match.
+/// Prefilter of a query.
 pub(super) struct Sieve {
     words: Vec<SieveWord>,
-    /// Scratch memory: which names hold a piece.
+    /// Scratch memory: the names that contain a piece.
     marks: Vec<bool>,
 }
 
-/// What a word asks of names.
+/// Requirements of a query word.
 pub(super) struct SieveWord {
-    /// Its letters.
+    /// Letter set of the word.
     pub(super) letters: u64,
-    /// So many of them may be missing,
+    /// Number of letters that may be missing.
     pub(super) errors_max: u8,
-    /// if one of these is there.
+    /// Pieces of the word, one of which must be in the name if letters are missing.
     pub(super) pieces: Vec<Finder<'static>>,
 }
 
 impl SieveWord {
-    /// The letters that a name lacks, as a set.
+    /// Returns the letters that a name lacks.
     fn lacking(&self, letters: u64) -> u64 {
         self.letters & !letters
     }
 }
 
 impl Sieve {
-    /// Names that may match all of these words.
+    /// Creates a prefilter of names that may match all of these words.
     pub(super) fn new(words: Vec<SieveWord>) -> Self {
         Self { words, marks: Vec::new() }
     }
 
-    /// Whether a name with these letters may match.
+    /// Returns whether a name with this letter set may match.
     pub(super) fn lets_through(&self, letters: u64) -> bool {
         self.words.iter().all(|word| {
             let mut lacking = word.lacking(letters);
@@ -60,8 +62,7 @@ impl Sieve {
         })
     }
 
-    /// Of names that were let through takes those out that may not match after all. They lie in the text in their
-    /// order.
+    /// Discards names that passed the letter test but cannot match. They are in the text in order.
     pub(super) fn sift(&mut self, folded: &str, picks: &mut Vec<Pick>) {
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
             if picks.iter().all(|pick| word.lacking(pick.letters) == 0) {
@@ -78,7 +79,7 @@ impl Sieve {
     }
 }
 
-/// Marks the names that hold a piece whole.
+/// Marks the names that contain a piece entirely.
 fn mark_holders(piece: &Finder<'_>, text: &[u8], picks: &[Pick], marks: &mut [bool]) {
     let mut from = 0;
     let mut rest = picks.iter().zip(marks).peekable();
@@ -122,7 +123,7 @@ mod tests {
                 let place = folded.len()..folded.len() + name.len();
                 folded.push_str(name);
                 let letters = letters(name);
-                // Between the names that are asked for lie some that are not.
+                // There are other names between the requested ones.
                 if !is_asked || !sieve.lets_through(letters) {
                     continue;
                 }

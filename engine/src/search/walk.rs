@@ -1,7 +1,10 @@
-//! Names from a walk over the index: what a search does as long as the names of a bucket are not kept in memory.
+//! Scans names from the index when they are not cached.
 //!
-//! It costs about as much for each name as matching it does. Promises: every object below the folder once, and every
-//! folder once, be it implied by keys or marked; all of one moment. Never here: what matches.
+//! The cost per name is about that of matching it.
+//!
+//! Guarantees: visits every object below the folder once, and every folder once, implied by keys or marked; all from
+//! one snapshot.
+//! Non-goals: matching.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -11,7 +14,7 @@ use crate::format::entry_key;
 use crate::index::{View, damaged};
 use crate::name::{BucketName, FolderKey};
 
-/// Shows every name below a folder, at any depth.
+/// Visits every name below a folder, at any depth.
 pub(super) fn each(
     view: &View,
     bucket: &BucketName,

@@ -1,9 +1,9 @@
-//! The active log segment: the only file that groups are appended to.
+//! Active log segment: the only file that groups are appended to.
 //!
-//! Promises: a group is on disk, whole, once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok.
-//! After an error the segment takes nothing more: what the kernel did with the bytes is unknown, and trying again could
-//! acknowledge what is not there.
-//! Never here: what the records mean, who waits for them.
+//! Guarantees: a group is durable once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok. After
+//! an error the segment accepts no more groups: the state of the written bytes is unknown, and a retry could
+//! acknowledge data that is not on disk.
+//! Non-goals: the meaning of the records, and who waits for them.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::format::{
 };
 use crate::limits;
 
-/// Where the log ends, and what the next group must say to continue it.
+/// End of the log, and the values that the next group's header must have to continue it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     /// LSN of the last record.
     pub(crate) lsn: u64,
-    /// The segment that the last group lies in; none when there has been no group yet.
+    /// Segment of the last group; `None` if there is no group yet.
     pub(crate) segment: Option<SegmentId>,
-    /// Where that group ends.
+    /// End of the last group in its segment.
     pub(crate) offset: u64,
     /// Number of the next group.
     pub(crate) next_group: u64,
@@ -31,11 +31,11 @@ pub(crate) struct LogPosition {
 }
 
 impl LogPosition {
-    /// The position in a store without any group.
+    /// Position in a store without groups.
     pub(crate) const START: Self =
         Self { lsn: 0, segment: None, offset: 0, next_group: 1, previous_group: Checksum(0) };
 
-    /// The position as the index keeps it; what the checkpoint adds is left at zero.
+    /// Converts the position to its index form; the fields that the checkpoint adds are zero.
     pub(crate) fn applied(&self) -> AppliedPosition {
         AppliedPosition {
             lsn: self.lsn,
@@ -61,13 +61,13 @@ impl From<AppliedPosition> for LogPosition {
     }
 }
 
-/// The segment that takes the next group.
+/// Segment that the next group is appended to.
 pub(crate) struct ActiveSegment {
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
     end: u64,
-    /// What the footer's entries take as they are.
+    /// Uncompressed length of the footer entries so far.
     entries_bytes: u64,
     bytes_max: u64,
     broken: bool,
@@ -76,8 +76,8 @@ pub(crate) struct ActiveSegment {
 impl ActiveSegment {
     /// Turns a spare file into the segment that follows `position`.
     ///
-    /// The header is durable before this returns: a segment with groups but without a header is damage, never a torn
-    /// roll.
+    /// The header is durable when this returns: a segment with groups but without a header is damage, never a torn
+    /// rollover.
     pub(crate) fn begin(
         file: Arc<dyn DiskFile>,
         mut header: SegmentHeader,
@@ -98,28 +98,28 @@ impl ActiveSegment {
         Ok(Self { file, path, header, end, entries_bytes: 0, bytes_max, broken: false })
     }
 
-    /// The segment's header.
+    /// Returns the header of the segment.
     pub(crate) fn header(&self) -> &SegmentHeader {
         &self.header
     }
 
-    /// The place where the next group begins.
+    /// Returns the disk address of the next group.
     pub(crate) fn next_place(&self) -> Place {
         self.header.context().at(self.end)
     }
 
-    /// Whether a group of at most this many bytes, with its share of the footer, still fits.
+    /// Returns whether a group of at most this many bytes, with its footer entries, still fits.
     pub(crate) fn has_room_for(&self, group_bytes: u64) -> bool {
         let footer_bytes = footer_bytes_max(self.entries_bytes + footer_share(group_bytes));
         self.end + group_bytes + footer_bytes <= self.bytes_max
     }
 
-    /// The size of a segment that has room for one group of at most this many bytes.
+    /// Returns the size of a segment with room for one group of at most this many bytes.
     pub(crate) fn bytes_for(group_bytes: u64) -> u64 {
         SEGMENT_HEADER_BYTES as u64 + group_bytes + footer_bytes_max(footer_share(group_bytes))
     }
 
-    /// Writes a group, in calls of at most [`limits::WRITE_BYTES_MAX`] bytes.
+    /// Appends a group, in writes of at most [`limits::WRITE_BYTES_MAX`] bytes.
     pub(crate) fn append(&mut self, group: &BuiltGroup) -> Result<()> {
         if self.broken {
             return Err(Error::ReadOnly(format!("{} failed before", self.path).into()));
@@ -133,7 +133,7 @@ impl ActiveSegment {
                 .write_at(*offset, call)
                 .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
             let end = *offset + *call_bytes as u64;
-            // The disk works while the next piece is copied, and the sync has less to wait for.
+            // Starts write-back while the next piece is copied, to reduce the latency of the sync.
             if group.bytes > limits::WRITE_BYTES_MAX as u64 {
                 self.file.begin_sync(*offset..end);
             }
@@ -164,7 +164,7 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// Makes everything appended durable.
+    /// Makes all appended groups durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.broken = true;
         self.file.sync_data().map_err(|source| Error::Io {
@@ -175,16 +175,16 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// Where the last group ends.
+    /// Returns the end of the last group.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 }
 
-/// A group's share of the footer repeats its record heads, so it is at most as large as the group.
+/// The footer entries of a group repeat its record heads, so they are at most as large as the group.
 fn footer_share(group_bytes: u64) -> u64 {
     group_bytes.min(FOOTER_SHARE_BYTES_MAX)
 }
 
-/// The heads of one group's records are never larger than this together.
+/// Maximum total size of the record heads of one group.
 const FOOTER_SHARE_BYTES_MAX: u64 = (limits::BATCH_RECORDS_MAX * 4 * 1_024) as u64;

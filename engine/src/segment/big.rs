@@ -1,10 +1,9 @@
-//! A big segment on its way: one large body, streamed to a file of its own.
+//! Writer and reader of big segments (one large body each).
 //!
-//! Promises: when [`BigWriter::finish`] returns Ok, body, block checksums, trailer and the file's name are durable. The
-//! file means nothing until a record in the log names it. A disk that fills up meanwhile ends it before the reserve of
-//! free space is used. Memory: one write buffer, and 4 bytes a block.
-//! Until it is committed, [`BigReader`] reads it again.
-//! Never here: the object's name, which is decided later.
+//! Guarantees: when [`BigWriter::finish`] returns Ok, body, block checksums, trailer and file name are durable. The
+//! file has no effect until a log record refers to it. Writing fails before it uses the reserve of free disk space.
+//! Memory: one write buffer, and 4 bytes per block. Before the commit, [`BigReader`] can read the segment.
+//! Non-goals: the name of the object, which is chosen later.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -23,14 +22,14 @@ use crate::space::Space;
 use super::open::read_header;
 use super::set::SegmentSet;
 
-/// Writes one big segment from front to back.
+/// Writer of one big segment from front to back.
 pub(crate) struct BigWriter {
     segments: Arc<SegmentSet>,
     space: Arc<Space>,
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
-    /// Where the buffered bytes will go.
+    /// File offset of the buffered bytes.
     offset: u64,
     buffer: Vec<u8>,
     table: Vec<u8>,
@@ -38,7 +37,7 @@ pub(crate) struct BigWriter {
 }
 
 impl BigWriter {
-    /// Makes the file.
+    /// Creates the file.
     pub(crate) fn create(segments: &Arc<SegmentSet>, space: &Arc<Space>) -> Result<Self> {
         space.require_room()?;
         let (file, header) = segments.create_big()?;
@@ -58,14 +57,14 @@ impl BigWriter {
         Ok(writer)
     }
 
-    /// Appends the next block of the body; every block but the last has [`limits::BLOCK_BYTES`] bytes.
+    /// Appends the next block of the body; every block except the last has [`limits::BLOCK_BYTES`] bytes.
     pub(crate) fn block(&mut self, bytes: &[u8], checksum: Checksum) -> Result<()> {
         let place = self.place(self.offset + self.buffer.len() as u64);
         Put::new(&mut self.table).u32(checksum.at(place).0);
         self.write(bytes)
     }
 
-    /// Ends the segment and makes it durable.
+    /// Finishes the segment and makes it durable.
     pub(crate) fn finish(mut self, body_bytes: u64, hash: [u8; 32]) -> Result<SegmentId> {
         let table = std::mem::take(&mut self.table);
         self.write(&table)?;
@@ -121,20 +120,22 @@ impl Drop for BigWriter {
     }
 }
 
-/// Reads a big segment that no record names yet, from front to back. Not through a map: until then its file may still
-/// be taken up again, and become shorter. Memory: one block, and 4 bytes for each of the body.
+/// Reader of an uncommitted big segment from front to back.
+///
+/// Uses no memory map, because a resumed upload may still truncate the file. Memory: one block, and 4 bytes per
+/// block of the body.
 pub(crate) struct BigReader {
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
     body_bytes: u64,
     table: Vec<u8>,
-    /// The next block.
+    /// Index of the next block.
     block: usize,
 }
 
 impl BigReader {
-    /// Opens the segment, and proves that its body is the one of this length and hash.
+    /// Opens the segment and verifies that its body has this length and hash.
     pub(crate) fn open(
         segments: &SegmentSet,
         id: SegmentId,
@@ -160,7 +161,7 @@ impl BigReader {
         Ok(reader)
     }
 
-    /// The next block of the body, verified; none at its end.
+    /// Returns the next block of the body, verified; `None` at its end.
     pub(crate) fn next_block(&mut self) -> Result<Option<Bytes>> {
         let within = self.block as u64 * limits::BLOCK_BYTES as u64;
         let length = self.body_bytes.saturating_sub(within).min(limits::BLOCK_BYTES as u64);
@@ -193,9 +194,11 @@ impl BigReader {
     }
 }
 
-/// Makes a file that holds a body where that of a big segment lies a big segment, and gives it one more name, among
-/// them. The name that it has stays, so that the body outlives an abandoned segment; on a file system without links it
-/// goes. Promises as [`BigWriter::finish`]. `blocks` are the checksums of the body's blocks, bound to no place.
+/// Completes a file that already contains a body at the body offset to a big segment, and hard-links it as one.
+///
+/// The old name remains, so that the body survives if the segment is abandoned; on a file system without links the
+/// file is renamed instead. Guarantees as [`BigWriter::finish`]. `blocks` are the unbound checksums of the body's
+/// blocks.
 pub(crate) fn adopt_big(
     segments: &SegmentSet,
     from: &str,
@@ -231,7 +234,7 @@ pub(crate) fn adopt_big(
         if !must_move {
             return Ok(());
         }
-        // A name that moved is durable where it went when it is durable where it came from.
+        // A renamed file needs a sync of the source folder too.
         let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
         let synced = segments.disk().sync_folder(folder);
         synced.map_err(|source| Error::io(format!("syncing {folder}"), source))

@@ -1,9 +1,9 @@
-//! The body of one object: verified ranges of it, one [`Body::read`] for mapped and unmapped segments alike.
+//! Body reader: verified range reads of an object, in mapped and unmapped segments.
 //!
-//! Promises: every byte handed out was checked against its block checksum since the segment was opened; damage is an
-//! error that names object, file and offset. A body pins its segment: overwriting or deleting the object does not
-//! disturb who reads it.
-//! Never here: which object a name means.
+//! Guarantees: every returned byte was verified against its block checksum since the segment was opened; damage is
+//! an error with object, file and offset. A body pins its segment: overwriting or deleting the object does not
+//! affect readers.
+//! Non-goals: resolving names to objects.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::format::{
 use crate::limits;
 use crate::name::ObjectName;
 
-/// The body of one object, open for reading.
+/// Body of one object, open for reading.
 #[derive(Clone)]
 pub struct Body {
     segment: Arc<OpenSegment>,
@@ -29,26 +29,27 @@ pub struct Body {
     start: u64,
     bytes: u64,
     content: BodyContent,
-    /// Who is told of damage.
+    /// Receiver of corruption that reads detect.
     sightings: Option<Arc<Sightings>>,
 }
 
-/// Where the bytes are, and what they are checked against.
+/// Source of the bytes and of their block checksums.
 #[derive(Clone)]
 pub(super) enum BodyContent {
-    /// Read and verified already, with the head of the record.
+    /// Whole body, read and verified together with the record head.
     Whole(Bytes),
-    /// In the segment; the checksums of the blocks are these.
+    /// Body in the segment, with its block checksums.
     Blocks(Arc<[Checksum]>),
-    /// In the segment; the checksums of the blocks are in this table.
+    /// Body in the segment, with a block table that contains its block checksums.
     Table(Bytes),
 }
 
 impl Body {
-    /// Opens the body that `entry` points to, and proves that the record there is the one that the entry means.
+    /// Opens the body that `entry` refers to, and verifies that the record there is the one that the entry
+    /// describes.
     ///
-    /// `segment` is where the content lies; `kept` is what other openings found out. None: it may not wait, and would
-    /// have to.
+    /// `segment` contains the content; `kept` caches the results of earlier opens. `None` if the call may not wait
+    /// for the disk but would have to.
     pub(crate) fn open(
         segment: Arc<OpenSegment>,
         name: &ObjectName,
@@ -94,7 +95,7 @@ impl Body {
         let at = entry.record.offset;
         let head_bytes = u64::from(entry.record.head_bytes);
         let start = at + head_bytes;
-        // A small body comes with the head: one look at what is in memory, one read.
+        // A small body is read together with the head: one residency check, one read.
         let is_small = entry.body_bytes() <= SMALL_BODY_BYTES_MAX;
         let end = start + if is_small { entry.body_bytes() } else { 0 };
         let read = segment.read(at..end, patience).map_err(|error| error.about(name))?;
@@ -142,26 +143,27 @@ impl Body {
         Ok(Self { segment, name: name.clone(), start, bytes, content, sightings: None })
     }
 
-    /// The same body, with damage that reads meet told to these.
+    /// Returns the body with detected corruption reported to `sightings`.
     pub(crate) fn told_to(self, sightings: &Arc<Sightings>) -> Self {
         Self { sightings: Some(Arc::clone(sightings)), ..self }
     }
 
-    /// The length of the body.
+    /// Returns the length of the body.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads a range, at most [`limits::READ_BYTES_MAX`] bytes at once. Waits for the disk.
+    /// Reads a range of at most [`limits::READ_BYTES_MAX`] bytes. Waits for the disk.
     ///
-    /// A range that ends beyond the body, or that is too long, is cut.
+    /// A range that extends beyond the body, or is too long, is truncated.
     pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
         self.read_range(range, Patience::Wait).map(Option::unwrap_or_default)
     }
 
-    /// As [`Body::read`], but never waits for the disk, and verifies one block at most: None when part of the range is
-    /// not in memory, or more of it was not verified yet. Verifying touches every byte for the first time, which takes
-    /// a while where the system has to map each page.
+    /// Reads a range without waiting for the disk, and verifies at most one block.
+    ///
+    /// `None` if part of the range is not resident, or if more than one block is not verified yet. Verification
+    /// accesses every byte for the first time, which is slow where each page has to be mapped.
     pub fn read_if_resident(&self, range: Range<u64>) -> Result<Option<Bytes>> {
         self.read_range(range, Patience::Refuse)
     }
@@ -234,6 +236,6 @@ impl Body {
     }
 }
 
-/// A body up to this size is read and verified when it is opened.
+/// Maximum size of a body that is read and verified when it is opened.
 const SMALL_BODY_BYTES_MAX: u64 = 16 * 1_024;
 const _: () = assert!(SMALL_BODY_BYTES_MAX <= limits::BLOCK_BYTES as u64, "it is one block");

@@ -1,9 +1,9 @@
-//! A compacted segment on its way: records of other segments, copied under the numbers that they have.
+//! Writer of compacted segments: records of other segments, copied with their LSNs.
 //!
-//! Promises: when [`CompactedWriter::finish`] returns Ok, groups and footer are durable; its name is, after
-//! [`SegmentSet::sync_compacted_names`]. The file means nothing until a record in the log commits it; dropped before
-//! that, it is removed. A checksum of a body is carried over, never computed anew: what was damaged stays damaged.
-//! Never here: which records are wanted.
+//! Guarantees: when [`CompactedWriter::finish`] returns Ok, groups and footer are durable; the file name is durable
+//! after [`SegmentSet::sync_compacted_names`]. The file has no effect until a log record commits it; it is removed
+//! if the writer is dropped before. Body checksums are copied, never recomputed, so corruption stays detectable.
+//! Non-goals: the selection of live records.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::format::{
 };
 use crate::limits;
 
-/// Writes one compacted segment from front to back.
+/// Writer of one compacted segment from front to back.
 pub(crate) struct CompactedWriter {
     segments: Arc<SegmentSet>,
     file: Arc<dyn DiskFile>,
@@ -29,7 +29,7 @@ pub(crate) struct CompactedWriter {
     group: Option<GroupBuilder>,
     next_group: u64,
     previous_group: Checksum,
-    /// Where the groups that are written end.
+    /// End of the written groups.
     end: u64,
     unsynced_bytes: u64,
     footer_bytes: u64,
@@ -38,7 +38,7 @@ pub(crate) struct CompactedWriter {
 }
 
 impl CompactedWriter {
-    /// Makes the file, for records of these segments from `base_lsn` on.
+    /// Creates the file for records of these segments, from `base_lsn` on.
     pub(crate) fn create(
         segments: &Arc<SegmentSet>,
         base_lsn: u64,
@@ -65,11 +65,11 @@ impl CompactedWriter {
         })
     }
 
-    /// The length that the file will have with one more record of this size.
+    /// Returns the length that the file will have with one more record of this size.
     pub(crate) fn bytes_with(&self, record: &Record) -> u64 {
         let head = record.head_bytes() as u64;
         let group = self.group.as_ref().map_or(0, GroupBuilder::bytes);
-        // The footer repeats the head, and packs it to less, or to hardly more.
+        // The footer repeats the head, compressed or with a small overhead.
         self.end
             + group
             + self.footer_bytes
@@ -78,7 +78,7 @@ impl CompactedWriter {
             + RECORD_OVERHEAD_BYTES_MAX
     }
 
-    /// Copies a record that lay at `from`, with its body as it was read there.
+    /// Copies a record from the address `from`, with its body as it was read.
     pub(crate) fn push(
         &mut self,
         mut record: Record,
@@ -88,7 +88,7 @@ impl CompactedWriter {
         self.usage.add(&record);
         let head_bytes = record.head_bytes() as u64;
         self.footer_bytes += head_bytes + RECORD_OVERHEAD_BYTES_MAX;
-        // The checksums are taken off the place where they were, and bound to the new one by the builder.
+        // Checksums are unbound from the source address here and bound to the new one by the builder.
         record.what.bind(from.plus(head_bytes));
         let group = self.group.get_or_insert_with(|| {
             GroupBuilder::new(
@@ -111,8 +111,7 @@ impl CompactedWriter {
         Ok(Location { segment, offset, head_bytes })
     }
 
-    /// Ends the segment and makes it durable, but for its name. `covers` are the stretches of the log that it stands
-    /// for.
+    /// Finishes the segment and makes it durable, except for its name. `covers` are the LSN ranges that it replaces.
     pub(crate) fn finish(mut self, covers: Covers) -> Result<SegmentUsage> {
         self.end_group()?;
         let origin = Origin { inputs: std::mem::take(&mut self.inputs), covers };
@@ -123,7 +122,7 @@ impl CompactedWriter {
         Ok(self.usage)
     }
 
-    /// The segment's header.
+    /// Returns the header of the segment.
     pub(crate) fn header(&self) -> &SegmentHeader {
         &self.header
     }
@@ -142,7 +141,7 @@ impl CompactedWriter {
         self.next_group += 1;
         self.previous_group = group.header_checksum;
         self.unsynced_bytes += group.bytes;
-        // In small helpings, so that a sync of the log never waits behind a whole segment.
+        // Syncs in small steps, so that a sync of the log never waits for a whole segment.
         if self.unsynced_bytes >= SYNC_BYTES {
             self.file.sync_data().map_err(|source| self.failed("syncing", source))?;
             self.unsynced_bytes = 0;
@@ -163,9 +162,9 @@ impl Drop for CompactedWriter {
     }
 }
 
-/// A group of a compacted segment ends when it has this size.
+/// Size at which a group of a compacted segment is finished.
 const COMPACTED_GROUP_BYTES: u64 = 1 << 20;
-/// After this much a compacted segment is synced on the way.
+/// Number of bytes between syncs of a compacted segment while it is written.
 const SYNC_BYTES: u64 = 8 << 20;
-/// What a record takes beside head and body, in a group or in the footer.
+/// Maximum overhead of a record in a group or footer, in addition to head and body.
 const RECORD_OVERHEAD_BYTES_MAX: u64 = 2 * GROUP_OVERHEAD_BYTES as u64;

@@ -1,10 +1,11 @@
-//! The cursor over the records of one log-like segment, in the order of the log: heads first, bodies on demand.
+//! Record cursor over a log or compacted segment, in log order: heads first, bodies on demand.
 //!
-//! It reads the footer where that is whole, the groups where it is not. Behind a broken group it goes on with the next
-//! one that decodes, and with what can be salvaged in between; the broken place is a fault.
-//! Promises: reads, never writes; LSNs ascend; of a footer nothing is believed before all of it was checked; memory is
+//! The cursor reads the footer if it is intact, otherwise the groups. After a damaged group it continues with the
+//! next one that decodes and with the records salvaged in between, and reports the damage as a fault.
+//!
+//! Guarantees: reads only; LSNs ascend; no entry of a footer is used before the whole footer was verified; memory is
 //! bounded by one window of the footer, or by one group.
-//! Never here: what the records mean, what to do about a fault.
+//! Non-goals: the meaning of the records, the reaction to faults.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,16 +25,16 @@ use crate::limits;
 use super::seal::read_footer;
 use super::walk::{LogWalk, Walked};
 
-/// Reads the records of one segment.
+/// Cursor over the records of one segment.
 pub(crate) struct RecordCursor {
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
-    /// Where the groups end, for whoever knows.
+    /// End of the groups, if known.
     known_end: Option<u64>,
     file_bytes: u64,
     source: Source,
-    /// Decoded, and not handed out yet.
+    /// Decoded records that were not returned yet.
     ready: VecDeque<CursorRecord>,
     last_lsn: u64,
     faults: Vec<CursorFault>,
@@ -42,22 +43,22 @@ pub(crate) struct RecordCursor {
     footer_damage: Option<(u64, Malformed)>,
 }
 
-/// A record, and where it lies.
+/// Record and its location.
 pub(crate) struct CursorRecord {
-    /// What its head says.
+    /// Decoded head of the record.
     pub(crate) record: Record,
-    /// Where the head lies; the body follows.
+    /// Location of the head; the body follows it.
     pub(crate) place: Location,
 }
 
-/// A place where records may be missing.
+/// Location where records may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CursorFault {
-    /// Where, in the segment.
+    /// Offset in the segment.
     pub(crate) offset: u64,
-    /// The LSN of the first record that may be missing.
+    /// LSN of the first record that may be missing.
     pub(crate) first_lsn: u64,
-    /// What is wrong.
+    /// Reason why the bytes were rejected.
     pub(crate) reason: Malformed,
 }
 
@@ -68,10 +69,11 @@ enum Source {
 }
 
 impl RecordCursor {
-    /// A cursor that stands before the first record.
+    /// Creates a cursor before the first record.
     ///
-    /// `end` is where the groups of a segment without footer end, for whoever knows: then all before it counts. Where
-    /// nobody knows, the file may end in zeros or in a torn tail, and what nothing vouches for is no record.
+    /// `end` is the end of the groups of a segment without footer, if known: then all records before it count. If it
+    /// is unknown, the file may end in zeros or in a torn tail, and records that are not known to be durable are not
+    /// returned.
     pub(crate) fn open(
         file: Arc<dyn DiskFile>,
         path: String,
@@ -79,7 +81,7 @@ impl RecordCursor {
         end: Option<u64>,
     ) -> Result<Self> {
         let io = |source| Error::io(format!("reading {path}"), source);
-        // Whoever seals the segment meanwhile cuts it, perhaps just before the trailer was to be read.
+        // Sealing the segment concurrently truncates the file, possibly just before the trailer is read.
         let footer =
             read_footer(file.as_ref(), &header).or_else(|_| read_footer(file.as_ref(), &header))?;
         let file_bytes = file.bytes_len().map_err(io)?;
@@ -97,7 +99,7 @@ impl RecordCursor {
             has_whole_footer: false,
             footer_damage: None,
         };
-        // A compacted segment is whole before anything counts on it: one without a footer has lost its end.
+        // A compacted segment is complete before it is used: without a footer it has lost its end.
         if header.class == SegmentClass::Compacted && footer.is_none() {
             let (offset, reason) = (file_bytes, Malformed::Short);
             cursor.note(CursorFault { offset, first_lsn: header.base_lsn, reason });
@@ -116,10 +118,10 @@ impl RecordCursor {
         Ok(cursor)
     }
 
-    /// The next record. None: there are no more.
+    /// Returns the next record; `None` at the end.
     pub(crate) fn step(&mut self) -> Result<Option<CursorRecord>> {
         loop {
-            // What is found again behind a fault may have been handed out before it.
+            // Records salvaged after a fault may have been returned before it.
             while let Some(next) = self.ready.pop_front() {
                 if next.record.lsn > self.last_lsn {
                     self.last_lsn = next.record.lsn;
@@ -134,7 +136,7 @@ impl RecordCursor {
         }
     }
 
-    /// Reads the body of a record of this segment, and checks every block of it.
+    /// Reads the body of a record of this segment and verifies every block.
     pub(crate) fn read_body(&self, of: &CursorRecord) -> Result<Bytes> {
         let about = |error: Error| match &of.record.what {
             What::Put { name, .. } => error.about(name),
@@ -150,31 +152,31 @@ impl RecordCursor {
         }
     }
 
-    /// Whether all that was handed out so far came from a whole footer.
+    /// Returns whether all records returned so far came from an intact footer.
     pub(crate) fn has_whole_footer(&self) -> bool {
         self.has_whole_footer
     }
 
-    /// What is wrong with the entries of a footer whose trailer is whole: the groups are read instead.
+    /// Returns the damage of the footer entries if the trailer is intact; the groups are read instead.
     pub(crate) fn footer_damage(&self) -> Option<Error> {
         let (offset, reason) = self.footer_damage?;
         Some(Error::corrupt(self.path.clone(), offset, reason))
     }
 
-    /// Reads the body of a record of this segment, whatever its checksums say.
+    /// Reads the body of a record of this segment without verifying it.
     pub(crate) fn read_body_as_it_is(&self, record: &Record, at: Location) -> Result<Bytes> {
         let mut body = vec![0; usize::try_from(record.body_bytes()).unwrap_or(usize::MAX)];
         self.read(at.offset + u64::from(at.head_bytes), &mut body)?;
         Ok(body.into())
     }
 
-    /// What the checksums at a location of this segment are bound to.
+    /// Returns the disk address of a location in this segment.
     pub(crate) fn place(&self, at: Location) -> Place {
         self.header.context().at(at.offset)
     }
 
-    /// Whether a body that is not what was written looks as if its space was given back: every block that is wrong has
-    /// a page of zeros. Where power went meanwhile, any of the other pages may be as they were.
+    /// Returns whether a corrupt body looks like a punched one: every corrupt block has a page of zeros. If power
+    /// was cut during the punch, any of the other pages may be unchanged.
     pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
         let body = match self.read_body_as_it_is(&of.record, of.place) {
             Err(Error::Corrupt(_)) => return Ok(false),
@@ -185,17 +187,17 @@ impl RecordCursor {
         Ok(broken.all(|block| has_zero_page(&body, start, block)))
     }
 
-    /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
+    /// Returns the faults found so far, the first [`limits::DAMAGE_LISTED_MAX`] of them.
     pub(crate) fn faults(&self) -> &[CursorFault] {
         &self.faults
     }
 
-    /// How many such places were passed.
+    /// Returns the number of faults found so far.
     pub(crate) fn fault_count(&self) -> usize {
         self.fault_count
     }
 
-    /// Whether the entries of a footer are what was written.
+    /// Verifies the entries of a footer.
     fn check_footer(&self, footer: &FooterTrailer) -> Result<(), Malformed> {
         let mut reader = FooterReader::new(footer, self.header.context());
         while let Some(wanted) = reader.wanted() {
@@ -214,7 +216,7 @@ impl RecordCursor {
                 self.ready.push_back(record(self.header.segment, entry.offset, entry.record));
                 self.source = Source::Footer(window);
             }
-            // What the groups say counts, and they are read from the beginning; what was handed out is passed over.
+            // Falls back to the groups, from the start; records that were already returned are skipped.
             Err(_) => {
                 self.has_whole_footer = false;
                 self.source = self.walk()?;
@@ -304,14 +306,14 @@ impl RecordCursor {
     }
 }
 
-/// A piece of a footer's entries in memory, and how far they were read.
+/// Window of footer entries in memory, with the read position.
 struct FooterWindow {
     bytes: Vec<u8>,
     used: usize,
     reader: FooterReader,
-    /// Entries that are still to come.
+    /// Number of entries not decoded yet.
     left: u64,
-    /// Where the last entry's record lies, and its LSN: both ascend.
+    /// Offset and LSN of the last entry's record: both ascend.
     last: Option<(u64, u64)>,
 }
 
@@ -325,7 +327,7 @@ impl FooterWindow {
         self.left == 0 && self.used == self.bytes.len() && self.reader.wanted().is_none()
     }
 
-    /// What is to be read because the next entry may not be whole in memory.
+    /// Returns the range to read if the next entry may not be complete in memory.
     fn wanted(&self) -> Option<(u64, usize)> {
         let is_short = self.bytes.len() - self.used < FOOTER_ENTRY_BYTES_MAX;
         if is_short { self.reader.wanted() } else { None }
@@ -354,14 +356,15 @@ impl FooterWindow {
 }
 
 fn record(segment: SegmentId, offset: u64, record: Record) -> CursorRecord {
-    // A head's length is a u16 on disk.
+    // The length of a head is a u16 on disk.
     let head_bytes = u32::try_from(record.head_bytes()).unwrap_or(u32::MAX);
     CursorRecord { record, place: Location { segment, offset, head_bytes } }
 }
 
-/// Whether a page of zeros has bytes of this block and lies within the body, which begins at `start` of the file.
+/// Returns whether a whole page of zeros overlaps this block and is inside the body, which starts at `start` of the
+/// file.
 fn has_zero_page(body: &[u8], start: u64, block: Range<u64>) -> bool {
-    // The rest of the page that the body begins in belongs to its head, too.
+    // The first partial page also contains the head.
     let before = usize::try_from(start.next_multiple_of(PAGE_BYTES) - start).unwrap_or(usize::MAX);
     let pages = body.get(before..).unwrap_or_default().chunks_exact(PAGE_BYTES as usize);
     let mut pages = (before as u64..).step_by(PAGE_BYTES as usize).zip(pages);
@@ -370,7 +373,7 @@ fn has_zero_page(body: &[u8], start: u64, block: Range<u64>) -> bool {
     })
 }
 
-/// Space is given back in pages of this size.
+/// Page size of hole punching.
 const PAGE_BYTES: u64 = 4_096;
 
 #[cfg(test)]
@@ -387,7 +390,7 @@ mod tests {
 
     const GROUPS: u64 = 40;
 
-    /// A segment of groups of three records, with the offset at which each begins, and where the last ends.
+    /// Segment of groups of three records, with the offset of each group and the end of the last.
     struct Built {
         disk: SimDisk,
         header: SegmentHeader,
@@ -460,7 +463,7 @@ mod tests {
     }
 
     fn put(lsn: u64) -> (What, Vec<Bytes>) {
-        // Letters that cannot be packed.
+        // Incompressible letters.
         let mut seed = lsn as u32;
         let letters = (0..900).map(|_| {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

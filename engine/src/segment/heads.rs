@@ -1,8 +1,8 @@
-//! Reading a group without its bodies: what a footer is made from.
+//! Reads the record heads of a group without the bodies, as input for a footer.
 //!
-//! Promises: what is read lies where it lies in the group, and what is not read is zeros; so whoever decodes the group
-//! checks as much of it as if all had been read, but for the bodies. Nothing is believed that does not decode.
-//! Never here: what a group that does not decode means.
+//! Guarantees: bytes that are read have their offset in the group, and unread bytes are zeros; decoding the group
+//! therefore verifies everything except the bodies. Undecodable bytes are ignored.
+//! Non-goals: the meaning of a group that does not decode.
 
 use crate::error::Result;
 use crate::format::{
@@ -10,15 +10,15 @@ use crate::format::{
     HEAD_BYTES_MAX, Place, Record,
 };
 
-/// One call reads this much: a head with its frame's header, or, where bodies are small, several of them.
+/// Bytes per read: a head with its frame header or, if bodies are small, several of them.
 const READ_BYTES: usize = 8 * 1_024;
 
 const _: () = assert!(READ_BYTES >= FRAME_HEADER_BYTES + HEAD_BYTES_MAX);
 
-/// Reads the heads of the group with this header, which lies at `place`, into as many zeros as it is long. `read` fills
-/// a buffer from an offset of the group on.
+/// Reads the heads of the group with this header, at `place`, into a zeroed buffer of its length. `read` fills a
+/// buffer from an offset in the group.
 ///
-/// Where something is no head, the rest stays zeros.
+/// After an undecodable head the rest remains zeros.
 pub(super) fn read_heads(
     header: &GroupHeader,
     place: Place,
@@ -45,7 +45,7 @@ pub(super) fn read_heads(
     Ok(group.bytes)
 }
 
-/// A group that is read where it is looked at, from front to back.
+/// Group that is read on demand, from front to back.
 struct Unread<R> {
     bytes: Vec<u8>,
     read_to: usize,
@@ -53,7 +53,7 @@ struct Unread<R> {
 }
 
 impl<R: FnMut(usize, &mut [u8]) -> Result<()>> Unread<R> {
-    /// Makes sure that so many bytes from `at` on are read, or all up to the end of the group.
+    /// Ensures that `count` bytes from `at` on are read, or all up to the end of the group.
     fn have(&mut self, at: usize, count: usize) -> Result<()> {
         let group_bytes = self.bytes.len();
         let wanted_to = at.saturating_add(count).min(group_bytes);
@@ -94,7 +94,7 @@ mod tests {
         (what, vec![value])
     }
 
-    /// A group with bodies of these lengths, each in a frame of its own, and one frame of several.
+    /// Builds a group with bodies of these lengths, each in a separate frame, and one frame of several.
     fn group(lengths: &[usize]) -> Vec<u8> {
         let mut builder = GroupBuilder::new(place().context(), OFFSET, 1, 1, 0, Checksum(0));
         for bytes in lengths {
@@ -105,7 +105,7 @@ mod tests {
         builder.finish().pieces.concat()
     }
 
-    /// What [`read_heads`] makes of a group, and how many bytes it read for that.
+    /// Returns the result of [`read_heads`] for a group, and the number of bytes read for it.
     fn heads_of(group: &[u8]) -> (Vec<u8>, usize) {
         let (header, _) = GroupHeader::decode(group, place()).unwrap();
         let mut bytes_read = 0;

@@ -1,10 +1,9 @@
-//! What opening bodies found out, kept for whoever opens them next: small bodies whole, of larger ones the checksums of
-//! their blocks.
+//! Body cache: small bodies and block checksums of larger ones.
 //!
-//! Promises: what is kept was read, verified and proved to be the record that an entry meant; it is a copy, which no
-//! damage of the disk reaches; memory is bounded; what was opened once lately is not kept, so reading everything once
-//! takes no room from what is read often.
-//! Never here: which record an object has now. An entry that points elsewhere finds nothing of before.
+//! Guarantees: cached content was read, verified and matched to the record of its entry; it is a copy, which disk
+//! corruption does not affect; memory is bounded; a body is cached only when it is opened again within a short time,
+//! so a full scan does not evict frequently read bodies.
+//! Non-goals: resolving names. An entry with another location is a cache miss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,14 +17,14 @@ use crate::format::{Entry, Location, SegmentId};
 use crate::limits;
 use crate::name::ObjectName;
 
-/// The bodies of which something is kept.
+/// Cache of bodies.
 pub(crate) struct KeptBodies {
     bodies: Cache<Where, Arc<KeptBody>, Weight>,
-    /// A part of the hash of what was opened lately.
+    /// Fingerprints of recent opens.
     seen: Box<[AtomicU32]>,
 }
 
-/// Where the record lies.
+/// Location of the record.
 type Where = (SegmentId, u64);
 
 struct KeptBody {
@@ -60,14 +59,15 @@ impl Default for KeptBodies {
 }
 
 impl KeptBodies {
-    /// What is known of the body that `entry` points to.
+    /// Returns the cached content of the body that `entry` refers to.
     pub(super) fn get(&self, name: &ObjectName, entry: &Entry) -> Option<BodyContent> {
         let kept = self.bodies.get(&place(entry.record))?;
         let is_it = kept.lsn == entry.lsn && kept.bytes == entry.body_bytes() && kept.name == *name;
         is_it.then(|| kept.content.clone())
     }
 
-    /// The body that `entry` points to was opened and is this: kept when that was not the first time lately.
+    /// Records that the body of `entry` was opened with this content, and caches it unless this is the first recent
+    /// open.
     pub(super) fn note(&self, name: &ObjectName, entry: &Entry, content: &BodyContent) {
         let hash = hash_of(entry.record);
         let (place_seen, part) = ((hash >> 32) as usize % SEEN_PLACES, hash as u32);
@@ -76,7 +76,7 @@ impl KeptBodies {
             return;
         }
         let content = match content {
-            // A slice would be one of a whole map, and be no longer in memory when the pages are not.
+            // A slice would be a view into a map, and its pages may be evicted.
             BodyContent::Whole(bytes) => BodyContent::Whole(Bytes::copy_from_slice(bytes)),
             other => other.clone(),
         };
@@ -93,13 +93,13 @@ fn place(record: Location) -> Where {
 fn hash_of(record: Location) -> u64 {
     let mixed =
         (record.segment.get().rotate_left(40) ^ record.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    // Never zero, which stands for nothing.
+    // Never zero, which marks an empty slot.
     mixed ^ (mixed >> 29) | 1
 }
 
-/// What is remembered of the openings of so many places.
+/// Number of slots for recent opens.
 const SEEN_PLACES: usize = 32 * 1_024;
-/// What a body takes beside its content.
+/// Memory overhead of a cached body.
 const KEPT_FIXED_BYTES: usize = 256;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! Segments: the files that hold everything, and the states of their lives.
+//! Segments: files, life cycle and access.
 //!
 //! ```text
-//! log        spare --roll--> active --roll--> closed --seal--> sealed --retire--> gone
-//! big        writing --finish--> sealed --let go--> retained --retire--> gone
-//! compacted  writing --seal--> sealed --retire--> gone
+//! log        spare --roll--> active --roll--> closed --seal--> sealed --retire--> removed
+//! big        writing --finish--> sealed --release--> retained --retire--> removed
+//! compacted  writing --seal--> sealed --retire--> removed
 //! ```
 //!
-//! A spare has its name and its space but a blank header. The active one takes groups and is read by `pread`, as is a
-//! closed one until its footer is written. A sealed segment never changes again: it is cut to its footer,
-//! memory-mapped, and handed out in slices; retiring removes its name, and its space returns when the last slice is
-//! dropped.
+//! A spare has a name and reserved space but a blank header. Groups are appended to the active segment, which is
+//! read by `pread`, as is a closed one until its footer is written. A sealed segment is immutable: it is truncated
+//! after its footer, memory-mapped, and read as slices of the map. Retiring removes its name; the space is reclaimed
+//! when the last slice is dropped.
 
 mod active;
 mod big;

@@ -1,10 +1,10 @@
-//! A segment that is open for reading: mapped when it is sealed, read by `pread` while it still grows.
+//! Open segment: verified reads, by `pread` while it grows, memory-mapped once sealed.
 //!
-//! Promises: no byte leaves unverified ([`OpenSegment::block_read`] checks what [`OpenSegment::read`] brought in), a
-//! block that was verified since the segment was opened is not verified again, and nothing here touches a page that is
-//! not in memory without being told that it may wait. Asking the kernel what is in memory costs as much as sending some
-//! kilobytes, so what it said is believed for a moment, but only of what is handed on untouched.
-//! Never here: keys, records.
+//! Guarantees: no byte is returned unverified ([`OpenSegment::block_read`] verifies what [`OpenSegment::read`]
+//! returned); a block is verified once per opening of the segment; no page that is not resident is accessed unless
+//! the caller allows blocking. A residency query costs as much as sending some kilobytes, so its result is cached
+//! for a short time, but only used for bytes that are passed on unread.
+//! Non-goals: keys, records.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,31 +21,31 @@ use crate::format::{
 };
 use crate::limits;
 
-/// Whether a read may wait for the disk.
+/// Whether a read may block on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It may.
+    /// May block.
     Wait,
-    /// It may not: what is not in memory is not read.
+    /// May not block: returns no data if it is not resident.
     Refuse,
 }
 
-/// Whether bytes are checked before they are handed out.
+/// Whether bytes are verified before they are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
-    /// Each block when it is first read since its segment was opened, and again when the file was changed.
+    /// Verifies each block on the first read since its segment was opened, and again after the file was changed.
     #[default]
     FirstRead,
-    /// Never: damage is handed out. For measuring what verification costs.
+    /// Never verifies: damaged bytes are returned. For measuring the cost of verification.
     Never,
 }
 
-/// A segment open for reading. Dropping the last one unmaps and closes the file.
+/// Segment open for reading. Dropping the last reference unmaps and closes the file.
 pub(crate) struct OpenSegment {
     header: SegmentHeader,
     path: String,
     file: Arc<dyn DiskFile>,
-    /// What [`DiskFile::changes`] said when the verified blocks were last believed.
+    /// Value of [`DiskFile::changes`] for which the verified blocks are valid.
     changes: AtomicU64,
     backing: Backing,
     verification: Verification,
@@ -54,11 +54,11 @@ pub(crate) struct OpenSegment {
     big: Option<BigContent>,
 }
 
-/// What is known of a big segment's one body.
+/// Trailer and block table of a big segment.
 pub(crate) struct BigContent {
-    /// The trailer.
+    /// Decoded trailer.
     pub(crate) trailer: BigTrailer,
-    /// The block table: a slice of the mapping, not of the heap.
+    /// Block table: a slice of the mapping, not of the heap.
     pub(crate) table: Bytes,
 }
 
@@ -68,7 +68,7 @@ enum Backing {
 }
 
 impl OpenSegment {
-    /// A segment that still grows, or that could not be sealed.
+    /// Opens a growing segment, or one that could not be sealed.
     pub(crate) fn growing(
         header: SegmentHeader,
         class: SegmentClass,
@@ -77,7 +77,7 @@ impl OpenSegment {
         verification: Verification,
     ) -> Self {
         let path = header.segment.path(class);
-        // Where the length cannot be had, every read verifies.
+        // If the length is unknown, every read verifies.
         let file_bytes = file.bytes_len().unwrap_or(0);
         let verified = Bits::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
         let resident = Resident::new(0, clock);
@@ -95,7 +95,7 @@ impl OpenSegment {
         }
     }
 
-    /// Maps a sealed segment and checks what describes it: header, and for a big one its trailer and block table.
+    /// Maps a sealed segment and verifies its header and, for a big one, trailer and block table.
     pub(crate) fn map(
         disk: &dyn Disk,
         id: SegmentId,
@@ -134,7 +134,8 @@ impl OpenSegment {
         Ok(segment)
     }
 
-    /// Can be upgraded as long as anybody holds a piece of the map. None while the segment grows and is not mapped.
+    /// Returns a weak reference that can be upgraded while a slice of the map is in use; `None` if the segment is
+    /// growing and not mapped.
     pub(crate) fn held(&self) -> Option<Weak<dyn Send + Sync>> {
         match &self.backing {
             Backing::Mapped { mapping, .. } => Some(mapping.held()),
@@ -142,27 +143,27 @@ impl OpenSegment {
         }
     }
 
-    /// The segment's id.
+    /// Returns the id of the segment.
     pub(crate) fn id(&self) -> SegmentId {
         self.header.segment
     }
 
-    /// The file, relative to the data folder.
+    /// Returns the path of the file, relative to the data folder.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// What a checksum at `offset` is bound to.
+    /// Returns the disk address of `offset`.
     pub(crate) fn place(&self, offset: u64) -> Place {
         self.header.context().at(offset)
     }
 
-    /// The body of a big segment.
+    /// Returns trailer and block table of a big segment.
     pub(crate) fn big(&self) -> Option<&BigContent> {
         self.big.as_ref()
     }
 
-    /// Reads a range of the file as it is. None: it may not wait, and would have to.
+    /// Reads a range of the file without verification; `None` if the call may not block but would have to.
     pub(crate) fn read(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
         match &self.backing {
             Backing::Mapped { mapping, bytes } => {
@@ -198,8 +199,10 @@ impl OpenSegment {
         }
     }
 
-    /// As [`OpenSegment::read`], of bytes that nobody here looks at, as they were verified before: what was in memory a
-    /// moment ago is believed to be there still. Whoever sends it then waits, at worst, where it was not.
+    /// Reads verified bytes that are passed on without being accessed here.
+    ///
+    /// Pages that were resident a moment ago are assumed to be resident still; in the worst case, sending them
+    /// blocks.
     pub(crate) fn read_again(
         &self,
         range: Range<u64>,
@@ -214,8 +217,8 @@ impl OpenSegment {
         self.read(range, patience)
     }
 
-    /// Forgets which blocks were verified, when somebody has changed the file since. Asked once for each body that is
-    /// opened: nothing but an append changes a segment, so whoever else does damages it.
+    /// Resets the verified blocks if the file was changed since. Called once for each opened body: only appends
+    /// change a segment, any other change is corruption.
     pub(crate) fn notice_changes(&self) {
         if self.verification == Verification::Never {
             return;
@@ -226,12 +229,12 @@ impl OpenSegment {
         }
     }
 
-    /// Forgets which blocks were verified.
+    /// Resets the verified blocks.
     pub(crate) fn forget_verified(&self) {
         self.verified.clear();
     }
 
-    /// Whether the block of `bytes` at `offset` needs no check: it was verified since the segment was opened.
+    /// Returns whether the block of `bytes` at `offset` was already verified since the segment was opened.
     pub(crate) fn is_verified(&self, offset: u64, bytes: u64) -> bool {
         if self.verification == Verification::Never {
             return true;
@@ -239,7 +242,7 @@ impl OpenSegment {
         self.verified_bit(offset, bytes).is_some_and(|bit| self.verified.contains(bit))
     }
 
-    /// Checks one block that [`OpenSegment::read`] brought in from `offset`, and remembers that.
+    /// Verifies one block that [`OpenSegment::read`] read from `offset`, and marks it as verified.
     pub(crate) fn verify_block(&self, block: &[u8], offset: u64, checksum: Checksum) -> Result<()> {
         if self.verification == Verification::Never {
             return Ok(());
@@ -253,9 +256,11 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Which bit remembers the block at `offset`. In a log or compacted segment two blocks of at least 4 KiB never
-    /// begin in the same 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller
-    /// blocks are cheap: they have no bit, and are verified each time.
+    /// Returns the bit of the block at `offset`.
+    ///
+    /// In a log or compacted segment two blocks of at least 4 KiB never start in the same 4 KiB; in a big segment
+    /// every block except the last is 64 KiB. Smaller blocks are cheap to verify: they have no bit and are verified
+    /// on each read.
     fn verified_bit(&self, offset: u64, bytes: u64) -> Option<u64> {
         match self.header.class {
             SegmentClass::Big => Some(
@@ -295,7 +300,7 @@ impl OpenSegment {
     }
 }
 
-/// Reads and checks the header page of a segment.
+/// Reads and verifies the header page of a segment.
 pub(crate) fn read_header(
     file: &dyn DiskFile,
     path: &str,
@@ -316,7 +321,7 @@ pub(crate) fn read_header(
     Ok(header)
 }
 
-/// Reads and checks the header page of a compacted segment, with its origin.
+/// Reads and verifies the header page of a compacted segment, with its origin.
 pub(crate) fn read_origin(
     disk: &dyn Disk,
     id: SegmentId,
@@ -334,10 +339,10 @@ pub(crate) fn read_origin(
 
 const VERIFIED_GRAIN_BYTES: u64 = 4_096;
 
-/// Which pages were in memory a moment ago.
+/// Cache of resident pages.
 struct Resident {
     pages: Bits,
-    /// Since when, in milliseconds of the clock.
+    /// Start of the current validity period, in milliseconds of the clock.
     since_ms: AtomicU64,
     clock: Arc<dyn Clock>,
 }
@@ -365,12 +370,12 @@ impl Resident {
     }
 }
 
-/// The bits of the pages that a range touches.
+/// Returns the bits of the pages that a range overlaps.
 fn pages(range: &Range<usize>) -> Range<u64> {
     range.start as u64 / VERIFIED_GRAIN_BYTES..(range.end as u64).div_ceil(VERIFIED_GRAIN_BYTES)
 }
 
-/// One bit for each 4 KiB of a file.
+/// Bitmap with one bit per 4 KiB of a file.
 struct Bits(Box<[AtomicU64]>);
 
 impl Bits {
@@ -406,7 +411,7 @@ impl Bits {
 
     fn insert_all(&self, bits: Range<u64>) {
         for (bit, mask) in words(bits) {
-            // Mostly it is there, and a line that nobody writes to is shared by all processors.
+            // The bit is usually set, and a cache line that is not written stays shared between processors.
             if let Some(word) = self.word(bit)
                 && word.load(Ordering::Relaxed) & mask != mask
             {
@@ -416,7 +421,7 @@ impl Bits {
     }
 }
 
-/// The words that hold these bits: a bit of each, and all of its bits that count.
+/// Returns, for each word of this bit range, one of its bits and the mask of those in the range.
 fn words(bits: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     (bits.start / 64..bits.end.div_ceil(64)).map(move |word| {
         let first = bits.start.max(word * 64) % 64;

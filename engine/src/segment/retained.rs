@@ -1,9 +1,9 @@
-//! Big segments whose objects are gone and whose files stay for a while, so that the objects can come back.
+//! Retention of big segments after their object was deleted or overwritten, for undelete.
 //!
-//! Promises: one stays for the window, or until room is needed, whichever is first; what has stayed longest goes first.
-//! What is known here follows from the index and from which files are there, so losing it loses nothing: the index
-//! forgets a segment after its file is gone, never before.
-//! Never here: how long the window is, and when room is short.
+//! Guarantees: a segment is retained for the retention window, or until space is needed; the oldest is released
+//! first. This state is derived from the index and the existing files, so it survives crashes: the index drops a
+//! segment after its file was removed, never before.
+//! Non-goals: the length of the window, and the detection of low space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::set::SegmentSet;
 use crate::format::{Retained, SegmentClass, SegmentId};
 
-/// The retained segments of an open store.
+/// Retained segments of an open store.
 #[derive(Default)]
 pub(super) struct RetainedSegments {
     window_ms: u64,
@@ -24,18 +24,18 @@ struct State {
     by_id: BTreeMap<SegmentId, Retained>,
     by_end: BTreeSet<(u64, SegmentId)>,
     bytes: u64,
-    /// Those whose files are gone since the index was told last.
+    /// Segments whose files were removed since the last index update.
     released: Vec<SegmentId>,
 }
 
-/// How much is retained.
+/// Statistics of retained segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetainedStats {
-    /// Files of deleted or replaced objects.
+    /// Number of files of deleted or replaced objects.
     pub segments: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// When the first of them goes by itself. Milliseconds since 1970.
+    /// Time at which the first of them expires, in milliseconds since 1970.
     pub next_release_ms: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl RetainedSegments {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out those that are chosen, the one that has stayed longest first, until `is_enough` says so.
+    /// Removes the oldest segments from the set until `is_enough` returns true, and returns them.
     fn take(&self, mut is_enough: impl FnMut(&Retained) -> bool) -> Vec<SegmentId> {
         let mut state = self.lock();
         let mut taken = Vec::new();
@@ -76,11 +76,11 @@ impl State {
 }
 
 impl SegmentSet {
-    /// No record names this big segment any more: it goes, or stays for a while where the index has noted that.
+    /// Releases a big segment that no record refers to: it is removed, or retained if the index has recorded that.
     pub(crate) fn let_go(&self, id: SegmentId, noted: Option<Retained>) {
         let Some(noted) = noted else { return self.retire(id, SegmentClass::Big) };
         let now_ms = self.clock().unix_ms();
-        // Times of a clock that was ahead keep nothing for longer.
+        // Clamps times of a clock that was ahead, so that they do not extend the retention.
         let retained = Retained { ended_ms: noted.ended_ms.min(now_ms), ..noted };
         if self.retained.window_ms > now_ms.saturating_sub(retained.ended_ms) {
             self.retained.lock().insert(id, retained);
@@ -89,7 +89,7 @@ impl SegmentSet {
         }
     }
 
-    /// Takes up again what the index says is retained: what is still there stays for the rest of its time.
+    /// Loads the retained segments recorded in the index; existing files are retained for the rest of their window.
     pub(crate) fn take_up_retained(&self, noted: Vec<(SegmentId, Retained)>) {
         for (id, noted) in noted {
             let file = self.disk().open(&id.path(SegmentClass::Big));
@@ -102,19 +102,20 @@ impl SegmentSet {
         }
     }
 
-    /// Whether the file of a big segment stays for a while although its object is gone.
+    /// Returns whether the file of a big segment is retained although its object was deleted.
     pub(crate) fn is_retained(&self, id: SegmentId) -> bool {
         self.retained.lock().by_id.contains_key(&id)
     }
 
-    /// Until when it stays, if room does not become short.
+    /// Returns the time until which the segment is retained if space does not become short, in milliseconds since
+    /// 1970.
     pub(crate) fn retained_until_ms(&self, id: SegmentId) -> Option<u64> {
         let window_ms = self.retained.window_ms;
         let state = self.retained.lock();
         state.by_id.get(&id).map(|retained| retained.ended_ms.saturating_add(window_ms))
     }
 
-    /// How much is retained.
+    /// Returns the statistics of retained segments.
     pub(crate) fn retained_stats(&self) -> RetainedStats {
         let state = self.retained.lock();
         let first = state.by_end.first().map(|(ended_ms, _)| *ended_ms);
@@ -125,7 +126,7 @@ impl SegmentSet {
         }
     }
 
-    /// Removes the files whose time is over.
+    /// Removes the files whose retention has expired.
     pub(crate) fn release_due(&self) {
         let window_ms = self.retained.window_ms;
         let mut now_ms = None;
@@ -136,7 +137,7 @@ impl SegmentSet {
         self.release(&due);
     }
 
-    /// Removes what has stayed longest, until so many bytes are given back or nothing is left. Tells how many were.
+    /// Removes the oldest segments until `wanted` bytes are reclaimed or none is left; returns the bytes reclaimed.
     pub(crate) fn release_bytes(&self, wanted: u64) -> u64 {
         let mut given_back = 0_u64;
         let chosen = self.retained.take(|retained| {
@@ -148,17 +149,17 @@ impl SegmentSet {
         given_back
     }
 
-    /// The segments whose files are gone since this was asked last: the index is to forget them.
+    /// Takes the segments whose files were removed since the last call, to be dropped from the index.
     pub(crate) fn take_released(&self) -> Vec<SegmentId> {
         std::mem::take(&mut self.retained.lock().released)
     }
 
-    /// Removes the files of what is not to come back, and tells the index.
+    /// Removes the files of segments that are no longer retained, and queues them for removal from the index.
     pub(crate) fn release(&self, ids: &[SegmentId]) {
         for id in ids {
             self.retire(*id, SegmentClass::Big);
         }
-        // After their names are gone: a checkpoint that forgets them syncs that first.
+        // After the names are removed: a checkpoint that drops the entries syncs the removal first.
         self.retained.lock().released.extend(ids);
     }
 }

@@ -1,9 +1,9 @@
-//! Sealing: a footer behind the last group of a log or compacted segment, and the file cut to it.
+//! Sealing: writes the footer of a log or compacted segment and truncates the file after it.
 //!
-//! Promises: the footer is made from what the segment holds, read back and checked, so it never says more than the
-//! groups do; sealing again says the same. A crash in between leaves an unsealed segment, which recovery
-//! seals: the trailer is written when the entries are durable.
-//! Never here: when to seal.
+//! Guarantees: the footer is built from the segment's content, read back and verified, so it never contains more
+//! than the groups; sealing is idempotent. A crash leaves an unsealed segment, which recovery seals: the trailer is
+//! written after the entries are durable.
+//! Non-goals: the decision when to seal.
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::limits;
 
 use super::walk::{LogWalk, Walked};
 
-/// Seals the segment whose groups end at `end`. Refuses, as damage, a segment whose groups do not reach so far.
+/// Seals the segment whose groups end at `end`. Fails with a corruption error if the groups do not reach `end`.
 pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<()> {
     let path = header.segment.path(header.class);
     let io = |source| Error::io(format!("sealing {path}"), source);
@@ -49,14 +49,14 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
     let (entries, trailer) = rest.split_at(rest.len() - FOOTER_TRAILER_BYTES);
     file.write_at(written, &[entries]).map_err(io)?;
     written += entries.len() as u64;
-    // The trailer vouches for the entries.
+    // The trailer confirms the entries, so they must be durable first.
     file.sync_data().map_err(io)?;
     file.write_at(written, &[trailer]).map_err(io)?;
     file.set_len(written + trailer.len() as u64).map_err(io)?;
     file.sync_data().map_err(io)
 }
 
-/// The trailer of a log segment, when it is sealed and its trailer is whole.
+/// Reads the trailer of a segment; `None` unless the segment is sealed and the trailer is intact.
 pub(crate) fn read_footer(
     file: &dyn DiskFile,
     header: &SegmentHeader,

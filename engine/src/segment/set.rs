@@ -1,8 +1,8 @@
-//! Which segments exist, which are open, and how they come and go.
+//! Segment set: creation, lookup, opening and removal of segments.
 //!
-//! Promises: an id is given out once in the life of an open store; a big segment that no record names is either in
-//! flight or gone; a removed name is durably removed before a checkpoint stops looking for it.
-//! Never here: what lies in a segment.
+//! Guarantees: an id is assigned only once during the lifetime of an open store; a big segment that no record refers
+//! to is either in flight or removed; a name is durably removed before a checkpoint stops looking for it.
+//! Non-goals: the content of segments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::format::{Checksum, Malformed, SegmentClass, SegmentHeader, SegmentId};
 use crate::limits;
 
-/// The segments of a store.
+/// Segments of a store.
 pub(crate) struct SegmentSet {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
@@ -33,17 +33,17 @@ pub(crate) struct SegmentSet {
     in_flight: Mutex<BTreeSet<SegmentId>>,
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
-    /// The maps, and the files of growing segments, that may still be held by a reader.
+    /// Maps, and files of growing segments, that may still be in use by a reader.
     readers: Mutex<BTreeMap<SegmentId, Vec<Reader>>>,
-    /// Read while a segment is mapped, written while one must not be.
+    /// Locked for reading while a segment is mapped, for writing while none may be mapped.
     mapping: RwLock<()>,
-    /// Which of the segments that hold records are compacted ones; the others are of the log.
+    /// Compacted segments; all other segments with records are log segments.
     compacted: RwLock<BTreeSet<SegmentId>>,
-    /// Log segments that recovery left unsealed, and where their groups end.
+    /// Log segments that recovery left unsealed, with the end of their groups.
     unsealed: Mutex<Vec<(SegmentHeader, u64)>>,
     /// Folders of big segments whose own names are durable.
     named_folders: Mutex<BTreeSet<String>>,
-    /// Folders from which names were removed since they were last synced.
+    /// Folders from which names were removed since their last sync.
     removed_from: Mutex<BTreeSet<String>>,
     sightings: Arc<Sightings>,
     kept_bodies: KeptBodies,
@@ -52,20 +52,21 @@ pub(crate) struct SegmentSet {
     pub(super) retained: RetainedSegments,
 }
 
-/// Whether names are held, and what was retired since.
+/// Number of active holds on names, and segments retired since.
 #[derive(Default)]
 struct Held {
     holders: usize,
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
 
-/// While this is there, no name of a segment that was in use is removed, and no space of one is given back; what is
-/// retired goes when the last one is dropped. After a crash before that, opening finds it as what it is: named by
-/// nothing.
+/// Hold on segment names: while it exists, no name of a segment that was in use is removed and no space is punched.
+///
+/// Segments retired during the hold are removed when the last hold is dropped. After a crash before that, recovery
+/// finds them unreferenced and removes them.
 pub(crate) struct NamesHeld(Arc<SegmentSet>);
 
 impl NamesHeld {
-    /// What was retired and still has its name.
+    /// Returns the segments that were retired and still have their name.
     pub(crate) fn retired(&self) -> BTreeSet<SegmentId> {
         locked(&self.0.held).retired.iter().map(|(id, _)| *id).collect()
     }
@@ -85,7 +86,8 @@ impl Drop for NamesHeld {
 }
 
 impl SegmentSet {
-    /// The segments of the store with this id. Large objects that are gone can come back for so many milliseconds.
+    /// Creates the segment set of the store with this id. Deleted large objects are retained for this many
+    /// milliseconds.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
@@ -117,39 +119,39 @@ impl SegmentSet {
         }
     }
 
-    /// The disk that the segments lie on.
+    /// Returns the disk of the segments.
     pub(crate) fn disk(&self) -> &dyn Disk {
         self.disk.as_ref()
     }
 
-    /// Where time comes from.
+    /// Returns the clock.
     pub(crate) fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
     }
 
-    /// The id of the store.
+    /// Returns the id of the store.
     pub(crate) fn store(&self) -> uuid::Uuid {
         self.store
     }
 
-    /// Sees to it that no id up to and including this one is given out.
+    /// Ensures that no id up to and including this one is assigned.
     pub(crate) fn skip_ids_through(&self, seen: u64) {
         self.next_id.fetch_max(seen.saturating_add(1), Ordering::SeqCst);
     }
 
-    /// The id that the next new segment gets.
+    /// Returns the id of the next new segment.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.load(Ordering::SeqCst)
     }
 
-    /// A big segment with an id from here on may be an orphan after a crash; one below is not.
+    /// Returns the lowest id of a big segment that may become an orphan in a crash.
     pub(crate) fn orphan_floor(&self) -> u64 {
-        // In this order: an id that is taken in between is above the floor either way.
+        // The order matters: an id assigned in between is above the floor either way.
         let next = self.next_id();
         locked(&self.in_flight).first().map_or(next, |id| id.get().min(next))
     }
 
-    /// Makes a spare log segment: its name and its space are durable, its header is blank.
+    /// Creates a spare log segment: its name and space are durable, its header is blank.
     pub(crate) fn create_spare(&self, bytes: u64) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
         let header = self.new_header(SegmentClass::Log)?;
         let path = header.segment.path(SegmentClass::Log);
@@ -162,14 +164,15 @@ impl SegmentSet {
         match made {
             Ok(file) => Ok((file, header)),
             Err(source) => {
-                // What is left is a spare that recovery removes; the space should come back now.
+                // The remaining file would be removed as a spare by recovery; removing it now reclaims the space
+                // earlier.
                 let _ = self.disk.remove(&path);
                 Err(Error::io(format!("making {path}"), source))
             }
         }
     }
 
-    /// Makes the file of a compacted segment; whoever fills it gives it its header. Nothing is in it before
+    /// Creates the file of a compacted segment; the caller writes its header. The segment has no records before
     /// [`SegmentSet::add_compacted`].
     pub(crate) fn create_compacted(&self) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
         let header = self.new_header(SegmentClass::Compacted)?;
@@ -186,23 +189,23 @@ impl SegmentSet {
         synced.map_err(|source| Error::io(format!("syncing {COMPACTED_FOLDER}"), source))
     }
 
-    /// Records are to be found in this compacted segment from now on.
+    /// Registers a compacted segment, which contains records from now on.
     pub(crate) fn add_compacted(&self, id: SegmentId) {
         self.compacted.write().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
 
-    /// The class of a segment that holds records.
+    /// Returns the class of a segment with records.
     pub(crate) fn class_of(&self, id: SegmentId) -> SegmentClass {
         let compacted = self.compacted.read().unwrap_or_else(PoisonError::into_inner);
         if compacted.contains(&id) { SegmentClass::Compacted } else { SegmentClass::Log }
     }
 
-    /// Whether this log segment still grows, or could not be sealed.
+    /// Returns whether this log segment is growing, or could not be sealed.
     pub(crate) fn is_growing(&self, id: SegmentId) -> bool {
         self.growing.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
     }
 
-    /// Makes the file of a big segment. Until it is committed or abandoned it is in flight.
+    /// Creates the file of a big segment, which is in flight until it is committed or abandoned.
     pub(crate) fn create_big(&self) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
         let header = self.begin_big()?;
         let path = header.segment.path(SegmentClass::Big);
@@ -215,8 +218,8 @@ impl SegmentSet {
         }
     }
 
-    /// The header of a big segment whose file is still to be made, in a folder that is there. It is in flight from now
-    /// on.
+    /// Returns the header of a big segment whose file is not created yet, in an existing folder, and marks it in
+    /// flight.
     pub(crate) fn begin_big(&self) -> Result<SegmentHeader> {
         let header = {
             let mut in_flight = locked(&self.in_flight);
@@ -244,19 +247,19 @@ impl SegmentSet {
         Ok(())
     }
 
-    /// A record in the log names this big segment now.
+    /// Marks a big segment as referred to by a log record.
     pub(crate) fn commit_big(&self, id: SegmentId) {
         locked(&self.in_flight).remove(&id);
     }
 
-    /// Nobody will name this big segment: removes it at once, since nobody can hold a name that never was in use.
+    /// Removes an uncommitted big segment immediately; it was never in use, so no hold applies to its name.
     pub(crate) fn abandon_big(&self, id: SegmentId) {
         locked(&self.in_flight).insert(id);
         self.remove_name(id, SegmentClass::Big);
     }
 
-    /// Removes a segment's name; readers that have it open go on. What cannot be removed stays in flight, so that the
-    /// next opening looks for it.
+    /// Removes the name of a segment; readers that have it open are not affected. On failure it stays in flight, so
+    /// that the next recovery looks for it.
     pub(crate) fn retire(&self, id: SegmentId, class: SegmentClass) {
         if class == SegmentClass::Compacted {
             self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
@@ -273,9 +276,9 @@ impl SegmentSet {
 
     fn remove_name(&self, id: SegmentId, class: SegmentClass) {
         let removed = self.disk.remove(&id.path(class));
-        // After the name is gone, so that nobody maps the file again for nothing.
+        // After the removal of the name, so that the file is not mapped again.
         self.mapped.remove(&id);
-        // One that is gone already may have been removed by a process that was killed before it synced.
+        // A missing file may have been removed by a process that was killed before it synced the folder.
         if removed.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true) {
             self.was_removed_from(id.folder(class));
             locked(&self.in_flight).remove(&id);
@@ -284,20 +287,20 @@ impl SegmentSet {
         }
     }
 
-    /// Keeps the names of all segments, and all that is in them, until the answer is dropped. Waits for whoever gives
-    /// space back.
+    /// Holds the names and contents of all segments until the returned value is dropped. Waits for a running hole
+    /// punch.
     pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
         let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
         locked(&self.held).holders += 1;
         NamesHeld(Arc::clone(self))
     }
 
-    /// Names were removed from this folder, and perhaps not durably yet.
+    /// Records that names were removed from this folder, possibly not durably yet.
     pub(crate) fn was_removed_from(&self, folder: String) {
         locked(&self.removed_from).insert(folder);
     }
 
-    /// Makes all removals durable. Those that this fails for are not durable yet: the next call tries them again.
+    /// Makes all removals durable. Folders whose sync fails are retried on the next call.
     pub(crate) fn sync_removals(&self) -> Result<()> {
         let mut folders = std::mem::take(&mut *locked(&self.removed_from));
         while let Some(folder) = folders.pop_first() {
@@ -314,7 +317,7 @@ impl SegmentSet {
         Ok(())
     }
 
-    /// Reads of this log segment go to the file until [`SegmentSet::sealed`].
+    /// Registers a growing log segment, which is read from the file until [`SegmentSet::sealed`].
     pub(crate) fn add_growing(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
         let open = Arc::new(OpenSegment::growing(
             header,
@@ -323,30 +326,30 @@ impl SegmentSet {
             Arc::clone(&self.clock),
             self.verification,
         ));
-        // Whoever reads it goes on reading the file after it was sealed.
+        // A reader continues to use the file after the segment was sealed.
         let reader: Weak<OpenSegment> = Arc::downgrade(&open);
         locked(&self.readers).entry(open.id()).or_default().push(reader);
         self.growing.write().unwrap_or_else(PoisonError::into_inner).insert(open.id(), open);
     }
 
-    /// This log segment, whose groups end at `end`, is to be sealed by whoever asks [`SegmentSet::take_unsealed`].
+    /// Queues this log segment, whose groups end at `end`, for [`SegmentSet::take_unsealed`].
     pub(crate) fn seal_later(&self, header: SegmentHeader, end: u64) {
         locked(&self.unsealed).push((header, end));
     }
 
-    /// The log segments that are still to be sealed.
+    /// Takes the log segments that are still to be sealed.
     pub(crate) fn take_unsealed(&self) -> Vec<(SegmentHeader, u64)> {
         std::mem::take(&mut locked(&self.unsealed))
     }
 
-    /// This log segment changes no more: from now on it is mapped.
+    /// Marks this log segment as sealed, so that it is memory-mapped from now on.
     pub(crate) fn sealed(&self, id: SegmentId) {
         self.growing.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// Opens a segment for reading. None: it is not open, and `patience` forbids to wait for the disk.
+    /// Opens a segment for reading; `None` if it is not open and `patience` forbids waiting for the disk.
     ///
-    /// `class` is [`SegmentClass::Log`] for every segment that holds records: which are compacted is known here.
+    /// `class` is [`SegmentClass::Log`] for every segment with records; the set knows which are compacted.
     pub(crate) fn open(
         &self,
         id: SegmentId,
@@ -389,8 +392,8 @@ impl SegmentSet {
             .map(Some)
     }
 
-    /// Does something to the file of a sealed segment that nobody reads from a map and nobody holds the name of, and
-    /// sees to it that nobody begins to meanwhile. None, with nothing done, while somebody does.
+    /// Runs a function on the file of a sealed segment that has no readers of its map and no holds on its name, and
+    /// prevents new ones during the call. `None`, without calling it, if there are any.
     pub(crate) fn while_unread<T>(
         &self,
         id: SegmentId,
@@ -412,7 +415,7 @@ impl SegmentSet {
         work(file.as_ref()).map(Some)
     }
 
-    /// The records of a segment of the log, or of a compacted one, in order. A damaged footer is told of.
+    /// Returns a cursor over the records of a log or compacted segment. A damaged footer is reported.
     pub(crate) fn records(&self, id: SegmentId) -> Result<RecordCursor> {
         let (file, path, header) = self.open_records(id)?;
         let cursor = RecordCursor::open(file, path, header, None)?;
@@ -422,7 +425,7 @@ impl SegmentSet {
         Ok(cursor)
     }
 
-    /// The header of a segment of the log, or of a compacted one.
+    /// Returns the header of a log or compacted segment.
     pub(crate) fn header(&self, id: SegmentId) -> Result<SegmentHeader> {
         self.open_records(id).map(|(_, _, header)| header)
     }
@@ -438,17 +441,17 @@ impl SegmentSet {
         Ok((file, path, header))
     }
 
-    /// Damage that reads have met.
+    /// Returns the corruption reported by reads.
     pub(crate) fn sightings(&self) -> &Arc<Sightings> {
         &self.sightings
     }
 
-    /// What openings of bodies found out.
+    /// Returns the body cache.
     pub(crate) fn kept_bodies(&self) -> &KeptBodies {
         &self.kept_bodies
     }
 
-    /// Every block of this segment is verified again before it is next handed out.
+    /// Resets the verified blocks of this segment, so that each is verified before it is next returned.
     pub(crate) fn forget_verified(&self, id: SegmentId) {
         if let Some(open) = self.mapped.peek(&id) {
             open.forget_verified();
@@ -459,7 +462,7 @@ impl SegmentSet {
         }
     }
 
-    /// How many segments are mapped.
+    /// Returns the number of mapped segments.
     pub(crate) fn mapped_count(&self) -> usize {
         self.mapped.len()
     }
@@ -481,14 +484,14 @@ impl SegmentSet {
     }
 }
 
-/// Can be upgraded as long as somebody reads from a map, or from a file that grew.
+/// Weak reference that can be upgraded while a map, or a file of a growing segment, is in use.
 type Reader = Weak<dyn Send + Sync>;
 
-/// The folder of all folders of big segments.
+/// Root folder of big segments.
 pub(crate) const BIG_FOLDER: &str = "big";
-/// The folder of compacted segments.
+/// Folder of compacted segments.
 pub(crate) const COMPACTED_FOLDER: &str = "compacted";
-/// The folder of the log.
+/// Folder of log segments.
 pub(crate) const LOG_FOLDER: &str = "log";
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

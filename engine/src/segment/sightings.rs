@@ -1,6 +1,7 @@
-//! Damage that reads have met, until somebody notes it.
+//! Corruption reported by reads, until the scrub records it.
 //!
-//! Promises: bounded; meeting the same place again changes nothing. Never here: whether it matters.
+//! Guarantees: memory is bounded; reports of the same location are merged.
+//! Non-goals: the severity of the corruption.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Corruption, Error};
 use crate::limits;
 
-/// Damage that reads have met, by file and offset.
+/// Corruption reported by reads, by file and offset.
 #[derive(Default)]
 pub(crate) struct Sightings(Mutex<BTreeMap<(String, u64), Corruption>>);
 
 impl Sightings {
-    /// A read failed; damage is remembered, unless there is too much of it.
+    /// Records the corruption of a failed read, up to a limit.
     pub(crate) fn add(&self, error: &Error) {
         let Error::Corrupt(corruption) = error else { return };
         let mut sightings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,7 +24,7 @@ impl Sightings {
         }
     }
 
-    /// Takes what was met since the last time.
+    /// Takes the corruption reported since the last call.
     pub(crate) fn take(&self) -> Vec<Corruption> {
         let mut sightings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *sightings).into_values().collect()

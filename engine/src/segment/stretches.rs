@@ -1,8 +1,8 @@
-//! Where a file may hold something, for whoever looks for what is not zeros.
+//! Data extents: ranges of a file that may contain nonzero bytes.
 //!
-//! Promises: all stretches are asked for before the first of them is read. What is read stays in the page cache for a
-//! while, with what the kernel reads ahead, and pages of zeros in it pass for data then: whoever reads and asks in turn
-//! reads all of what was only reserved.
+//! Guarantees: all extents are queried before the first of them is read. Reads leave pages in the page cache,
+//! including read-ahead, and cached zero pages are then reported as data: alternating reads and queries would read
+//! all of a reserved range.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::disk::DiskFile;
 use crate::format::bytes;
 use crate::limits;
 
-/// The stretches of a file from `from` to `end` that may hold something, in order.
+/// Returns the extents of a file from `from` to `end` that may contain data, in order.
 pub(super) fn stretches(file: &dyn DiskFile, from: u64, end: u64) -> io::Result<Vec<Range<u64>>> {
     let mut all = Vec::new();
     let mut from = from;
@@ -22,7 +22,7 @@ pub(super) fn stretches(file: &dyn DiskFile, from: u64, end: u64) -> io::Result<
     Ok(all)
 }
 
-/// Whether there is nothing but zeros from an offset on.
+/// Returns whether a file contains only zeros from an offset on.
 pub(crate) fn is_zero(file: &dyn DiskFile, from: u64) -> io::Result<bool> {
     let mut buffer = Vec::new();
     for stretch in stretches(file, from, u64::MAX)? {
@@ -52,7 +52,7 @@ mod tests {
     const RESERVED_BYTES: u64 = 64 << 20;
     const READ_AHEAD_BYTES: u64 = 128 << 10;
 
-    /// Space that was reserved and never written, in a file system that takes pages of the cache for data.
+    /// Simulates space that was reserved and never written, in a file system that reports cached pages as data.
     struct Reserved {
         cached_to: Mutex<u64>,
         read_bytes: Mutex<u64>,

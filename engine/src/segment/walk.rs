@@ -1,10 +1,9 @@
-//! The walk over the groups of a log or compacted segment, from a position to where they end.
+//! Group cursor over a log or compacted segment, from a position to the end of the groups.
 //!
-//! Promises: reads, never writes; holds one group in memory at a time, and a little of what follows it where that is
-//! asked for; what cannot be a group ends the walk with the
-//! reason, and [`LogWalk::skip_to_next_header`] finds where one could begin again. What the end means, torn or damaged,
-//! is for recovery to decide.
-//! Never here: records' meanings.
+//! Guarantees: reads only; holds one group in memory at a time, plus a bounded read-ahead on request; bytes that
+//! cannot be a group end the iteration with the reason, and [`LogWalk::skip_to_next_header`] finds where the next
+//! group may begin. Recovery decides whether the end is torn or damaged.
+//! Non-goals: the meaning of the records.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +20,7 @@ use crate::limits;
 use super::heads::read_heads;
 use super::stretches::stretches;
 
-/// Walks the groups of one segment.
+/// Cursor over the groups of one segment.
 pub(crate) struct LogWalk {
     file: Arc<dyn DiskFile>,
     path: String,
@@ -29,51 +28,51 @@ pub(crate) struct LogWalk {
     class: SegmentClass,
     offset: u64,
     end: u64,
-    /// Where there may be something other than zeros, as it was before the walk read anything.
+    /// Data extents as they were before the cursor read anything.
     data: Vec<Range<u64>>,
     with_bodies: bool,
     next_group: u64,
     next_lsn: u64,
     previous: Checksum,
     ahead: Option<Ahead>,
-    /// Memory for the next group.
+    /// Buffer for the next group.
     spare: Vec<u8>,
 }
 
-/// What was read behind the place that the walk asked for.
+/// Read-ahead buffer after the current position.
 #[derive(Default)]
 struct Ahead {
     offset: u64,
     bytes: Vec<u8>,
 }
 
-/// One step of a walk.
+/// Result of one step.
 pub(crate) enum Walked {
-    /// A group whose frames and record heads are whole; its bodies are not checked.
+    /// Group whose frames and record heads are intact; its bodies are not verified.
     Group(GroupRead),
-    /// The place that the walk was to reach.
+    /// End of the range.
     End,
     /// No group begins here, for this reason.
     Broken(Malformed),
 }
 
-/// A group in memory.
+/// Group in memory.
 pub(crate) struct GroupRead {
     bytes: Vec<u8>,
     place: Place,
     class: SegmentClass,
-    /// Where the group begins in its segment.
+    /// Offset of the group in its segment.
     pub(crate) start: u64,
-    /// Its header.
+    /// Decoded header.
     pub(crate) header: GroupHeader,
-    /// The checksum that the next group's header repeats.
+    /// Checksum that the next group's header repeats.
     pub(crate) header_checksum: Checksum,
-    /// Where the group ends in its segment.
+    /// End of the group in its segment.
     pub(crate) end: u64,
 }
 
 impl GroupRead {
-    /// The group, decoded.
+    /// Decodes the group.
     pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
         match self.class {
             SegmentClass::Compacted => GroupView::decode_compacted(&self.bytes, self.place),
@@ -81,14 +80,14 @@ impl GroupRead {
         }
     }
 
-    /// The group as it lies in its segment.
+    /// Returns the encoded group.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 impl LogWalk {
-    /// A walk over a whole segment, up to `end`.
+    /// Creates a cursor over a whole segment, up to `end`.
     pub(crate) fn new(
         file: Arc<dyn DiskFile>,
         path: String,
@@ -114,21 +113,20 @@ impl LogWalk {
         })
     }
 
-    /// The same walk, which reads [`AHEAD_BYTES`] at once: for a segment to which nobody writes, and which is read to
-    /// its end.
+    /// Enables reads of [`AHEAD_BYTES`], for a segment that is not being written and is read to its end.
     pub(crate) fn reading_ahead(mut self) -> Self {
         self.ahead = Some(Ahead::default());
         self
     }
 
-    /// Takes the memory of a group that nobody needs any more, for the next one.
+    /// Reuses the buffer of a group that is no longer needed.
     pub(crate) fn use_again(&mut self, walked: Walked) {
         if let Walked::Group(group) = walked {
             self.spare = group.bytes;
         }
     }
 
-    /// The same walk, from a later group on.
+    /// Starts at a later group.
     pub(crate) fn starting_at(
         mut self,
         offset: u64,
@@ -143,23 +141,23 @@ impl LogWalk {
         self
     }
 
-    /// The same walk for whoever wants heads alone: bodies are passed over, and are zeros in what it hands out.
+    /// Skips bodies, which are zeros in the returned groups.
     pub(crate) fn without_bodies(mut self) -> Self {
         self.with_bodies = false;
         self
     }
 
-    /// The segment that is walked over.
+    /// Returns the segment part of disk addresses.
     pub(crate) fn context(&self) -> SegmentContext {
         self.context
     }
 
-    /// Where the walk stands.
+    /// Returns the offset of the cursor.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The LSN that the next record must have.
+    /// Returns the LSN that the next record must have.
     pub(crate) fn next_lsn(&self) -> u64 {
         self.next_lsn
     }
@@ -176,8 +174,8 @@ impl LogWalk {
         Ok(walked)
     }
 
-    /// Reads the next group, and stays before it until [`Self::pass`]: for whoever decodes it once, and for all. Only
-    /// its header was looked at.
+    /// Reads the next group without advancing, until [`Self::pass`] is called. Only its header is verified; the
+    /// caller decodes the group.
     pub(crate) fn look(&mut self) -> Result<Walked> {
         if self.offset >= self.end {
             return Ok(Walked::End);
@@ -216,7 +214,7 @@ impl LogWalk {
         Ok(Walked::Group(group))
     }
 
-    /// Goes behind a group that was looked at and decodes.
+    /// Advances past a group that was read with [`Self::look`] and decodes.
     pub(crate) fn pass(&mut self, group: &GroupRead, last_lsn: u64) {
         self.offset = group.end;
         self.next_group += 1;
@@ -224,7 +222,7 @@ impl LogWalk {
         self.previous = group.header_checksum;
     }
 
-    /// In the log LSNs have no gaps; a compacted segment leaves out what was dead.
+    /// Log LSNs have no gaps; a compacted segment omits dead records.
     fn goes_on_at(&self, first_lsn: u64) -> bool {
         match self.class {
             SegmentClass::Compacted => first_lsn >= self.next_lsn,
@@ -232,12 +230,13 @@ impl LogWalk {
         }
     }
 
-    /// Stands at the next offset where a header of a later group decodes, and returns that header. None: there is none.
+    /// Advances to the next offset where a header of a later group decodes, and returns that header; `None` if there
+    /// is none.
     pub(crate) fn skip_to_next_header(&mut self) -> Result<Option<GroupHeader>> {
         self.skip_to_next_header_unless(&|| false)
     }
 
-    /// The same, until `stopped` says that nobody wants to know any more: [`Error::Cancelled`].
+    /// Advances like [`Self::skip_to_next_header`], but fails with [`Error::Cancelled`] once `stopped` returns true.
     pub(crate) fn skip_to_next_header_unless(
         &mut self,
         stopped: &dyn Fn() -> bool,
@@ -257,13 +256,13 @@ impl LogWalk {
         Ok(None)
     }
 
-    /// Whether a header from the walk's place on says that the record with this LSN was durable, or that no such record
-    /// was lost: the group that stood in between was empty, and the record comes after it.
+    /// Returns whether a header at or after the position confirms that the record with this LSN was durable, or that
+    /// no such record was lost: the skipped group was empty, and the record follows it.
     pub(crate) fn vouched_later(&self, lsn: u64) -> Result<bool> {
         self.vouched_later_unless(lsn, &|| false)
     }
 
-    /// The same, until `stopped` says that nobody wants to know any more: [`Error::Cancelled`].
+    /// Checks like [`Self::vouched_later`], but fails with [`Error::Cancelled`] once `stopped` returns true.
     pub(crate) fn vouched_later_unless(
         &self,
         lsn: u64,
@@ -280,7 +279,7 @@ impl LogWalk {
         Ok(false)
     }
 
-    /// The bytes from `start` to the walk's place, at most as many as a group has: for salvaging what was skipped.
+    /// Returns the bytes from `start` to the position, at most the size of a group, to salvage what was skipped.
     pub(crate) fn skipped(&self, start: u64) -> Result<(Vec<u8>, Place)> {
         let length = self.offset.saturating_sub(start).min(GROUP_READ_BYTES_MAX);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
@@ -288,7 +287,7 @@ impl LogWalk {
         Ok((bytes, self.context.at(start)))
     }
 
-    /// Whether nothing was ever written where the next group would begin.
+    /// Returns whether nothing was ever written at the position of the next group.
     pub(crate) fn is_blank_here(&self) -> Result<bool> {
         let length = self.end.saturating_sub(self.offset).min(GROUP_HEADER_BYTES as u64);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
@@ -322,7 +321,7 @@ impl LogWalk {
         Ok(None)
     }
 
-    /// Reads what lies at the walk's place or behind it.
+    /// Reads at or after the position, through the read-ahead buffer.
     fn read_in_turn(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         if buffer.len() <= AHEAD_BYTES
             && let Some(ahead) = &mut self.ahead
@@ -354,8 +353,7 @@ impl Ahead {
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// Reads what lies from `offset` on, and keeps what is there of it. Nothing is there where it cannot be read: some
-    /// of it may be read all the same, piece by piece.
+    /// Fills the read-ahead buffer from `offset`. On a read error nothing is added; smaller reads may still succeed.
     fn read_on(&mut self, file: &dyn DiskFile, offset: u64, end: u64) {
         let passed =
             offset.checked_sub(self.offset).and_then(|passed| usize::try_from(passed).ok());
@@ -379,6 +377,6 @@ impl Ahead {
 
 const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
 const AHEAD_BYTES: usize = 1 << 20;
-/// So much more is on its way from the disk meanwhile.
+/// Additional bytes whose read-ahead is started in the background.
 const BEGUN_BYTES: u64 = 4 << 20;
 const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;

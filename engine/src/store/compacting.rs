@@ -1,4 +1,4 @@
-//! Compaction, asked for.
+//! Compaction API of the store.
 
 use super::Store;
 use crate::compaction::{CompactionReport, CompactionRules, Selection, Throttle};
@@ -8,16 +8,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Store {
-    /// What a compaction by these rules would do.
+    /// Returns the plan of a compaction by these rules.
     pub fn select_compaction(&self, rules: CompactionRules) -> Result<Selection> {
         self.0.compactor.select(rules)
     }
 
-    /// Compacts by these rules, beside whatever else goes on: copies what is wanted of segments that are mostly dead,
-    /// and gives their space back, and that of large objects that might have come back. At most so many bytes a second,
-    /// if a limit is given, and fewer while commits suffer.
+    /// Compacts the store by these rules while it is in use: copies the live records of mostly dead segments, and
+    /// reclaims their space and that of retained large objects. Copies at most the given number of bytes per second,
+    /// and fewer while commits are slowed down.
     ///
-    /// Stopped by `watch`, it answers [`Error::Cancelled`](crate::Error::Cancelled); the steps until then are done.
+    /// Fails with [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops it; completed steps remain.
     pub fn compact(
         &self,
         rules: CompactionRules,
@@ -34,8 +34,7 @@ impl Store {
         self.0.compactor.run(rules, &throttle, watch)
     }
 
-    /// Compacts as the store does by itself: what was deleted or replaced lately and is retained stays. For stores
-    /// without threads.
+    /// Performs a background compaction, which does not release retained objects. For stores without threads.
     #[doc(hidden)]
     pub fn step_compaction(&self, rules: CompactionRules) -> Result<CompactionReport> {
         let (clock, load) = (Arc::clone(&self.0.clock), Arc::clone(&self.0.load));

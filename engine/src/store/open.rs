@@ -1,4 +1,4 @@
-//! Opening a store: options, surroundings, order.
+//! Opens a store: options, environment, start-up order.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,68 +21,68 @@ use crate::segment::Verification;
 use crate::space::Space;
 use crate::upload::UploadMemory;
 
-/// How to open a store.
+/// Options for opening a store.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Whether a folder that is no store may be made one.
+    /// Whether a folder without a store may be initialized.
     pub create: Create,
-    /// Largest body that goes into the log, at most [`limits::INLINE_BYTES_CEILING`].
+    /// Maximum size of a body in the log, at most [`limits::INLINE_BYTES_CEILING`].
     pub inline_bytes_max: usize,
     /// Size of a log segment, [`limits::SEGMENT_BYTES_MIN`] to [`limits::SEGMENT_BYTES_MAX`].
     pub segment_bytes: u64,
-    /// Memory of the index's page cache.
+    /// Size of the page cache of the index in bytes.
     pub index_cache_bytes: usize,
-    /// Memory that all bodies on their way in may take together.
+    /// Memory budget shared by all uploads, in bytes.
     pub upload_memory_bytes: u64,
-    /// Whether the store compacts itself, and how fast. Without, only when asked.
+    /// Background compaction; `None` compacts only on request.
     pub compaction: Option<CompactionOptions>,
-    /// Bytes of the disk that bodies may not take, so that deletions, the log and the index can go on. None: two log
-    /// segments and 64 MiB, or a hundredth of the disk, whichever is more. 0: no reserve.
+    /// Disk space reserved for deletions, log and index, which bodies may not use, in bytes. `None`: two log
+    /// segments and 64 MiB, or one percent of the disk, whichever is more. 0: no reserve.
     pub reserve_bytes: Option<u64>,
-    /// For so many milliseconds large objects that were deleted or replaced can come back: until then, or until room is
-    /// short, their files stay. 0: they go at once.
+    /// Retention window of deleted or replaced large objects, in milliseconds. Their files are retained for this
+    /// time, or until space is short. 0: they are removed immediately.
     pub undelete_window_ms: u64,
-    /// Who runs the committer and the checkpoints.
+    /// How the committer and the checkpoints are run.
     pub background: Background,
-    /// How a thread of the store's own verifies what it holds, again and again. None: there is no such thread.
+    /// Background scrub; `None` disables it.
     pub scrub: Option<ScrubOptions>,
-    /// What searches keep in memory.
+    /// Memory use of searches.
     pub search: SearchOptions,
-    /// Whether reads check what they hand out.
+    /// Whether reads verify what they return.
     pub verification: Verification,
 }
 
-/// How a store compacts itself.
+/// Options of background compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionOptions {
-    /// At most so many bytes are copied in a second; less while commits suffer from it.
+    /// Maximum copy rate in bytes per second; lower while commits are slowed down.
     pub bytes_per_second_max: u64,
-    /// It looks this often whether there is something to do, in milliseconds.
+    /// Interval between checks for work, in milliseconds.
     pub look_ms: u64,
 }
 
-/// Who runs what goes on beside the calls.
+/// How background work is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// Threads of the store's own.
+    /// On threads of the store.
     Threads,
-    /// Nobody: each commit runs the committer itself, and a test steps the rest.
+    /// Without threads: each commit runs the committer, and a test steps the rest.
     Steps,
 }
 
-/// What a store stands on.
+/// Environment of a store: disk, clock and random numbers.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// Where files are.
+    /// Disk.
     pub disk: Arc<dyn Disk>,
-    /// Where time comes from.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Where chance comes from.
+    /// Source of random numbers.
     pub entropy: Arc<dyn Entropy>,
 }
 
 impl OpenOptions {
-    /// The defaults of [`limits`].
+    /// Creates options with the defaults of [`limits`].
     pub fn new(create: Create) -> Self {
         Self {
             create,
@@ -139,7 +139,7 @@ impl Store {
         Self::open(surroundings, options)
     }
 
-    /// Opens a store, whatever state it is in, and tells what was found.
+    /// Opens a store in any state and returns it with the recovery report.
     pub fn open(
         surroundings: Surroundings,
         options: OpenOptions,
@@ -270,7 +270,7 @@ impl Store {
     }
 }
 
-/// Notes what was found damaged, so that the next opening, which has no reason to look there, knows it still.
+/// Records the damage found during recovery, because the next open may have no reason to read there.
 fn note_damage(store: &Scrubbed, report: &RecoveryReport) -> Result<()> {
     if report.damage_count() == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Scrubbing, and the damage that is known.
+//! Scrub API of the store, and known damage.
 
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
@@ -11,9 +11,9 @@ use crate::progress::Watch;
 use crate::scrub::ScrubReport;
 
 impl Store {
-    /// Reads everything in the store and checks it, as fast as it goes. What is found stands in the report, and in
-    /// [`Store::damage`] from then on. Waits for the disk. [`Error::Cancelled`](crate::Error::Cancelled) when `watch`
-    /// stops it, or the store is closed.
+    /// Verifies everything in the store without a rate limit. The damage is in the report, and in [`Store::damage`]
+    /// from then on. Waits for the disk. Fails with [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops
+    /// it, or if the store is closed.
     pub fn scrub(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
         self.0.scrubbed.scrub(&mut |progress| match self.0.threads.are_ending() {
             true => ControlFlow::Break(()),
@@ -21,20 +21,21 @@ impl Store {
         })
     }
 
-    /// When it was opened, in milliseconds since 1970: damage with an earlier time was known before.
+    /// Returns the time when the store was opened, in milliseconds since 1970: damage with an earlier time was known
+    /// before.
     pub fn opened_ms(&self) -> u64 {
         self.0.opened_ms
     }
 
-    /// All damage that is known: found when the store was opened, by a scrub, or by reading an object; now, or at an
-    /// earlier opening. Looks at the index only.
+    /// Returns all known damage: found by recovery, by a scrub, or by a read, since this or an earlier open. Reads
+    /// only the index.
     pub fn damage(&self) -> Result<DamageList> {
         self.0.scrubbed.gather()?;
         Ok(self.0.index.damage())
     }
 
-    /// Takes one step of the scrub that goes on beside the store's use, if it is time to, and says how long to wait
-    /// until the next. For stores without threads.
+    /// Performs one step of the background scrub, if due, and returns the time until the next. For stores without
+    /// threads.
     #[doc(hidden)]
     pub fn step_scrub(&self) -> Result<Duration> {
         let mut scrubber = self.0.scrubber.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, the audit of a
-//! large index, the scrub, compaction, and the names that searches look at.
+//! Background threads of an open store: committer, checkpoint, segment rollover, index verification, scrub,
+//! compaction, and the name cache of searches.
 //!
-//! Each is a loop over a step that tests call themselves. The first three end when the queue is closed and empty, the
-//! others as soon as the store is closing.
+//! Each is a loop over a step function that tests call directly. The first three end when the queue is closed and
+//! empty, the others as soon as the store is closing.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -21,13 +21,13 @@ use crate::scrub::Scrubber;
 use crate::search::KeptNames;
 use crate::segment::SegmentSet;
 
-/// The threads of an open store.
+/// Threads of an open store.
 pub(super) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
     closing: Arc<Closing>,
 }
 
-/// What the threads work with.
+/// Dependencies of the threads.
 pub(super) struct Work {
     pub(super) committer: Arc<Mutex<Committer>>,
     pub(super) queue: Arc<Queue>,
@@ -42,7 +42,7 @@ pub(super) struct Work {
     pub(super) compaction: Option<CompactionWork>,
 }
 
-/// What the compaction thread works with.
+/// Dependencies of the compaction thread.
 pub(super) struct CompactionWork {
     pub(super) compactor: Arc<Compactor>,
     pub(super) load: Arc<Load>,
@@ -52,12 +52,12 @@ pub(super) struct CompactionWork {
 }
 
 impl Threads {
-    /// No threads: whoever opened the store steps it.
+    /// Creates no threads: the owner of the store steps it.
     pub(super) fn none() -> Self {
         Self { running: Mutex::default(), closing: Arc::default() }
     }
 
-    /// Starts all of them.
+    /// Starts all threads.
     pub(super) fn start(work: Work) -> Result<Self> {
         let Work { committer, queue, rollover, index, segments, health, measures, .. } = work;
         let closing = Arc::new(Closing::default());
@@ -114,17 +114,17 @@ impl Threads {
         Ok(Self { running: Mutex::new(running), closing })
     }
 
-    /// Whether they were told to end, because the store is closing.
+    /// Returns whether the threads are ending because the store is closing.
     pub(super) fn are_ending(&self) -> bool {
         self.closing.has_begun()
     }
 
-    /// Waits until all have ended; the queue must be closed.
+    /// Waits until all threads have ended; the queue must be closed.
     pub(super) fn join(&self) {
         self.closing.begin();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in std::mem::take(&mut *running) {
-            // A thread that panicked left the store as a crash would: the next opening replays the log.
+            // A thread that panicked leaves the store as after a crash: the next open replays the log.
             let _ = thread.join();
         }
     }
@@ -148,13 +148,13 @@ fn run_scrubber(scrubber: &Mutex<Scrubber>, closing: &Closing) {
     let mut pause = Duration::ZERO;
     while !closing.begins_within(pause) {
         let mut scrubber = scrubber.lock().unwrap_or_else(PoisonError::into_inner);
-        // What could not be read is not forgotten: it stays due.
+        // A segment that could not be read stays due.
         pause = scrubber.step(&|| closing.has_begun()).unwrap_or(idle);
     }
 }
 
 impl CompactionWork {
-    /// Looks now and then whether there is something to compact, and does it.
+    /// Checks periodically for something to compact, and compacts it.
     fn run(self, closing: &Arc<Closing>) {
         while !closing.begins_within(Duration::from_millis(self.options.look_ms)) {
             let pause = Arc::clone(closing);
@@ -170,8 +170,7 @@ impl CompactionWork {
                 Some(_) => CompactionRules::SHORT_OF_SPACE,
                 None => CompactionRules::BACKGROUND,
             };
-            // What fails is left as it is: a failed write has told the store's health, and damage is the scrub's to
-            // find.
+            // Errors need no action here: a failed write has made the store read-only, and the scrub finds damage.
             let _ = self.compactor.run_by_itself(rules, &throttle, &mut |_| match closing
                 .has_begun()
             {
@@ -187,7 +186,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     spawned.map_err(|source| Error::io(format!("starting the thread {name}"), source))
 }
 
-/// Tells threads that rest, or do long work, that the store is closing.
+/// Signal to idle and long-running threads that the store is closing.
 #[derive(Default)]
 struct Closing {
     has_begun: Mutex<bool>,
@@ -204,7 +203,7 @@ impl Closing {
         *self.has_begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits this long, or until it begins. True when it has.
+    /// Waits for this duration, or until the signal. Returns true after the signal.
     fn begins_within(&self, time: Duration) -> bool {
         let has_begun = self.has_begun.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.told.wait_timeout_while(has_begun, time, |has_begun| !*has_begun);
@@ -212,7 +211,7 @@ impl Closing {
     }
 }
 
-/// Tells the checkpoint that an overlay is frozen, and that no more will be.
+/// Signal to the checkpoint thread that an overlay is frozen, or that no more will be.
 #[derive(Default)]
 struct Frozen {
     state: Mutex<(bool, bool)>,
@@ -230,7 +229,7 @@ impl Frozen {
         self.changed.notify_all();
     }
 
-    /// Waits [`limits::CHECKPOINT_RETRY_MS`], or until the end. True at the end.
+    /// Waits for [`limits::CHECKPOINT_RETRY_MS`], or until the end. Returns true at the end.
     fn has_ended_within_a_while(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let while_ = Duration::from_millis(limits::CHECKPOINT_RETRY_MS);
@@ -238,7 +237,7 @@ impl Frozen {
         waited.unwrap_or_else(PoisonError::into_inner).0.1
     }
 
-    /// Waits for the next raise. False once it has ended and nothing is raised.
+    /// Waits for the next raise. Returns false after the end if nothing is raised.
     fn wait(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self

@@ -1,6 +1,6 @@
-//! Whole-store work that goes on beside requests: history, undelete, backup.
+//! Version history, undelete and backup API of the store.
 //!
-//! Never here: the work itself. Each call hands on to the layer that does it.
+//! Non-goals: implementation. Each call is delegated to a lower layer.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::segment::LogPosition;
 use crate::upload::Staged;
 
 impl Store {
-    /// What the log still knows of some objects: the first `limit` versions by name, at most
-    /// [`limits::VERSIONS_MAX`](crate::limits::VERSIONS_MAX). Reads the heads of the whole log, and verifies the bodies
-    /// of what it shows.
+    /// Returns the version history of some objects: the first `limit` versions by name, at most
+    /// [`limits::VERSIONS_MAX`](crate::limits::VERSIONS_MAX). Reads the record heads of the whole log, and verifies
+    /// the bodies of the returned versions.
     pub fn history(
         &self,
         filter: &VersionFilter,
@@ -34,14 +34,14 @@ impl Store {
         self.read_log(|log| history::history(log, filter, limit, watch))
     }
 
-    /// Brings back objects that were deleted, or one earlier version. Each is put as anybody would put it: nothing that
-    /// is written meanwhile is overwritten.
+    /// Restores deleted objects, or one earlier version. Each is put like an ordinary object: concurrent writes are
+    /// not overwritten.
     pub fn undelete(&self, request: &UndeleteRequest, watch: &mut Watch<'_>) -> Result<Undeleted> {
         self.undelete_along(request, &|_| Batch::new(), watch)
     }
 
-    /// As [`Store::undelete`], and in the same batch in which an object is put back goes what `along` gives for it: few
-    /// operations without bodies, such as [`Batch::delete_derived`].
+    /// Restores like [`Store::undelete`], and adds the operations returned by `along` to the batch that puts an
+    /// object: few operations without bodies, such as [`Batch::delete_derived`].
     pub fn undelete_along(
         &self,
         request: &UndeleteRequest,
@@ -58,9 +58,9 @@ impl Store {
         self.read_log(|log| history::undelete(log, &put_back, request, watch))
     }
 
-    /// What was deleted or replaced lately, can still come back and is not there again, what went last first: of
-    /// `limit` versions which ended before the record of a number, where there is one. And the number to go on with,
-    /// where there are more. Reads no log; after a start nothing is known here.
+    /// Returns recently deleted or replaced versions that can be restored and were not put again, newest first.
+    /// Examines at most `limit` versions, with an LSN only those that ended before it. Also returns the LSN to
+    /// continue with, if there are more. Reads no log; the list is empty after a start.
     pub fn gone_lately(
         &self,
         asked: &GoneAsked,
@@ -82,8 +82,8 @@ impl Store {
         })
     }
 
-    /// Until when a version that is gone can come back for sure, if room does not become short. None: that is not
-    /// known, it may go any moment, or is gone. Milliseconds since 1970.
+    /// Returns the time until which a noncurrent version can be restored if space does not become short, in
+    /// milliseconds since 1970. `None` if unknown: it may be reclaimed at any time, or already was.
     pub fn recoverable_until_ms(&self, object: &Object) -> Option<u64> {
         match object.entry.content {
             EntryContent::Big { segment, .. } => self.0.segments.retained_until_ms(segment),
@@ -91,8 +91,8 @@ impl Store {
         }
     }
 
-    /// What can still come back and is not there again, as the log tells it: the first `limit` versions behind one of
-    /// them, by name. Reads the heads of the whole log.
+    /// Returns noncurrent versions in the log that can be restored and were not put again: the first `limit` after a
+    /// given one, by name. Reads the record heads of the whole log.
     pub fn gone(
         &self,
         asked: &GoneAsked,
@@ -104,9 +104,9 @@ impl Store {
         self.read_log(|log| history::gone(log, asked, after, limit, watch))
     }
 
-    /// What can still come back, in the order of the log, behind a place: at most `limit` versions, in at most
-    /// `records_max` records; where `watch` says to stop, those until then. For logs that [`Store::gone`] takes too
-    /// long for.
+    /// Returns restorable noncurrent versions in log order, after a position: at most `limit` versions, reading at
+    /// most `records_max` records. If `watch` stops it, returns the versions so far. For logs that are too large for
+    /// [`Store::gone`].
     pub fn gone_along(
         &self,
         asked: &GoneAsked,
@@ -119,8 +119,8 @@ impl Store {
         self.read_log(|log| history::gone_along(log, asked, from, bounds, watch))
     }
 
-    /// One version of an object that went lately, or the one of them that went last, if it can still come back. Reads
-    /// no log.
+    /// Returns one recently noncurrent version of an object, or the most recent one, if it can be restored. Reads no
+    /// log.
     pub fn gone_lately_of(
         &self,
         name: &ObjectName,
@@ -137,8 +137,8 @@ impl Store {
         self.read_log(|log| Ok(history::may_come_back(log, object)?.then(|| object.clone())))
     }
 
-    /// One version of an object that is not what its name means now, or the newest that is whole. Reads the heads of
-    /// the whole log; of one that is named, those of the segments that may hold it.
+    /// Returns one noncurrent version of an object, or the newest intact one. Reads the record heads of the whole
+    /// log; for a given LSN, only those of the segments that may contain it.
     pub fn gone_version(
         &self,
         name: &ObjectName,
@@ -149,8 +149,8 @@ impl Store {
         self.read_log(|log| history::gone_version(log, name, lsn, span, watch))
     }
 
-    /// For each object that is asked for, was deleted and is not there: its newest whole version, or why there is none.
-    /// Reads the heads of the whole log, twice.
+    /// Returns, for each matching deleted object that does not exist, its newest intact version, or why there is
+    /// none. Reads the record heads of the whole log, twice.
     pub fn deleted(
         &self,
         asked: &DeletedAsked,
@@ -159,15 +159,15 @@ impl Store {
         self.read_log(|log| history::deleted(log, asked, watch))
     }
 
-    /// Stages the body of a version that is gone, to be put again, if it is still there. Waits for the disk.
+    /// Stages the body of a noncurrent version, to be put again, if it still exists. Waits for the disk.
     pub fn stage_gone(&self, object: &Object) -> Result<Result<Staged, Unrecoverable>> {
         let begin = || self.upload();
         self.read_log(|log| history::stage(log, &begin, &object.name, &object.entry))
     }
 
-    /// Stages the body of an object once more, to be put under another name. Waits for the disk.
-    /// [`Conflict::KeyChanged`](crate::Conflict::KeyChanged) as of [`Store::body`]; [`Error::Cancelled`] soon after
-    /// whoever watches says so.
+    /// Stages a copy of an object's body, to be put under another name. Waits for the disk. Fails with
+    /// [`Conflict::KeyChanged`](crate::Conflict::KeyChanged) as [`Store::body`], and with [`Error::Cancelled`] soon
+    /// after `watch` stops it.
     pub fn stage_copy(&self, object: &Object, watch: &mut Watch<'_>) -> Result<Staged> {
         let body = self.body(object)?;
         let mut upload = self.upload();
@@ -183,13 +183,13 @@ impl Store {
         upload.finish()
     }
 
-    /// The number of the last record: whatever is put later has a greater one.
+    /// Returns the LSN of the last record: later puts have a greater one.
     pub fn last_lsn(&self) -> Result<u64> {
         self.look(|view| Ok(view.position().map_or(0, |position| position.lsn)))
     }
 
-    /// Makes the folder of `to` an image of the store as it is now, or brings the image there up to date. The image is
-    /// a store without an index: to restore, open it or copy it back.
+    /// Creates or updates a backup of the current state in the folder of `to`. The backup is a store without an
+    /// index: to restore it, open it or copy it back.
     pub fn backup(&self, to: &Arc<dyn Disk>, watch: &mut Watch<'_>) -> Result<BackupReport> {
         let published = || {
             self.look(|view| {

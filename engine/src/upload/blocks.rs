@@ -1,9 +1,9 @@
-//! Memory for the blocks of bodies on their way in, used again and again: what an allocator gives back to the system
-//! with each body has to be mapped and cleared anew for the next.
+//! Pool of block buffers for uploads. Memory that an allocator returns to the system after each body would have to
+//! be mapped and zeroed again for the next.
 //!
-//! Promises: keeps at most [`limits::UPLOAD_BLOCKS_KEPT`] blocks that nobody uses; a short body, or the short end of a
-//! body, takes no more than twice its bytes.
-//! Never here: checksums, budgets.
+//! Guarantees: caches at most [`limits::UPLOAD_BLOCKS_KEPT`] unused blocks; a short body, or the short end of a
+//! body, uses at most twice its size.
+//! Non-goals: checksums, budgets.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,15 +11,15 @@ use bytes::Bytes;
 
 use crate::limits;
 
-/// Blocks that nobody uses.
+/// Unused blocks.
 #[derive(Default)]
 pub(super) struct SpareBlocks(Mutex<Vec<Vec<u8>>>);
 
-/// At most [`limits::BLOCK_BYTES`] of a body.
+/// Buffer of at most [`limits::BLOCK_BYTES`] of a body.
 #[derive(Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    /// Where its memory goes back to, when it is that of a whole block.
+    /// Pool to return the memory of a whole block to.
     from: Option<Arc<SpareBlocks>>,
 }
 
@@ -42,18 +42,17 @@ impl SpareBlocks {
 }
 
 impl Block {
-    /// The bytes so far.
+    /// Returns the bytes so far.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many more it takes.
+    /// Returns the number of bytes that still fit.
     pub(super) fn room(&self) -> usize {
         limits::BLOCK_BYTES - self.bytes.len()
     }
 
-    /// Appends bytes, for which there must be room. What becomes longer than a quarter of a block gets the memory of a
-    /// whole one.
+    /// Appends bytes, which must fit. Above a quarter of a block, the buffer gets the memory of a whole block.
     pub(super) fn extend(&mut self, more: &[u8], spare: &Arc<SpareBlocks>) {
         let is_long = self.bytes.len() + more.len() > limits::BLOCK_BYTES / 4;
         if is_long && self.from.is_none() {
@@ -64,13 +63,13 @@ impl Block {
         self.bytes.extend_from_slice(more);
     }
 
-    /// Empties it.
+    /// Clears the buffer.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// The bytes, to be shared. Memory of a whole block goes back when the last clone is dropped, or at once when less
-    /// than half of it is used.
+    /// Converts the buffer to shared bytes. The memory of a whole block returns to the pool when the last clone is
+    /// dropped, or immediately if less than half of it is used.
     pub(super) fn into_bytes(mut self) -> Bytes {
         match (self.from.is_some(), self.bytes.len() > limits::BLOCK_BYTES / 2) {
             (false, _) => std::mem::take(&mut self.bytes).into(),
@@ -126,7 +125,7 @@ mod tests {
         assert!(short.from.is_none() && short.bytes.capacity() <= 2 * quarter);
         assert_eq!(short.into_bytes(), vec![7; quarter]);
         assert_eq!(spare.lock().len(), 0);
-        // It became longer than a short one on the way, but no half of a block.
+        // Longer than a quarter of a block, but shorter than half.
         let mut end = block(quarter, &spare);
         end.extend(&[8], &spare);
         let end = end.into_bytes();

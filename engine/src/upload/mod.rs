@@ -1,8 +1,8 @@
-//! A body on its way in: in memory under one budget for all, else streamed to a big segment of its own.
+//! Upload: stages a body in memory, under a shared budget, or in a big segment.
 //!
-//! Promises: checksums and hash are taken while the bytes arrive; memory is bounded by the budget and one block for
-//! each upload; what is dropped without a commit leaves nothing behind.
-//! Never here: names, multipart, what the bytes mean.
+//! Guarantees: checksums and hash are computed while the bytes arrive; memory is bounded by the budget and one block
+//! per upload; a body that is dropped without a commit leaves nothing behind.
+//! Non-goals: names, multipart, the meaning of the bytes.
 
 mod blocks;
 mod reading;
@@ -24,7 +24,7 @@ pub use self::reading::StagedReader;
 pub use self::resumable::{Received, ResumableUpload};
 pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
 
-/// The memory that all bodies on their way in share.
+/// Memory budget shared by all uploads.
 pub(crate) struct UploadMemory {
     used: AtomicU64,
     bytes_max: u64,
@@ -32,12 +32,12 @@ pub(crate) struct UploadMemory {
 }
 
 impl UploadMemory {
-    /// A budget of this many bytes.
+    /// Creates a budget of this many bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self { used: AtomicU64::new(0), bytes_max, spare: Arc::default() }
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -52,7 +52,7 @@ impl UploadMemory {
     }
 }
 
-/// A share of the budget, given back when it is dropped.
+/// Share of the budget, returned on drop.
 struct Share {
     memory: Arc<UploadMemory>,
     bytes: u64,
@@ -74,7 +74,7 @@ impl Drop for Share {
     }
 }
 
-/// A body on its way in.
+/// Upload of a body.
 pub struct Upload {
     segments: Arc<SegmentSet>,
     space: Arc<Space>,
@@ -115,25 +115,25 @@ impl Upload {
         }
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The first bytes, up to [`UPLOAD_HEAD_BYTES`]: for telling the type of the content.
+    /// Returns the first bytes, up to [`UPLOAD_HEAD_BYTES`], for content type detection.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Whether the body goes to a file of its own: [`Upload::push`], [`Upload::finish`] and dropping the upload then
-    /// wait for the disk.
+    /// Returns whether the body is written to a big segment: [`Upload::push`], [`Upload::finish`] and dropping the
+    /// upload then wait for the disk.
     pub fn is_big(&self) -> bool {
         matches!(self.destination, Destination::Big(_))
     }
 
-    /// Takes the next bytes of the body if they stay in memory. When they do not, nothing is taken and the answer is
-    /// `false`: [`Upload::push`] takes them, and waits for the disk. A full disk refuses the first of them, as
-    /// [`Error::NoSpace`]: the body could not be committed.
+    /// Appends bytes if they stay in memory. Otherwise returns false without taking any: use [`Upload::push`], which
+    /// waits for the disk. On a full disk the first bytes fail with [`Error::NoSpace`], because the body could not
+    /// be committed.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.bytes == 0 {
             self.space.require_room()?;
@@ -151,7 +151,7 @@ impl Upload {
         Ok(stays)
     }
 
-    /// Takes the next bytes of the body. Waits for the disk when they do not stay in memory.
+    /// Appends bytes. Waits for the disk if they do not stay in memory.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if self.bytes.saturating_add(bytes.len() as u64) > limits::OBJECT_BYTES_MAX {
             return Err(Error::TooLarge("an object has at most 64 GiB"));
@@ -165,7 +165,7 @@ impl Upload {
         self.take(bytes)
     }
 
-    /// Ends the body. A big one is durable when this returns; a small one is in memory until it is committed.
+    /// Finishes the body. A big one is durable when this returns; a small one is in memory until it is committed.
     pub fn finish(mut self) -> Result<Staged> {
         if !self.block.bytes().is_empty() {
             self.end_block()?;
@@ -187,7 +187,7 @@ impl Upload {
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
-            // A block that has come whole goes to the file from where it is.
+            // Writes a whole block directly from the caller's buffer.
             if self.block.bytes().is_empty()
                 && let Destination::Big(writer) = &mut self.destination
                 && let Some((whole, later)) = rest.split_at_checked(limits::BLOCK_BYTES)
@@ -207,7 +207,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Hashes the block while the processor has it at hand, in one go: BLAKE3 is fastest with many bytes at once.
+    /// Hashes the block while it is in the processor cache, in one call: BLAKE3 is fastest with many bytes at once.
     fn end_block(&mut self) -> Result<()> {
         self.hasher.update(self.block.bytes());
         let checksum = Checksum::of(self.block.bytes());
@@ -235,12 +235,13 @@ impl Upload {
     }
 }
 
-/// How many of a body's first bytes are kept for [`Upload::head`].
+/// Maximum number of first bytes that [`Upload::head`] returns.
 pub const UPLOAD_HEAD_BYTES: usize = 4_096;
 
-/// A whole body, ready to be committed under a name. Dropping the last clone without a commit removes it.
+/// Staged body, ready to be committed under a name. Dropping the last clone without a commit removes it.
 ///
-/// Clones share one body, so that a commit refused for its name can be tried with another; it can be committed once.
+/// Clones share one body, so that a batch rejected for its name can be retried with another; the body can be
+/// committed once.
 #[derive(Clone)]
 pub struct Staged(Arc<StagedBody>);
 
@@ -262,36 +263,36 @@ impl StagedPlace {
     }
 }
 
-/// Where the content of a staged body is.
+/// Location of the content of a staged body.
 pub(crate) enum StagedContent {
-    /// In memory: blocks and their checksums, bound to no place.
+    /// In memory: blocks with their unbound checksums.
     Memory(Vec<(Bytes, Checksum)>),
     /// In a big segment.
     Big(SegmentId),
 }
 
 impl Staged {
-    /// The length of the body.
+    /// Returns the length of the body.
     pub fn bytes(&self) -> u64 {
         self.0.bytes
     }
 
-    /// BLAKE3 of the body.
+    /// Returns the BLAKE3 hash of the body.
     pub fn hash(&self) -> &[u8; 32] {
         &self.0.hash
     }
 
-    /// Whether the body lies in a file of its own: dropping it uncommitted then waits for the disk.
+    /// Returns whether the body is in a big segment: dropping it uncommitted then waits for the disk.
     pub fn is_big(&self) -> bool {
         matches!(self.0.place, StagedPlace::Big { .. })
     }
 
-    /// The first bytes, up to [`UPLOAD_HEAD_BYTES`].
+    /// Returns the first bytes, up to [`UPLOAD_HEAD_BYTES`].
     pub fn head(&self) -> &[u8] {
         &self.0.head
     }
 
-    /// The bytes that the body takes in a commit group.
+    /// Returns the length of the body in a commit group.
     pub(crate) fn inline_bytes(&self) -> u64 {
         match &self.0.place {
             StagedPlace::Memory { .. } => self.0.bytes,
@@ -299,7 +300,7 @@ impl Staged {
         }
     }
 
-    /// The content, for the committer. None when it was committed before: one big segment has one name.
+    /// Returns the content for the committer; `None` if it was committed before: one big segment has one name.
     pub(crate) fn content(&self) -> Option<StagedContent> {
         match &self.0.place {
             StagedPlace::Memory { blocks, .. } => Some(StagedContent::Memory(blocks.clone())),
@@ -309,14 +310,14 @@ impl Staged {
         }
     }
 
-    /// A record may name the body after a crash: it stays, whatever becomes of this value.
+    /// Retains the body on drop, because after a crash a record may refer to it.
     pub(crate) fn keep(&self) {
         if let StagedPlace::Big { committed, .. } = &self.0.place {
             committed.store(true, Ordering::SeqCst);
         }
     }
 
-    /// A durable record names the body now.
+    /// Marks the body as referred to by a durable record.
     pub(crate) fn committed(&self) {
         if let StagedPlace::Big { segment, segments, committed } = &self.0.place
             && !committed.swap(true, Ordering::SeqCst)

@@ -1,8 +1,9 @@
-//! A staged body, read before it is committed: what is made of it can then be committed with it.
+//! Reads a staged body before it is committed, so that derived objects can be committed together with it.
 //!
-//! Promises: the blocks come in order, and those of a big body are checked against their checksums, so that nothing is
-//! made of bytes that rotted on the disk; memory is one block, and 4 bytes for each block of a big body. The body stays
-//! as long as a reader is about. Never here: what the bytes mean.
+//! Guarantees: blocks are returned in order, and those of a big body are verified against their checksums, so that
+//! nothing is derived from corrupt bytes; memory is one block, and 4 bytes per block of a big body. The body exists
+//! at least as long as its readers.
+//! Non-goals: the meaning of the bytes.
 
 use bytes::Bytes;
 
@@ -10,22 +11,22 @@ use super::{Staged, StagedPlace};
 use crate::error::Result;
 use crate::segment::BigReader;
 
-/// A staged body, open for reading from front to back. It is one of the clones of its [`Staged`].
+/// Reader of a staged body, from front to back. Holds a clone of its [`Staged`].
 pub struct StagedReader {
     rest: Rest,
-    /// Keeps the file of a big one.
+    /// Prevents the removal of a big segment.
     _staged: Staged,
 }
 
-/// What was not read yet.
+/// Unread part of the body.
 enum Rest {
     Memory(std::vec::IntoIter<Bytes>),
     Big(Box<BigReader>),
 }
 
 impl Staged {
-    /// Opens the body for reading, whether or not it is committed later. Waits for the disk when it
-    /// [is big](Self::is_big).
+    /// Opens the body for reading, whether or not it is committed later. Waits for the disk if it [is
+    /// big](Self::is_big).
     ///
     /// # Errors
     ///
@@ -46,12 +47,12 @@ impl Staged {
 }
 
 impl StagedReader {
-    /// The next block of the body, at most [`limits::BLOCK_BYTES`](crate::limits::BLOCK_BYTES) bytes; none at its end.
-    /// Waits for the disk when the body is big.
+    /// Returns the next block of the body, at most [`limits::BLOCK_BYTES`](crate::limits::BLOCK_BYTES) bytes; `None`
+    /// at its end. Waits for the disk if the body is big.
     ///
     /// # Errors
     ///
-    /// As of [`Staged::reader`]; the same block can be tried again.
+    /// As of [`Staged::reader`]; the same block can be retried.
     pub fn next_block(&mut self) -> Result<Option<Bytes>> {
         match &mut self.rest {
             Rest::Memory(blocks) => Ok(blocks.next()),

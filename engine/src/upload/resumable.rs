@@ -1,13 +1,13 @@
-//! A body that comes in over days: in a file of its own that stays when the process ends.
+//! Resumable upload: a body in a file that survives restarts.
 //!
-//! The file lies in `uploads/` and is laid out as a big segment whose header page is still blank: the body begins where
-//! it will lie for good. When it is whole it gets header, table and trailer, and a second name among the big segments,
-//! so no byte of it is written twice. A body that is small after all is read once more into memory.
+//! The file is in `uploads/` and has the layout of a big segment with a blank header page: the body is at its final
+//! offset. A complete body gets header, block table and trailer, and a hard link as a big segment, so no byte is
+//! written twice. A body that turns out to be small is read into memory.
 //!
-//! Promises: what [`ResumableUpload::sync`] has told is there after a crash, and after a commit that failed; a body is
-//! only taken up again if its bytes are those that came, and never while a record may count on them. Opening a store
-//! leaves these files alone: whoever began them removes them.
-//! Never here: how long such a body may wait, and whose it is.
+//! Guarantees: the state returned by [`ResumableUpload::sync`] survives a crash and a failed commit; an upload is
+//! resumed only if its bytes are those received, and never while a record may refer to them. Opening a store does
+//! not touch these files: the caller removes them.
+//! Non-goals: expiry and ownership of uploads.
 
 use std::io;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::limits;
 use crate::segment::{SegmentSet, adopt_big};
 use crate::space::Space;
 
-/// The folder of bodies on their way in that outlive a process.
+/// Folder of resumable uploads.
 pub(crate) const UPLOADS_FOLDER: &str = "uploads";
 
-/// Where such bodies are kept.
+/// Resumable uploads of a store.
 #[derive(Clone)]
 pub(crate) struct UploadFolder {
     pub(crate) segments: Arc<SegmentSet>,
@@ -36,16 +36,16 @@ pub(crate) struct UploadFolder {
     pub(crate) inline_bytes_max: u64,
 }
 
-/// How much of a body has come, and which bytes.
+/// State of an upload: its length and hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Its bytes so far.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// BLAKE3 of them.
+    /// BLAKE3 hash of these bytes.
     pub hash: [u8; 32],
 }
 
-/// A body on its way in, in a file of its own. Dropped, it stays as it was last synced, or longer.
+/// Upload in a file. If dropped, the file remains as last synced, or longer.
 pub struct ResumableUpload {
     folder: UploadFolder,
     path: String,
@@ -53,17 +53,17 @@ pub struct ResumableUpload {
     hasher: blake3::Hasher,
     head: Vec<u8>,
     bytes: u64,
-    /// Checksums of the whole blocks, bound to no place.
+    /// Unbound checksums of the complete blocks.
     blocks: Vec<Checksum>,
-    /// Of the block that is not whole.
+    /// Checksum of the incomplete block.
     running: RunningChecksum,
-    /// What is not in the file yet.
+    /// Bytes that are not in the file yet.
     buffer: Vec<u8>,
     is_named: bool,
 }
 
 impl UploadFolder {
-    /// Begins a body. `AlreadyExists` where there is one of this id.
+    /// Begins an upload. Fails with `AlreadyExists` if the id is in use.
     pub(crate) fn begin(&self, id: Uuid) -> Result<ResumableUpload> {
         self.space.require_room()?;
         let disk = self.segments.disk();
@@ -73,8 +73,8 @@ impl UploadFolder {
         Ok(self.upload(path, file, false))
     }
 
-    /// Takes a body up again where it had come to; what lies behind that is forgotten. Reads all of it. Refused as
-    /// `ResourceBusy` while the file is a big segment, too: a record may name it.
+    /// Resumes an upload at the given state and drops later bytes. Reads all of its bytes. Fails with `ResourceBusy`
+    /// while the file is also a big segment, which a record may refer to.
     pub(crate) fn resume(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
         let path = path_of(id);
         let io = |source| Error::io(format!("reading {path}"), source);
@@ -96,7 +96,7 @@ impl UploadFolder {
         Ok(upload)
     }
 
-    /// Hands out the bytes of a body, and changes nothing of it.
+    /// Reads the bytes of an upload without changing it.
     pub(crate) fn read(
         &self,
         id: Uuid,
@@ -123,7 +123,7 @@ impl UploadFolder {
         Ok(())
     }
 
-    /// Removes a body. Fine when there is none.
+    /// Removes an upload. A missing one is not an error.
     pub(crate) fn remove(&self, id: Uuid) -> Result<()> {
         let path = path_of(id);
         match self.segments.disk().remove(&path) {
@@ -137,7 +137,7 @@ impl UploadFolder {
         }
     }
 
-    /// The bodies that are there.
+    /// Returns the ids of all uploads.
     pub(crate) fn list(&self) -> Result<Vec<Uuid>> {
         let names = self.segments.disk().list(UPLOADS_FOLDER);
         let names =
@@ -145,7 +145,8 @@ impl UploadFolder {
         Ok(names.iter().filter_map(|name| Uuid::parse_str(name).ok()).collect())
     }
 
-    /// Not a byte may change of a file that is also a big segment. Header pages of two files differ in their salt.
+    /// Checks that the file is not also a big segment, because then its bytes may not change. Header pages of two
+    /// files differ in their salt.
     fn require_no_segment(&self, path: &str, file: &dyn DiskFile) -> Result<()> {
         let Some(page) = header_page(path, file)? else { return Ok(()) };
         let Ok(header) = SegmentHeader::decode_page(&page) else { return Ok(()) };
@@ -179,17 +180,17 @@ impl UploadFolder {
 }
 
 impl ResumableUpload {
-    /// How much has come. Only what was synced is there after a crash.
+    /// Returns the current state. Only the synced state survives a crash.
     pub fn received(&self) -> Received {
         Received { bytes: self.bytes, hash: *self.hasher.finalize().as_bytes() }
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes the next bytes of the body if that does not wait for the disk; else takes nothing and answers `false`.
+    /// Appends bytes if that does not wait for the disk; otherwise returns false without taking any.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> bool {
         let total = self.bytes.saturating_add(bytes.len() as u64);
         let stays = self.buffer.len() + bytes.len() < limits::WRITE_BYTES_MAX
@@ -201,7 +202,7 @@ impl ResumableUpload {
         stays
     }
 
-    /// Takes the next bytes of the body. Waits for the disk.
+    /// Appends bytes. Waits for the disk.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         if self.bytes.saturating_add(bytes.len() as u64) > limits::OBJECT_BYTES_MAX {
             return Err(Error::TooLarge("an object has at most 64 GiB"));
@@ -219,8 +220,8 @@ impl ResumableUpload {
         Ok(())
     }
 
-    /// Makes durable what has come, and tells how much that is. Waits for the disk. After an error the body can only
-    /// be taken up again from what an earlier call told.
+    /// Makes the received bytes durable and returns the state. Waits for the disk. After an error the upload can
+    /// only be resumed from an earlier returned state.
     pub fn sync(&mut self) -> Result<Received> {
         self.flush()?;
         let disk = self.folder.segments.disk();
@@ -235,9 +236,11 @@ impl ResumableUpload {
         Ok(self.received())
     }
 
-    /// Ends the body. A large one is durable when this returns; a small one is in memory until it is committed. Either
-    /// way its file stays among the uploads until it is removed, so that a body that was not committed can be taken up
-    /// again once its [`Staged`] is dropped; but a large one moves on a file system without links. Waits for the disk.
+    /// Finishes the body. A large one is durable when this returns; a small one is in memory until it is committed.
+    ///
+    /// In both cases the file remains among the uploads until it is removed, so that an uncommitted body can be
+    /// resumed once its [`Staged`] is dropped; but on a file system without hard links, a large one is moved. Waits
+    /// for the disk.
     pub fn finish(mut self) -> Result<Staged> {
         self.flush()?;
         if self.bytes <= self.folder.inline_bytes_max {
@@ -265,7 +268,7 @@ impl ResumableUpload {
         Ok(staged)
     }
 
-    /// Hands the first bytes of the body out, as they lie in the file.
+    /// Reads the first bytes of the body from the file.
     fn read_again(
         &mut self,
         bytes: u64,
@@ -323,10 +326,10 @@ impl ResumableUpload {
     }
 }
 
-/// Where the body begins.
+/// Offset of the body in the file.
 const BODY_OFFSET: u64 = SEGMENT_HEADER_BYTES as u64;
 
-/// The page before the body; none where the file is shorter.
+/// Returns the page before the body; `None` if the file is shorter.
 fn header_page(path: &str, file: &dyn DiskFile) -> Result<Option<[u8; SEGMENT_HEADER_BYTES]>> {
     let mut page = [0; SEGMENT_HEADER_BYTES];
     match file.read_at(0, &mut page) {

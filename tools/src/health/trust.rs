@@ -1,8 +1,8 @@
-//! Whom `trug health` believes that it speaks with.
+//! Certificate verification of `trug health`.
 //!
-//! Whoever asks a server by its settings asks on the machine that it runs on, by a number that no certificate names;
-//! nothing that is secret is sent, and nothing is believed but that it is well. Whoever is asked by a name must prove
-//! that it is theirs.
+//! A server found by its settings runs on the same machine and is addressed by an IP address, which no certificate
+//! contains; nothing secret is sent, and only the health is read, so any certificate is accepted. A server addressed
+//! by `--url` must present a valid certificate.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use server::roots::{BadRoots, ExtraRoots};
 
-/// Who is believed.
+/// Certificates that are accepted.
 pub(super) enum Trust {
-    /// Whoever answers.
+    /// Any certificate.
     Anybody,
-    /// Those whom an authority vouches for.
+    /// Certificates issued by a trusted authority.
     Vouched(ExtraRoots),
 }
 
 impl Trust {
-    /// TLS 1.2 and 1.3 towards those who are believed.
+    /// Returns a TLS 1.2 and 1.3 client configuration with this policy.
     pub(super) fn client(&self) -> Result<Arc<ClientConfig>, BadRoots> {
         match self {
             Self::Vouched(roots) => roots.client(),
@@ -35,7 +35,7 @@ impl Trust {
     }
 }
 
-/// Takes any certificate whose key the other side has.
+/// Verifier that accepts any certificate whose private key the server has.
 #[derive(Debug)]
 struct Anybody(CryptoProvider);
 

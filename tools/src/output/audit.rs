@@ -1,4 +1,4 @@
-//! The audit log, for people.
+//! Text output of the audit log.
 
 use server::catalog::ActorKind;
 use server::management::{ActorView, AuditEntryView, AuditView};
@@ -21,7 +21,7 @@ pub(super) fn audit_text(audit: &AuditView, wide: bool) -> String {
     table(ENTRY, &audit.entries.iter().map(row).collect::<Vec<_>>(), wide)
 }
 
-/// A note for the next page.
+/// Returns a note on how to show the next page.
 pub(super) fn audit_note(audit: &AuditView) -> Option<String> {
     let last = audit.next_cursor.as_ref()?;
     Some(format!("older entries: use --before {last}"))

@@ -1,4 +1,4 @@
-//! Objects and their usage, for people.
+//! Text output of objects and their usage.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Earlier versions, and what was brought back, for people.
+//! Text output of version history and restore results.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub(super) fn history_text(history: &HistoryView, wide: bool) -> String {
     table(VERSION, &history.versions.iter().map(version_row).collect::<Vec<_>>(), wide)
 }
 
-/// What the table does not say.
+/// Returns a note on what the table omits.
 pub(super) fn history_note(history: &HistoryView) -> Option<String> {
     let is_past = |it: &&VersionView| matches!(it.state, StateView::Replaced | StateView::Deleted);
     let mut past = history.versions.iter().filter(is_past).filter_map(|it| it.content.as_ref());

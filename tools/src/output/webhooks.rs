@@ -1,4 +1,4 @@
-//! Webhooks and their deliveries, for people.
+//! Text output of webhooks and their deliveries.
 
 use server::management::{DeadLettersView, WebhookTestedView, WebhookView};
 

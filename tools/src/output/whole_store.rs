@@ -1,4 +1,4 @@
-//! What is said of a store as a whole: counts, compaction, backup, scrub.
+//! Text output about the whole store: statistics, compaction, backup, scrub.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::table::Show::{Minute, Whole};
 use super::table::{Column, table};
 use super::{bytes_text, plain};
 
-/// Lines of a name and a value.
+/// Formats lines of name and value.
 fn lines_of(rows: &[(&str, String)]) -> String {
     let mut text = String::new();
     for (name, value) in rows {
@@ -51,7 +51,7 @@ pub(super) fn stats_text(stats: &StatsView, wide: bool) -> String {
     text
 }
 
-/// Large files that are gone and whose bytes are still there.
+/// Formats the large files that are retained for undelete.
 fn retained_text(retained: &RetainedView) -> String {
     let until = retained.next_release_at.as_ref();
     let until = until.map(|at| format!(", the first one until {at}")).unwrap_or_default();
@@ -217,7 +217,7 @@ fn percent(part: u64, whole: u64) -> u128 {
     u128::from(part) * 100 / u128::from(whole.max(1))
 }
 
-/// A length of time for people.
+/// Formats a duration.
 pub(super) fn time_text(seconds: u64) -> String {
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! Footers of both forms: what is written is read, and nothing else is.
+//! Unit tests of the segment footer, in both forms.
 
 use super::*;
 use crate::format::footer_reader::FooterReader;
@@ -27,12 +27,12 @@ fn writer() -> FooterWriter {
     writer
 }
 
-/// The entries as they are.
+/// Returns the entries in plain form.
 fn plain_entries() -> Vec<u8> {
     RECORDS.iter().flat_map(|(lsn, offset)| entry(*offset, &head(*lsn, *offset))).collect()
 }
 
-/// The footer as earlier builds wrote it.
+/// Returns the footer in the plain form of earlier builds.
 fn plain() -> Vec<u8> {
     let entries = plain_entries();
     let trailer = FooterTrailer {
@@ -54,7 +54,7 @@ fn parts(footer: &[u8]) -> (&[u8], FooterTrailer) {
     (stored, FooterTrailer::decode(trailer, at).unwrap())
 }
 
-/// The entries that lie in the footer of this trailer, whose bytes begin at 9,000.
+/// Decompresses the entries of the footer with this trailer, whose bytes begin at 9,000.
 fn unpack(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<u8>, Malformed> {
     let mut reader = FooterReader::new(trailer, context());
     let mut entries = Vec::new();
@@ -111,7 +111,7 @@ fn a_packed_footer_is_smaller_and_one_of_many_records_takes_several_blocks() {
             && footer.len() as u64 <= footer_bytes_max(plain.len() as u64)
     );
     assert!(unpack(stored, &trailer).unwrap() == plain);
-    // The second block lies where the first should: both are whole, and bound to their places.
+    // The two blocks are swapped: each is intact, but bound to the other address.
     let first =
         FOOTER_BLOCK_HEADER_BYTES + FooterBlock::decode(stored).unwrap().stored_bytes as usize;
     let swapped = [&stored[first..], &stored[..first]].concat();
@@ -160,7 +160,7 @@ fn trailers_that_break_a_rule_are_refused_for_that_rule() {
     assert_eq!(FooterTrailer::decode(&bytes, at), Err(Malformed::Reserved), "an unknown form");
 }
 
-/// The trailer of a footer that consists of these blocks.
+/// Returns the trailer of a footer that consists of these blocks.
 fn trailer_of(stored: &[u8], entries: &[u8], entry_count: u64) -> FooterTrailer {
     let entries = Checksum::of(entries);
     FooterTrailer { stored_bytes: stored.len() as u64, entries, entry_count, ..parts(&plain()).1 }
@@ -178,12 +178,12 @@ fn blocks_that_are_whole_and_do_not_make_the_footer_are_refused() {
     assert_eq!(unpack(&whole, &packed(&whole, 200)), Err(Malformed::Count), "too many records");
     let other = FooterBlock::pack(&entries[1..], place(9_000));
     assert_eq!(unpack(&other, &packed(&other, 3)), Err(Malformed::Checksum));
-    // Cut where no block is full.
+    // Cut in two blocks, neither of them full.
     let first = FooterBlock::pack(&entries[..40], place(9_000));
     let second = FooterBlock::pack(&entries[40..], place(9_000 + first.len() as u64));
     let cut = [first, second].concat();
     assert_eq!(unpack(&cut, &packed(&cut, 3)), Err(Malformed::Length));
-    // The last block ends before it does, or behind its end.
+    // The last block is cut short or extends beyond the footer.
     for missing in 1..whole.len() {
         let short = &whole[..whole.len() - missing];
         assert!(unpack(short, &packed(short, 3)).is_err(), "{missing}");

@@ -1,4 +1,4 @@
-//! What a record's head promises.
+//! Unit tests of the record head.
 
 use proptest::prelude::*;
 
@@ -75,7 +75,7 @@ fn a_head_is_good_at_its_place_only_and_may_be_followed_by_anything() {
     }
 }
 
-/// Changes a head and makes its checksum right again: what a checksum cannot refuse, the rules must.
+/// Changes a head and recomputes its checksum, so that only the format rules can reject it.
 fn forged(record: &Record, forge: impl FnOnce(&mut Vec<u8>)) -> Result<usize, Malformed> {
     let mut bytes = encoded(record, place(0));
     forge(&mut bytes);

@@ -1,4 +1,4 @@
-//! Points and places, name by name.
+//! Unit tests of scores and match ranges.
 
 use proptest::prelude::*;
 
@@ -115,7 +115,7 @@ fn the_parts_that_match_are_told() {
     }
 }
 
-/// The rule in the plainest words: the letters of each word, in order.
+/// Reference implementation: each word is a subsequence.
 fn holds(query: &str, key: &str) -> bool {
     let key = folded(key);
     query.split_whitespace().all(|word| {
@@ -157,7 +157,7 @@ proptest! {
     ) {
         let longer = format!("{query}{letter}");
         if let Some(points) = rate(&longer, &key).filter(|points| *points >= PATH) {
-            // Only what is now said whole may rise.
+            // Only a name that is now matched completely may rise.
             let before = rate(&query, &key);
             prop_assert!(before.is_some_and(|before| before >= points.min(PREFIX)), "{before:?} {points}");
         }
