@@ -58,7 +58,9 @@ pub struct Damage {
 /// Object or fact that a record refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordName {
+    /// Object.
     Object(ObjectName),
+    /// Fact.
     Fact(FactName),
 }
 
