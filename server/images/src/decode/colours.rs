@@ -187,8 +187,8 @@ mod tests {
         assert_near(&to_srgb(grey).unwrap().samples, &[128; 3]);
     }
 
-    /// Expected values are those of Chromium 156 for a PNG with these code points, at (200, 60, 30), (30, 200, 90),
-    /// grey of 128 and (40, 60, 220). Colours outside of sRGB are clipped there before rounding.
+    /// Compares with Chromium 156 for a PNG with these code points, at (200, 60, 30), (30, 200, 90), grey of 128 and
+    /// (40, 60, 220). Colours outside of sRGB are clipped there before rounding.
     #[test]
     fn code_points_of_png_are_shown_as_by_browsers() {
         let pixels = [[200, 60, 30], [30, 200, 90], [128; 3], [40, 60, 220]];
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Expected values are those of Chromium 156 for the sample (43, 39, 220) of an AVIF.
+    /// Compares with Chromium 156 for the sample (43, 39, 220) of an AVIF.
     #[test]
     fn code_points_of_avif_are_shown_as_by_browsers() {
         for ((primaries, transfer), expected) in [

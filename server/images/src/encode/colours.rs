@@ -1,4 +1,4 @@
-//! Palette quantization and dithering for GIF.
+//! Palette quantisation and dithering for GIF.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 /// Minimum alpha of opaque pixels; all others are transparent, because GIF has no partial transparency.
 pub(crate) const OPAQUE_FROM: u8 = 128;
 
-/// Share of the quantization error that is diffused to the neighbours. The full error makes flat areas noisy.
+/// Share of the quantisation error that is diffused to the neighbours. The full error makes flat areas noisy.
 const DIFFUSED: f32 = 7.0 / 8.0;
 
 /// Picture of palette indices.

@@ -187,7 +187,7 @@ mod tests {
         encode(sides, pixels(sides.0 * sides.1), config, &|| false)
     }
 
-    /// `webpx` wraps the same libwebp: its output is that of the encoder used before.
+    /// Compares with `webpx`, which wraps the same libwebp and was the encoder used before.
     #[test]
     fn webp_bytes_equal_those_of_another_wrapper() {
         let (width, height) = (61, 37);

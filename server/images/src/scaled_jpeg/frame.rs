@@ -24,7 +24,7 @@ pub(super) struct Component {
     pub(super) across: usize,
     /// Blocks down an MCU: the vertical sampling factor.
     pub(super) down: usize,
-    /// Number of the quantization table, 0 to 3.
+    /// Number of the quantisation table, 0 to 3.
     pub(super) quantiser: usize,
 }
 

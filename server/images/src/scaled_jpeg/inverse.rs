@@ -14,7 +14,7 @@
 
 use super::whole_block;
 
-/// Clamping limit of dequantized coefficients; those of 8-bit samples are below 2,048.
+/// Clamping limit of dequantised coefficients; those of 8-bit samples are below 2,048.
 pub(super) const COEFFICIENT_MAX: i32 = 4_095;
 
 /// Transforms one block to samples at an offset of a plane with a stride. An offset outside the plane does nothing.
@@ -102,7 +102,7 @@ fn of(across: usize, down: usize) -> Inverse<[i32; 16]> {
     }
 }
 
-/// Multiplies a coefficient with its quantization step, with clamping.
+/// Multiplies a coefficient with its quantisation step, with clamping.
 #[inline(always)]
 pub(super) fn dequantised(coefficient: i32, step: u16) -> i32 {
     // Both factors have 16 bits: the product has at most 32, and a sign.
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Reference implementation by the definition, in floating point.
+    /// Computes the definition in floating point, as the reference.
     fn exact(coefficients: &[i32; 16], across: usize, down: usize) -> Vec<f64> {
         let weight = |n: usize, x: usize, k: usize| {
             let angle = (2 * x + 1) as f64 * k as f64 * PI / (2 * n) as f64;

@@ -168,7 +168,7 @@ struct Coefficients {
     count: usize,
     /// Blocks per row.
     across: usize,
-    /// Quantization table, set by its first scan.
+    /// Quantisation table, set by its first scan.
     quantiser: Option<[u16; 64]>,
 }
 

@@ -152,7 +152,7 @@ struct Part<'a, B> {
     /// Blocks in an MCU, and samples in a block.
     blocks: (usize, usize),
     size: (usize, usize),
-    /// Index among the retained coefficients and quantization step, by zigzag position.
+    /// Index among the retained coefficients and quantisation step, by zigzag position.
     steps: [(u8, u16); 64],
     /// Last retained zigzag position.
     last: usize,

@@ -1,4 +1,4 @@
-//! Tables that segments define and later ones replace: quantization, Huffman codes, the restart interval (T.81,
+//! Tables that segments define and later ones replace: quantisation, Huffman codes, the restart interval (T.81,
 //! B.2.4).
 
 use std::borrow::Cow;
@@ -53,7 +53,7 @@ impl Tables {
         }
     }
 
-    /// Returns a quantization table, by zigzag position.
+    /// Returns a quantisation table, by zigzag position.
     pub(super) fn quantiser(&self, number: usize) -> Option<&[u16; 64]> {
         self.quantisers.get(number)?.as_ref()
     }

@@ -110,7 +110,7 @@ mod tests {
     use super::super::inverse::COEFFICIENT_MAX;
     use super::*;
 
-    /// Reference implementation by the definition, in floating point.
+    /// Computes the definition in floating point, as the reference.
     fn exact(coefficients: &[i32; 64]) -> Vec<f64> {
         let weight = |x: usize, k: usize| {
             let angle = (2 * x + 1) as f64 * k as f64 * PI / 16.0;

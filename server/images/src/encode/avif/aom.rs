@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 
 use libaom_sys as ffi;
 
-/// Maximum quantizer, the coarsest.
+/// Maximum quantiser, the coarsest.
 pub(super) const QUANTISER_MAX: u8 = 63;
 /// Maximum speed of still pictures.
 const SPEED_MAX: u8 = 9;
@@ -52,7 +52,7 @@ impl fmt::Display for Failed {
     }
 }
 
-/// Encodes a still picture on one thread: sequence header and frame, without temporal delimiter. The quantizer is 0
+/// Encodes a still picture on one thread: sequence header and frame, without temporal delimiter. The quantiser is 0
 /// to 63, the speed 0 to 9.
 pub(super) fn encode(planes: &Planes<'_>, quantiser: u8, speed: u8) -> Result<Vec<u8>, Failed> {
     let image = Image::new(planes)?;

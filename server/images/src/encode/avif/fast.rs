@@ -18,7 +18,7 @@ const SPEED_OF_SMALL: u8 = 7;
 /// Maximum number of pixels of a small picture.
 const SMALL_PIXELS_MAX: usize = 500_000;
 
-/// Requested qualities, and the libaom quantizers with the same similarity to the original, by SSIMULACRA2, as the
+/// Requested qualities, and the libaom quantisers with the same similarity to the original, by SSIMULACRA2, as the
 /// output of sharp. Measured with six photographs of 12 to 16 megapixels resized to a width of 800 pixels, relative
 /// to sharp 0.35.5: difference of the score, and ratio of the file sizes, as mean and range.
 ///
@@ -33,8 +33,8 @@ const SMALL_PIXELS_MAX: usize = 500_000;
 /// | 90      | -0.8, -2.5..+1.3  | 0.88, 0.76..0.99 |
 /// | 95      | -0.1, -1.8..+2.5  | 0.81, 0.72..0.92 |
 ///
-/// Sharp uses fewer bits for detailed areas and more for smooth ones, so a single quantizer per picture matches it
-/// only on average. Quantization matrices and other tunings of libaom 3.11 needed at least as many bytes for the
+/// Sharp uses fewer bits for detailed areas and more for smooth ones, so a single quantiser per picture matches it
+/// only on average. Quantisation matrices and other tunings of libaom 3.11 needed at least as many bytes for the
 /// same score. At 100 sharp needs half as many bytes again for 1.3 points. Below 30 the table is extrapolated.
 const QUANTISERS: [(u8, u8); 10] = [
     (1, 63),
