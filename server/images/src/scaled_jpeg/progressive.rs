@@ -1,11 +1,10 @@
-//! Decodes progressive files (T.81, G): several scans refine the coefficients of each block, which are transformed
-//! to samples at the end.
+//! Decodes progressive files (T.81, G): scans refine the coefficients, which are transformed to samples at the end.
 //!
 //! 1. The scan headers are parsed, and their entropy-coded data is skipped.
 //! 2. From the last scan to the first, the required ones are marked (`needed`).
 //! 3. They are decoded to the retained coefficients, 16 bits each. The position of bits in a refining scan depends
-//!    on the nonzero coefficients of the block, retained or not, so a component with retained AC coefficients stores
-//!    a bit mask of 64 bits per block.
+//!    on the nonzero coefficients of the block, retained or not, so a component with retained AC coefficients has
+//!    a mask of 64 bits per block.
 //! 4. The planes are computed, and the coefficients of each component freed.
 
 use std::ops::Range;
