@@ -49,9 +49,9 @@ pub enum NameError {
     TooShort(usize),
     /// Bucket name with a character outside `a-z 0-9 - . _`, or starting with `-`, `.` or `_`.
     BucketCharacter,
-    /// A control character.
+    /// Control character.
     Control,
-    /// A backslash.
+    /// Backslash.
     Backslash,
     /// Two slashes in a row, or one at the start.
     EmptyComponent,

@@ -187,14 +187,14 @@ pub(crate) fn perform(args: &StoreArgs, request: Request) -> Result<(), Failure>
     exit::verdict(&reply)
 }
 
-/// [`perform`], with the reply on stderr, since stdout has the content.
+/// Performs a request like [`perform`], with the reply on stderr, since stdout has the content.
 pub(crate) fn perform_to_stderr(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = self::request(args, request)?;
     output::reply_to_stderr(&reply, args.format())?;
     exit::verdict(&reply)
 }
 
-/// [`perform`], which creates the store if there is none.
+/// Performs a request like [`perform`], and creates the store if there is none.
 pub(crate) fn perform_creating(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = Connection::open_or(&args.data, Create::IfMissing)?.request(request)?;
     output::reply(&reply, args.format())

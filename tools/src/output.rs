@@ -98,7 +98,7 @@ pub(crate) fn reply_to_stderr(reply: &Reply, format: Format) -> Result<(), Failu
     Ok(())
 }
 
-/// The failure of a reply of another kind than the request has.
+/// Returns the failure for a reply of another kind than the request has.
 pub(crate) fn unexpected() -> Failure {
     Failure::failed("the server sent an unexpected reply; is it another version of trug?")
 }

@@ -136,7 +136,8 @@ impl Compactor {
         Ok(Selection { newest_dead_bytes, retained_bytes, ..selection })
     }
 
-    /// Returns the retained bytes in addition to live ones, by segment, while anything is retained.
+    /// Returns the bytes of records that belong to retained segments, by compacted segment; empty if nothing is
+    /// retained.
     fn kept_now(&self) -> BTreeMap<SegmentId, u64> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if self.desk.segments.retained_stats().segments == 0 {

@@ -1,9 +1,9 @@
 //! Compaction plan: selects segments by cost-benefit and groups them into steps.
 //!
 //! A segment is a candidate if enough of it is dead, or if it is one of many small ones, which each open of the
-//! store leaves behind. Candidates are ordered by the cost-benefit rule of log-structured file systems,
-//! `(1 - live) * age / (1 + live)` (Rosenblum and Ousterhout, 1992): first those that reclaim most for the bytes copied and have
-//! been stable longest.
+//! store leaves behind. Candidates that reclaim most for the bytes copied, and have been stable longest, come first:
+//! `(1 - live) * age / (1 + live)`, the cost-benefit rule of log-structured file systems (Rosenblum and Ousterhout,
+//! 1992).
 //!
 //! Guarantees: pure; the copies of a step fit in one segment according to the counters, and its origin in a header
 //! page.
@@ -103,7 +103,7 @@ impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} segments in {} steps, {} bytes to copy, about {} to reclaim",
+            "{} segments in {} steps, {} bytes to copy, about {} to give back",
             self.inputs().count(),
             self.steps.len(),
             self.live_bytes(),

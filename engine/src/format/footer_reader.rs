@@ -1,7 +1,7 @@
 //! Streaming reader of the entries of a segment footer, in either form.
 //!
-//! Guarantees: the last piece is returned only if all entries match the checksum of the trailer; until then no
-//! entry may be trusted.
+//! Guarantees: the last piece is returned only if all entries match the checksum of the trailer; until then no entry
+//! may be trusted. One piece is in memory at a time.
 //! Non-goals: file access; the caller reads the requested ranges.
 
 use super::checksum::{CheckClass, Checksum, RunningChecksum, SegmentContext, compare};

@@ -27,10 +27,11 @@
 //! | 88     |      |                    | bucket, key, content type, attributes                            |
 //! |        | 4 n  | blocks             | kind 1: checksum of each 64 KiB block of the body, at its offset |
 //!
-//! 3 tombstone: 16 deleted_ms u64, 24 key_bytes u16, 26 bucket_bytes u8, 27 zero u8, 28 bucket, key. 4 fact: 16
-//! bytes u32, 20 check u32 (of the value at its offset), 24 name_bytes u16, 26 zero u16, 28 name. 5 fact deletion:
-//! 16 name_bytes u16, 18 zero u16, 20 name. 6 compaction: 16 output_count u16, 18 input_count u16, 20 zero u32, 24
-//! outputs u64 each, inputs u64 each. 8 hole punch: 16 segment u64, 24 bytes u64.
+//! - 3 tombstone: 16 deleted_ms u64, 24 key_bytes u16, 26 bucket_bytes u8, 27 zero u8, 28 bucket, key.
+//! - 4 fact: 16 bytes u32, 20 check u32 (of the value at its offset), 24 name_bytes u16, 26 zero u16, 28 name.
+//! - 5 fact deletion: 16 name_bytes u16, 18 zero u16, 20 name.
+//! - 6 compaction: 16 output_count u16, 18 input_count u16, 20 zero u32, 24 outputs u64 each, inputs u64 each.
+//! - 8 hole punch: 16 segment u64, 24 bytes u64.
 //!
 //! The body (the content of an object or the value of a fact) follows its head directly; the other kinds have none.
 //!

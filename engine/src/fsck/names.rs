@@ -33,7 +33,7 @@ pub(super) struct Pass {
 enum Heads {
     /// Names and their states.
     Said(Vec<(NameHash, Newest)>),
-    /// This segment could not be read to its end.
+    /// Segment that could not be read to its end.
     Damaged(SegmentId),
     /// End of a segment.
     End,

@@ -59,7 +59,7 @@ impl Found<'_> {
         &self.found.record
     }
 
-    /// For a deletion, returns the metadata of the object put under another name directly before, if both may be a
+    /// Returns, for a deletion, the metadata of the object put under another name directly before, if both may be a
     /// move.
     pub(super) fn moved(&self) -> Option<&ObjectMeta> {
         let What::Delete { name, deleted_ms } = &self.record().what else { return None };

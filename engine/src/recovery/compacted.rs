@@ -61,7 +61,7 @@ impl Compacted {
         self.found.iter().map(|(header, _)| header.segment)
     }
 
-    /// For a rebuilt index: retains only the segments in effect, and returns those that they replaced.
+    /// Retains only the segments in effect, for a rebuilt index, and returns those that they replaced.
     pub(crate) fn keep_those_that_count(&mut self) -> BTreeSet<SegmentId> {
         let is_gone = |input: &SegmentId| !self.present.contains(input);
         let counts = |origin: &Origin| origin.inputs.iter().any(is_gone);
@@ -105,7 +105,7 @@ impl Compacted {
         }
     }
 
-    /// For an existing index: finishes compactions that were committed, but not finished when the index was written.
+    /// Finishes compactions that were committed, but not finished when an existing index was written.
     pub(super) fn finish_begun(&self, replay: &mut Replay<'_>) -> Result<()> {
         for (header, origin) in &self.found {
             replay.finish_compaction(header.segment, &origin.inputs)?;

@@ -229,7 +229,7 @@ impl SegmentReplay<'_> {
         })
     }
 
-    /// Salvaged records of a damaged group are served; reads verify their bodies.
+    /// Applies the salvaged records of a damaged group, which are served; reads verify their bodies.
     fn apply_salvaged(
         &self,
         walk: &LogWalk,
@@ -301,7 +301,8 @@ fn damaged(body: BodyFault) -> CursorFault {
     CursorFault { offset: body.offset, first_lsn: body.lsn, reason: Malformed::Checksum }
 }
 
-/// A fact with a corrupt value is lost; an object is not, because reads of its key return a corruption error.
+/// Returns whether the record is lost: a fact with a corrupt value is; an object is not, because reads of its key
+/// return a corruption error.
 fn is_lost(scanned: &Scanned<'_>) -> bool {
     matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err()
 }

@@ -81,7 +81,7 @@ pub(super) enum Found {
     All(Names),
     /// None yet; they are being read.
     Awaited,
-    /// None, permanently.
+    /// None, and they are not being read: the index must be scanned.
     Nothing,
 }
 

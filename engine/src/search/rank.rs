@@ -385,7 +385,7 @@ impl Text<'_> {
                 || self.is_capital_after_small(at))
     }
 
-    /// Only this test needs the original case of the path.
+    /// Returns whether this byte is a capital after a lower-case letter; only this test needs the original case.
     fn is_capital_after_small(&self, at: usize) -> bool {
         if self.path.is_ascii() {
             let is = |at: Option<usize>, is: fn(&u8) -> bool| {

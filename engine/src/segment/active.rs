@@ -181,7 +181,7 @@ impl ActiveSegment {
     }
 }
 
-/// The footer entries of a group repeat its record heads, so they are at most as large as the group.
+/// Returns the maximum size of a group's footer entries, which repeat its record heads.
 fn footer_share(group_bytes: u64) -> u64 {
     group_bytes.min(FOOTER_SHARE_BYTES_MAX)
 }

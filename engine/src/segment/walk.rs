@@ -222,7 +222,8 @@ impl LogWalk {
         self.previous = group.header_checksum;
     }
 
-    /// Log LSNs have no gaps; a compacted segment omits dead records.
+    /// Returns whether the next group may start at this LSN: log LSNs have no gaps; a compacted segment omits dead
+    /// records.
     fn goes_on_at(&self, first_lsn: u64) -> bool {
         match self.class {
             SegmentClass::Compacted => first_lsn >= self.next_lsn,

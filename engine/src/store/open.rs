@@ -42,7 +42,7 @@ pub struct OpenOptions {
     /// Retention window of deleted or replaced large objects, in milliseconds. Their files are retained for this
     /// time, or until space is short. 0: they are removed immediately.
     pub undelete_window_ms: u64,
-    /// How the committer and the checkpoints are run.
+    /// Execution of background work: threads or steps.
     pub background: Background,
     /// Background scrub; `None` disables it.
     pub scrub: Option<ScrubOptions>,
@@ -61,7 +61,7 @@ pub struct CompactionOptions {
     pub look_ms: u64,
 }
 
-/// How background work is run.
+/// Execution of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// On threads of the store.

@@ -1,39 +1,39 @@
-//! Why there is no picture.
+//! Error type of the image crate.
 
 use std::fmt;
 
-/// Why a picture is not made.
+/// Error of reading, planning or rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The file is broken, or of a kind that its format allows and no decoder here reads.
+    /// File that is broken, or uses a feature of its format that no decoder here supports.
     Undecodable(String),
-    /// The picture is larger than is worked on.
+    /// Picture beyond a limit.
     TooLarge(Bound),
-    /// Nobody waits for it any more.
+    /// Work cancelled by the caller.
     Cancelled,
-    /// An encoder failed, which is no fault of the file.
+    /// Encoder failure, not caused by the file.
     Failed(String),
 }
 
-/// The bound that a picture is over; see [`super::limits`].
+/// Limit that was exceeded; see [`super::limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The file's length.
+    /// File size.
     Bytes,
     /// Width times height.
     Pixels,
     /// Width or height.
     Side,
-    /// Pictures of an animation, by number or by pixels.
+    /// Frames of an animation, by number or by pixels.
     Frames,
-    /// Memory for one job.
+    /// Memory of one render.
     Memory,
-    /// What would be made is larger than its format, or its encoder, takes.
+    /// Output larger than its format or encoder supports.
     Output,
 }
 
 impl Bound {
-    /// A word for programs.
+    /// Returns the machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -47,12 +47,12 @@ impl Bound {
 }
 
 impl Error {
-    /// A broken file, as a decoder tells it.
+    /// Creates an error for a broken file from a decoder error.
     pub(super) fn undecodable(why: impl fmt::Display) -> Self {
         Self::Undecodable(why.to_string())
     }
 
-    /// A failure of an encoder, as it tells it.
+    /// Creates an error from an encoder failure.
     pub(super) fn failed(why: impl fmt::Display) -> Self {
         Self::Failed(why.to_string())
     }

@@ -1,33 +1,33 @@
-//! The formats of pictures that are read, and those that are written.
+//! Image formats that are decoded and encoded.
 
-/// A format. What a file is says its content, never its name.
+/// Image format, detected from content, never from a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// JPEG.
     Jpeg,
-    /// PNG; of an animated one the first picture.
+    /// PNG; of an animation the default image.
     Png,
     /// WebP, lossy or lossless, still or animated.
     WebP,
-    /// AVIF; of a sequence the first picture.
+    /// AVIF; of a sequence the primary still image.
     Avif,
     /// GIF, still or animated.
     Gif,
-    /// BMP: read only.
+    /// BMP, decoded only.
     Bmp,
-    /// Icon of Windows, of which the largest picture is read: read only.
+    /// Windows icon, of which the largest picture is decoded; decoded only.
     Ico,
-    /// PBM, PGM, PPM or PAM: read only.
+    /// PBM, PGM, PPM or PAM, decoded only.
     Pnm,
-    /// QOI: read only.
+    /// QOI, decoded only.
     Qoi,
 }
 
 impl Format {
-    /// The formats that are written.
+    /// Formats that can be encoded.
     pub const WRITTEN: [Self; 5] = [Self::Jpeg, Self::Png, Self::WebP, Self::Avif, Self::Gif];
 
-    /// The format of a file by its first bytes, of which [`HEAD_BYTES`] are enough.
+    /// Detects the format of a file from its first bytes, of which [`HEAD_BYTES`] are sufficient.
     pub fn of(head: &[u8]) -> Option<Self> {
         match head {
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -42,7 +42,8 @@ impl Format {
         }
     }
 
-    /// The format that is written for a name as in `format=`, in any case: `jpg`, `jpeg`, `png`, `webp`, `avif`, `gif`.
+    /// Returns the output format of a name in `format=`, case-insensitive: `jpg`, `jpeg`, `png`, `webp`, `avif`,
+    /// `gif`.
     pub fn named(name: &str) -> Option<Self> {
         if name.eq_ignore_ascii_case("jpeg") {
             return Some(Self::Jpeg);
@@ -50,7 +51,7 @@ impl Format {
         Self::WRITTEN.into_iter().find(|format| name.eq_ignore_ascii_case(format.extension()))
     }
 
-    /// What files in it end in, without a dot; also its name.
+    /// Returns the file extension without a dot, which is also the name.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Jpeg => "jpg",
@@ -65,7 +66,7 @@ impl Format {
         }
     }
 
-    /// Its media type.
+    /// Returns the content type.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Jpeg => "image/jpeg",
@@ -80,21 +81,21 @@ impl Format {
         }
     }
 
-    /// The format of what is made where the stored one is kept: PNG, which loses nothing, where that is not written.
+    /// Returns the output format if the stored one is retained: lossless PNG if the stored one cannot be encoded.
     pub fn kept(self) -> Self {
         if Self::WRITTEN.contains(&self) { self } else { Self::Png }
     }
 
-    /// Whether it can hold more than one picture here.
+    /// Returns whether the format can be animated here.
     pub fn is_animatable(self) -> bool {
         matches!(self, Self::Gif | Self::WebP)
     }
 }
 
-/// How much of a file [`Format::of`] wants to see.
+/// Number of bytes that [`Format::of`] needs.
 pub const HEAD_BYTES: usize = 64;
 
-/// Whether a header of a known length follows the header of the file.
+/// Returns whether the file header is followed by a header of a known length.
 fn is_bmp(head: &[u8]) -> bool {
     let length = head.strip_prefix(b"BM").and_then(|rest| rest.get(12..)?.first_chunk());
     length.is_some_and(|length| {
@@ -102,7 +103,8 @@ fn is_bmp(head: &[u8]) -> bool {
     })
 }
 
-/// Whether it is an icon, no cursor, whose first entry has its reserved byte, at most one plane, and bytes behind it.
+/// Returns whether it is an icon (not a cursor) whose first entry has a zero reserved byte, at most one plane, and
+/// data.
 fn is_icon(head: &[u8]) -> bool {
     match head {
         [0, 0, 1, 0, low, high, _, _, _, 0 | 255, planes, 0, _, 0, rest @ ..] => {
@@ -116,7 +118,7 @@ fn is_icon(head: &[u8]) -> bool {
     }
 }
 
-/// Whether a number, or a comment, follows the kind: netpbm's formats, where PAM has a line of its own.
+/// Returns whether the magic is followed by a number or a comment, as in the netpbm formats; PAM has a line break.
 fn is_pnm(head: &[u8]) -> bool {
     match head {
         [b'P', b'1'..=b'6', space, rest @ ..] if space.is_ascii_whitespace() => {
@@ -127,12 +129,11 @@ fn is_pnm(head: &[u8]) -> bool {
     }
 }
 
-/// Whether the first box is a `ftyp` that names AVIF among its brands (ISO/IEC 14496-12, 4.3; AV1 Image File Format,
-/// 6).
+/// Returns whether the first box is a `ftyp` with an AVIF brand (ISO/IEC 14496-12, 4.3; AV1 Image File Format, 6).
 #[allow(clippy::big_endian_bytes, reason = "the length of a box is")]
 fn is_avif(head: &[u8]) -> bool {
     let Some((length, rest)) = head.split_first_chunk::<4>() else { return false };
-    // The highest byte comes first.
+    // Big-endian length.
     let length = length.iter().fold(0, |length: usize, byte| length << 8 | usize::from(*byte));
     let Some(brands) = rest.strip_prefix(b"ftyp") else { return false };
     let brands = brands.get(..length.saturating_sub(8)).unwrap_or(brands);

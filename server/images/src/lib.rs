@@ -1,28 +1,28 @@
-//! Pictures: bytes of a file into pixels and into another file, without HTTP and without the store.
+//! Image transformation: decodes, resizes and encodes images, without HTTP and without the store.
 //!
-//! Pure code over bytes and pixels, a crate of its own: it names nothing of the server, so that a worker's thread, a
-//! test, the fuzzer and a bench can call it alike, and a change of the server does not build codecs again.
+//! Pure code over bytes and pixels in a separate crate without dependencies on the server, so that render threads,
+//! tests, the fuzzer and benches can call it, and changes of the server do not rebuild the codecs.
 //!
 //! ```text
-//! wish      what a request wants          source   what the header says
-//!    \_____________ plan ________________/         what is made of it, decided to the last pixel
+//! wish      transform options            source   image header
+//!    \_____________ plan ________________/         output, exact to the pixel
 //!                    |
-//!                  render                          the whole of it:
-//!   decode     a module for each format; JPEG at a fraction of its size by scaled_jpeg
-//!   resize     shrunk, and cut
-//!   profile    into sRGB
-//!   orientation  turned as it is seen
-//!   encode     a module for each format
-//!   animation  the same for each picture of one that moves
+//!                  render                        all steps:
+//!   decode     one module per format; JPEG at a reduced size by scaled_jpeg
+//!   resize     resizing and cropping
+//!   profile    conversion to sRGB
+//!   orientation  Exif orientation
+//!   encode     one module per format
+//!   animation  the same steps for each frame
 //! ```
 //!
-//! Bytes of strangers meet safe Rust only; the encoders in C, libwebp and with the feature `fast-codecs` libaom, see
-//! pixels that were made here.
+//! Untrusted input is parsed only by safe Rust; the encoders in C, libwebp and with the feature `fast-codecs`
+//! libaom, get only decoded pixels.
 //!
-//! Promises of everything here: no panic of ours and no unbounded memory on any bytes, and no `unsafe` but the
-//! calls of libaom (`encode/avif/aom.rs`, which sees no bytes of strangers); libraries that
-//! decode have panicked on crafted files before, so whoever calls catches that. Never here: requests, names, where
-//! bytes come from, which thread works.
+//! Guarantees: no panic in this crate and no unbounded memory for any input; `unsafe` only in the bindings of libaom
+//! and libwebp (`encode/avif/aom.rs`, `encode/libwebp.rs`), which get no untrusted input. Decoder libraries have
+//! panicked on crafted files before, so callers must catch panics.
+//! Non-goals: requests, names, the source of the bytes, threads.
 
 mod animation;
 mod decode;
@@ -48,12 +48,12 @@ pub use self::render::{read_source, read_source_of_start, render};
 pub use self::source::Source;
 pub use self::wish::{Fit, Wanted, Wish};
 
-/// What people are told about this build.
+/// AVIF encoder of this build, for version output.
 pub const AVIF_ENCODER: &str = if cfg!(feature = "fast-codecs") {
     "AVIF is written by libaom, and read without assembler: slowly"
 } else {
     "AVIF is read and written without assembler: slowly"
 };
 
-/// Asked now and then; true ends the work.
+/// Cancellation callback, called from time to time; true cancels the work.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Send + Sync);

@@ -1,20 +1,20 @@
-//! How a stored picture is turned before it is seen: tag 274 of Exif 2.3.
+//! Exif orientation: tag 274 of Exif 2.3.
 
 use crate::picture::Picture;
 
-/// One of the eight ways in which a camera may have been held.
+/// One of the eight Exif orientations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orientation {
-    /// Whether rows are columns: applied first, a reflection in the main diagonal.
+    /// Whether rows and columns are exchanged, as the first step.
     transposed: bool,
-    /// Whether left and right are then swapped.
+    /// Whether left and right are then exchanged.
     mirrored: bool,
-    /// Whether top and bottom are then swapped.
+    /// Whether top and bottom are then exchanged.
     flipped: bool,
 }
 
 impl Orientation {
-    /// Of the tag's value; what is not 1 to 8 is as it is stored.
+    /// Creates the orientation of a tag value; values other than 1 to 8 mean no change.
     pub fn of_tag(value: u8) -> Self {
         let (transposed, mirrored, flipped) = match value {
             2 => (false, true, false),
@@ -29,12 +29,12 @@ impl Orientation {
         Self { transposed, mirrored, flipped }
     }
 
-    /// Width and height as they are seen, of those that are stored, or the other way round.
+    /// Converts stored to displayed width and height, or the other way round.
     pub fn seen(self, (width, height): (u32, u32)) -> (u32, u32) {
         if self.transposed { (height, width) } else { (width, height) }
     }
 
-    /// Where a box of the seen picture (left, top, width, height) lies in the stored one, whose sides these are.
+    /// Converts a box in the displayed picture (left, top, width, height) to the stored one, which has this size.
     pub fn stored_box(self, seen: [f64; 4], (width, height): (f64, f64)) -> [f64; 4] {
         let [left, top, across, down] = seen;
         let (seen_width, seen_height) =
@@ -44,7 +44,7 @@ impl Orientation {
         if self.transposed { [top, left, down, across] } else { [left, top, across, down] }
     }
 
-    /// The picture as it is seen.
+    /// Applies the orientation to a stored picture.
     pub fn apply(self, picture: Picture) -> Picture {
         if self == Self::default() {
             return picture;
@@ -67,9 +67,10 @@ impl Orientation {
     }
 }
 
-/// The orientation in Exif data, from its byte order on; as stored where there is none or it is broken.
+/// Returns the orientation in Exif data, which begins with its byte order; no change if there is none or it is
+/// broken.
 pub(super) fn of_exif(exif: &[u8]) -> Orientation {
-    // Some writers put the name of JPEG's segment before it.
+    // Some writers put the name of the JPEG segment before it.
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     Orientation::of_tag(super::scaled_jpeg::exif_orientation(tiff).unwrap_or(1))
 }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
     use crate::picture::Layout;
 
-    /// How the picture `ab/cd/ef` is seen when it was stored with each tag (Exif 2.3, 4.6.4 A).
+    /// Displayed form of the picture `ab/cd/ef` for each tag (Exif 2.3, 4.6.4 A).
     const SEEN: [(u8, &[u8], (u32, u32)); 8] = [
         (1, b"abcdef", (2, 3)),
         (2, b"badcfe", (2, 3)),

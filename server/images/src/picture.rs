@@ -1,26 +1,26 @@
-//! A picture in memory.
+//! Decoded picture in memory.
 
 use crate::error::Error;
 
-/// Rows of pixels, eight bits a channel, gamma-encoded, alpha not multiplied in.
+/// Rows of pixels, eight bits per channel, gamma-encoded, with straight alpha.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// In pixels, at least 1.
+    /// Width in pixels, at least 1.
     pub width: u32,
-    /// In pixels, at least 1.
+    /// Height in pixels, at least 1.
     pub height: u32,
-    /// What a pixel consists of.
+    /// Channels of a pixel.
     pub layout: Layout,
-    /// `width * height * layout.channels()` of them, row by row.
+    /// Samples, `width * height * layout.channels()`, row by row.
     pub samples: Vec<u8>,
-    /// The colour profile (ICC.1) that the samples are in; sRGB without one.
+    /// ICC profile of the samples; sRGB if `None`.
     pub profile: Option<Vec<u8>>,
 }
 
-/// The channels of a pixel, in this order.
+/// Channels of a pixel, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// One.
+    /// Grey.
     Grey,
     /// Grey and alpha.
     GreyAlpha,
@@ -28,12 +28,12 @@ pub enum Layout {
     Rgb,
     /// Red, green, blue, alpha.
     Rgba,
-    /// Cyan, magenta, yellow and black: 0 is no ink. Only until a picture is brought into sRGB.
+    /// Cyan, magenta, yellow and black: 0 is no ink. Only before the conversion to sRGB.
     Cmyk,
 }
 
 impl Layout {
-    /// How many samples a pixel has.
+    /// Returns the number of samples per pixel.
     pub fn channels(self) -> usize {
         match self {
             Self::Grey => 1,
@@ -43,14 +43,14 @@ impl Layout {
         }
     }
 
-    /// Whether the last one is alpha.
+    /// Returns whether the last channel is alpha.
     pub fn has_alpha(self) -> bool {
         matches!(self, Self::GreyAlpha | Self::Rgba)
     }
 }
 
 impl Picture {
-    /// Checks that there are as many samples as there should be.
+    /// Creates a picture after checking the number of samples.
     pub fn new(
         (width, height): (u32, u32),
         layout: Layout,
@@ -65,12 +65,12 @@ impl Picture {
         Ok(Self { width, height, layout, samples, profile })
     }
 
-    /// Width and height.
+    /// Returns width and height.
     pub fn sides(&self) -> (u32, u32) {
         (self.width, self.height)
     }
 
-    /// The same without an alpha that says nothing: all of it is opaque.
+    /// Removes the alpha channel if the picture is opaque.
     pub fn without_idle_alpha(self) -> Self {
         let is_idle = match self.layout {
             Layout::Grey | Layout::Rgb | Layout::Cmyk => return self,
@@ -80,7 +80,7 @@ impl Picture {
         if is_idle { self.map_pixels(|_, color| color) } else { self }
     }
 
-    /// The same on a white ground.
+    /// Composites the picture on white.
     pub fn on_white(self) -> Self {
         self.map_pixels(|alpha, color| {
             let over = u32::from(color) * u32::from(alpha) + 255 * (255 - u32::from(alpha));
@@ -88,7 +88,7 @@ impl Picture {
         })
     }
 
-    /// Red, green and blue for every pixel, alpha as it is.
+    /// Converts grey to red, green and blue, with alpha unchanged.
     pub fn in_colour(self) -> Self {
         let (layout, samples) = match self.layout {
             Layout::Rgb | Layout::Rgba | Layout::Cmyk => return self,
@@ -101,7 +101,7 @@ impl Picture {
         Self { layout, samples, ..self }
     }
 
-    /// Takes alpha away, making new samples of alpha and each of the others.
+    /// Removes the alpha channel by combining each of the other samples with it.
     fn map_pixels(self, sample: impl Fn(u8, u8) -> u8) -> Self {
         let (layout, samples) = match self.layout {
             Layout::Grey | Layout::Rgb | Layout::Cmyk => return self,

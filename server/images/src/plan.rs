@@ -1,7 +1,7 @@
-//! What is made of a picture: a wish, and what the file is, decided to the last pixel.
+//! Render plan: the output of transform options and a source, exact to the pixel.
 //!
-//! Pure. Promises: wishes that come to the same picture come to the same plan, so a plan names a variant; nothing is
-//! enlarged; every bound of [`super::limits`] is held before a pixel is decoded.
+//! Pure. Guarantees: options with the same result have the same plan, so a plan identifies a variant; nothing is
+//! enlarged; all of [`super::limits`] are checked before a pixel is decoded.
 
 use std::fmt;
 
@@ -15,56 +15,56 @@ use crate::scaled_jpeg::Scale;
 use crate::source::Source;
 use crate::wish::{Fit, Wanted, Wish};
 
-/// What a million pixels of AVIF take to be written, in milliseconds.
+/// Encoding time of one million AVIF pixels, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
-/// What a frame has beside its pixels: heads, its colours, and in a GIF up to 26 more frames to stay as long as one of
-/// a WebP.
+/// Size of a frame without its pixels: headers, colours, and in a GIF up to 26 more frames for the duration of one
+/// WebP frame.
 const FRAME_BYTES: u64 = 4_096;
-/// What a million samples more take that its scans come by, in milliseconds.
+/// Time of one million additional samples covered by scans, in milliseconds.
 const AGAIN_MS: f64 = 0.4;
-/// How often the scans of a progressive JPEG come by each sample, as encoders write it.
+/// Number of times that the scans of a typical progressive JPEG cover each sample.
 const PASSES_USUAL: u64 = 6;
 
-/// What is to be done with a file.
+/// Result of planning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Planned {
-    /// Nothing: the wish is what is stored.
+    /// No change: the stored file satisfies the options.
     AsStored,
-    /// This.
+    /// Picture to be rendered.
     Made(Plan),
 }
 
-/// A picture that is to be made.
+/// Picture to be rendered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Its format.
+    /// Output format.
     pub format: Format,
-    /// Its width and height in pixels, as it is seen.
+    /// Displayed width and height in pixels.
     pub sides: (u32, u32),
-    /// What of the source, as it is seen, it shows: left, top, width, height in pixels. All of it without one.
+    /// Crop in the displayed source: left, top, width, height in pixels; `None` for all of it.
     pub cut: Option<[f64; 4]>,
-    /// How much may be lost.
+    /// Output quality.
     pub quality: Quality,
-    /// Whether it moves.
+    /// Whether the output is animated.
     pub is_animated: bool,
 }
 
-/// How much of a picture may be lost.
+/// Output quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quality {
-    /// Nothing but what the format cannot hold.
+    /// Lossless, within the limits of the format.
     Lossless,
-    /// 1 to 100.
+    /// Lossy, 1 to 100.
     Lossy(u8),
-    /// So many colours: GIF.
+    /// Number of colours, for GIF.
     Colours(u16),
 }
 
-/// Decides what is made of a file.
+/// Plans the transformation of a file.
 ///
 /// # Errors
 ///
-/// [`Error::TooLarge`], where the file goes out as it is.
+/// [`Error::TooLarge`], in which case the stored file is served.
 pub fn plan(source: &Source, wish: &Wish) -> Result<Planned, Error> {
     let named = format_of(source, wish.format);
     let is_bare = (wish.width, wish.height, wish.quality) == (None, None, None);
@@ -81,7 +81,7 @@ pub fn plan(source: &Source, wish: &Wish) -> Result<Planned, Error> {
 }
 
 impl Plan {
-    /// The sides that a decoder has to give at least, as stored.
+    /// Returns the minimum size that a decoder must produce, as stored.
     pub(super) fn wanted_of(&self, source: &Source) -> (u32, u32) {
         let (width, height) = source.seen();
         let [_, _, across, down] =
@@ -94,17 +94,17 @@ impl Plan {
             .seen((whole(self.sides.0, width, across), whole(self.sides.1, height, down)))
     }
 
-    /// The scale at which a JPEG is decoded.
+    /// Returns the scale at which a JPEG is decoded.
     pub(super) fn scale(&self, source: &Source) -> Option<Scale> {
         Scale::for_size(source.sides, self.wanted_of(source))
             .filter(|_| source.scaled_bytes.is_some())
     }
 
-    /// The most memory, in bytes, that making it takes, without the file and copies of what in it is no picture.
+    /// Returns the maximum memory of the render in bytes, without the file and copies of data other than pixels.
     pub fn memory_bytes(&self, source: &Source) -> u64 {
-        // Bytes a pixel: what the decoder gives and holds; where there may be alpha, the resizer's copy of it.
+        // Bytes per pixel: output and memory of the decoder; with possible alpha, the resizer's copy.
         let decoded = match source.format {
-            // The canvas, what is kept of it, the picture on it.
+            // Canvas, saved areas, current frame.
             _ if self.is_animated => 16 * source.pixels(),
             Format::Jpeg => source.jpeg_bytes(self.scale(source)),
             Format::Gif => 12 * source.pixels(),
@@ -115,19 +115,19 @@ impl Plan {
             }
         };
         let made = u64::from(self.sides.0) * u64::from(self.sides.1);
-        // Two pictures at the new size, and what the encoder holds.
+        // Two pictures of the output size, and the memory of the encoder.
         let encoder = match self.format {
             Format::Avif => 48,
             Format::WebP | Format::Gif => 24,
             _ => 8,
         };
-        // The pictures before and after one.
+        // Previous and next frame.
         let encoder = if self.is_animated { encoder + 12 } else { encoder };
         decoded + made * encoder + self.film_bytes_max(source)
     }
 
-    /// The most bytes that what is made may have, where it moves: half of its pixels unpacked, all of them where
-    /// nothing may be lost, and what frames have beside them. Of what does not move nothing is said: its pixels tell.
+    /// Returns the maximum size of an animated output: half of its uncompressed pixels, all of them if lossless,
+    /// plus the overhead of frames. Zero for a still picture, whose size its pixels determine.
     pub(super) fn film_bytes_max(&self, source: &Source) -> u64 {
         if !self.is_animated {
             return 0;
@@ -137,9 +137,9 @@ impl Plan {
         (u64::from(source.frames) * (made * of_pixel + FRAME_BYTES)).min(FILM_BYTES_MAX)
     }
 
-    /// About how long a processor works on it, in milliseconds: measured figures of each stage for a million pixels,
-    /// and of JPEG for a million samples, of which a photograph has three for two pixels. Scans are counted only where
-    /// the source [is reckoned](Source::is_reckoned).
+    /// Estimates the processor time in milliseconds: measured times of each stage per million pixels, and for JPEG
+    /// per million samples, of which a photograph has three for two pixels. Scans are counted only if the source [is
+    /// reckoned](Source::is_reckoned).
     pub fn cost_ms(&self, source: &Source) -> u64 {
         let million = |pixels: u64| pixels as f64 / 1e6;
         let (pixels, samples) = (million(source.pixels()), million(source.samples));
@@ -148,7 +148,7 @@ impl Plan {
                 3.5 * samples
             }
             (Format::Jpeg, Some(_)) => 1.5 * samples,
-            // Our own decoder does not transform blocks by SIMD instructions as the library does.
+            // This crate's decoder does not use SIMD instructions for the inverse transform, unlike the library.
             (Format::Jpeg, None) if source.full_bytes.is_some() => {
                 if source.is_progressive {
                     14.0 * samples
@@ -210,14 +210,13 @@ impl Plan {
     }
 }
 
-/// Which pictures this code makes of the same plans: raised by whatever changes how they look.
+/// Revision of the rendering code: incremented by changes that affect the output of the same plan.
 const REVISION: u32 = 4;
-/// AVIF is written by another encoder with the feature `fast-codecs`.
+/// The feature `fast-codecs` uses another AVIF encoder.
 const AVIF_WRITER: &str = if cfg!(feature = "fast-codecs") { "aom" } else { "" };
 
 impl fmt::Display for Plan {
-    /// A name for the variant, of letters, digits, `-` and `.`: equal plans of one revision have equal names, others
-    /// others.
+    /// Formats the name of the variant, of letters, digits, `-` and `.`: unique per plan and revision.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (width, height) = self.sides;
         write!(f, "{width}x{height}")?;
@@ -240,7 +239,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// The format that is asked for; none for the stored one.
+/// Returns the requested format; `None` for the stored one.
 fn format_of(source: &Source, wanted: Wanted) -> Option<Format> {
     match wanted {
         Wanted::Format(format) => Some(format),
@@ -250,7 +249,8 @@ fn format_of(source: &Source, wanted: Wanted) -> Option<Format> {
     }
 }
 
-/// Defaults by clients 6.3. The scales of JPEG and WebP agree within a few points. AVIF has its own, that of libvips.
+/// Returns the quality, with defaults by clients 6.3. The scales of JPEG and WebP agree within a few points. AVIF
+/// has its own, that of libvips.
 fn quality_of(source: &Source, format: Format, asked: Option<u8>) -> Quality {
     match format {
         Format::Png | Format::Bmp | Format::Ico | Format::Pnm | Format::Qoi => Quality::Lossless,
@@ -261,7 +261,7 @@ fn quality_of(source: &Source, format: Format, asked: Option<u8>) -> Quality {
     }
 }
 
-/// Width and height of what is made, and what of the source it shows.
+/// Returns the output size, and the crop of the source.
 fn sides_of((width, height): (u32, u32), wish: &Wish) -> ((u32, u32), Option<[f64; 4]>) {
     let (whole_width, whole_height) = (f64::from(width), f64::from(height));
     let rounded = |side: f64, most: u32| (side.round() as u32).clamp(1, most.max(1));
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
     use crate::orientation::Orientation;
 
-    /// As cameras write it: colours at half the size.
+    /// Creates a source as written by cameras, with subsampled chroma.
     fn source(width: u32, height: u32) -> Source {
         let pixels = u64::from(width) * u64::from(height);
         Source {

@@ -1,8 +1,8 @@
-//! Colours out of a file's profile into sRGB, which every screen takes a picture without a profile to be in.
+//! Converts colours from the ICC profile of a file to sRGB, which viewers assume without a profile.
 //!
-//! Done after the picture was made smaller, so it costs next to nothing. Relative colorimetric, as browsers do. A
-//! profile that is broken, or of another colour space than the picture, counts as none; inks without a profile take
-//! their light away one after the other.
+//! The conversion follows the resizing, so it costs little. The rendering intent is relative colorimetric, as in
+//! browsers. A broken profile, or one of another colour space than the picture, is ignored; CMYK without a profile
+//! is converted by multiplying the transmission of the inks.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use moxcms::{
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// The picture in sRGB, without a profile: grey or of red, green and blue.
+/// Converts a picture to sRGB without a profile: grey, or red, green and blue.
 pub(super) fn to_srgb(mut picture: Picture) -> Result<Picture, Error> {
     let profile = picture.profile.take();
     ToSrgb::new(profile.as_deref()).bring(picture)
 }
 
-/// A profile, read once for all pictures in it: its tables cost more than a few pixels do.
+/// Converter of a profile, built once for all frames: its tables cost more than a few pixels.
 pub(super) struct ToSrgb {
     profile: Option<ColorProfile>,
-    /// Of each layout that was met; none where the profile says nothing of it.
+    /// Transform per layout seen so far; `None` if the profile does not apply to it.
     transforms: Vec<(Layout, Option<Transform>)>,
 }
 
@@ -34,13 +34,13 @@ struct Transform {
 }
 
 impl ToSrgb {
-    /// Nothing is done to colours without a profile, nor by a broken one.
+    /// Creates a converter. Colours are unchanged without a profile, or with a broken one.
     pub(super) fn new(profile: Option<&[u8]>) -> Self {
         let profile = profile.and_then(|profile| ColorProfile::new_from_slice(profile).ok());
         Self { profile, transforms: Vec::new() }
     }
 
-    /// The picture in sRGB, without a profile: grey or of red, green and blue.
+    /// Converts a picture to sRGB without a profile: grey, or red, green and blue.
     pub(super) fn bring(&mut self, picture: Picture) -> Result<Picture, Error> {
         match self.transform(picture.layout) {
             Some(transform) => transform.apply(&picture),
@@ -90,7 +90,7 @@ impl Transform {
     }
 }
 
-/// Light that black lets through, and of it what each of the other inks does.
+/// Multiplies the transmission of black with that of each of the other inks.
 fn without_inks(picture: &Picture) -> Result<Picture, Error> {
     let pixels = picture.samples.as_chunks::<4>().0.iter();
     let through = |ink: u8, black: u8| {

@@ -1,4 +1,4 @@
-//! From a file to another file: the whole of it.
+//! Renders a plan: decode, resize, convert, orient, encode.
 
 use crate::animation::View;
 use crate::decode::{Decoded, layout_of};
@@ -19,20 +19,20 @@ pub fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error> {
     decode::read_source(format, bytes)
 }
 
-/// The same from the first bytes of a file, where these say all that a plan depends on. None: they do not. Only
-/// [`Source::scanned_samples`] may still be missing.
+/// Reads the header from the first bytes of a file; `None` if they do not contain everything that a plan depends on.
+/// [`Source::scanned_samples`] may be missing.
 pub fn read_source_of_start(format: Format, start: &[u8]) -> Option<Source> {
     decode::read_source_of_start(format, start)
 }
 
-/// Makes the picture of a plan, out of the file whose header the source is.
+/// Renders a plan from a file with the header `source`.
 ///
-/// The stored picture is shrunk, brought into sRGB, turned, and written, in this order: what costs by the pixel comes
-/// when there are few.
+/// The picture is resized, converted to sRGB, oriented and encoded, in this order, so that steps with a cost per
+/// pixel follow the reduction.
 ///
 /// # Errors
 ///
-/// Every [`Error`]. `stop` is asked now and then, and ends the work with [`Error::Cancelled`].
+/// Every [`Error`]. `stop` is called from time to time, and cancels the work with [`Error::Cancelled`].
 pub fn render(
     bytes: &[u8],
     source: &Source,
@@ -54,7 +54,7 @@ pub fn render(
     encode::encode(seen, plan.format, plan.quality, stop)
 }
 
-/// What of the stored picture is shown: left, top, width, height in its pixels.
+/// Returns the visible part of the stored picture: left, top, width, height in its pixels.
 fn stored_cut(source: &Source, plan: &Plan) -> [f64; 4] {
     let (width, height) = source.seen();
     let cut = plan.cut.unwrap_or([0.0, 0.0, f64::from(width), f64::from(height)]);
@@ -62,14 +62,14 @@ fn stored_cut(source: &Source, plan: &Plan) -> [f64; 4] {
     source.orientation.stored_box(cut, sides)
 }
 
-/// A part of the stored picture at a size.
+/// Resizes a part of the decoded picture.
 fn shrink(
     decoded: Decoded,
     source: &Source,
     [left, top, across, down]: [f64; 4],
     sides: (u32, u32),
 ) -> Result<Picture, Error> {
-    // The same part of something that shows all of the stored picture in so many columns and rows.
+    // Scales the part to something that shows the whole stored picture in this many columns and rows.
     let part = |covered: (f64, f64)| {
         let (x, y) = (covered.0 / f64::from(source.sides.0), covered.1 / f64::from(source.sides.1));
         [left * x, top * y, across * x, down * y]
@@ -79,7 +79,7 @@ fn shrink(
             let cut = part((f64::from(picture.width), f64::from(picture.height)));
             resize::picture(picture, sides, cut)
         }
-        // Planes are less than pixels, and the colours of few pixels are worked out.
+        // Planes are smaller than pixels, and only the colours of the few resized pixels are converted.
         Decoded::Planes(decoded) => {
             let mut planes = Vec::with_capacity(decoded.planes.len());
             for plane in decoded.planes {

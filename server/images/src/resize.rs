@@ -1,8 +1,8 @@
-//! A picture, or a part of it, at another size.
+//! Resizes a picture, or a part of it.
 //!
-//! Lanczos with three lobes over the gamma-encoded samples, alpha multiplied in meanwhile: what libvips, and so every
-//! server that is built on it, does unless it is told otherwise. Averaging linear light makes fine bright detail on
-//! dark ground brighter, and halos on text; it costs three times as much.
+//! The filter is Lanczos3 on gamma-encoded samples with premultiplied alpha, as is the default of libvips and of
+//! servers based on it. Filtering in linear light makes fine bright details on dark ground brighter, and halos on
+//! text; it takes three times as long.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -11,10 +11,10 @@ use crate::error::Error;
 use crate::picture::{Layout, Picture};
 use crate::scaled_jpeg::Plane;
 
-/// How many of its own pixels a small picture's pixel looks at in each direction.
+/// Reach of the filter in pixels of the smaller picture, in each direction.
 pub(super) const REACH: f64 = 3.0;
 
-/// A part of a picture at a size: left, top, width, height in its pixels.
+/// Resizes a part of a picture: left, top, width, height in its pixels.
 pub(super) fn picture(
     picture: Picture,
     sides: (u32, u32),
@@ -35,9 +35,9 @@ pub(super) fn picture(
     Ok(Picture { width: sides.0, height: sides.1, samples, ..picture })
 }
 
-/// A part of a plane at a size: left, top, width, height in its samples.
+/// Resizes a part of a plane: left, top, width, height in its samples.
 pub(super) fn plane(mut plane: Plane, sides: (u32, u32), cut: [f64; 4]) -> Result<Vec<u8>, Error> {
-    // What stands behind the rows of the picture is none of it.
+    // Padding at the end of rows is not part of the picture.
     if plane.stride > plane.width {
         for row in 1..plane.height {
             let from = row * plane.stride;
@@ -62,7 +62,7 @@ fn convolve(
 ) -> Result<Vec<u8>, Error> {
     let source = ImageRef::new(from.0, from.1, samples, pixel).map_err(Error::failed)?;
     let mut made = Image::new(to.0, to.1, pixel);
-    // A sum that was rounded may stand out of the picture by the last digit.
+    // A rounded sum may exceed the picture by the last digit.
     let across = across.min(f64::from(from.0) - left);
     let down = down.min(f64::from(from.1) - top);
     let options = ResizeOptions::new()
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_clear_does_not_colour_its_neighbours() {
-        // Red that is seen beside green that is not.
+        // Opaque red next to transparent green.
         let samples: Vec<u8> = (0..64)
             .flat_map(|at| if at % 8 < 4 { [255, 0, 0, 255] } else { [0, 255, 0, 0] })
             .collect();

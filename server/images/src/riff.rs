@@ -1,23 +1,23 @@
-//! The container of WebP: RIFF, as Google's "WebP Container Specification" has it.
+//! RIFF container of WebP, by Google's "WebP Container Specification".
 //!
-//! A chunk is four letters, the length of its bytes as 32 bits with the lowest byte first, the bytes, and one more of 0
-//! after an odd length. The file is one chunk, `RIFF`, whose bytes are `WEBP` and other chunks.
+//! A chunk consists of a four-character code, the little-endian 32-bit length of its data, the data, and a zero byte
+//! after an odd length. The file is one chunk, `RIFF`, whose data is `WEBP` and further chunks.
 
 use crate::error::Error;
 
-/// The name of a chunk.
+/// Four-character code of a chunk.
 pub(super) type Name = [u8; 4];
 
-/// Chunks one after another. What is not whole at the end is left out.
+/// Iterator over chunks. An incomplete chunk at the end is ignored.
 pub(super) struct Chunks<'a>(&'a [u8]);
 
 impl<'a> Chunks<'a> {
-    /// Those that stand in these bytes.
+    /// Iterates over the chunks in these bytes.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Those of a file, which may be shorter than it says.
+    /// Iterates over the chunks of a file, which may be shorter than it states.
     pub(super) fn of_file(file: &'a [u8]) -> Result<Self, Error> {
         match file {
             [b'R', b'I', b'F', b'F', a, b, c, d, b'W', b'E', b'B', b'P', chunks @ ..] => {
@@ -50,26 +50,26 @@ pub(super) fn push(to: &mut Vec<u8>, name: Name, bytes: &[u8]) -> Result<(), Err
     Ok(())
 }
 
-/// What stands before the first chunk of a file, in bytes.
+/// Length of the file header before the first chunk.
 pub(super) const FILE_HEAD_BYTES: usize = 12;
-/// What stands before the bytes of a chunk.
+/// Length of a chunk header.
 pub(super) const CHUNK_HEAD_BYTES: usize = 8;
 
-/// A file with these chunks.
+/// Builds a file with these chunks.
 pub(super) fn file(chunks: &[u8]) -> Result<Vec<u8>, Error> {
     let mut file = begin(FILE_HEAD_BYTES + chunks.len());
     file.extend_from_slice(chunks);
     end(file)
 }
 
-/// The beginning of a file, to which chunks are appended, with room for so many bytes in all.
+/// Begins a file, to which chunks are appended, with reserved space for `room` bytes.
 pub(super) fn begin(room: usize) -> Vec<u8> {
     let mut file = Vec::with_capacity(room);
     file.extend_from_slice(b"RIFF\0\0\0\0WEBP");
     file
 }
 
-/// The file, when its chunks are there: it says from now on how long it is.
+/// Finishes a file by setting its length.
 pub(super) fn end(mut file: Vec<u8>) -> Result<Vec<u8>, Error> {
     let length = file.len().saturating_sub(CHUNK_HEAD_BYTES);
     let length = u32::try_from(length).map_err(Error::failed)?;
@@ -79,12 +79,12 @@ pub(super) fn end(mut file: Vec<u8>) -> Result<Vec<u8>, Error> {
     Ok(file)
 }
 
-/// 24 bits, the lowest byte first.
+/// Decodes a little-endian 24-bit number.
 pub(super) fn u24([a, b, c]: [u8; 3]) -> u32 {
     u32::from_le_bytes([a, b, c, 0])
 }
 
-/// A number as 24 bits; what does not fit is the largest.
+/// Encodes a little-endian 24-bit number; larger ones are clamped.
 pub(super) fn to_u24(number: usize) -> [u8; 3] {
     let [a, b, c, _] = (number.min(0xff_ffff) as u32).to_le_bytes();
     [a, b, c]

@@ -1,41 +1,41 @@
-//! What the header of a picture says.
+//! Image header: everything that a plan depends on.
 
 use crate::format::Format;
 use crate::orientation::Orientation;
 use crate::scaled_jpeg::Scale;
 
-/// A file, read as far as a decision about it needs.
+/// Header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its format.
+    /// Format of the file.
     pub format: Format,
     /// Width and height in pixels, as stored.
     pub sides: (u32, u32),
-    /// How it is to be turned.
+    /// Orientation to be applied.
     pub orientation: Orientation,
-    /// How many pictures there are; 1 unless it is an animation that is read as one.
+    /// Number of frames; 1 unless it is decoded as an animation.
     pub frames: u32,
-    /// Whether nothing was lost when it was written: not of JPEG, AVIF and most WebP.
+    /// Whether the encoding is lossless: never for JPEG and AVIF, and not for most WebP.
     pub is_lossless: bool,
-    /// Whether it must be held in memory twice to be read: progressive JPEG, JPEG with scans of single components,
+    /// Whether decoding needs a second copy in memory: progressive JPEG, JPEG with scans of single components,
     /// interlaced PNG.
     pub is_progressive: bool,
-    /// Components of a JPEG; of other formats none.
+    /// Number of components of a JPEG; 0 for other formats.
     pub components: u8,
-    /// Samples of all components of a JPEG, the blocks at its edges made whole; of other formats none.
+    /// Samples of all components of a JPEG, with complete blocks at the edges; 0 for other formats.
     pub samples: u64,
-    /// Bytes that decoding a JPEG takes at each of [`Scale::REDUCED`]; of other formats none.
+    /// Memory of decoding a JPEG at each of [`Scale::REDUCED`] in bytes; `None` for other formats.
     pub scaled_bytes: Option<[u64; 4]>,
-    /// Bytes that decoding takes at full size: of a JPEG that our own decoder reads, and of formats that are read only;
-    /// of others none.
+    /// Memory of decoding at full size in bytes: of a JPEG that this crate decodes, and of decode-only formats;
+    /// `None` for others.
     pub full_bytes: Option<u64>,
-    /// Samples that the scans of a progressive JPEG come by, of all scans together; of other files none. Not known
-    /// where only the start of the file was read.
+    /// Samples covered by the scans of a progressive JPEG, of all scans together; 0 for other files. `None` if only
+    /// the start of the file was read.
     pub scanned_samples: Option<u64>,
 }
 
 impl Source {
-    /// A still picture, as it is stored.
+    /// Creates the header of a still picture without orientation.
     pub(super) fn still(format: Format, sides: (u32, u32)) -> Self {
         Self {
             format,
@@ -52,12 +52,13 @@ impl Source {
         }
     }
 
-    /// Width and height as they are seen.
+    /// Returns the displayed width and height.
     pub fn seen(&self) -> (u32, u32) {
         self.orientation.seen(self.sides)
     }
 
-    /// Bytes that decoding a JPEG takes, at a scale or whole, without what is made of it; of other formats nothing.
+    /// Returns the memory of decoding a JPEG in bytes, at a scale or at full size, without its output; 0 for other
+    /// formats.
     pub(super) fn jpeg_bytes(&self, scale: Option<Scale>) -> u64 {
         let scaled = scale.zip(self.scaled_bytes).and_then(|(scale, bytes)| {
             Scale::REDUCED.into_iter().zip(bytes).find(|(of, _)| *of == scale)
@@ -65,23 +66,23 @@ impl Source {
         let pixels = self.pixels() * u64::from(self.components);
         match (scaled, self.full_bytes) {
             (Some((_, bytes)), _) | (None, Some(bytes)) => bytes,
-            // Pixels, and beside them two bytes for each coefficient, or later the pixels of the resizer.
+            // Pixels, and in addition two bytes per coefficient, or later the pixels of the resizer.
             (None, None) if self.is_progressive => pixels + pixels.max(2 * self.samples),
             (None, None) => 2 * pixels,
         }
     }
 
-    /// Whether all is known of the file that the time for work on it depends on.
+    /// Returns whether everything is known that the time estimate depends on.
     pub fn is_reckoned(&self) -> bool {
         self.scanned_samples.is_some()
     }
 
-    /// Whether it moves.
+    /// Returns whether it is animated.
     pub fn is_animated(&self) -> bool {
         self.frames > 1
     }
 
-    /// Pixels of one picture.
+    /// Returns the number of pixels of one frame.
     pub fn pixels(&self) -> u64 {
         u64::from(self.sides.0) * u64::from(self.sides.1)
     }

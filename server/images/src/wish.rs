@@ -1,11 +1,11 @@
-//! What a request wants made of a picture.
+//! Transform options of a request.
 
 use crate::format::Format;
 
-/// What a picture is to become. Nothing asked for is a wish of nothing: the file as it is.
+/// Transform options. Without any option, the stored file is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wish {
-    /// The format.
+    /// Output format.
     pub format: Wanted,
     /// Width in pixels, at least 1.
     pub width: Option<u32>,
@@ -13,42 +13,42 @@ pub struct Wish {
     pub height: Option<u32>,
     /// Quality, 1 to 100.
     pub quality: Option<u8>,
-    /// What becomes of a picture whose sides are in another ratio than those wanted.
+    /// Handling of a different aspect ratio.
     pub fit: Fit,
 }
 
-/// The format that is wanted.
+/// Requested format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Wanted {
-    /// The one that is stored.
+    /// Stored format.
     #[default]
     Stored,
-    /// This one.
+    /// Given format.
     Format(Format),
-    /// The best that the client shows: AVIF unless the picture moves, else WebP, else the one that is stored.
+    /// Best format supported by the client: AVIF unless animated, else WebP, else the stored format.
     Auto {
-        /// Whether it shows AVIF.
+        /// Whether the client supports AVIF.
         avif: bool,
-        /// Whether it shows WebP.
+        /// Whether the client supports WebP.
         webp: bool,
     },
 }
 
-/// How a picture is brought into a box, when width and height are wanted. It is never enlarged.
+/// Fit of a picture in a box of requested width and height. Pictures are never enlarged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fit {
-    /// Inside the box, in its own ratio.
+    /// Inside the box, with the original aspect ratio.
     #[default]
     Contain,
-    /// The box is filled; what stands out, equally on both sides, is cut off. Where the picture is smaller than the
-    /// box, the box shrinks in its ratio.
+    /// Fills the box; the excess is cropped equally on both sides. If the picture is smaller than the box, the box
+    /// is reduced with its aspect ratio.
     Cover,
-    /// Exactly the box, stretched. A side that is shorter stays as it is.
+    /// Stretched to exactly the box. A shorter side is unchanged.
     Fill,
 }
 
 impl Wish {
-    /// Whether anything is wanted.
+    /// Returns whether any option is set.
     pub fn is_any(&self) -> bool {
         *self != Self { fit: self.fit, ..Self::default() }
     }

@@ -115,7 +115,7 @@ fn the_parts_that_match_are_told() {
     }
 }
 
-/// Reference implementation: each word is a subsequence.
+/// Returns whether each word is a subsequence: the reference implementation.
 fn holds(query: &str, key: &str) -> bool {
     let key = folded(key);
     query.split_whitespace().all(|word| {

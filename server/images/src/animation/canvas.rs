@@ -1,32 +1,32 @@
-//! What the pictures of an animation are drawn on, one over the other.
+//! Canvas on which the frames of an animation are composited.
 
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// Red, green, blue and alpha; alpha 0 is clear.
+/// Red, green, blue and alpha; alpha 0 is transparent.
 pub(crate) type Pixel = [u8; 4];
 
-/// What is clear, as this crate writes it.
+/// Transparent pixel, as this crate writes it.
 pub(crate) const CLEAR: Pixel = [0; 4];
 
-/// Rows of pixels. At first all are clear.
+/// Rows of pixels, initially transparent.
 #[derive(Clone, Debug)]
 pub(crate) struct Canvas {
     width: usize,
     height: usize,
     pixels: Vec<Pixel>,
-    /// What was drawn on since it was asked.
+    /// Area drawn on since the last call of `take_changed`.
     changed: Option<Area>,
 }
 
 impl PartialEq for Canvas {
-    /// Whether what is seen on them is equal.
+    /// Returns whether both canvases look the same.
     fn eq(&self, other: &Self) -> bool {
         (self.width, self.height) == (other.width, other.height) && self.pixels == other.pixels
     }
 }
 
-/// A part of a canvas, in pixels; it never stands out of it.
+/// Area of a canvas in pixels, always inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) left: usize,
@@ -41,7 +41,7 @@ impl Canvas {
         Self { width, height, pixels: vec![CLEAR; width * height], changed: None }
     }
 
-    /// A canvas with this on it.
+    /// Creates a canvas with this picture.
     pub(super) fn of(picture: Picture) -> Self {
         let (width, height) = (picture.width as usize, picture.height as usize);
         let Picture { layout, samples, .. } = picture.in_colour();
@@ -52,13 +52,13 @@ impl Canvas {
         Self { width, height, pixels, changed: None }
     }
 
-    /// What is on it, without alpha where all of it is opaque.
+    /// Returns the content, without alpha if it is opaque.
     pub(super) fn picture(&self, profile: Option<Vec<u8>>) -> Result<Picture, Error> {
         let whole = self.whole();
         Ok(Picture { profile, ..self.part(whole)? })
     }
 
-    /// What is on a part of it, without alpha where all of that is opaque.
+    /// Returns the content of an area, without alpha if it is opaque.
     pub(super) fn part(&self, area: Area) -> Result<Picture, Error> {
         let sides = (area.width as u32, area.height as u32);
         let pixels = || self.rows(area).flatten();
@@ -74,12 +74,12 @@ impl Canvas {
         Picture::new(sides, layout, samples, None)
     }
 
-    /// All of it.
+    /// Returns the area of the whole canvas.
     pub(super) fn whole(&self) -> Area {
         Area { left: 0, top: 0, width: self.width, height: self.height }
     }
 
-    /// As much of a rectangle as lies on it, which may be nothing.
+    /// Returns the part of a rectangle that is inside the canvas, which may be empty.
     pub(super) fn clip(&self, left: u32, top: u32, width: u32, height: u32) -> Area {
         let from = |start: u32, end: usize| (start as usize).min(end);
         let to = |start: u32, length: u32, end: usize| {
@@ -94,31 +94,31 @@ impl Canvas {
         }
     }
 
-    /// The rows of a part of it.
+    /// Returns the rows of an area.
     pub(super) fn rows(&self, area: Area) -> impl DoubleEndedIterator<Item = &[Pixel]> + Clone {
         let rows = &self.pixels[area.top * self.width..][..area.height * self.width];
         rows.chunks_exact(self.width.max(1)).map(move |row| &row[area.left..][..area.width])
     }
 
-    /// The same, to be drawn on.
+    /// Returns the mutable rows of an area.
     pub(super) fn rows_mut(&mut self, area: Area) -> impl Iterator<Item = &mut [Pixel]> {
         self.changed = Some(self.changed.map_or(area, |changed| changed.with(area)));
         let rows = &mut self.pixels[area.top * self.width..][..area.height * self.width];
         rows.chunks_exact_mut(self.width.max(1)).map(move |row| &mut row[area.left..][..area.width])
     }
 
-    /// Every pixel, to be changed alone.
+    /// Returns all pixels, mutable.
     pub(super) fn pixels_mut(&mut self) -> &mut [Pixel] {
         self.changed = Some(self.whole());
         &mut self.pixels
     }
 
-    /// The smallest area that holds all that was drawn on since this was asked.
+    /// Returns the smallest area that contains all changes since the last call.
     pub(super) fn take_changed(&mut self) -> Option<Area> {
         self.changed.take()
     }
 
-    /// Lays a picture, which must be as large, on a part of it.
+    /// Replaces an area by a picture of the same size.
     pub(super) fn lay(&mut self, area: Area, picture: Picture) {
         let part = Self::of(picture);
         self.restore(area, &part.pixels);
@@ -128,7 +128,7 @@ impl Canvas {
         self.rows_mut(area).for_each(|row| row.fill(CLEAR));
     }
 
-    /// Keeps a part of it for [`Canvas::restore`].
+    /// Copies an area for [`Canvas::restore`].
     pub(super) fn keep(&self, area: Area) -> Vec<Pixel> {
         self.rows(area).flatten().copied().collect()
     }
@@ -138,12 +138,13 @@ impl Canvas {
         self.rows_mut(area).zip(kept).for_each(|(row, kept)| row.copy_from_slice(kept));
     }
 
-    /// The smallest area outside of which all pixels are those of another canvas of the same size.
+    /// Returns the smallest area outside of which all pixels are equal to those of another canvas of the same size.
     pub(super) fn changed_to(&self, other: &Self) -> Option<Area> {
         self.area_where(other, |pixel, other| pixel != other)
     }
 
-    /// The smallest area with all pixels that are opaque here and clear in another canvas of the same size.
+    /// Returns the smallest area with all pixels that are opaque here and transparent in another canvas of the same
+    /// size.
     pub(super) fn cleared_in(&self, other: &Self) -> Option<Area> {
         self.area_where(other, |pixel, other| pixel[3] != 0 && other[3] == 0)
     }
@@ -165,17 +166,17 @@ impl Canvas {
 }
 
 impl Area {
-    /// All of a canvas of these sides.
+    /// Returns the area of a canvas of this size.
     pub(super) fn of((width, height): (u32, u32)) -> Self {
         Self { left: 0, top: 0, width: width as usize, height: height as usize }
     }
 
-    /// How many pixels it has.
+    /// Returns the number of pixels.
     pub(super) fn pixels(self) -> usize {
         self.width * self.height
     }
 
-    /// The smallest area that holds both.
+    /// Returns the smallest area that contains both.
     pub(super) fn with(self, other: Self) -> Self {
         let (left, top) = (self.left.min(other.left), self.top.min(other.top));
         let right = (self.left + self.width).max(other.left + other.width);

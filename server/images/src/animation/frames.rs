@@ -1,4 +1,4 @@
-//! Where the pictures of an animation come from.
+//! Frame source: common interface of the animation decoders.
 
 use super::canvas::{Area, Canvas};
 use super::gif_frames::GifFrames;
@@ -9,28 +9,29 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::source::Source;
 
-/// The pictures of a file, one after the other, each composed with those before it.
+/// Frames of a file, each composited with its predecessors.
 pub(super) trait Frames {
-    /// Composes the next picture on the canvas; how long it stays, in milliseconds, as the file says. None after the
-    /// last one.
+    /// Composites the next frame on the canvas and returns its duration in milliseconds, as stated in the file;
+    /// `None` after the last one.
     ///
-    /// A file whose first picture cannot be read is undecodable; one that breaks later ends there.
+    /// A file with an unreadable first frame is undecodable; one that breaks later ends there.
     fn next(&mut self, stop: Stop<'_>) -> Result<Option<u32>, Error>;
 
-    /// The picture.
+    /// Returns the canvas with the current frame.
     fn canvas(&self) -> &Canvas;
 
-    /// Outside of this, if anywhere, the picture is as it was when this was asked last; at first all of it is clear.
+    /// Returns the area outside of which the frame is unchanged since the last call; initially everything is
+    /// transparent.
     fn take_changed(&mut self) -> Option<Area>;
 
-    /// How often all of it plays.
+    /// Returns the loop count.
     fn plays(&self) -> Plays;
 
-    /// The colour profile that all pictures are in.
+    /// Returns the colour profile of all frames.
     fn profile(&self) -> Option<&[u8]>;
 }
 
-/// Opens a file of which the header was read, and whose plan holds its bounds.
+/// Opens a file whose header was read, and whose plan is within the limits.
 pub(super) fn open<'a>(bytes: &'a [u8], source: &Source) -> Result<Box<dyn Frames + 'a>, Error> {
     match source.format {
         Format::Gif => Ok(Box::new(GifFrames::new(bytes, source.sides)?)),

@@ -1,10 +1,11 @@
-//! What the blocks of a GIF say, without unpacking pixels: GIF89a, sections 17 to 27.
+//! Parses the blocks of a GIF without decompressing pixels: GIF89a, sections 17 to 27.
 //!
-//! The library `gif` 0.14.2 forgets some of it: how often an animation plays where that is said after the first frame
-//! or under the name ANIMEXTS1.0 (its `read_application_extension`), disposal 4 (its
-//! `DisposalMethod::from_u8`), and that a frame has no pixels (its `LzwInit` takes what follows for their length).
+//! The library `gif` 0.14.2 ignores some of them: the loop count after the first frame or under the name ANIMEXTS1.0
+//! (its `read_application_extension`), disposal 4 (its `DisposalMethod::from_u8`), and frames without pixels (its
+//! `LzwInit` reads the following bytes as their length).
 //!
-//! Guarantees: no error but for what is no GIF; a file that breaks has the blocks before. Each byte is looked at once.
+//! Guarantees: fails only if the file is not a GIF; a truncated or broken file has the blocks before the damage.
+//! Each byte is read once.
 
 use crate::error::Error;
 
@@ -12,41 +13,43 @@ const EXTENSION: u8 = 0x21;
 const IMAGE: u8 = 0x2c;
 const GRAPHIC_CONTROL: u8 = 0xf9;
 const APPLICATION: u8 = 0xff;
-/// Bits of an LZW code, at most: GIF89a, appendix F.
+/// Valid LZW code sizes in bits: GIF89a, appendix F.
 const CODE_SIZES: std::ops::RangeInclusive<u8> = 1..=11;
 
-/// The frames of a file, one after the other, and what was said meanwhile.
+/// Frames of a file in order, and the data of the blocks between them.
 pub(super) struct GifBlocks<'a> {
     rest: &'a [u8],
-    /// Width and height of the screen.
+    /// Width and height of the logical screen.
     screen: (u32, u32),
-    /// Repetitions, by the last block that says so: 0 for ever.
+    /// Repetitions according to the last block that states them: 0 for infinite.
     repetitions: Option<u16>,
     disposal: u8,
 }
 
-/// What stands before the pixels of a frame.
+/// Header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
-    /// Columns and rows of the screen up to the right and lower edge of the frame.
+    /// Right and lower edge of the frame on the screen.
     end: (u32, u32),
-    /// What becomes of it, as the file has it: 0 to 7.
+    /// Disposal method, as stored: 0 to 7.
     pub(super) disposal: u8,
-    /// Whether it has no pixels at all.
+    /// Whether the frame has no pixels.
     pub(super) is_empty: bool,
 }
 
-/// What all blocks say together.
+/// Summary of all blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GifSummary {
-    /// The screen, which the first frame enlarges to its right and lower edge, as in browsers.
+    /// Size of the screen, extended to the right and lower edge of the first frame, as in browsers.
     pub(crate) sides: (u32, u32),
     pub(crate) frames: u32,
-    /// Repetitions: 0 for ever; none where it plays once.
+    /// Repetitions: 0 for infinite; `None` if it plays once.
     pub(super) repetitions: Option<u16>,
 }
 
 impl GifSummary {
+    /// Parses all blocks.
+    ///
     /// # Errors
     ///
     /// [`Error::Undecodable`] of a file without a header, or without frames.
@@ -74,7 +77,7 @@ impl<'a> GifBlocks<'a> {
         })
     }
 
-    /// Reads an extension behind its first byte.
+    /// Parses an extension after its introducer byte.
     fn extension(&mut self) -> Option<()> {
         let (label, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -94,12 +97,12 @@ impl<'a> GifBlocks<'a> {
         Some(())
     }
 
-    /// Reads a frame behind its first byte; none where it ends before its pixels.
+    /// Parses a frame after its separator byte; `None` if the file ends before its pixels.
     fn frame(&mut self) -> Option<FrameHeader> {
         let (header, rest) = self.rest.split_first_chunk::<9>()?;
         let [l0, l1, t0, t1, w0, w1, h0, h1, flags] = *header;
         let rest = rest.get(palette_bytes(flags)..)?;
-        // The library begins a frame with the length of its first piece of pixels.
+        // The library starts a frame with the length of its first sub-block of pixels.
         let [code_size, data @ ..] = rest else { return None };
         if !CODE_SIZES.contains(code_size) || data.is_empty() {
             return None;
@@ -108,12 +111,13 @@ impl<'a> GifBlocks<'a> {
         let end = (number([l0, l1]) + number([w0, w1]), number([t0, t1]) + number([h0, h1]));
         let disposal = std::mem::take(&mut self.disposal);
         let frame = FrameHeader { end, disposal, is_empty: data.starts_with(&[0]) };
-        // A frame counts where it begins, whole or not.
+        // A frame counts once it begins, complete or not.
         while matches!(self.sub_block(), Some(Some(_))) {}
         Some(frame)
     }
 
-    /// The bytes of the next sub-block; at the end of its block none, and outside of the file nothing at all.
+    /// Returns the bytes of the next sub-block; the inner `None` is the end of the block, the outer one the end of
+    /// the file.
     fn sub_block(&mut self) -> Option<Option<&'a [u8]>> {
         let block = self
             .rest
@@ -152,7 +156,7 @@ impl Iterator for GifBlocks<'_> {
     }
 }
 
-/// The length of a table of colours, by the flags that say whether there is one.
+/// Returns the length of a colour table from its flags; 0 if there is none.
 fn palette_bytes(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << (1 + (flags & 7)) }
 }

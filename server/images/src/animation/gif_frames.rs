@@ -1,12 +1,11 @@
-//! The pictures of a GIF, one after the other.
+//! Decodes the frames of a GIF.
 //!
-//! As browsers show them: what is disposed of becomes clear, whatever the background colour says, what stands out of
-//! the canvas, which is as large as the first frame wants it, is not seen, disposal 4 is read as 3, and without a table
-//! of colours all of a frame is clear. A frame is drawn while it is unpacked, so nothing of it is held, and however
-//! large it says it is, nothing is allocated for it. Where its data end early the rest of it is clear.
+//! The behaviour is that of browsers: a disposed frame becomes transparent, whatever the background colour; pixels
+//! outside of the canvas, whose size the first frame determines, are ignored; disposal 4 is treated as 3; and a
+//! frame without a colour table is transparent. A frame is drawn during decompression, so no memory is allocated for
+//! it, whatever its stated size. If its data ends early, the rest is transparent.
 //!
-//! After a frame that is broken no more are shown. The first one is then shown as far as it goes, a later one not at
-//! all.
+//! A broken frame is the last one. The first frame is then shown as far as it was decoded, a later one not at all.
 
 use gif::streaming_decoder::{Block, Decoded, OutputBuffer, StreamingDecoder};
 use gif::{DecodeOptions, DisposalMethod, Frame};
@@ -19,15 +18,15 @@ use crate::Stop;
 use crate::error::{Bound, Error};
 use crate::limits::{FRAMES_PIXELS_MAX, PROFILE_BYTES_MAX};
 
-/// Pixels that are unpacked of one file. Frames that lie on their canvas come to half of it at most.
+/// Maximum number of pixels decompressed per file. Frames inside their canvas have at most half as many.
 const UNPACKED_MAX: u64 = 2 * FRAMES_PIXELS_MAX;
-/// Pixels that are unpacked at once. The library loses data where a piece is so short that codes which it has read
-/// already fill it: 64 bits of them, each of which stands for 4,096 pixels at most.
+/// Number of pixels decompressed at once. The library loses data if a buffer is so short that the codes already read
+/// fill it: 64 bits of codes, each of at most 4,096 pixels.
 const PIECE_PIXELS: usize = 1 << 16;
 
 pub(super) struct GifFrames<'a> {
     blocks: Blocks<'a>,
-    /// The headers of the frames that are still to come.
+    /// Headers of the remaining frames.
     headers: GifBlocks<'a>,
     palette: Option<Vec<u8>>,
     plays: Plays,
@@ -40,7 +39,7 @@ pub(super) struct GifFrames<'a> {
     is_over: bool,
 }
 
-/// What becomes of a frame when its time is over.
+/// Disposal of a frame after its duration.
 enum Disposal {
     Kept,
     Cleared(Area),
@@ -66,7 +65,7 @@ impl<'a> GifFrames<'a> {
         })
     }
 
-    /// Draws a frame, of which the header was read, to the end of its data.
+    /// Draws a frame whose header was read, up to the end of its data.
     fn draw(&mut self, brush: &mut Brush, stop: Stop<'_>) -> Result<(), Error> {
         loop {
             if stop() {
@@ -151,14 +150,14 @@ impl Frames for GifFrames<'_> {
     }
 }
 
-/// The file, block by block.
+/// File, block by block.
 struct Blocks<'a> {
     decoder: StreamingDecoder,
     rest: &'a [u8],
 }
 
 impl Blocks<'_> {
-    /// What comes next; pixels are unpacked into a piece, if there is one.
+    /// Decodes the next item; pixels are written to `piece` if it is not empty.
     fn next(&mut self, piece: &mut [u8]) -> Result<Decoded, Error> {
         while !self.rest.is_empty() {
             let mut into = match piece.is_empty() {
@@ -175,8 +174,8 @@ impl Blocks<'_> {
         Err(Error::undecodable("unexpected end of file"))
     }
 
-    /// Ends a frame without pixels. The library has taken the end of its data for the length of a first piece, and
-    /// waits for another end.
+    /// Ends a frame without pixels. The library has read the end of its data as the length of a first sub-block, and
+    /// expects another end.
     fn end_empty_frame(&mut self) -> Result<(), Error> {
         let rest = std::mem::replace(&mut self.rest, &[0]);
         let ended = self.next(&mut []);
@@ -187,7 +186,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// The header of the next frame. After an error, and the end of the file is one, this must not be asked again.
+    /// Returns the header of the next frame. Must not be called after an error, including the end of the file.
     fn next_frame(&mut self) -> Result<&Frame<'static>, Error> {
         loop {
             match self.next(&mut [])? {
@@ -201,13 +200,13 @@ impl Blocks<'_> {
     }
 }
 
-/// Draws the pixels of a frame in the order in which they are stored.
+/// Draws the pixels of a frame in storage order.
 struct Brush {
-    /// What of the frame lies on the canvas.
+    /// Visible area of the frame on the canvas.
     area: Area,
     width: usize,
     rows: std::vec::IntoIter<usize>,
-    /// The row that is drawn, and how much of it was.
+    /// Current row, and the number of its pixels drawn.
     row: Option<usize>,
     column: usize,
     colours: [Pixel; 256],
@@ -238,7 +237,7 @@ impl Brush {
         }
     }
 
-    /// Draws the next pixels; what the frame has no room for is passed over.
+    /// Draws the next pixels; pixels after the end of the frame are skipped.
     fn lay(&mut self, canvas: &mut Canvas, mut indices: &[u8]) {
         while let Some(row) = self.row.filter(|_| !indices.is_empty()) {
             self.has_begun = true;
@@ -249,7 +248,7 @@ impl Brush {
                 let width = now.len().min(self.area.width - left);
                 let top = self.area.top + row;
                 let line = Area { left: self.area.left + left, top, width, height: 1 };
-                // What a row does not change need not be made smaller again.
+                // An unchanged row need not be resized again.
                 let colours = now.iter().map(|index| self.colours[usize::from(*index)]);
                 let is_changed = canvas
                     .rows(line)
@@ -277,7 +276,7 @@ impl Brush {
     }
 }
 
-/// The rows of a frame in the order in which they are stored: GIF89a, appendix E.
+/// Returns the rows of a frame in storage order: GIF89a, appendix E.
 fn rows_of(height: usize, is_interlaced: bool) -> Vec<usize> {
     let passes: &[(usize, usize)] =
         if is_interlaced { &[(0, 8), (4, 8), (2, 4), (1, 2)] } else { &[(0, 1)] };

@@ -1,9 +1,9 @@
-//! Animated GIF.
+//! Encodes animated GIF.
 //!
-//! Each frame is what has changed, with a palette of its own; what has not is clear in it, which packs better and
-//! leaves the palette to the rest. A pixel that was opaque can become clear only when the whole frame before is
-//! disposed of, so a frame that is followed by such a picture covers what is to be cleared, and its place is made
-//! clear after it.
+//! Each frame contains only the changed area, with its own palette; unchanged pixels are transparent, which
+//! compresses better and leaves the palette to the others. An opaque pixel can become transparent only if the
+//! previous frame is disposed of. A frame that is followed by such a change therefore covers the pixels to be
+//! cleared and is disposed of.
 
 use gif::{DisposalMethod, Encoder};
 
@@ -15,23 +15,23 @@ use crate::encode::colours::{Dither, Indexed, OPAQUE_FROM, reduce};
 use crate::encode::gif::frame;
 use crate::error::Error;
 
-/// Browsers show a frame of one unit, or none, for a tenth of a second.
+/// Minimum duration in hundredths of a second that browsers honour; shorter ones are shown for a tenth of a second.
 const UNITS_SHOWN_MIN: u32 = 2;
-/// What a frame has beside its colours and its pixels: two heads and an end; and what the file ends with.
+/// Size of a frame without colours and pixels (two headers and a terminator), plus the file trailer.
 const FRAME_OTHER_BYTES: usize = 8 + 10 + 1 + 1;
 
 pub(super) struct GifWriter {
     encoder: Encoder<Vec<u8>>,
     bytes_max: usize,
     colours: u16,
-    /// What is seen before the next frame, that of the one before being disposed of; nothing before the first one.
+    /// Canvas before the next frame, after disposal of the previous one; `None` before the first.
     ground: Option<Canvas>,
-    /// Time that was told too little, in milliseconds: time is stored in hundredths of a second.
+    /// Rounding error of the durations so far in milliseconds: they are stored in hundredths of a second.
     owed_ms: i32,
 }
 
 impl GifWriter {
-    /// Of a file of so many bytes at most.
+    /// Creates a writer with a maximum file size.
     pub(super) fn new(
         sides: (u32, u32),
         colours: u16,
@@ -46,7 +46,7 @@ impl GifWriter {
         Ok(Self { encoder, bytes_max, colours, ground: None, owed_ms: 0 })
     }
 
-    /// Writes a frame to a place on the canvas, which is cleared after it or not.
+    /// Writes a frame at a position on the canvas, with or without disposal.
     fn put(
         &mut self,
         indexed: Indexed,
@@ -64,7 +64,7 @@ impl GifWriter {
         };
         frame.make_lzw_pre_encoded();
         let colours = frame.palette.as_ref().map_or(0, |palette| palette.len() / 3);
-        // Colours come to a power of two, data behind the first byte in blocks that begin with their length.
+        // Colour tables have a power of two entries; data after the first byte is in length-prefixed sub-blocks.
         let blocks = frame.buffer.len().saturating_sub(1).div_ceil(255);
         let colours = colours.next_power_of_two().max(2);
         let bytes = 3 * colours + frame.buffer.len() + blocks + FRAME_OTHER_BYTES;
@@ -72,8 +72,8 @@ impl GifWriter {
         self.encoder.write_lzw_pre_encoded_frame(&frame).map_err(Error::failed)
     }
 
-    /// A delay in hundredths of a second, so that the sum of all is right. What a browser shows as long as it says is
-    /// not made so short that it does not.
+    /// Converts a duration to hundredths of a second so that the sum of all is exact. A duration that browsers
+    /// honour is not shortened below their minimum.
     fn units(&mut self, delay_ms: u32) -> u16 {
         let due = i64::from(delay_ms) + i64::from(self.owed_ms);
         let least = if delay_ms > 10 { UNITS_SHOWN_MIN } else { 0 };
@@ -84,7 +84,7 @@ impl GifWriter {
 }
 
 impl Writer for GifWriter {
-    /// 16 bits of hundredths of a second.
+    /// Maximum of 16 bits of hundredths of a second.
     const DELAY_MS_MAX: u32 = 655_350;
 
     fn round(&self, canvas: &mut Canvas) {
@@ -100,7 +100,7 @@ impl Writer for GifWriter {
         let canvas = shown.canvas;
         let area = match &self.ground {
             None => canvas.whole(),
-            // A frame has pixels, even where nothing has changed.
+            // A frame must have pixels, even if nothing changed.
             Some(ground) => ground.changed_to(canvas).unwrap_or(canvas.clip(0, 0, 1, 1)),
         };
         let cleared = shown.next.and_then(|next| canvas.cleared_in(next));
@@ -112,7 +112,7 @@ impl Writer for GifWriter {
                 pairs.map(|(pixel, under)| if pixel == under { CLEAR } else { *pixel }).collect()
             }
         };
-        // Some readers clear with the background's colour where a frame says of none that it is clear.
+        // Some readers clear to the background colour if a frame has no transparent colour.
         let indexed = match cleared {
             Some(_) => {
                 reduce(&pixels, area.width, self.colours.saturating_sub(1), Dither::None, stop)?
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_shown_as_long_as_it_says_stays_so() {
         assert!(units(&[12, 11, 15, 14, 16]).iter().all(|units| *units >= 2));
-        // And the time that this takes is not taken from a later frame but for one unit.
+        // The added time is taken from a later frame, at most one unit per frame.
         assert_eq!(units(&[12, 12, 12, 12, 100]), [2, 2, 2, 2, 9]);
     }
 }

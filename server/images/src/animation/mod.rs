@@ -1,16 +1,16 @@
-//! Animations: read, made smaller, and written picture by picture.
+//! Animations: decode, resize and encode frame by frame.
 //!
 //! ```text
-//! frames        the next picture, composed with those before it: gif_frames (by gif_blocks), webp_frames
-//! canvas        what it is composed on
-//! shrunk        the picture made smaller, where it has changed
-//! writer        equal pictures joined, and what has changed written: gif_writer, webp_writer
-//! plays         how often all of it plays
+//! frames        next frame, composited with its predecessors: gif_frames (by gif_blocks), webp_frames
+//! canvas        canvas of the compositing
+//! shrunk        resizing of the changed area
+//! writer        merging of equal frames, encoding of changes: gif_writer, webp_writer
+//! plays         loop count
 //! ```
 //!
-//! Never all pictures at once: of the source one canvas, one frame and what lies under it are held, and of what is made
-//! four pictures and the file, once. Room for as much of that as the plan allows is taken at the beginning, so that it
-//! is not copied when it grows; what is not written on takes no memory.
+//! Only a few frames are in memory: of the source, the canvas, one frame and the pixels under it; of the output,
+//! four frames and the file. Space for the file is reserved up to the maximum of the plan, so that it is not copied
+//! when it grows; untouched pages use no memory.
 
 mod canvas;
 mod frames;
@@ -39,19 +39,19 @@ use super::picture::Picture;
 use super::plan::{Plan, Quality};
 use super::source::Source;
 
-/// The first picture of a file that may move.
+/// Returns the first frame of a file that may be animated.
 pub(super) fn first(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
     let mut frames = frames::open(bytes, source)?;
     frames.next(stop)?;
     frames.canvas().picture(frames.profile().map(<[u8]>::to_vec))
 }
 
-/// Makes a plan that moves: a view of the pictures of a file.
+/// Renders an animated plan: a view of the frames of a file.
 ///
 /// # Errors
 ///
-/// Every [`Error`], among them [`Error::TooLarge`] where the file would be longer than the plan has room for; `stop` is
-/// asked for every picture at least.
+/// Every [`Error`], among them [`Error::TooLarge`] if the output exceeds the maximum of the plan; `stop` is called
+/// at least once per frame.
 pub(super) fn make(
     bytes: &[u8],
     source: &Source,
@@ -77,7 +77,7 @@ pub(super) fn make(
     }
 }
 
-/// Of no more pictures than the plan was made for.
+/// Copies frames to a writer, at most as many as the plan was made for.
 fn copy<W: Writer>(
     mut frames: Box<dyn frames::Frames + '_>,
     writer: W,

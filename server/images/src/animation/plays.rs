@@ -1,17 +1,17 @@
-//! How often an animation plays.
+//! Loop count of an animation.
 
 use gif::Repeat;
 
-/// How often an animation plays.
+/// Number of times that an animation plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plays {
     Forever,
-    /// So often, at least once.
+    /// Finite count, at least one.
     Times(u32),
 }
 
 impl Plays {
-    /// GIF counts repetitions, in the extension of Netscape that browsers read so: 3 plays four times, 0 for ever.
+    /// Converts the repetitions of the Netscape extension, as in browsers: 3 plays four times, 0 forever.
     pub(super) fn of_gif_repetitions(repetitions: Option<u16>) -> Self {
         match repetitions {
             Some(0) => Self::Forever,
@@ -20,7 +20,7 @@ impl Plays {
         }
     }
 
-    /// More than 65,536 are not told.
+    /// Converts to GIF repetitions, at most 65,536 plays.
     pub(super) fn to_gif(self) -> Repeat {
         match self {
             Self::Forever => Repeat::Infinite,
@@ -30,12 +30,12 @@ impl Plays {
         }
     }
 
-    /// WebP counts plays, and 0 is no end.
+    /// Converts a WebP loop count, where 0 is infinite.
     pub(super) fn of_webp(count: u16) -> Self {
         if count == 0 { Self::Forever } else { Self::Times(count.into()) }
     }
 
-    /// More than 65,535 are not told.
+    /// Converts to a WebP loop count, at most 65,535.
     pub(super) fn to_webp(self) -> u16 {
         match self {
             Self::Forever => 0,

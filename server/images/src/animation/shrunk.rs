@@ -1,7 +1,7 @@
-//! The pictures of an animation made smaller, only where they have changed.
+//! Resizes frames, limited to the area that changed.
 //!
-//! Of a filmed screen little changes from one picture to the next. A pixel of a small picture is made of those of the
-//! large one that lie no further from it than the resizer looks, so only pixels near a change are made again.
+//! In a screen recording little changes between frames. A resized pixel depends only on source pixels within the
+//! reach of the resizer, so only pixels near a change are resized again.
 
 use super::canvas::{Area, Canvas};
 use crate::error::Error;
@@ -10,21 +10,21 @@ use crate::picture::Picture;
 use crate::profile::ToSrgb;
 use crate::resize;
 
-/// What is seen of the pictures of a file.
+/// View of the frames of a file.
 pub(crate) struct View {
-    /// The part that is shown, as it is stored: left, top, width, height in pixels.
+    /// Visible part as stored: left, top, width, height in pixels.
     pub(crate) cut: [f64; 4],
-    /// Width and height that it is brought to, before it is turned.
+    /// Width and height after resizing, before orientation.
     pub(crate) sides: (u32, u32),
-    /// How it is turned then.
+    /// Orientation that is then applied.
     pub(crate) orientation: Orientation,
 }
 
 pub(super) struct Shrunk<'a> {
     view: &'a View,
-    /// By the colour profile that all pictures are in.
+    /// Conversion from the colour profile of all frames.
     colours: ToSrgb,
-    /// The last picture, before it is turned.
+    /// Last resized frame, before orientation.
     canvas: Option<Canvas>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Shrunk<'a> {
         Self { view, colours: ToSrgb::new(profile), canvas: None }
     }
 
-    /// Makes the next picture smaller; outside of an area it is the one before.
+    /// Resizes the next frame; outside of `changed` it equals the previous one.
     pub(super) fn next(&mut self, whole: &Canvas, changed: Option<Area>) -> Result<Canvas, Error> {
         let canvas = match (self.canvas.take(), changed) {
             (None, _) => {
@@ -67,7 +67,7 @@ impl<'a> Shrunk<'a> {
         Ok(turned)
     }
 
-    /// A part of the small picture, out of the part of the large one that it needs.
+    /// Resizes an area of the output from the area of the source that it depends on.
     fn part(&mut self, whole: &Canvas, needed: Area, area: Area) -> Result<Picture, Error> {
         let [left, top, across, down] = self.view.cut;
         let step = (across / f64::from(self.view.sides.0), down / f64::from(self.view.sides.1));
@@ -82,14 +82,14 @@ impl<'a> Shrunk<'a> {
     }
 }
 
-/// Columns, or rows, of both pictures.
+/// Columns or rows of source and output.
 struct Axis {
-    /// Where what is shown of the large one begins, and its pixels for each of the small one.
+    /// Start of the visible part in the source, and source pixels per output pixel.
     start: f64,
     step: f64,
-    /// How far the resizer looks from the middle of a pixel, and a pixel more.
+    /// Reach of the resizer from the middle of a pixel, plus one pixel.
     reach: f64,
-    /// How many the large one has, and the small one.
+    /// Numbers of source and output pixels.
     large: usize,
     small: usize,
 }
@@ -102,7 +102,7 @@ impl Axis {
         Self { start: view.cut[axis], step, reach, large, small }
     }
 
-    /// First and number of the small ones that are made of some of the large ones.
+    /// Returns first and number of the output pixels that depend on some source pixels.
     fn made_of(&self, first: usize, count: usize) -> (usize, usize) {
         let at = |place: f64| (place - self.start) / self.step;
         let from = at(first as f64 - self.reach).floor() - 1.0;
@@ -110,7 +110,7 @@ impl Axis {
         within(from, to, self.small)
     }
 
-    /// First and number of the large ones that some of the small ones are made of.
+    /// Returns first and number of the source pixels that some output pixels depend on.
     fn needed_for(&self, first: usize, count: usize) -> (usize, usize) {
         let at = |place: usize| self.start + place as f64 * self.step;
         let from = (at(first) - self.reach).floor();
@@ -119,7 +119,7 @@ impl Axis {
     }
 }
 
-/// What lies within a length of places from one to another: first and number.
+/// Clips a range of positions to a length, as first and number.
 fn within(from: f64, to: f64, length: usize) -> (usize, usize) {
     let first = (from.max(0.0) as usize).min(length);
     let end = (to.max(0.0) as usize).min(length);
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::animation::canvas::Pixel;
 
-    /// Pixels by a plain recurrence; some are clear in a part that has alpha.
+    /// Fills an area with pseudo-random pixels; some are transparent if it has alpha.
     fn noise(canvas: &mut Canvas, area: Area, seed: u32, has_alpha: bool) {
         let mut state = seed;
         for pixel in canvas.rows_mut(area).flatten() {
@@ -169,7 +169,7 @@ mod tests {
                 let pixels = |canvas: &Canvas| canvas.keep(canvas.whole());
                 let (found, expected) = (pixels(&found), pixels(&expected));
                 for (found, expected) in found.iter().zip(&expected) {
-                    // Weights are rounded; where little is seen colours weigh little.
+                    // Weights are rounded; the colour of almost transparent pixels matters little.
                     let margin = if expected[3] < 128 { 12 } else { 2 };
                     let far = found.iter().zip(expected).map(|(a, b)| a.abs_diff(*b)).max();
                     assert!(far <= Some(margin), "{found:?} {expected:?} {:?}", view.sides);
@@ -184,7 +184,7 @@ mod tests {
         let mut whole = Canvas::new((90, 70));
         let mut parts = Shrunk::new(view, None);
         let first = parts.next(&whole, None).unwrap();
-        // Nobody tells of it.
+        // The change is not reported.
         noise(&mut whole, Area::of((90, 70)), 1, false);
         assert!(parts.next(&whole, None).unwrap() == first);
         let corner = Area { left: 0, top: 0, width: 1, height: 1 };

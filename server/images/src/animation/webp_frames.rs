@@ -1,9 +1,9 @@
-//! The pictures of an animated WebP, one after the other.
+//! Decodes the frames of an animated WebP.
 //!
-//! Each frame is a still picture, which `image-webp` decodes. It is found, and laid on the canvas, here, by the "WebP
-//! Container Specification": that library's own compositing does not dispose of frames unless a colour is given, clears
-//! other places than theirs then, and refuses files that end early. As browsers do, what is disposed of becomes clear,
-//! whatever the background colour says.
+//! `image-webp` decodes each frame as a still picture. Frames are located and composited here, by the "WebP
+//! Container Specification": the library's own compositing disposes of frames only if a background colour is given,
+//! then clears the wrong areas, and rejects truncated files. As in browsers, a disposed frame becomes transparent,
+//! whatever the background colour.
 
 use std::io::Cursor;
 
@@ -22,18 +22,18 @@ use crate::picture::{Layout, Picture};
 use crate::riff::{self, Chunks};
 use crate::source::Source;
 
-/// In the flags of `VP8X`: there are frames.
+/// Animation flag of `VP8X`.
 pub(super) const IS_ANIMATED: u8 = 0x02;
-/// In the flags of `VP8X`: there is alpha.
+/// Alpha flag of `VP8X`.
 pub(super) const HAS_ALPHA: u8 = 0x10;
-/// In the flags of `ANMF`: the frame replaces what is under it, alpha and all.
+/// Blending flag of `ANMF`: the frame replaces the pixels under it, including alpha.
 pub(super) const NOT_BLENDED: u8 = 0x02;
-/// In the flags of `ANMF`: when its time is over its place becomes clear.
+/// Disposal flag of `ANMF`: the area of the frame becomes transparent after its duration.
 const DISPOSED: u8 = 0x01;
-/// What stands in an `ANMF` chunk before the picture.
+/// Length of the header in an `ANMF` chunk.
 const HEADER_BYTES: usize = 16;
 
-/// What a file says of itself, if it is animated. Frames are counted as far as they are whole.
+/// Reads the header of an animated file; `None` if it is not animated. Only complete frames are counted.
 ///
 /// # Errors
 ///
@@ -71,12 +71,12 @@ pub(super) struct WebPFrames<'a> {
     canvas: Canvas,
     plays: Plays,
     profile: Option<&'a [u8]>,
-    /// What becomes clear before the next frame.
+    /// Area to be cleared before the next frame.
     disposed: Option<Area>,
     has_shown: bool,
 }
 
-/// What an `ANMF` chunk says.
+/// Header of an `ANMF` chunk.
 struct Header<'a> {
     place: [u32; 4],
     delay_ms: u32,
@@ -185,7 +185,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The picture of a frame, whose chunks are those of a still file.
+/// Decodes a frame, whose chunks are those of a still file.
 fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
     let mut still = Vec::new();
     for (name, bytes) in chunks {
@@ -205,7 +205,7 @@ fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
         }
     }
     let still = riff::file(&still)?;
-    // Before anything is allocated: the place of the frame lies on the canvas, which is bounded.
+    // Checked before allocation: the frame is inside the canvas, whose size is bounded.
     if stream_sides(&still)? != sides {
         return Err(Error::undecodable("frame size differs from its header"));
     }
@@ -217,13 +217,13 @@ fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
     Picture::new(sides, layout, samples, None)
 }
 
-/// One pixel over another, alpha not multiplied in.
+/// Blends a pixel over another, without premultiplied alpha.
 fn blend(over: Pixel, under: Pixel) -> Pixel {
     match (over[3], under[3]) {
         (255, _) | (_, 0) => over,
         (0, _) => under,
         (alpha, beneath) => {
-            // In parts of 255 * 255.
+            // In units of 1 / (255 * 255).
             let alpha = u32::from(alpha) * 255;
             let beneath = u32::from(beneath) * (255 - u32::from(over[3]));
             let whole = alpha + beneath;
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(blend([1, 2, 3, 0], [9, 9, 9, 200]), [9, 9, 9, 200]);
         assert_eq!(blend([1, 2, 3, 4], [9, 9, 9, 0]), [1, 2, 3, 4]);
         assert_eq!(blend([255, 0, 0, 128], [0, 0, 255, 255]), [128, 0, 127, 255]);
-        // Half over half: alpha is three quarters, of which the upper one has two thirds.
+        // Half over half: alpha is three quarters, two thirds of it from the upper pixel.
         assert_eq!(blend([255, 0, 0, 128], [0, 0, 255, 128]), [170, 0, 85, 192]);
     }
 }

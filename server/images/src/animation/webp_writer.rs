@@ -1,8 +1,8 @@
-//! Animated WebP.
+//! Encodes animated WebP.
 //!
-//! Each frame is a still picture of what has changed, which libwebp encodes; the container around them is written here,
-//! by the "WebP Container Specification". A frame replaces what is under it, alpha and all, and none is disposed of, so
-//! that any picture can follow any other.
+//! Each frame is a still picture of the changed area, encoded by libwebp; the container is written here, by the
+//! "WebP Container Specification". A frame replaces the pixels under it, including alpha, and none is disposed of,
+//! so that any frame can follow any other.
 
 use super::canvas::{Area, Canvas};
 use super::plays::Plays;
@@ -15,21 +15,21 @@ use crate::picture::{Layout, Picture};
 use crate::plan::Quality;
 use crate::riff::{self, CHUNK_HEAD_BYTES, Chunks, FILE_HEAD_BYTES};
 
-/// Where the flags of the file stand: first in its first chunk.
+/// Offset of the file flags, at the start of the first chunk.
 const FLAGS_AT: usize = FILE_HEAD_BYTES + CHUNK_HEAD_BYTES;
 
 pub(super) struct WebPWriter {
     quality: Quality,
-    /// What is seen before the next frame.
+    /// Canvas before the next frame.
     ground: Option<Canvas>,
-    /// As far as it is written; its flags and its length come last.
+    /// File written so far; its flags and its length are set at the end.
     file: Vec<u8>,
     bytes_max: usize,
     has_alpha: bool,
 }
 
 impl WebPWriter {
-    /// Of a file of so many bytes at most.
+    /// Creates a writer with a maximum file size.
     pub(super) fn new(
         sides: (u32, u32),
         quality: Quality,
@@ -40,12 +40,12 @@ impl WebPWriter {
         let [width, height] = [sides.0, sides.1].map(|side| riff::to_u24(side as usize - 1));
         riff::push(&mut file, *b"VP8X", &[&[0; 4][..], &width, &height].concat())?;
         let [low, high] = plays.to_webp().to_le_bytes();
-        // The background, which nobody shows, is clear.
+        // The background colour, which is never shown, is transparent.
         riff::push(&mut file, *b"ANIM", &[0, 0, 0, 0, low, high])?;
         Ok(Self { quality, ground: None, file, bytes_max, has_alpha: false })
     }
 
-    /// Writes a frame that shows this at a place on the canvas, which begins at an even column and row.
+    /// Writes a frame at a position on the canvas, whose column and row are even.
     fn put(
         &mut self,
         picture: &Picture,
@@ -72,7 +72,7 @@ impl WebPWriter {
 }
 
 impl Writer for WebPWriter {
-    /// 24 bits.
+    /// Maximum of 24 bits.
     const DELAY_MS_MAX: u32 = 0xff_ffff;
 
     fn round(&self, _: &mut Canvas) {}
@@ -81,7 +81,7 @@ impl Writer for WebPWriter {
         let canvas = shown.canvas;
         let area = match &self.ground {
             None => canvas.whole(),
-            // A frame has pixels, even where nothing has changed.
+            // A frame must have pixels, even if nothing changed.
             Some(ground) => even(ground.changed_to(canvas).unwrap_or(canvas.clip(0, 0, 1, 1))),
         };
         self.put(&canvas.part(area)?, area, shown.delay_ms, stop)?;
@@ -105,7 +105,7 @@ impl Writer for WebPWriter {
     }
 }
 
-/// The smallest area around one that begins at an even column and row: offsets are stored halved.
+/// Extends an area to even offsets, which are stored halved.
 fn even(area: Area) -> Area {
     let (left, top) = (area.left & !1, area.top & !1);
     Area { left, top, width: area.width + area.left - left, height: area.height + area.top - top }

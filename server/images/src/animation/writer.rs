@@ -1,46 +1,45 @@
-//! What writes pictures one after the other, and the order in which it is given them.
+//! Frame writer trait, and merging of identical frames.
 
 use super::canvas::Canvas;
 use crate::Stop;
 use crate::error::{Bound, Error};
 
-/// A delay up to this, in milliseconds, is shown by every browser as if it were [`HASTY_SHOWN_MS`].
+/// Maximum duration in milliseconds that every browser shows as [`HASTY_SHOWN_MS`].
 const HASTY_MS: u32 = 10;
 const HASTY_SHOWN_MS: u32 = 100;
 
-/// A picture that is to be written.
+/// Frame to be written.
 pub(super) struct Shown<'a> {
     pub(super) canvas: &'a Canvas,
-    /// Up to the writer's longest.
+    /// Duration, at most the maximum of the writer.
     pub(super) delay_ms: u32,
-    /// The picture that follows, if another one does.
+    /// Following frame, if there is one.
     pub(super) next: Option<&'a Canvas>,
 }
 
-/// Writes an animation.
+/// Encoder of an animation.
 pub(super) trait Writer {
-    /// How long a frame may stay.
+    /// Maximum duration of a frame in milliseconds.
     const DELAY_MS_MAX: u32;
 
-    /// Brings a picture to what the format can hold, colours aside.
+    /// Reduces a frame to what the format can store, except for colours.
     fn round(&self, canvas: &mut Canvas);
 
-    /// Writes the next picture.
+    /// Writes the next frame.
     fn write(&mut self, shown: &Shown<'_>, stop: Stop<'_>) -> Result<(), Error>;
 
-    /// Lets the picture that was written last, with none to follow, stay for so many milliseconds more. Nothing is
-    /// looked at for it but one pixel.
+    /// Extends the duration of the last frame, if none follows, by writing a minimal frame of one pixel.
     fn stay(&mut self, delay_ms: u32, stop: Stop<'_>) -> Result<(), Error>;
 
-    /// The file.
+    /// Returns the file.
     fn finish(self) -> Result<Vec<u8>, Error>;
 }
 
-/// Hands pictures to a writer: equal ones are joined, and what stays longer than the format can say is written several
-/// times. Two pictures are held at most.
+/// Passes frames to a writer: equal ones are merged, and durations above the maximum of the format are split. At
+/// most two frames are in memory.
 ///
-/// Delays stay what they are, though browsers show those of 10 ms and less for 100 ms. Where pictures are joined the
-/// time for which they are seen is kept, so there such a delay counts 100 ms.
+/// Durations are unchanged, although browsers show those of 10 ms and less for 100 ms. When frames are merged, the
+/// time for which they are visible is preserved, so such a duration counts as 100 ms.
 pub(super) struct Sequence<W> {
     writer: W,
     held: Option<(Canvas, u32)>,
@@ -95,7 +94,7 @@ fn write<W: Writer>(
     writer.write(&Shown { canvas, delay_ms, next }, stop)
 }
 
-/// Whether a file of so many bytes may be made so much longer.
+/// Checks that a file may grow by this many bytes.
 pub(super) fn check_room(file: &[u8], more: usize, bytes_max: usize) -> Result<(), Error> {
     match file.len().saturating_add(more) <= bytes_max {
         true => Ok(()),
@@ -111,7 +110,7 @@ fn seen_ms(delay_ms: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// What it was asked for: delays, of pictures and of what only stays.
+    /// Log of the calls: durations of frames and of extensions.
     #[derive(Default)]
     struct Asked(Vec<(&'static str, u32)>);
 

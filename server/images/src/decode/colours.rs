@@ -1,21 +1,22 @@
-//! Profiles of colours that a file describes by numbers instead.
+//! Builds ICC profiles from colour parameters (CICP, gamma, chromaticities).
 //!
-//! None stands for sRGB, and for what is as near to it as makes no difference.
+//! No profile is built for sRGB, nor for parameters that are indistinguishable from it.
 
 use moxcms::{
     Chromaticity, CicpColorPrimaries, CicpProfile, ColorPrimaries, ColorProfile,
     MatrixCoefficients, TransferCharacteristics, XyY, curve_from_gamma,
 };
 
-/// A gamma or a coordinate that differs by less is the same: as libpng has it.
+/// Tolerance for gammas and coordinates, as in libpng.
 const GAMMA_MARGIN: f32 = 0.05;
 const PLACE_MARGIN: f32 = 0.01;
-/// The gamma that stands for sRGB's curve in PNG, and those that a file can mean.
+/// Gamma that represents the sRGB curve in PNG; `GAMMAS` are the valid ones.
 const SRGB_GAMMA: f32 = 0.454_55;
 const GAMMAS: std::ops::RangeInclusive<f32> = 0.1..=10.0;
-/// BT.1886, by which displays show what was coded by the curve of BT.709.
+/// Gamma of BT.1886, with which displays show content coded by the BT.709 curve.
 const DISPLAY_GAMMA: f32 = 2.4;
-/// Primaries that are the axes of CIE XYZ (SMPTE ST 428-1). The library divides by their y, so it is not quite 0.
+/// Code point of primaries that are the axes of CIE XYZ (SMPTE ST 428-1). The library divides by their y, so a value
+/// close to 0 is used.
 const XYZ: u8 = 10;
 const XYZ_PLACES: ColorPrimaries = ColorPrimaries {
     red: Chromaticity::new(1.0, 1e-5),
@@ -26,17 +27,17 @@ const XYZ_WHITE: XyY = XyY { x: 1.0 / 3.0, y: 1.0 / 3.0, yb: 1.0 };
 /// White, red, green and blue of sRGB, as x and y.
 const SRGB_PLACES: [(f32, f32); 4] = [(0.3127, 0.329), (0.64, 0.33), (0.3, 0.6), (0.15, 0.06)];
 
-/// How curves of BT.709 (code points 1, 6, 14 and 15 of table 3) are shown, by what browsers do with the format.
+/// Interpretation of BT.709 curves (code points 1, 6, 14 and 15 of table 3), as browsers do for each format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VideoCurve {
-    /// As sRGB's, and primaries and curves that are unspecified (2) as those of sRGB: AVIF.
+    /// As sRGB; unspecified primaries and curves (2) are also those of sRGB: AVIF.
     Srgb,
-    /// As that of a display (BT.1886, gamma 2.4); code points that are unspecified mean nothing: PNG.
+    /// As a display (BT.1886, gamma 2.4); unspecified code points are ignored: PNG.
     Display,
 }
 
-/// Profile of colours named by code points of ITU-T H.273, tables 2 and 3. None where browsers ignore them: reserved
-/// values, and curves 9, 10 and 12. Curves of high dynamic range (16, 18) are shown as if they were sRGB's.
+/// Builds a profile from code points of ITU-T H.273, tables 2 and 3. `None` if browsers ignore them: reserved
+/// values, and curves 9, 10 and 12. High dynamic range curves (16, 18) are treated as sRGB.
 pub(super) fn of_code_points(
     primaries: u8,
     transfer: u8,
@@ -76,7 +77,7 @@ pub(super) fn of_code_points(
         colours.blue_trc = Some(curve);
         colours
     };
-    // Curves and primaries say it all.
+    // Curves and primaries are sufficient.
     profile.cicp = None;
     profile.encode().ok()
 }
@@ -85,13 +86,14 @@ fn srgb_of_video(transfer: u8) -> u8 {
     if matches!(transfer, 1 | 2 | 6 | 14 | 15) { 13 } else { transfer }
 }
 
-/// Of grey with a gamma, as PNG has it: the exponent from light to samples.
+/// Builds a grey profile with a PNG gamma: the exponent from light to samples.
 pub(super) fn of_grey_gamma(gamma: f32) -> Option<Vec<u8>> {
     let exponent = exponent(Some(gamma))?;
     ColorProfile::new_gray_with_gamma(exponent).encode().ok()
 }
 
-/// Of colours with a gamma, and the places of white, red, green and blue as x and y; sRGB's where one is not told.
+/// Builds a profile with a gamma and the chromaticities of white, red, green and blue as x and y; those of sRGB if
+/// one is missing.
 pub(super) fn of_gamma(gamma: Option<f32>, places: Option<[(f32, f32); 4]>) -> Option<Vec<u8>> {
     let exponent = exponent(gamma);
     let places = places.filter(|places| is_sensible(places) && !is_srgb(places));
@@ -114,7 +116,7 @@ pub(super) fn of_gamma(gamma: Option<f32>, places: Option<[(f32, f32); 4]>) -> O
     profile.encode().ok()
 }
 
-/// From samples to light, where that is another curve than sRGB's.
+/// Returns the exponent from samples to light, if the curve differs from that of sRGB.
 fn exponent(gamma: Option<f32>) -> Option<f32> {
     let gamma = gamma.filter(|gamma| GAMMAS.contains(gamma))?;
     ((gamma / SRGB_GAMMA - 1.0).abs() > GAMMA_MARGIN).then(|| 1.0 / gamma)
@@ -125,7 +127,7 @@ fn is_srgb(places: &[(f32, f32); 4]) -> bool {
     places.iter().zip(SRGB_PLACES).all(|(is, srgb)| is_near(is.0, srgb.0) && is_near(is.1, srgb.1))
 }
 
-/// Whether colours have places of their own, within a triangle that has room.
+/// Returns whether the chromaticities are in range and span a triangle of sufficient area.
 fn is_sensible([white, red, green, blue]: &[(f32, f32); 4]) -> bool {
     let has_light = |(x, y): &(f32, f32)| (0.0..=1.0).contains(x) && (0.01..=1.0).contains(y);
     let room = (green.0 - red.0) * (blue.1 - red.1) - (blue.0 - red.0) * (green.1 - red.1);
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_gamma_changes_how_light_a_sample_is() {
-        // Light in proportion to samples: half of it is 188 in sRGB.
+        // Linear light: half of it is 188 in sRGB.
         assert_near(&seen([128, 0, 255], of_gamma(Some(1.0), None)), &[188, 0, 255]);
         // 1.8, of old Macintosh: (100 / 255) ^ 1.8 of the light is 120.
         assert_near(&seen([100, 100, 100], of_gamma(Some(1.0 / 1.8), None)), &[120; 3]);
@@ -185,8 +187,8 @@ mod tests {
         assert_near(&to_srgb(grey).unwrap().samples, &[128; 3]);
     }
 
-    /// What Chromium 156 shows of a PNG with these code points, at (200, 60, 30), (30, 200, 90), grey of 128 and
-    /// (40, 60, 220). What lies outside of sRGB is cut off there before it is rounded.
+    /// Compares with Chromium 156 for a PNG with these code points, at (200, 60, 30), (30, 200, 90), grey of 128 and
+    /// (40, 60, 220). Colours outside of sRGB are clipped there before rounding.
     #[test]
     fn code_points_of_png_are_shown_as_by_browsers() {
         let pixels = [[200, 60, 30], [30, 200, 90], [128; 3], [40, 60, 220]];
@@ -230,7 +232,7 @@ mod tests {
         }
     }
 
-    /// What Chromium 156 shows of the sample (43, 39, 220) of an AVIF.
+    /// Compares with Chromium 156 for the sample (43, 39, 220) of an AVIF.
     #[test]
     fn code_points_of_avif_are_shown_as_by_browsers() {
         for ((primaries, transfer), expected) in [

@@ -1,4 +1,4 @@
-//! GIF; of an animated one the first picture.
+//! GIF decoder; for an animation, the first frame.
 
 use crate::Stop;
 use crate::animation::{self, GifSummary};
@@ -7,7 +7,8 @@ use crate::format::Format;
 use crate::picture::Picture;
 use crate::source::Source;
 
-/// Counts frames without unpacking them. A file that ends early, or breaks, has those that begin before.
+/// Reads the header and counts frames without decompressing them. A truncated or broken file has the frames that
+/// begin before the damage.
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     let GifSummary { sides, frames, .. } = GifSummary::read(bytes)?;
     Ok(Source { frames, is_lossless: true, ..Source::still(Format::Gif, sides) })

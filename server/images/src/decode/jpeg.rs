@@ -1,8 +1,9 @@
-//! JPEG: our own decoder at a fraction of the size; at full size a library's for what cameras and editors write, and
-//! our own for the rest.
+//! JPEG decoder: scaled decoding by this crate; full decoding by a library for common files, and by this crate for
+//! the rest.
 //!
-//! Our own header parser decides what a file is, at any size: the same files are read and their components mean the
-//! same. A file that breaks off is decoded as far as it goes. Inks stay inks: the profile says what they look like.
+//! The header parser of this crate decides about a file at any size, so that the same files are supported and their
+//! components are interpreted equally. A truncated file is decoded as far as possible. CMYK is not converted here:
+//! the profile determines its colours.
 
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -20,7 +21,7 @@ use crate::plan::Plan;
 use crate::scaled_jpeg::{self, Colour, Header, Limits, Scale};
 use crate::source::Source;
 
-/// Larger sides than are worked on are read, so that it can be said what is too large.
+/// Files above the size limit are parsed too, so that the error can state the size.
 const LIMITS: Limits = Limits {
     pixels_max: u64::MAX,
     side_max: u32::MAX,
@@ -29,7 +30,7 @@ const LIMITS: Limits = Limits {
     profile_bytes_max: PROFILE_BYTES_MAX,
 };
 
-/// The source, if our own decoder reads the file: it sees all that it asks for before the first scan.
+/// Returns the source if this crate's decoder supports the file, which is known before the first scan.
 pub(super) fn read_source_of_start(start: &[u8]) -> Option<Source> {
     let header = scaled_jpeg::read_header(start, &LIMITS).ok()?;
     let scanned_samples = (!header.progressive).then_some(0);
@@ -38,7 +39,7 @@ pub(super) fn read_source_of_start(start: &[u8]) -> Option<Source> {
 
 fn source_of(header: Header, scanned_samples: Option<u64>) -> Source {
     let (width, height) = (header.width, header.height);
-    // The resizer has one plane in between, at most as large as the largest that it gets.
+    // The resizer has one intermediate plane, at most as large as its largest input.
     let scaled_bytes = Scale::REDUCED.map(|scale| {
         let plane = u64::from(scale.of(width)) * u64::from(scale.of(height));
         scaled_jpeg::memory_bytes(&header, scale) + plane
@@ -46,7 +47,7 @@ fn source_of(header: Header, scanned_samples: Option<u64>) -> Source {
     let samples = scaled_jpeg::samples(&header);
     let full_bytes = (!is_read_by_library(&header)).then(|| {
         let pixels = u64::from(width) * u64::from(height) * header.sampling.len() as u64;
-        // Planes, out of coefficients or into pixels; later pixels, and those of the resizer.
+        // First planes with coefficients or pixels; later pixels and those of the resizer.
         scaled_jpeg::memory_bytes(&header, Scale::Full).max(samples + pixels).max(2 * pixels)
     });
     Source {
@@ -63,7 +64,7 @@ fn source_of(header: Header, scanned_samples: Option<u64>) -> Source {
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     let header = scaled_jpeg::read_header(bytes, &LIMITS).map_err(Error::undecodable)?;
-    // Scans that cannot be counted are not decoded either.
+    // A file whose scans cannot be counted is not decoded either.
     let scanned = scaled_jpeg::scanned_samples(bytes, &LIMITS).unwrap_or(0);
     Ok(source_of(header, Some(scanned)))
 }
@@ -84,14 +85,14 @@ pub(super) fn decode(
     {
         return Ok(Decoded::Pixels(picture));
     }
-    // What the library refuses is decoded here as at any other size.
+    // A file that the library rejects is decoded here, as at any other size.
     decode_full_size(bytes, stop).map(Decoded::Pixels)
 }
 
-/// Whether the library, which is faster at full size, shows such a file as libjpeg does. zune-jpeg 0.5.15 counts
-/// restart intervals by rows in sequential scans of single components (etemesi254/zune-image #341, #422), takes the
-/// first component for the largest (#273), refuses factors of three (#276), and decides on the colours by other rules
-/// (#426).
+/// Returns whether the library, which is faster at full size, decodes such a file like libjpeg. zune-jpeg 0.5.15
+/// counts restart intervals by rows in sequential scans of single components (etemesi254/zune-image #341, #422),
+/// assumes that the first component is the largest (#273), rejects factors of three (#276), and uses other rules for
+/// the colour space (#426).
 fn is_read_by_library(header: &Header) -> bool {
     let is_usual = matches!(
         (header.colour, &*header.sampling),
@@ -116,7 +117,7 @@ fn decode_full_size(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
     Picture::new((header.width, header.height), layout, samples, header.profile)
 }
 
-/// What pixels of such components consist of.
+/// Returns the pixel layout of such components.
 pub(crate) fn layout_of(colour: Colour) -> Layout {
     match colour {
         Colour::Grey => Layout::Grey,
@@ -155,16 +156,16 @@ mod tests {
         SamplingFactor::R_4_1_1,
     ];
 
-    /// How the scans of a file follow each other.
+    /// Scan structure of a file.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Scans {
         One,
-        /// One for each component.
+        /// One scan per component.
         Parts,
         Progressive,
     }
 
-    /// A picture whose colours change softly.
+    /// Builds a picture with smooth colours.
     fn file((width, height): (u16, u16), sampling: SamplingFactor, scans: Scans) -> Vec<u8> {
         let wave = |place: u16, length: f32| (f32::from(place) / length).sin() * 50.0;
         let pixel = |x, y| {
@@ -203,7 +204,7 @@ mod tests {
                     let what = format!("{scans:?} {sampling:?} at {width}");
                     let taken = match plan.scale(&source) {
                         Some(scale) => scaled_jpeg::memory_bytes(&header, scale),
-                        // Pixels, and two bytes for each coefficient that is held until the last scan.
+                        // Pixels, and two bytes per coefficient, which are in memory until the last scan.
                         None if source.full_bytes.is_some() => {
                             let planes = scaled_jpeg::samples(&header);
                             scaled_jpeg::memory_bytes(&header, Scale::Full)
@@ -249,7 +250,7 @@ mod tests {
             assert_eq!(Source { scanned_samples: source.scanned_samples, ..early }, source);
             (source.scanned_samples.unwrap(), plan.cost_ms(&source))
         };
-        // Four scans of each component, of which one is repeated: of colours, half as wide and as high.
+        // Four scans of each component, of which one is repeated: chroma is half as wide and high.
         let (samples, usual_ms) = scanned(1);
         let own = u64::from(2_000_u32.next_multiple_of(16))
             * u64::from(1_000_u32.next_multiple_of(16))
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!((more - samples).abs_diff(2 * own) * 100 / own, 0, "{more} after {samples}");
         assert_eq!(usual_ms, same_ms);
         assert!(scanned(80).1 >= usual_ms + 5);
-        // More scans than are read cost no time.
+        // Scans beyond the limit cost no time.
         assert_eq!(scanned(SCANS_MAX).0, 0);
         let baseline = file((200, 100), SamplingFactor::R_4_2_0, Scans::One);
         assert_eq!(read_source_of_start(&baseline), read_source(&baseline).ok());
@@ -293,7 +294,7 @@ mod tests {
                 render(&file, &source, &plan, &|| false).unwrap()
             };
             let pixels = |png: &[u8]| crate::decode::png::decode(png, &|| false).unwrap().samples;
-            // The library rounds on its own.
+            // The library rounds differently.
             let (parts, one) = (pixels(&made(Scans::Parts)), pixels(&made(Scans::One)));
             let far = parts.iter().zip(&one).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
             assert!(far <= 3 && parts.len() == one.len(), "{far} of {sides:?} at {width}");

@@ -1,4 +1,4 @@
-//! Files into pixels, one module for each format.
+//! Image decoders, one module per format.
 
 mod avif;
 mod colours;
@@ -19,15 +19,15 @@ use super::plan::Plan;
 use super::scaled_jpeg;
 use super::source::Source;
 
-/// A decoded picture.
+/// Decoded picture.
 pub(super) enum Decoded {
-    /// At its own size.
+    /// At its original size.
     Pixels(Picture),
-    /// Of a JPEG, at a fraction of it.
+    /// Planes of a JPEG at a reduced size.
     Planes(scaled_jpeg::Decoded),
 }
 
-/// Reads what the header says.
+/// Reads the header.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
     }
 }
 
-/// The same from the first bytes of a file. None: these formats, or what is wrong with this file, take all of it.
+/// Reads the header from the first bytes of a file; `None` if the format, or this file, needs all of it.
 pub(super) fn read_source_of_start(format: Format, start: &[u8]) -> Option<Source> {
     let source = match format {
         Format::Jpeg => jpeg::read_source_of_start(start),
@@ -61,7 +61,7 @@ pub(super) fn read_source_of_start(format: Format, start: &[u8]) -> Option<Sourc
     source.filter(|source| source.pixels() > 0)
 }
 
-/// Decodes the first picture, at least as large as a plan needs it.
+/// Decodes the first picture, at least as large as the plan requires.
 pub(super) fn decode(
     bytes: &[u8],
     source: &Source,

@@ -1,12 +1,13 @@
-//! BMP, ICO and PNM, by the crate `image`: formats that browsers or programs store, and nothing here writes.
+//! BMP, ICO and PNM decoders of the `image` crate: formats that browsers or programs store, and that are not encoded
+//! here.
 //!
-//! 16 bits a channel become eight. Of several pictures in an ICO the largest is read.
+//! 16 bits per channel are reduced to eight. Of several pictures in an ICO the largest is decoded.
 //!
-//! Not read: TGA, which has no signature, so that content cannot decide what is one; HDR and other pictures of light,
-//! which need a tone curve that no standard gives; TIFF, whose decoder brings four crates that the snapshot of
-//! advisories does not know, and which no browser but one shows.
+//! Not supported: TGA, which has no signature, so that it cannot be detected by content; HDR and other high dynamic
+//! range formats, which need a tone curve that no standard defines; TIFF, whose decoder has four dependencies that
+//! the advisory database snapshot does not cover, and which only one browser shows.
 //!
-//! Guarantees: sides and memory are bounded before pixels are allocated.
+//! Guarantees: size and memory are bounded before pixels are allocated.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -22,11 +23,11 @@ use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX, SOURCE_SIDE_MAX};
 use crate::picture::{Layout, Picture};
 use crate::source::Source;
 
-/// Copies of the pixels, as stored, that are held: the decoder's own, and ours.
+/// Number of copies of the stored pixels in memory: the decoder's, and that of this crate.
 const COPIES: u64 = 2;
-/// A picture of an icon that is no PNG: 256 x 256 pixels of 32 bits, a mask, a palette.
+/// Maximum size of an icon picture that is not a PNG: 256 x 256 pixels of 32 bits, a mask, a palette.
 const ICON_BYTES_MAX: usize = 1 << 19;
-/// What a decoder may hold beside pixels: palettes, tables, a profile.
+/// Maximum memory of a decoder in addition to pixels: palettes, tables, a profile.
 const OTHER_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error> {
@@ -80,11 +81,11 @@ pub(super) fn decode(
     Picture::new(source.sides, layout, samples, profile)
 }
 
-/// What a decoder gets of a file.
+/// Input of a decoder.
 enum Chosen<'a> {
-    /// A file of the format, of one picture.
+    /// File of the format with one picture.
     File(Cow<'a, [u8]>),
-    /// A PNG within an icon, which is read as one.
+    /// PNG inside an icon, which is decoded as PNG.
     Png(&'a [u8]),
 }
 
@@ -96,7 +97,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// The picture of an icon with the most pixels, and of those the most bits a pixel.
+    /// Returns the picture of an icon with the most pixels and, among those, the most bits per pixel.
     fn of_icon(file: &'a [u8]) -> Result<Self, Error> {
         let broken = || Error::undecodable("icon without images");
         let (count, entries) = match file {
@@ -119,7 +120,7 @@ impl<'a> Chosen<'a> {
         if Format::of(data) == Some(Format::Png) {
             return Ok(Self::Png(data));
         }
-        // An icon of this picture alone: the decoder would choose by another rule.
+        // Builds an icon of only this picture, because the decoder would select by another rule.
         let data = &data[..data.len().min(ICON_BYTES_MAX)];
         let numbers = [data.len() as u32, 6 + 16].map(u32::to_le_bytes);
         let icon = [&[0, 0, 1, 0, 1, 0], kind, numbers.as_flattened(), data].concat();
@@ -145,7 +146,7 @@ fn decoder(format: Format, bytes: &[u8]) -> Result<impl ImageDecoder + '_, Error
     reader.into_decoder().map_err(decoding_error)
 }
 
-/// 16-bit samples of this machine's order to 8 bits, in place.
+/// Reduces 16-bit samples in native byte order to 8 bits, in place.
 #[allow(clippy::host_endian_bytes, reason = "`image` gives them so")]
 fn to_eight_bits(samples: &mut Vec<u8>) {
     let count = samples.len() / 2;
@@ -227,7 +228,7 @@ mod tests {
         let png = file(&with_alpha(), ImageFormat::Png);
         let icon = file(&with_alpha(), ImageFormat::Ico);
         assert_eq!(read(&icon).unwrap().samples, with_alpha().as_bytes());
-        // A small one of no kind before the PNG.
+        // A small entry of no known type before the PNG.
         let entry = |side: u8, length: usize, offset: usize| {
             let numbers = [length as u32, offset as u32].map(u32::to_le_bytes).concat();
             [&[side, side, 0, 0, 1, 0, 32, 0][..], &numbers].concat()

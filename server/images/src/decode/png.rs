@@ -1,4 +1,4 @@
-//! PNG, 1 to 16 bits a channel, to eight; of an animated one the picture that every reader shows.
+//! PNG decoder, 1 to 16 bits per channel, converted to 8; for an animation, the default image.
 
 use std::io::Cursor;
 
@@ -53,7 +53,8 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
     Picture::new(sides, layout, samples, profile(reader.info(), is_grey))
 }
 
-/// In the order in which PNG 3, 4.3, has what says the most: code points, a profile, sRGB, gamma and places.
+/// Returns the colour profile by the precedence of PNG 3, 4.3: code points, ICC profile, sRGB, gamma and
+/// chromaticities.
 fn profile(info: &Info<'_>, is_grey: bool) -> Option<Vec<u8>> {
     if let Some(points) = &info.coding_independent_code_points {
         let (primaries, transfer) = (points.color_primaries, points.transfer_function);

@@ -1,6 +1,6 @@
-//! QOI, by "The Quite OK Image Format", specification 1.0.
+//! QOI decoder, by "The Quite OK Image Format", specification 1.0.
 //!
-//! Guarantees: memory for the pixels, which the plan bounds; no panic.
+//! Guarantees: allocates only the pixels, which the plan bounds; no panic.
 
 #![allow(clippy::big_endian_bytes, reason = "QOI is big-endian")]
 
@@ -59,18 +59,18 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
     Picture::new((width, height), layout, samples, None)
 }
 
-/// Pixels of red, green, blue and alpha, as long as there are codes.
+/// Iterator over RGBA pixels, until the codes end.
 struct Pixels<'a> {
     codes: &'a [u8],
-    /// Pixels that were seen, by their hash.
+    /// Recent pixels, by their hash.
     seen: [[u8; 4]; 64],
     pixel: [u8; 4],
-    /// How often the pixel comes again.
+    /// Remaining repetitions of the pixel.
     run: u8,
 }
 
 impl Pixels<'_> {
-    /// The next pixel by its code, without the one before where it has none.
+    /// Decodes the next code; `None` at the end.
     fn decode(&mut self) -> Option<[u8; 4]> {
         let [red, green, blue, alpha] = self.pixel;
         let (code, rest) = self.codes.split_first()?;

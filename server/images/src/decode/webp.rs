@@ -1,4 +1,4 @@
-//! WebP; of an animated one the first picture.
+//! WebP decoder; for an animation, the first frame.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 
@@ -14,7 +14,7 @@ use crate::picture::{Layout, Picture};
 use crate::riff::{self, Chunks};
 use crate::source::Source;
 
-/// More than the header of a picture has.
+/// Upper bound of the header length of a bitstream.
 const STREAM_HEAD_BYTES: usize = 32;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
@@ -47,8 +47,8 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
     Picture::new(source.sides, layout, samples, profile)
 }
 
-/// The width and height that the picture in a still file gives. The container may give others, which the library only
-/// compares when it has unpacked the picture.
+/// Returns the width and height according to the bitstream of a still file. The container may state others, which
+/// the library compares only after decompression.
 pub(crate) fn stream_sides(file: &[u8]) -> Result<(u32, u32), Error> {
     let mut chunks = Chunks::of_file(file)?;
     let Some((name, stream)) = chunks.find(|(name, _)| matches!(name, b"VP8 " | b"VP8L")) else {
@@ -68,13 +68,13 @@ fn decoder(bytes: &[u8]) -> Result<WebPDecoder<WithFlags<'_>>, Error> {
 
 /// Offset of the flags of `VP8X`, which is the first chunk.
 const FLAGS_AT: usize = riff::FILE_HEAD_BYTES + riff::CHUNK_HEAD_BYTES;
-/// In the flags of `VP8X`: alpha, Exif and XMP.
+/// Flags of `VP8X`: alpha, Exif and XMP.
 const HAS_ALPHA: u8 = 0x10;
 const HAS_EXIF: u8 = 0x08;
 const HAS_XMP: u8 = 0x04;
 
-/// A file whose header does not announce chunks that are missing: RFC 9649, 2.7, has the flags as hints, libwebp
-/// ignores such flags, and `image-webp` 0.2.4 refuses the file (image-rs/image-webp #143).
+/// File whose header flags are cleared for missing chunks: in RFC 9649, 2.7, the flags are hints, libwebp ignores
+/// such flags, and `image-webp` 0.2.4 rejects the file (image-rs/image-webp #143).
 struct WithFlags<'a> {
     bytes: &'a [u8],
     flags: Option<[u8; 1]>,
@@ -87,7 +87,7 @@ impl<'a> WithFlags<'a> {
         Self { bytes, flags: flags.map(|(missing, flags)| [flags & !missing]), at: 0 }
     }
 
-    /// Flags of a still picture for which there is no chunk.
+    /// Returns the flags of a still picture that have no chunk.
     fn missing(bytes: &[u8]) -> Option<u8> {
         let mut chunks = Chunks::of_file(bytes).ok()?;
         let mut missing = match chunks.next()? {
@@ -96,7 +96,7 @@ impl<'a> WithFlags<'a> {
         };
         for (name, _) in chunks {
             missing &= match &name {
-                // This one has its alpha within.
+                // The bitstream contains the alpha.
                 b"ALPH" | b"VP8L" => !HAS_ALPHA,
                 b"EXIF" => !HAS_EXIF,
                 b"XMP " => !HAS_XMP,

@@ -1,4 +1,4 @@
-//! A picture in few colours: what GIF holds.
+//! Palette quantisation and dithering for GIF.
 
 use std::collections::HashMap;
 
@@ -11,34 +11,34 @@ use quantette::wu::{BinnerF32x3, WuF32x3};
 use crate::Stop;
 use crate::error::Error;
 
-/// Pixels below this alpha are clear, all others opaque: GIF knows nothing between.
+/// Minimum alpha of opaque pixels; all others are transparent, because GIF has no partial transparency.
 pub(crate) const OPAQUE_FROM: u8 = 128;
 
-/// How much of the error that its colour makes a pixel hands on to its neighbours. All of it makes flat areas restless.
+/// Share of the quantisation error that is diffused to the neighbours. The full error makes flat areas noisy.
 const DIFFUSED: f32 = 7.0 / 8.0;
 
-/// A picture whose pixels are numbers of colours.
+/// Picture of palette indices.
 #[derive(Debug)]
 pub(crate) struct Indexed {
-    /// Red, green and blue of each colour.
+    /// Red, green and blue of each palette entry.
     pub(crate) palette: Vec<u8>,
-    /// The number of each pixel's colour.
+    /// Palette index of each pixel.
     pub(crate) indices: Vec<u8>,
-    /// The number that stands for clear.
+    /// Index of the transparent entry.
     pub(crate) clear: Option<u8>,
 }
 
-/// How colours that are not in the palette are met.
+/// Dithering method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dither {
-    /// By the nearest one: in an animation noise that changes with each picture is worse than edges, and larger.
+    /// Nearest colour: in an animation, noise that changes with each frame looks worse than banding, and is larger.
     None,
-    /// By several beside one another: Floyd and Steinberg's diffusion of errors.
+    /// Floyd-Steinberg error diffusion.
     Diffusion,
 }
 
 impl Indexed {
-    /// The same with a number that stands for clear. One must be left for it.
+    /// Adds a transparent palette entry. There must be room for it.
     pub(crate) fn with_clear(mut self) -> Self {
         if self.clear.is_none() {
             self.clear = Some((self.palette.len() / 3) as u8);
@@ -48,8 +48,8 @@ impl Indexed {
     }
 }
 
-/// Brings rows of pixels into `most` colours at most, 2 to 256, the clear one included. As many colours as that stay
-/// exactly what they are.
+/// Reduces rows of pixels to at most `most` colours, 2 to 256, including transparency. A picture with no more
+/// colours is unchanged.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ fn is_opaque(pixel: &[u8; 4]) -> bool {
     pixel[3] >= OPAQUE_FROM
 }
 
-/// Every colour as it is, where there are no more than `most`.
+/// Returns an exact palette if there are at most `most` colours.
 fn exact(pixels: &[[u8; 4]], most: usize) -> Option<Indexed> {
     let mut numbers: HashMap<[u8; 3], u8> = HashMap::with_capacity(most);
     let mut palette = Vec::with_capacity(most * 3);
@@ -112,7 +112,7 @@ fn exact(pixels: &[[u8; 4]], most: usize) -> Option<Indexed> {
     Some(Indexed { palette, indices, clear: None })
 }
 
-/// A palette by Wu's method over Oklab, and the colour of it for each pixel.
+/// Builds a palette with Wu's method in Oklab, and maps each pixel to its nearest entry.
 fn nearest(
     pixels: &[[u8; 4]],
     width: usize,
@@ -152,7 +152,7 @@ fn srgb([r, g, b, _]: &[u8; 4]) -> Srgb<u8> {
     Srgb::new(*r, *g, *b)
 }
 
-/// What the pixels of a row, and of the next one, have to make up for. A row has a place more at both ends.
+/// Diffused errors of the current and the next row, with one more position at both ends.
 struct Errors {
     row: Vec<[f32; 3]>,
     next: Vec<[f32; 3]>,
@@ -165,14 +165,14 @@ impl Errors {
         Self { next: row.clone(), row, is_backwards: false }
     }
 
-    /// Chooses the colours of a row. What is clear neither takes errors nor hands them on.
+    /// Selects the colours of a row. Transparent pixels neither receive nor diffuse errors.
     fn diffuse<M>(&mut self, map: &M, row: &[[u8; 4]], colours: &[Oklab], indices: &mut [u8])
     where
         M: IndexedColorMap<Oklab, Output = Oklab>,
     {
         let palette = map.palette().as_slice();
         for step in 0..row.len() {
-            // Every other row goes back, lest errors drift to one side.
+            // Alternate rows are processed backwards, so that errors do not drift to one side.
             let x = if self.is_backwards { row.len() - 1 - step } else { step };
             if !is_opaque(&row[x]) {
                 continue;
@@ -219,7 +219,7 @@ mod tests {
         (indexed.clear != Some(index)).then_some(colour)
     }
 
-    /// A plane of many colours, clear in every fifth column when asked.
+    /// Returns an area of many colours, transparent in every fifth column if requested.
     fn plane(has_clear: bool) -> Vec<[u8; 4]> {
         let pixel = |at: usize| {
             let (x, y) = ((at % 64) as u8, (at / 64) as u8);
@@ -277,8 +277,8 @@ mod tests {
             (0..64 * 64).map(|at| [grey(at), grey(at), grey(at), 255]).collect();
         let mean = |dither| {
             let indexed = reduced(&pixels, 64, 4, dither);
-            // Of blocks of 8 by 8, but for those at the ends, which have no colour beyond theirs, the distances of
-            // means.
+            // Distances of the means of 8 by 8 blocks, except for those at the edges, which have no colour beyond
+            // theirs.
             let blocks = (0..64).filter(|block| (2..6).contains(&(block % 8))).map(|block| {
                 let at = |k: usize| (block / 8 * 8 + k / 8) * 64 + block % 8 * 8 + k % 8;
                 let is: i32 = (0..64).map(|k| i32::from(colour(&indexed, at(k)).unwrap()[0])).sum();

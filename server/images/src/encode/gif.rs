@@ -1,4 +1,4 @@
-//! GIF of one picture.
+//! GIF encoder for a single frame.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::Stop;
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// Writes a picture in colour, in at most so many colours.
+/// Encodes a colour picture with at most `colours` colours.
 pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<Vec<u8>, Error> {
     let side = |side: u32| u16::try_from(side).map_err(Error::failed);
     let (width, height) = (side(picture.width)?, side(picture.height)?);
@@ -33,7 +33,7 @@ pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<
     Ok(bytes)
 }
 
-/// A frame that shows this, at the upper left corner, for no time.
+/// Creates a frame with this content at the upper left corner, without duration.
 pub(crate) fn frame(indexed: Indexed, (width, height): (u16, u16)) -> Frame<'static> {
     Frame {
         width,

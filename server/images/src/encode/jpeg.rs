@@ -1,17 +1,18 @@
-//! JPEG, baseline, all colours in one scan, with the usual tables: every reader shows it.
+//! Baseline JPEG encoder, one interleaved scan with the standard Huffman tables, which every reader supports.
 //!
-//! Tables of its own would save some per cent of bytes, but this encoder then writes a scan for each component, which
-//! readers are known to take for something else where colours are subsampled. Progressive costs three times as much.
+//! Optimized tables would save a few percent, but this encoder then writes one scan per component, which some
+//! readers decode incorrectly with subsampled chroma. Progressive encoding takes three times as long.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, SamplingFactor};
 
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// From this quality on colours keep the resolution of brightness; below it they have half of it, as cameras do.
+/// Minimum quality with full chroma resolution; below it chroma is subsampled by two in each direction, as in
+/// cameras.
 const FULL_COLOUR_QUALITY: u8 = 90;
 
-/// Writes a picture without alpha.
+/// Encodes a picture without alpha.
 pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, Error> {
     let side = |side: u32| u16::try_from(side).map_err(Error::failed);
     let (width, height) = (side(picture.width)?, side(picture.height)?);
@@ -28,7 +29,7 @@ pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, Error> {
         FULL_COLOUR_QUALITY.. => SamplingFactor::F_1_1,
         _ => SamplingFactor::F_2_2,
     });
-    // Without it colours are those of one pixel in four, which costs three points of SSIMULACRA2.
+    // Otherwise chroma is that of one pixel in four, which costs three points of SSIMULACRA2.
     encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
     encoder.encode(&picture.samples, width, height, color).map_err(Error::failed)?;
     Ok(bytes)

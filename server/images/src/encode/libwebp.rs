@@ -1,8 +1,8 @@
-//! libwebp, the encoder of WebP in C: pixels into a file.
+//! libwebp bindings: encodes pixels into a WebP file; contains `unsafe` code.
 //!
-//! Guarantees: C sees sizes, numbers and pixels that were made here, never bytes of a file; what libwebp allocates is
-//! freed on every path; nothing of it is kept between calls, so any number of threads may call. Non-goals: which
-//! quality and effort, metadata, animations.
+//! Guarantees: the C code gets sizes, numbers and pixels produced by this crate, never bytes of a file; what libwebp
+//! allocates is freed on every path; no state is shared between calls, so any number of threads may call.
+//! Non-goals: the choice of quality and effort, metadata, animations.
 
 #![allow(
     unsafe_code,
@@ -18,25 +18,25 @@ use libwebp_sys as ffi;
 use crate::Stop;
 use crate::error::Error;
 
-/// Width, and height, at most: 14 bits.
+/// Maximum width and height: 14 bits.
 const SIDE_MAX: u32 = 16_383;
-/// Quality where nothing may be lost: there it is the effort, and this is libwebp's default.
+/// Quality of lossless encoding, where it is the effort: the default of libwebp.
 const LOSSLESS_EFFORT: f32 = 75.0;
 
-/// How a picture is written.
+/// Encoder configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Config {
-    /// 0 to 100; nothing is lost without one.
+    /// Quality, 0 to 100; `None` for lossless.
     pub(super) quality: Option<u8>,
-    /// How hard libwebp tries: 0 to 6.
+    /// Effort, 0 to 6.
     pub(super) method: u8,
 }
 
-/// Writes pixels of red, green, blue and alpha, row by row. `stop` is asked now and then.
+/// Encodes RGBA pixels, row by row. `stop` is called from time to time.
 ///
 /// # Errors
 ///
-/// [`Error::Cancelled`], and [`Error::Failed`] where libwebp refuses: sides above 16,383, or no memory.
+/// [`Error::Cancelled`], and [`Error::Failed`] if libwebp rejects the picture: sides above 16,383, or out of memory.
 pub(super) fn encode(
     (width, height): (u32, u32),
     pixels: impl Iterator<Item = [u8; 4]>,
@@ -52,7 +52,8 @@ pub(super) fn encode(
 impl Config {
     fn to_libwebp(self) -> Result<ffi::WebPConfig, Error> {
         let mut config = MaybeUninit::<ffi::WebPConfig>::zeroed();
-        // SAFETY: it writes to the place, whose every field is a number or, zeroed, the first variant of an enum.
+        // SAFETY: it writes to the structure, whose every field is a number or, zeroed, the first variant of an
+        // enum.
         let mut config = unsafe {
             let made = ffi::WebPConfigInitInternal(
                 config.as_mut_ptr(),
@@ -65,13 +66,13 @@ impl Config {
         };
         config.lossless = c_int::from(self.quality.is_none());
         config.method = c_int::from(self.method);
-        // SAFETY: it reads the configuration.
+        // SAFETY: it only reads the configuration.
         check(unsafe { ffi::WebPValidateConfig(&raw const config) }, "a setting out of its range")?;
         Ok(config)
     }
 }
 
-/// Pixels in libwebp's own memory.
+/// Pixels in libwebp's memory.
 struct Picture {
     inner: ffi::WebPPicture,
 }
@@ -84,8 +85,8 @@ impl Picture {
         };
         let (width, height) = (side(width)?, side(height)?);
         let mut inner = MaybeUninit::<ffi::WebPPicture>::zeroed();
-        // SAFETY: it writes to the place, whose every field may be zero: numbers, pointers, functions that may be
-        // missing, and enums whose first variant is 0.
+        // SAFETY: it writes to the structure, whose every field may be zero: numbers, pointers, optional functions,
+        // and enums whose first variant is 0.
         let inner = unsafe {
             let version = ffi::WEBP_ENCODER_ABI_VERSION as c_int;
             check(ffi::WebPPictureInitInternal(inner.as_mut_ptr(), version), "another version")?;
@@ -94,12 +95,12 @@ impl Picture {
         let mut picture = Self { inner };
         picture.inner.use_argb = 1;
         (picture.inner.width, picture.inner.height) = (width, height);
-        // SAFETY: the picture was initialised, and is freed when it is dropped.
+        // SAFETY: the picture was initialized, and is freed on drop.
         check(unsafe { ffi::WebPPictureAlloc(&raw mut picture.inner) }, "no memory")?;
         Ok(picture)
     }
 
-    /// Writes all pixels; those that are missing are clear.
+    /// Writes all pixels; missing ones are transparent.
     fn fill(&mut self, mut pixels: impl Iterator<Item = [u8; 4]>) -> Result<(), Error> {
         let stride = usize::try_from(self.inner.argb_stride).map_err(Error::failed)?;
         let (width, height) = (self.inner.width as usize, self.inner.height as usize);
@@ -110,7 +111,8 @@ impl Picture {
             for x in 0..width {
                 let [red, green, blue, alpha] = pixels.next().unwrap_or_default();
                 let pixel = u32::from_le_bytes([blue, green, red, alpha]);
-                // SAFETY: libwebp has allocated `stride` pixels for each of `height` rows, and `x` is below `stride`.
+                // SAFETY: libwebp has allocated `stride` pixels for each of `height` rows, and `x` is below
+                // `stride`.
                 unsafe { self.inner.argb.add(y * stride + x).write(pixel) };
             }
         }
@@ -123,7 +125,8 @@ impl Picture {
         self.inner.custom_ptr = (&raw mut file).cast();
         self.inner.progress_hook = Some(go_on);
         self.inner.user_data = (&raw const stop).cast_mut().cast();
-        // SAFETY: the picture is whole; what its functions get outlives the call, and is used nowhere else meanwhile.
+        // SAFETY: the picture is complete; the pointers of its callbacks outlive the call, and are not used
+        // elsewhere during it.
         let written = unsafe { ffi::WebPEncode(config, &raw mut self.inner) };
         (self.inner.writer, self.inner.progress_hook) = (None, None);
         match (written, self.inner.error_code) {
@@ -136,7 +139,7 @@ impl Picture {
 
 impl Drop for Picture {
     fn drop(&mut self) {
-        // SAFETY: it was initialised, and nothing else frees what it holds.
+        // SAFETY: it was initialized, and its memory is freed nowhere else.
         unsafe { ffi::WebPPictureFree(&raw mut self.inner) }
     }
 }
@@ -145,13 +148,13 @@ fn check(is_fine: c_int, what: &str) -> Result<(), Error> {
     if is_fine == 0 { Err(Error::failed(format!("WebP: {what}"))) } else { Ok(()) }
 }
 
-/// Takes bytes of the file; 0 where there is no memory for them.
+/// Appends bytes to the file; returns 0 if out of memory.
 unsafe extern "C" fn append(
     data: *const u8,
     length: usize,
     picture: *const ffi::WebPPicture,
 ) -> c_int {
-    // SAFETY: libwebp gives the picture that it encodes, whose pointer is that of the file, and bytes that are there.
+    // SAFETY: libwebp passes the picture that it encodes, whose pointer is that of the file, and valid bytes.
     let (file, data) = unsafe {
         let file = (*picture).custom_ptr.cast::<Vec<u8>>();
         let data = if length == 0 { &[] } else { std::slice::from_raw_parts(data, length) };
@@ -164,11 +167,11 @@ unsafe extern "C" fn append(
     1
 }
 
-/// 0 ends the encoding.
+/// Returns 0 to cancel the encoding.
 unsafe extern "C" fn go_on(_: c_int, picture: *const ffi::WebPPicture) -> c_int {
-    // SAFETY: libwebp gives the picture that it encodes, whose pointer is that of the question.
+    // SAFETY: libwebp passes the picture that it encodes, whose pointer is that of the stop function.
     let stop = unsafe { *(*picture).user_data.cast_const().cast::<Stop<'_>>() };
-    // A panic must not cross C.
+    // A panic must not unwind into C.
     c_int::from(!catch_unwind(AssertUnwindSafe(stop)).unwrap_or(true))
 }
 
@@ -184,7 +187,7 @@ mod tests {
         encode(sides, pixels(sides.0 * sides.1), config, &|| false)
     }
 
-    /// `webpx` wraps the same libwebp: its files are the ones that were written before it was replaced.
+    /// Compares with `webpx`, which wraps the same libwebp and was the encoder used before.
     #[test]
     fn webp_bytes_equal_those_of_another_wrapper() {
         let (width, height) = (61, 37);

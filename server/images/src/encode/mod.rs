@@ -1,4 +1,4 @@
-//! Pixels into files, one module for each format. No metadata is written, and no profile: what is written is sRGB.
+//! Image encoders, one module per format. Output is sRGB, without metadata and profile.
 
 mod avif;
 pub(super) mod colours;
@@ -14,7 +14,7 @@ use super::format::Format;
 use super::picture::Picture;
 use super::plan::Quality;
 
-/// Writes a still picture in sRGB, whatever profile it carries.
+/// Encodes a still picture in sRGB and ignores its profile.
 pub(super) fn encode(
     picture: Picture,
     format: Format,

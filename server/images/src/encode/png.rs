@@ -1,11 +1,11 @@
-//! PNG, eight bits a channel.
+//! PNG encoder, eight bits per channel.
 
 use png::{BitDepth, ColorType, Compression, Encoder};
 
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// Writes a picture.
+/// Encodes a picture.
 pub(super) fn encode(picture: &Picture) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, picture.width, picture.height);

@@ -1,4 +1,4 @@
-//! WebP, by libwebp: C, which sees nothing but pixels that were made here.
+//! WebP encoder using libwebp (C), which gets only pixels produced by this crate.
 
 use super::libwebp::{self, Config};
 use crate::Stop;
@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::picture::{Layout, Picture};
 use crate::plan::Quality;
 
-/// How hard libwebp tries, 0 to 6. At 4, its own default, a picture costs twice the time of 2 and has 4 % less bytes.
+/// Effort, 0 to 6. At 4, the default of libwebp, encoding takes twice the time of 2 for 4 % fewer bytes.
 const METHOD: u8 = 4;
-/// How hard it tries where nothing may be lost: above 2 a per cent of bytes costs as much time again.
+/// Effort of lossless encoding: above 2, one percent of the bytes costs as much time again.
 const LOSSLESS_METHOD: u8 = 2;
 
-/// Writes a picture in colour.
+/// Encodes a colour picture.
 pub(crate) fn encode(
     picture: &Picture,
     quality: Quality,

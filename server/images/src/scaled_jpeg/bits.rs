@@ -1,32 +1,33 @@
-//! Entropy data as bits, without the zeros that are stuffed behind `FF` (T.81, F.1.2.3 and F.2.2.5).
+//! Bit reader of entropy-coded data, without the zeros stuffed after `FF` (T.81, F.1.2.3 and F.2.2.5).
 //!
-//! Promises: never reads past a marker. Where a marker or the end of the file comes, zeros follow, and
-//! [`Bits::ran_out`] tells whether one of them was used. Never here: what the bits mean.
+//! Guarantees: never reads past a marker. After a marker or the end of the file zeros follow, and [`Bits::ran_out`]
+//! returns whether one of them was consumed.
+//! Non-goals: the meaning of the bits.
 
 use super::markers::code;
 
-/// A reader with up to 64 bits at hand.
+/// Bit reader with a buffer of up to 64 bits.
 ///
-/// What is seldom done takes a copy of it: one whose address nobody has stays in registers.
+/// Rare operations take a copy: a reader whose address is never taken stays in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
-    /// The next byte to take in.
+    /// Offset of the next byte to load.
     at: usize,
-    /// Bits at hand, the next one highest. Below `count` they are those of the byte at `at`, or zeros.
+    /// Buffered bits, the next one highest. Below `count` they are those of the byte at `at`, or zeros.
     held: u64,
-    /// How many are at hand.
+    /// Number of buffered bits.
     count: u32,
-    /// How many of all that were taken in are made up.
+    /// Number of padding bits among all bits loaded.
     made_up: u32,
 }
 
-/// Why a block could not be read.
+/// Reason why a block could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// Bits that no code has, or a coefficient beyond the block.
+    /// Invalid code, or a coefficient beyond the block.
     Code,
-    /// A marker or the end of the file came first.
+    /// Marker or end of the file before the end of the block.
     RanOut,
 }
 
@@ -35,7 +36,7 @@ impl<'a> Bits<'a> {
         Self { bytes, at, held: 0, count: 0, made_up: 0 }
     }
 
-    /// Makes sure that at least `wanted` bits, 56 at most, are at hand.
+    /// Ensures that at least `wanted` bits, 56 at most, are buffered.
     #[inline(always)]
     pub(super) fn have(&mut self, wanted: u32) {
         if self.count < wanted {
@@ -43,20 +44,20 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// The next `N` bits, which stay.
+    /// Returns the next `N` bits without consuming them.
     #[inline(always)]
     pub(super) fn next<const N: u32>(&self) -> usize {
         (self.held >> (64 - N)) as usize
     }
 
-    /// Passes over bits that are at hand, 63 at most.
+    /// Skips buffered bits, 63 at most.
     #[inline(always)]
     pub(super) fn pass(&mut self, count: u32) {
         self.held <<= count;
         self.count = self.count.saturating_sub(count);
     }
 
-    /// The next bits, 0 to 16, as a number.
+    /// Reads 0 to 16 bits as a number.
     #[inline(always)]
     pub(super) fn number(&mut self, count: u32) -> u32 {
         self.have(16);
@@ -65,7 +66,7 @@ impl<'a> Bits<'a> {
         number
     }
 
-    /// The next bit.
+    /// Reads one bit.
     #[inline(always)]
     pub(super) fn bit(&mut self) -> bool {
         self.have(1);
@@ -74,7 +75,7 @@ impl<'a> Bits<'a> {
         set
     }
 
-    /// A coefficient of so many bits, 0 to 16, that are at hand (T.81, F.2.2.1, EXTEND).
+    /// Reads a coefficient of 0 to 16 buffered bits (T.81, F.2.2.1, EXTEND).
     #[inline(always)]
     pub(super) fn extended(&mut self, count: u32) -> i32 {
         let number = ((self.held >> 1) >> (63 - count)) as i32;
@@ -82,20 +83,20 @@ impl<'a> Bits<'a> {
         extend(number, count)
     }
 
-    /// Whether bits were used that are not in the file.
+    /// Returns whether padding bits were consumed.
     #[inline(always)]
     pub(super) fn ran_out(self) -> bool {
         self.made_up > self.count
     }
 
-    /// What is broken where something is.
+    /// Returns the reason of a decoding error.
     #[cold]
     pub(super) fn broken(self) -> Broken {
         if self.ran_out() { Broken::RanOut } else { Broken::Code }
     }
 
-    /// Goes to the next marker, forgetting the bits at hand, and gives it; none where the file ends. `FF` and marker
-    /// are not passed.
+    /// Discards the buffer and advances to the next marker, and returns it; `None` at the end of the file. `FF` and
+    /// the marker are not consumed.
     pub(super) fn find_marker(&mut self) -> Option<u8> {
         (self.held, self.count, self.made_up) = (0, 0, 0);
         loop {
@@ -117,12 +118,12 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Passes the marker that was found.
+    /// Skips the marker that was found.
     pub(super) fn pass_marker(&mut self) {
         self.at += 2;
     }
 
-    /// Offset of the next byte that was not taken in: after [`Bits::find_marker`], of the marker.
+    /// Returns the offset of the next byte to load: after [`Bits::find_marker`], that of the marker.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -169,19 +170,19 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// The number behind `count` bits: those that begin with 0 are negative.
+/// Returns the value coded by `count` bits: those that begin with 0 are negative.
 #[inline(always)]
 pub(super) fn extend(number: i32, count: u32) -> i32 {
     let negative = i32::from(count > 0 && number >> (count - 1) == 0);
     number - negative * ((1 << count) - 1)
 }
 
-/// Whether a marker is a restart, and which one: 0 to 7.
+/// Returns the number of a restart marker, 0 to 7; `None` for other markers.
 pub(super) fn restart_number(marker: u8) -> Option<u8> {
     matches!(marker, code::RST0..=code::RST7).then_some(marker & 7)
 }
 
-/// Whether one of the eight bytes is `FF`.
+/// Returns whether one of the eight bytes is `FF`.
 #[inline(always)]
 fn has_ff(word: u64) -> bool {
     let zeros = !word;

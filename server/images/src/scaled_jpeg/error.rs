@@ -1,37 +1,37 @@
-//! Why a file is not decoded.
+//! Error type of the JPEG decoder.
 
 use std::fmt;
 
 use super::planes::Condition;
 
-/// Why there is no picture.
+/// Error of decoding a JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The bytes do not begin with `FF D8 FF`.
+    /// Bytes that do not begin with `FF D8 FF`.
     NotJpeg,
-    /// The bytes end before the first scan begins.
+    /// End of the file before the first scan.
     Short,
-    /// A rule of the format is broken where the picture cannot do without it.
+    /// Violation of the format that prevents decoding.
     Malformed {
-        /// What is wrong, as a sentence without its full stop.
+        /// Description: a sentence without its full stop.
         what: &'static str,
-        /// Offset in the file of the marker segment that is wrong, in bytes.
+        /// Offset of the invalid marker segment in the file, in bytes.
         at: usize,
     },
-    /// A JPEG of a kind that this decoder leaves to others.
+    /// Unsupported kind of JPEG.
     Unsupported(Unsupported),
-    /// More of something than the caller allows.
+    /// Limit of the caller exceeded.
     OverLimit(Limit),
-    /// The caller said stop.
+    /// Decoding cancelled by the caller.
     Cancelled,
 }
 
-/// What this decoder leaves to others.
+/// Unsupported feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// So many components: four are CMYK or YCCK.
+    /// Number of components: four are CMYK or YCCK.
     Components(u8),
-    /// So many bits a sample; only 8 are read.
+    /// Bits per sample; only 8 are supported.
     Precision(u8),
     /// Arithmetic coding (SOF9 to SOF15, DAC).
     Arithmetic,
@@ -39,20 +39,20 @@ pub enum Unsupported {
     Lossless,
     /// Hierarchical coding (SOF5 to SOF7, DHP, EXP).
     Hierarchical,
-    /// A height that is told after the first scan only (DNL).
+    /// Height that is defined after the first scan (DNL).
     LateHeight,
 }
 
-/// The limit that a file is over.
+/// Limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Width times height.
     Pixels,
     /// Width or height.
     Side,
-    /// Scans in the file.
+    /// Number of scans.
     Scans,
-    /// Blocks in the scans that must be decoded.
+    /// Number of blocks in the scans to be decoded.
     Blocks,
 }
 
@@ -96,8 +96,8 @@ impl fmt::Display for Limit {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// What an error means once there is something to show: that of the first scan, and what the caller said, stays an
-    /// error.
+    /// Converts an error after the first scan to a condition: there is something to show. Errors of the first scan,
+    /// and cancellation, remain errors.
     pub(super) fn after_a_scan(self, is_first: bool) -> Result<Condition, Self> {
         match self {
             error if is_first => Err(error),

@@ -1,22 +1,22 @@
-//! The frame header (T.81, B.2.2) and the geometry that follows from it (A.1.1, A.2).
+//! Frame header (T.81, B.2.2) and the geometry that follows from it (A.1.1, A.2).
 //!
-//! Promises: sides and sampling factors are not zero, sampling factors at most 4, and sides within the limits.
+//! Guarantees: sides and sampling factors are not zero, sampling factors at most 4, and sides within the limits.
 
 use super::error::{Error, Limit, Unsupported};
 use super::limits::Limits;
 use super::markers::{Segment, code};
 
-/// What a frame header says.
+/// Frame header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) progressive: bool,
-    /// One, three or four.
+    /// Components: one, three or four.
     pub(super) components: Vec<Component>,
 }
 
-/// One component of a frame.
+/// Component of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Component {
     pub(super) id: u8,
@@ -24,18 +24,18 @@ pub(super) struct Component {
     pub(super) across: usize,
     /// Blocks down an MCU: the vertical sampling factor.
     pub(super) down: usize,
-    /// Which quantisation table, 0 to 3.
+    /// Number of the quantisation table, 0 to 3.
     pub(super) quantiser: usize,
 }
 
 impl Frame {
-    /// Whether a marker begins a frame, of whatever kind.
+    /// Returns whether a marker begins a frame of any kind.
     pub(super) fn begins(marker: u8) -> bool {
         matches!(marker, code::SOF0..=code::SOF15)
             && !matches!(marker, code::DHT | code::JPG | code::DAC)
     }
 
-    /// Reads a frame header.
+    /// Parses a frame header.
     pub(super) fn read(segment: &Segment<'_>, limits: &Limits) -> Result<Self, Error> {
         let progressive = match segment.marker {
             0xc0 | 0xc1 => false,
@@ -75,33 +75,34 @@ impl Frame {
             return Err(segment.malformed("another number of components than the frame says"));
         }
         if let [only] = &mut *components {
-            // Alone it is not interleaved, whatever its factors are (A.2.2).
+            // A single component is not interleaved, whatever its factors (A.2.2).
             (only.across, only.down) = (1, 1);
         }
         Ok(Self { width, height, progressive, components })
     }
 
-    /// The largest horizontal and vertical sampling factor.
+    /// Returns the largest horizontal and vertical sampling factors.
     pub(super) fn factors_max(&self) -> (usize, usize) {
         self.components.iter().fold((1, 1), |(across, down), component| {
             (across.max(component.across), down.max(component.down))
         })
     }
 
-    /// MCUs across and down an interleaved scan.
+    /// Returns the number of MCUs across and down an interleaved scan.
     pub(super) fn mcus(&self) -> (usize, usize) {
         let (across, down) = self.factors_max();
         ((self.width as usize).div_ceil(8 * across), (self.height as usize).div_ceil(8 * down))
     }
 
-    /// Samples of all components, with those that fill up MCUs.
+    /// Returns the number of samples of all components, including MCU padding.
     pub(super) fn samples(&self) -> u64 {
         let (across, down) = self.mcus();
         let blocks: usize = self.components.iter().map(|it| it.across * it.down).sum();
         64 * across as u64 * down as u64 * blocks as u64
     }
 
-    /// Blocks across and down a component in a scan of its own (A.2.2), without those that fill up MCUs.
+    /// Returns the number of blocks across and down a component in a non-interleaved scan (A.2.2), without MCU
+    /// padding.
     pub(super) fn own_blocks(&self, component: &Component) -> (usize, usize) {
         let (across, down) = self.factors_max();
         let blocks = |side: u32, factor: usize, max: usize| {

@@ -1,4 +1,4 @@
-//! Everything before the first scan.
+//! Parses everything before the first scan.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::markers::{Segment, Segments, code};
 use super::metadata::Metadata;
 use super::tables::Tables;
 
-/// What a file says about itself before its first scan.
+/// Header of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Columns as stored, before the orientation is applied: 1 to 65,535.
@@ -18,47 +18,46 @@ pub struct Header {
     pub height: u32,
     /// Whether it is progressive (SOF2).
     pub progressive: bool,
-    /// What the components mean.
+    /// Colour space of the components.
     pub colour: Colour,
-    /// Sampling factors of each component, horizontal and vertical, in the order of the file; (1, 1) of grey.
+    /// Horizontal and vertical sampling factors of each component, in file order; (1, 1) for grey.
     pub sampling: Vec<(u8, u8)>,
-    /// How to turn the stored picture, as Exif's tag 274 has it: 1 to 8; 1 where there is none.
+    /// Exif orientation (tag 274) of the stored picture: 1 to 8; 1 if there is none.
     pub orientation: u8,
-    /// Where the Exif data lies in the file, from its byte order on.
+    /// Range of the Exif data in the file, from its byte order on.
     pub exif: Option<Range<usize>>,
-    /// The colour profile put together; none where there is none, where parts of it are missing, and where it is larger
-    /// than the limit.
+    /// Assembled ICC profile; `None` if there is none, if parts are missing, or if it exceeds the limit.
     pub profile: Option<Vec<u8>>,
-    /// Whether JFIF, Adobe's segment and the component names all give the same [`Header::colour`].
+    /// Whether JFIF, the Adobe segment and the component names all give the same [`Header::colour`].
     pub colour_is_undisputed: bool,
-    /// Components in the first scan.
+    /// Number of components in the first scan.
     pub(super) first_components: usize,
     pub(super) frame: Frame,
 }
 
 impl Header {
-    /// Whether components come in scans of their own, one after the other, without being progressive.
+    /// Returns whether each component has a scan of its own, without being progressive.
     pub fn is_in_parts(&self) -> bool {
         !self.progressive && self.first_components < self.sampling.len()
     }
 }
 
-/// What the components of a picture mean.
+/// Colour space of the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// One component.
     Grey,
-    /// Luma and two differences, full range, by ITU-R BT.601, as JFIF has it.
+    /// Luma and two colour differences, full range, by ITU-R BT.601, as in JFIF.
     YCbCr,
     /// Red, green and blue.
     Rgb,
-    /// What cyan, magenta, yellow and black inks leave: 255 is no ink, as Adobe's programs write it.
+    /// Inverted cyan, magenta, yellow and black, as written by Adobe: 255 is no ink.
     Cmyk,
-    /// Luma and two differences of what cyan, magenta and yellow leave; then black, as in [`Colour::Cmyk`].
+    /// Luma and two colour differences of inverted cyan, magenta and yellow; then black, as in [`Colour::Cmyk`].
     Ycck,
 }
 
-/// A file read up to its first scan.
+/// File parsed up to its first scan.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) header: Header,
@@ -67,7 +66,7 @@ pub(super) struct Opened {
     pub(super) scan_at: usize,
 }
 
-/// Reads a file up to its first scan.
+/// Parses a file up to its first scan.
 pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
     if !bytes.starts_with(&[0xff, 0xd8, 0xff]) {
         return Err(Error::NotJpeg);
@@ -97,7 +96,7 @@ pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
     }
 }
 
-/// Reads a segment that may stand before any scan. What has no meaning here is passed over.
+/// Parses a segment that may precede any scan. Irrelevant ones are skipped.
 pub(super) fn read_between(segment: &Segment<'_>, tables: &mut Tables) -> Result<(), Error> {
     match segment.marker {
         code::DHP | code::EXP => Err(Error::Unsupported(Unsupported::Hierarchical)),
@@ -129,8 +128,8 @@ fn header(
     }
 }
 
-/// The meaning of the components: JFIF has YCbCr only; then Adobe's segment decides, in which unknown transforms count
-/// as YCbCr; then the names of the components. Four components are inks, whatever JFIF says.
+/// Determines the colour space: JFIF has YCbCr only; then the Adobe segment decides, where unknown transforms count
+/// as YCbCr; then the component names. Four components are inks, whatever JFIF says.
 fn colour(frame: &Frame, metadata: &Metadata) -> Colour {
     let ids: Vec<u8> = frame.components.iter().map(|component| component.id).collect();
     match (&*ids, metadata.is_jfif, metadata.adobe_transform) {

@@ -1,14 +1,14 @@
-//! Huffman codes made into tables (T.81, C and F.2.2.3), and what stands behind a code.
+//! Huffman lookup tables (T.81, C and F.2.2.3), and the values coded with them.
 //!
-//! Three tables answer most questions at once, by the next bits:
+//! Three tables resolve most codes with one lookup of the next bits:
 //!
-//! | by      | gives                                                                    |
-//! | ------- | ------------------------------------------------------------------------ |
-//! | 10 bits | a code of at most 10 bits: its length and symbol                         |
-//! | 10 bits | a whole coefficient: zeros before it, its value, the bits of both        |
-//! | 13 bits | how far several whole coefficients go, for blocks whose rest is not kept |
+//! | index   | result                                                                    |
+//! | ------- | ------------------------------------------------------------------------- |
+//! | 10 bits | code of at most 10 bits: its length and symbol                            |
+//! | 10 bits | complete coefficient: zeros before it, its value, the bits of both        |
+//! | 13 bits | length of several complete coefficients, for blocks whose rest is dropped |
 //!
-//! Promises: bits that are no code are an error; nothing here reads more than 32 bits for one coefficient.
+//! Guarantees: invalid codes are an error; at most 32 bits are read for one coefficient.
 
 use super::bits::{Bits, Broken, extend};
 use super::tables::{Class, Code};
@@ -17,54 +17,55 @@ const NEAR_BITS: u32 = 10;
 const NEAR: usize = 1 << NEAR_BITS;
 const LEAP_BITS: u32 = 13;
 const LEAPS: usize = 1 << LEAP_BITS;
-/// From so many blocks on a scan earns the table of leaps back.
+/// Minimum number of blocks in a scan for which the table of leaps is worthwhile.
 const LEAP_BLOCKS_MIN: u64 = 16_384;
 
-/// What the tables of one scan take at most, in bytes: two for each of four components.
+/// Maximum memory of the tables of one scan in bytes: two for each of four components.
 pub(super) const BYTES_MAX: usize =
     8 * (size_of::<Huffman>() + NEAR * (size_of::<u16>() + size_of::<u32>()) + LEAPS * 2 + 256);
 
-/// The longest difference of the constant term: 15 bits hold those of 12-bit samples, and 8-bit samples need 11.
+/// Maximum bits of a DC difference: 15 bits are sufficient for 12-bit samples, and 8-bit samples need 11.
 const DIFFERENCE_BITS_MAX: u32 = 15;
 
-/// A code, ready to be read.
+/// Lookup tables of a Huffman code.
 #[derive(Debug)]
 pub(super) struct Huffman {
-    /// Length << 8 | symbol; zero for longer codes and for none.
+    /// Length << 8 | symbol; zero for longer and invalid codes.
     near: Box<[u16; NEAR]>,
-    /// Value << 16 | zeros before it << 8 | bits; zero where it is longer, or no coefficient.
+    /// Value << 16 | zeros before it << 8 | bits; zero if it is longer, or no coefficient.
     whole: Box<[u32; NEAR]>,
     leaps: Option<Box<[u16; LEAPS]>>,
-    /// The first bits, of 16, that are beyond the codes of a length.
+    /// First 16-bit prefix beyond the codes of each length.
     beyond: [u32; 17],
-    /// What to add to a code of a length for the place of its symbol.
+    /// Offset from a code of each length to the index of its symbol.
     offsets: [i32; 17],
     symbols: Vec<u8>,
 }
 
-/// An entry of the table of leaps.
+/// Entry of the table of leaps.
 mod leap {
-    /// Bits that it passes: 4 bits. Coefficients that it passes: 6 bits.
+    /// Number of bits skipped: 4 bits. Number of coefficients skipped: 6 bits.
     pub(super) const FAR_SHIFT: u16 = 4;
-    /// The block ends behind it.
+    /// Flag: the block ends after it.
     pub(super) const END: u16 = 1 << 10;
-    /// It is one code, so it cannot go on into the next block.
+    /// Flag: it is a single code, so it cannot continue into the next block.
     pub(super) const SINGLE: u16 = 1 << 11;
 }
 
-/// A coefficient of a block, or what stands in the place of one.
+/// Decoded AC code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coefficient {
-    /// Zeros, then a value that is not zero.
+    /// Zeros, then a nonzero value.
     Value { zeros: usize, value: i32 },
     /// Sixteen zeros.
     Zeros,
-    /// All others are zero: here, and in as many blocks from here as a run of so many bits says.
+    /// End of band: the rest of this block is zero, and that of as many further blocks as a run of this many bits
+    /// says.
     End { run_bits: u32 },
 }
 
 impl Huffman {
-    /// Tables for a scan of so many blocks.
+    /// Builds the tables for a scan of this many blocks.
     pub(super) fn new(code: &Code, class: Class, blocks: u64) -> Self {
         let mut huffman = Self {
             near: Box::new([0; NEAR]),
@@ -119,7 +120,7 @@ impl Huffman {
         }
     }
 
-    /// For each pattern of bits, as many coefficients as it holds whole.
+    /// Builds the table of leaps: for each bit pattern, the complete coefficients in it.
     fn leaps(&self) -> Box<[u16; LEAPS]> {
         let mut leaps = Box::new([0; LEAPS]);
         for (pattern, leap) in leaps.iter_mut().enumerate() {
@@ -142,8 +143,8 @@ impl Huffman {
         leaps
     }
 
-    /// Bits and coefficients of the one code behind `used` bits of a pattern, if all of it is there; no coefficients
-    /// for the end of the block.
+    /// Returns bits and coefficients of the code after `used` bits of a pattern, if it is complete; zero
+    /// coefficients for the end of the block.
     fn leap_over_one(&self, pattern: usize, used: u32) -> Option<(u32, u16)> {
         let left = LEAP_BITS - used;
         let rest = pattern << used & (LEAPS - 1);
@@ -160,7 +161,7 @@ impl Huffman {
         })
     }
 
-    /// The next symbol, of 16 bits at hand.
+    /// Reads the next symbol; 16 bits must be buffered.
     #[inline(always)]
     fn symbol(&self, bits: &mut Bits<'_>) -> Result<u32, Broken> {
         let near = self.near.get(bits.next::<NEAR_BITS>()).copied().unwrap_or(0);
@@ -172,7 +173,7 @@ impl Huffman {
         Ok(symbol)
     }
 
-    /// Length and symbol of the code that sixteen bits begin with.
+    /// Looks up length and symbol of the code at the start of sixteen bits.
     #[inline(never)]
     fn far_symbol(&self, sixteen: u32) -> Option<(u32, u32)> {
         let mut lengths = (0_u32..).zip(&self.beyond).zip(&self.offsets).skip(1);
@@ -182,7 +183,7 @@ impl Huffman {
         Some((length, u32::from(*symbol)))
     }
 
-    /// The difference of a constant term to the one before.
+    /// Reads a DC difference.
     #[inline(always)]
     pub(super) fn difference(&self, bits: &mut Bits<'_>) -> Result<i32, Broken> {
         bits.have(32);
@@ -198,7 +199,7 @@ impl Huffman {
         Ok(bits.extended(size))
     }
 
-    /// The next coefficient that is not constant.
+    /// Reads the next AC coefficient.
     #[inline(always)]
     pub(super) fn coefficient(&self, bits: &mut Bits<'_>) -> Result<Coefficient, Broken> {
         bits.have(32);
@@ -217,7 +218,7 @@ impl Huffman {
         })
     }
 
-    /// Passes over the rest of a block, from a zigzag position on.
+    /// Skips the rest of a block, from a zigzag position on.
     #[inline(always)]
     pub(super) fn pass_block(&self, bits: &mut Bits<'_>, from: usize) -> Result<(), Broken> {
         let Some(leaps) = &self.leaps else { return self.pass_singly(bits, from) };
@@ -254,7 +255,7 @@ impl Huffman {
         at_the_end(position, *bits)
     }
 
-    /// The position behind one code; 64 behind the end of the block.
+    /// Skips one code and returns the next position; 64 after the end of the block.
     #[inline(always)]
     fn pass_one(&self, bits: &mut Bits<'_>, position: usize) -> Result<usize, Broken> {
         Ok(match self.coefficient(bits)? {
@@ -265,7 +266,7 @@ impl Huffman {
     }
 }
 
-/// A block has 64 coefficients and no more.
+/// Checks that a block does not exceed 64 coefficients.
 #[inline(always)]
 fn at_the_end(position: usize, bits: Bits<'_>) -> Result<(), Broken> {
     if position == 64 { Ok(()) } else { Err(bits.broken()) }
@@ -275,7 +276,7 @@ fn at_the_end(position: usize, bits: Bits<'_>) -> Result<(), Broken> {
 mod tests {
     use super::*;
 
-    /// A code with lengths from 2 to 16, and one that nothing stands for.
+    /// Builds a code with lengths from 2 to 16, and one unused code.
     fn long_code() -> Code {
         let counts = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2];
         let values = vec![
@@ -285,7 +286,7 @@ mod tests {
         Code { counts, values }
     }
 
-    /// Every code of a table by the definition of T.81, annex C: bits, length, symbol.
+    /// Returns every code of a table by the definition of T.81, annex C: bits, length, symbol.
     fn codes(code: &Code) -> Vec<(u32, u32, u8)> {
         let (mut next, mut symbols, mut codes) = (0, code.values.iter(), Vec::new());
         for (length, count) in (1..).zip(code.counts) {
@@ -373,7 +374,7 @@ mod tests {
         let single = Huffman::new(&code, Class::Varying, 0);
         let leaping = Huffman::new(&code, Class::Varying, LEAP_BLOCKS_MIN);
         assert!(single.leaps.is_none() && leaping.leaps.is_some());
-        // Rows of bits from a plain recurrence, dense in short codes.
+        // Pseudo-random bits, dense in short codes.
         let mut state = 1_u32;
         let bytes: Vec<u8> = (0..40_000)
             .map(|_| {
@@ -391,7 +392,7 @@ mod tests {
             }
             (blocks, broken) = (blocks + 1, broken + u32::from(ended.is_err()));
             if ended.is_err() {
-                // What is no code stays, so go on a bit further.
+                // An invalid code is not consumed, so skip a bit.
                 assert_eq!(slow.bit(), fast.bit());
             }
             let next = |mut bits: Bits<'_>| (bits.number(16), bits.number(16));

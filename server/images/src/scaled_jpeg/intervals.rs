@@ -1,8 +1,8 @@
-//! The blocks of a scan in their order, over restart intervals (T.81, E.2.4), and what is left of them after damage.
+//! Iterates over the blocks of a scan in order, across restart intervals (T.81, E.2.4), and recovers from damage.
 //!
-//! Broken data is given up until the next restart marker. Its number, modulo eight, tells how many intervals are
-//! missing before it: up to four are left out; five to seven mean that the marker came too late, and it is passed
-//! over. So are markers that do not exist, which broken data makes.
+//! After damage the data is skipped until the next restart marker. Its number, modulo eight, determines how many
+//! intervals are missing before it: up to four are skipped; five to seven mean that the marker is late, and it is
+//! ignored. Invalid markers, which damaged data may contain, are ignored too.
 
 use super::Stop;
 use super::bits::{Bits, Broken, restart_number};
@@ -11,16 +11,16 @@ use super::markers::code;
 use super::planes::Condition;
 use super::scan::Grid;
 
-/// What reads the MCUs of a scan.
+/// Decoder of the MCUs of a scan.
 pub(super) trait Mcus {
-    /// An interval begins: forget the blocks before.
+    /// Starts an interval by resetting the predictors.
     fn restart(&mut self);
 
-    /// Reads the MCU in a column and row of the grid.
+    /// Decodes the MCU in a column and row of the grid.
     fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken>;
 }
 
-/// The entropy data of one scan.
+/// Entropy-coded data of one scan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entropy<'a> {
     pub(super) bytes: &'a [u8],
@@ -32,7 +32,7 @@ pub(super) struct Entropy<'a> {
 }
 
 impl Entropy<'_> {
-    /// Reads the scan; gives its condition, and the offset at or before the next marker.
+    /// Decodes the scan and returns its condition, and an offset at or before the next marker.
     pub(super) fn read(
         &self,
         mcus: &mut impl Mcus,
@@ -82,7 +82,7 @@ fn read_interval(
     stop: Stop<'_>,
 ) -> Result<Result<(), Broken>, Error> {
     let (mut x, mut y) = (interval.start % across, interval.start / across);
-    // A copy, whose address nobody has.
+    // A copy, whose address is never taken.
     let mut own = *bits;
     let mut read = Ok(());
     for _ in interval {
@@ -102,8 +102,8 @@ fn read_interval(
     Ok(read)
 }
 
-/// Goes behind the restart marker that ends an interval; how many intervals behind it are missing. None where another
-/// marker comes first, or the end of the file.
+/// Advances past the restart marker that ends an interval and returns the number of missing intervals; `None` if
+/// another marker or the end of the file comes first.
 fn find_restart(bits: &mut Bits<'_>, interval: usize) -> Option<usize> {
     loop {
         let marker = bits.find_marker()?;

@@ -1,31 +1,31 @@
-//! Kept coefficients into samples: inverse transforms of 1 to 4 points in each direction (T.81, A.3.3, at n points).
+//! Inverse DCT of 1 to 4 points in each direction, from the retained coefficients (T.81, A.3.3, at n points).
 //!
-//! The inverse of 8 x 8 points, evaluated where n x n samples lie, with the frequencies from n on left out. With a
-//! gain of one for the constant term, one direction of n points is
+//! It is the inverse DCT of 8 x 8 points, evaluated at the positions of n x n samples, without the frequencies from
+//! n on. With a gain of one for the DC term, one direction of n points is
 //!
 //! ```text
 //! y(x) = f(0) + sqrt(2) * sum over k from 1 to n - 1 of f(k) * cos((2 x + 1) k pi / 2 n)
 //! ```
 //!
-//! and the two of them together are divided by 8. In floating point, in fours: a line of numbers is weighted at once by
-//! compilers that have nothing but the first vector instructions of x86-64, whose 32-bit integers are slow to multiply.
+//! and the product of both directions is divided by 8. It uses floating-point vectors of four, because compilers can
+//! vectorize them with only baseline x86-64, where 32-bit integer multiplication is slow.
 //!
-//! Promises: within 1 of the exact result, rounded and cut off to 0..=255; the same on every machine.
+//! Guarantees: within 1 of the exact result, rounded and clamped to 0..=255; the same on every machine.
 
 use super::whole_block;
 
-/// Dequantised coefficients are cut off here; those of 8-bit samples are below 2,048.
+/// Clamping limit of dequantised coefficients; those of 8-bit samples are below 2,048.
 pub(super) const COEFFICIENT_MAX: i32 = 4_095;
 
-/// Turns one block into samples at an offset of a plane with a stride. An offset outside does nothing.
+/// Transforms one block to samples at an offset of a plane with a stride. An offset outside the plane does nothing.
 pub(super) type Inverse<B> = fn(&B, Flatness, &mut [u8], usize, usize);
 
-/// The kept coefficients of a block, row by row: room for 16 at the reduced scales, for all 64 at full size.
+/// Retained coefficients of a block, row by row: 16 at the reduced scales, 64 at full size.
 pub(super) trait KeptBlock: Copy + AsRef<[i32]> + AsMut<[i32]> {
-    /// All coefficients zero.
+    /// Block of zeros.
     const ZERO: Self;
 
-    /// The inverse of `across` x `down` points, at most as many as there is room for.
+    /// Returns the inverse DCT of `across` x `down` points, at most the size of the block.
     fn inverse(across: usize, down: usize) -> Inverse<Self>;
 }
 
@@ -45,7 +45,7 @@ impl KeptBlock for [i32; 64] {
     }
 }
 
-/// Whether a block has more than its constant term.
+/// Whether a block has AC coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flatness {
     Flat,
@@ -66,7 +66,7 @@ const THREE_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
 /// sqrt(2), of three points.
 const THREE_MIDDLE: f32 = std::f32::consts::SQRT_2;
 
-/// The weights of frequencies 1 to 3 at each of `N` points; the constant term weighs 1.
+/// Returns the weights of frequencies 1 to 3 at each of `N` points; the DC term has weight 1.
 const fn weights<const N: usize>() -> [Line; 3] {
     match N {
         1 => [[0.0; 4]; 3],
@@ -80,7 +80,7 @@ const fn weights<const N: usize>() -> [Line; 3] {
     }
 }
 
-/// The inverse of `across` x `down` points, each 1 to 4.
+/// Returns the inverse DCT of `across` x `down` points, each 1 to 4.
 fn of(across: usize, down: usize) -> Inverse<[i32; 16]> {
     match (across, down) {
         (1, 1) => block::<1, 1>,
@@ -102,10 +102,10 @@ fn of(across: usize, down: usize) -> Inverse<[i32; 16]> {
     }
 }
 
-/// A quantised coefficient times its step, within the bound.
+/// Multiplies a coefficient with its quantisation step, with clamping.
 #[inline(always)]
 pub(super) fn dequantised(coefficient: i32, step: u16) -> i32 {
-    // A coefficient has 16 bits and a step has 16: the product has 32 at most, and its sign.
+    // Both factors have 16 bits: the product has at most 32, and a sign.
     let exact = coefficient.wrapping_mul(i32::from(step));
     exact.clamp(-COEFFICIENT_MAX, COEFFICIENT_MAX)
 }
@@ -133,14 +133,14 @@ fn block<const ACROSS: usize, const DOWN: usize>(
     }
 }
 
-/// Loops, and no `map`: that is called for each line where it is not inlined.
+/// Uses loops instead of `map`, which is called for each line if it is not inlined.
 #[inline(always)]
 fn varied<const ACROSS: usize, const DOWN: usize>(coefficients: &[i32; 16]) -> [[u8; 4]; 4] {
     let mut kept = [[0.0; 4]; 4];
     for (line, row) in kept.iter_mut().zip(coefficients.chunks_exact(ACROSS)).take(DOWN) {
         line.iter_mut().zip(row).for_each(|(into, kept)| *into = *kept as f32);
     }
-    // Down: each line of samples is the constant line and the weighted others.
+    // Down: each line of samples is the DC line plus the weighted others.
     let [constant, varying @ ..] = &kept;
     let mut between = [*constant; 4];
     for (line, weights) in varying.iter().zip(const { weights::<DOWN>() }).take(DOWN - 1) {
@@ -148,7 +148,7 @@ fn varied<const ACROSS: usize, const DOWN: usize>(coefficients: &[i32; 16]) -> [
             into.iter_mut().zip(line).for_each(|(into, value)| *into += value * weight);
         }
     }
-    // Across: each number of a line weighs on all of its samples. Eight times a sample, around zero.
+    // Across: each number of a line contributes to all of its samples. Scaled by eight, around zero.
     let mut rows = [[0; 4]; 4];
     for (row, [constant, varying @ ..]) in rows.iter_mut().zip(&between).take(DOWN) {
         let mut sums = [*constant; 4];
@@ -160,18 +160,18 @@ fn varied<const ACROSS: usize, const DOWN: usize>(coefficients: &[i32; 16]) -> [
     rows
 }
 
-/// The nearest sample.
+/// Rounds to the nearest sample.
 #[inline(always)]
 pub(super) fn rounded(value: f32) -> u8 {
-    // So large that what is behind the point is rounded away, and what is before it stands in the lowest bits.
+    // Adding this number rounds away the fraction and leaves the integer in the lowest bits.
     const POINTLESS: f32 = (1_u32 << 23) as f32;
-    // In this order each is one instruction: nothing here is not a number.
+    // In this order each comparison is one instruction: there are no NaNs here.
     let value = if value > 0.0 { value } else { 0.0 };
     let value = if value < 255.0 { value } else { 255.0 };
     (value + POINTLESS).to_bits() as u8
 }
 
-/// A sample of a value around zero.
+/// Converts a value around zero to a sample.
 #[inline(always)]
 pub(super) fn sample(value: i32) -> u8 {
     (value + 128).clamp(0, 255) as u8
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, in floating point.
+    /// Computes the definition in floating point, as the reference.
     fn exact(coefficients: &[i32; 16], across: usize, down: usize) -> Vec<f64> {
         let weight = |n: usize, x: usize, k: usize| {
             let angle = (2 * x + 1) as f64 * k as f64 * PI / (2 * n) as f64;
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_reduced_transform_is_the_block_at_a_smaller_size() {
-        // A ramp of 8 columns, forward at 8 points, back at n: a ramp of n columns with the same ends and the same
-        // mean.
+        // A ramp of 8 columns, transformed at 8 points and back at n: a ramp of n columns with the same ends and the
+        // same mean.
         let ramp: [f64; 8] = std::array::from_fn(|x| (x as f64 - 3.5) * 16.0);
         let forward = |k: usize| -> f64 {
             let scale = if k == 0 { (1.0 / 8.0_f64).sqrt() } else { 0.5 };

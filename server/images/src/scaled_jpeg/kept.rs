@@ -1,4 +1,4 @@
-//! Which coefficients of a block a scale needs.
+//! Coefficients of a block that a scale needs.
 
 /// Zigzag position -> row * 8 + column (T.81, figure A.6).
 #[rustfmt::skip]
@@ -9,21 +9,21 @@ pub(super) const ZIGZAG: [u8; 64] = [
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// The place of a coefficient that is not kept: beyond every block.
+/// Index of a dropped coefficient: beyond every block.
 pub(super) const DROPPED: u8 = u8::MAX;
 
-/// The lowest coefficients of a block: `across` x `down` of them, kept row by row.
+/// Mask of the retained coefficients: the lowest `across` x `down` ones, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Columns kept, and samples a block across: 1 to 4, or 8.
+    /// Retained columns, and samples per block across: 1 to 4, or 8.
     pub(super) across: usize,
-    /// Rows kept, and samples a block down: 1 to 4, or 8.
+    /// Retained rows, and samples per block down: 1 to 4, or 8.
     pub(super) down: usize,
-    /// By zigzag position: the place among the kept ones, or [`DROPPED`].
+    /// Index among the retained coefficients by zigzag position, or [`DROPPED`].
     pub(super) places: [u8; 64],
-    /// The last zigzag position that is kept.
+    /// Last retained zigzag position.
     pub(super) last: usize,
-    /// A bit for each zigzag position that is kept.
+    /// Bit mask of the retained zigzag positions.
     pub(super) mask: u64,
 }
 
@@ -41,7 +41,7 @@ impl Kept {
         Self { across, down, places, last, mask }
     }
 
-    /// How many are kept: 1 to 16, or 64.
+    /// Returns the number of retained coefficients: 1 to 16, or 64.
     pub(super) fn count(&self) -> usize {
         self.across * self.down
     }

@@ -1,4 +1,4 @@
-//! What a frame comes to at a scale: blocks, planes and memory of each component.
+//! Geometry and memory of each component of a frame at a scale.
 
 use super::frame::Frame;
 use super::huffman;
@@ -6,18 +6,18 @@ use super::kept::Kept;
 use super::planes::Plane;
 use super::scale::Scale;
 
-/// The components of a frame at a scale.
+/// Components of a frame at a scale.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) parts: Vec<Part>,
     progressive: bool,
 }
 
-/// One component at a scale.
+/// Component at a scale.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) kept: Kept,
-    /// Blocks across and down, with those that fill up MCUs.
+    /// Blocks across and down, including MCU padding.
     pub(super) blocks: (usize, usize),
     /// Columns and rows of the plane that the picture covers.
     covered: (f64, f64),
@@ -46,7 +46,7 @@ impl Layout {
         Self { parts: parts.collect(), progressive: frame.progressive }
     }
 
-    /// The most that decoding allocates, in bytes.
+    /// Returns the maximum memory of decoding in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let parts = self.parts.iter().map(|part| {
             let coefficients = if self.progressive { part.coefficient_bytes() } else { 0 };
@@ -57,24 +57,24 @@ impl Layout {
 }
 
 impl Part {
-    /// Samples from one row of the plane to the next.
+    /// Returns the number of samples from one row of the plane to the next.
     pub(super) fn stride(&self) -> usize {
         self.blocks.0 * self.kept.across
     }
 
-    /// Rows of the plane in memory.
+    /// Returns the number of rows of the plane in memory.
     fn rows(&self) -> usize {
         self.blocks.1 * self.kept.down
     }
 
-    /// Bytes that a progressive file takes for coefficients until its last scan.
+    /// Returns the coefficient memory of a progressive file in bytes, used until its last scan.
     fn coefficient_bytes(&self) -> u64 {
         let count = self.kept.count();
         let history = if count > 1 { size_of::<u64>() } else { 0 };
         (self.blocks.0 * self.blocks.1 * (count * size_of::<i16>() + history)) as u64
     }
 
-    /// The plane, mid-grey.
+    /// Returns the plane, filled with mid-grey.
     pub(super) fn plane(&self) -> Plane {
         Plane {
             width: self.covered.0.ceil() as usize,

@@ -1,11 +1,11 @@
-//! The walk over marker segments (T.81, B.1).
+//! Iterates over marker segments (T.81, B.1).
 //!
-//! Promises: every step moves on; bytes that belong to no segment are passed over, as every decoder does.
-//! Never here: what is in a segment.
+//! Guarantees: every step advances; bytes that belong to no segment are skipped, as in every decoder.
+//! Non-goals: the content of segments.
 
 use super::error::Error;
 
-/// Marker codes, the byte behind `FF` (T.81, table B.1).
+/// Marker codes, the byte after `FF` (T.81, table B.1).
 pub(super) mod code {
     pub(in super::super) const TEM: u8 = 0x01;
     pub(in super::super) const SOF0: u8 = 0xc0;
@@ -28,28 +28,28 @@ pub(super) mod code {
     pub(in super::super) const APP14: u8 = 0xee;
 }
 
-/// One marker with what belongs to it.
+/// Marker with its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     pub(super) marker: u8,
     /// Offset of the marker in the file.
     pub(super) at: usize,
-    /// What follows the length; nothing for markers that stand alone.
+    /// Data after the length; empty for standalone markers.
     pub(super) payload: &'a [u8],
-    /// Offset of that in the file.
+    /// Offset of the data in the file.
     pub(super) payload_at: usize,
 }
 
-/// Segments in their order, from an offset on.
+/// Iterator over segments from an offset on.
 #[derive(Clone, Debug)]
 pub(super) struct Segments<'a> {
     bytes: &'a [u8],
-    /// Where the next one is looked for.
+    /// Offset from which the next segment is searched.
     pub(super) at: usize,
 }
 
 impl Segment<'_> {
-    /// The error for a rule that this segment breaks.
+    /// Returns an error for a violation of the format in this segment.
     pub(super) fn malformed(&self, what: &'static str) -> Error {
         Error::Malformed { what, at: self.at }
     }
@@ -60,13 +60,13 @@ impl<'a> Segments<'a> {
         Self { bytes, at }
     }
 
-    /// The next segment; [`Error::Short`] where the file ends before it does.
+    /// Returns the next segment; [`Error::Short`] if the file ends before it does.
     pub(super) fn next(&mut self) -> Result<Segment<'a>, Error> {
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
             self.at += memchr::memchr(0xff, rest).ok_or(Error::Short)?;
             match self.bytes.get(self.at + 1).ok_or(Error::Short)? {
-                // One FF may stand before another; FF 00 is data.
+                // FF may be a fill byte before another; FF 00 is data.
                 0xff => self.at += 1,
                 0x00 => self.at += 2,
                 marker => return self.segment(*marker),
@@ -92,7 +92,8 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// Where entropy data that begins at `at` ends: at a marker other than restarts, or with the file.
+/// Returns the end of entropy-coded data that begins at `at`: the next marker other than restarts, or the end of the
+/// file.
 pub(super) fn end_of_scan(bytes: &[u8], mut at: usize) -> usize {
     loop {
         let rest = bytes.get(at..).unwrap_or_default();

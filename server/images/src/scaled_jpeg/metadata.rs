@@ -1,6 +1,6 @@
-//! What application segments say: JFIF, Adobe, Exif's orientation, and where the colour profile lies.
+//! Parses application segments: JFIF, Adobe, Exif orientation, ICC profile.
 //!
-//! Promises: nothing here is an error; what is broken is as if it were not there.
+//! Guarantees: never fails; broken segments are ignored.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ const JFIF: &[u8] = b"JFIF\0";
 const ORIENTATION_TAG: u16 = 274;
 const SHORT: u16 = 3;
 
-/// What was found so far.
+/// Metadata found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Metadata {
     pub(super) is_jfif: bool,
-    /// The last byte of Adobe's segment: 0 for RGB, 1 for YCbCr.
+    /// Last byte of the Adobe segment: 0 for RGB, 1 for YCbCr.
     pub(super) adobe_transform: Option<u8>,
     pub(super) orientation: u8,
     pub(super) exif: Option<Range<usize>>,
-    /// Parts of the profile: number, how many there are to be, and where it lies. At most 255.
+    /// Parts of the ICC profile: number, total number, and range in the file. At most 255.
     parts: Vec<(u8, u8, Range<usize>)>,
 }
 
@@ -38,7 +38,7 @@ impl Default for Metadata {
 }
 
 impl Metadata {
-    /// Reads one application segment.
+    /// Parses one application segment.
     pub(super) fn read(&mut self, segment: &Segment<'_>) {
         let end = segment.payload_at + segment.payload.len();
         let behind = |name: &[u8]| segment.payload.strip_prefix(name);
@@ -56,7 +56,7 @@ impl Metadata {
                 }
             }
             code::APP14 => {
-                // Version, two fields of flags, transform.
+                // Version, two flag fields, transform.
                 if let Some([_, _, _, _, _, _, transform, ..]) = behind(ADOBE) {
                     self.adobe_transform = Some(*transform);
                 }
@@ -65,7 +65,7 @@ impl Metadata {
         }
     }
 
-    /// The profile, if each of its parts is there once and all of them are within the limit.
+    /// Returns the profile if each of its parts exists once and its size is within the limit.
     pub(super) fn profile(&self, bytes: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
         let (_, count, _) = self.parts.first()?;
         let length: usize = self.parts.iter().map(|(_, _, part)| part.len()).sum();
@@ -82,7 +82,7 @@ impl Metadata {
     }
 }
 
-/// The orientation in the first directory of Exif data, from its byte order on: 1 to 8.
+/// Returns the orientation in the first directory of Exif data, from its byte order on: 1 to 8.
 pub fn exif_orientation(tiff: &[u8]) -> Option<u8> {
     let little = match tiff.first_chunk()? {
         b"II*\0" => true,

@@ -1,45 +1,46 @@
-//! A JPEG at an eighth, a quarter, three eighths or half of its size, without decoding all of it, or at its full size.
+//! Scaled JPEG decoder: decodes at an eighth, a quarter, three eighths or half of the size without full decoding, or
+//! at full size.
 //!
-//! A thumbnail needs a hundredth of a photograph's pixels. JPEG keeps blocks of 8 x 8 as frequencies, so the lowest n
-//! x n of them, transformed back at n points, *are* the block at n / 8 of its size: n is 1 to 4 here, or 8. What higher
-//! frequencies cost is reading past their codes, and in progressive files not even that: a scan that cannot change a
-//! kept coefficient is not read.
+//! A thumbnail needs a hundredth of the pixels of a photograph. JPEG stores blocks of 8 x 8 pixels as frequencies,
+//! so the inverse DCT of the lowest n x n of them at n points is the block at n / 8 of its size: n is 1 to 4 here,
+//! or 8. Codes of higher frequencies are only skipped, and in progressive files a scan that cannot change a retained
+//! coefficient is not read at all.
 //!
 //! ```text
 //! decode   header       SOI to the first SOS: markers, frame, metadata, tables
-//!          sequential   one scan or one for each component: blocks go straight to the planes
-//!          progressive  which scans matter; kept coefficients of all of them; then the planes
-//!            scan       one scan header; its blocks in order, over restart intervals (intervals)
-//!            huffman    codes and the numbers behind them, out of bits
-//!            inverse    kept coefficients -> samples (whole_block: all 64 of them)
-//!          upsample     at full size: components with fewer samples, to pixels
+//!          sequential   one scan, or one per component: blocks are written directly to the planes
+//!          progressive  selection of scans; retained coefficients of all of them; then the planes
+//!            scan       scan header; blocks in order, across restart intervals (intervals)
+//!            huffman    codes and coefficient values
+//!            inverse    retained coefficients -> samples (whole_block: all 64)
+//!          upsample     at full size: upsampling of components, conversion to pixels
 //! ```
 //!
-//! **What comes out** are planes, as the file has them: Y, Cb, Cr, or R, G, B, or grey, or four inks. Luma has the
-//! scale that was asked for. At the reduced scales a component with fewer samples is scaled down less, up to half: for
-//! 4:2:0 at an eighth and a quarter, chroma is one step finer than luma and the planes have one size; at three eighths
-//! and half it stays at half. Pixels are squares over the source: sample x of a plane covers columns from x / scale on,
-//! so no plane is shifted against another.
+//! **Output** are planes, as in the file: Y, Cb, Cr, or R, G, B, or grey, or four inks. Luma has the requested
+//! scale. At the reduced scales a subsampled component is scaled down less, up to half: for 4:2:0 at an eighth and a
+//! quarter, chroma is one step finer than luma and the planes have one size; at three eighths and half it stays at
+//! half. Pixels are squares of the source: sample x of a plane covers columns from x / scale on, so no plane is
+//! shifted against another.
 //!
-//! **What is read**: ITU T.81 baseline (SOF0), extended sequential with 8 bits and Huffman codes (SOF1), progressive
+//! **Supported**: ITU T.81 baseline (SOF0), extended sequential with 8 bits and Huffman codes (SOF1), progressive
 //! (SOF2); grey, three and four components with any sampling factors; restart intervals; several scans; the standard
-//! Huffman tables where a sequential file has none. Everything else is [`Error::Unsupported`], and is read by no other
-//! decoder here. Orientation and profile are reported, not applied.
+//! Huffman tables where a sequential file has none. Everything else is [`Error::Unsupported`], and supported by no
+//! other decoder of this crate. Orientation and profile are reported, not applied.
 //!
-//! **Damage.** A file that ends early is decoded as far as it goes, the rest is mid-grey (progressive: what earlier
-//! scans said). Broken entropy data is given up until the next restart marker, or for the scan where there are none.
-//! [`Decoded::condition`] says so. What is wrong before the first scan is an error.
+//! **Damage.** A truncated file is decoded as far as possible, the rest is mid-grey (progressive: the result of
+//! earlier scans). Corrupt entropy-coded data is skipped until the next restart marker, or to the end of the scan if
+//! there are none. [`Decoded::condition`] reports it. Errors before the first scan are fatal.
 //!
-//! **Bounds.** Memory is at most [`memory_bytes`]: one byte for each sample of the planes with their blocks made
-//! whole, and for progressive files two more, and eight for each block; nothing depends on the length of the file but
-//! the profile, which has a limit. Time is bounded by [`Limits`]: entropy data of one scan for each `scans_max`, and
-//! `blocks_max`. `stop` is asked once a row of blocks.
+//! **Bounds.** Memory is at most [`memory_bytes`]: one byte per sample of the planes with complete blocks, and for
+//! progressive files two more, and eight per block; only the profile, which has a limit, depends on the length of
+//! the file. Time is bounded by [`Limits`] (`scans_max` and `blocks_max`). `stop` is called once per row of blocks.
 //!
 //! Sources: ITU-T T.81 (B.1 markers, B.2 segments, A.1 and A.2 geometry, C and F.2.2 Huffman codes, G.1.2
 //! progressive, F.2.1.3 differences); JFIF 1.02; Adobe Technical Note 5116 (APP14); ICC.1 annex B.4 (APP2); Exif 2.3
 //! (APP1, tag 274).
 //!
-//! Promises: no panic, no `unsafe`; the same bytes give the same planes. Never here: resizing, colour management.
+//! Guarantees: no panic, no `unsafe`; the same bytes give the same planes.
+//! Non-goals: resizing, colour management.
 
 #![cfg_attr(
     not(test),
@@ -91,30 +92,31 @@ pub use self::upsample::full_size_pixels;
 
 use self::layout::Layout;
 
-/// Asked once a row of blocks; true ends the decoding with [`Error::Cancelled`].
+/// Cancellation callback, called once per row of blocks; true ends the decoding with [`Error::Cancelled`].
 pub type Stop<'a> = super::Stop<'a>;
 
-/// Reads what stands before the first scan, and nothing behind it. Allocates nothing but the profile.
+/// Parses everything before the first scan, and nothing after it. Allocates only the profile.
 ///
 /// # Errors
 ///
-/// What is no JPEG, is malformed before the first scan, is unsupported, or is over the limits for pixels and sides.
+/// If it is not a JPEG, is malformed before the first scan, is unsupported, or exceeds the limits for pixels and
+/// sides.
 pub fn read_header(bytes: &[u8], limits: &Limits) -> Result<Header, Error> {
     header::open(bytes, limits).map(|opened| opened.header)
 }
 
-/// The most memory, in bytes, that decoding to a scale takes: planes, coefficients and tables, without the profile.
+/// Returns the maximum memory of decoding at a scale in bytes: planes, coefficients and tables, without the profile.
 pub fn memory_bytes(header: &Header, scale: Scale) -> u64 {
     Layout::new(&header.frame, scale).memory_bytes()
 }
 
-/// Samples of all components at full size, with their blocks made whole.
+/// Returns the number of samples of all components at full size, with complete blocks.
 pub fn samples(header: &Header) -> u64 {
     header.frame.samples()
 }
 
-/// Samples that the scans of a progressive file come by, of all scans together, whatever is decoded of them; of other
-/// files none, for there each sample is in one scan.
+/// Returns the number of samples covered by all scans of a progressive file, decoded or not; 0 for other files,
+/// where each sample is in one scan.
 ///
 /// # Errors
 ///
@@ -131,8 +133,8 @@ pub fn scanned_samples(bytes: &[u8], limits: &Limits) -> Result<u64, Error> {
 ///
 /// # Errors
 ///
-/// As [`read_header`], and: the first scan is malformed; there are more scans, or more blocks in those that must be
-/// decoded, than the limits allow; `stop` said so.
+/// As [`read_header`], and: the first scan is malformed; there are more scans, or more blocks in those to be
+/// decoded, than the limits allow; `stop` returned true.
 pub fn decode(
     bytes: &[u8],
     scale: Scale,

@@ -1,11 +1,11 @@
-//! Samples of components to pixels.
+//! Converts component samples to pixels.
 //!
-//! YCbCr is full range BT.601, as JFIF 1.02 has it. Inks come as what they leave of the paper: Adobe's programs write
-//! them inverted, and every reader takes four components so, with or without Adobe's segment (Technical Note 5116).
+//! YCbCr is full range BT.601, as in JFIF 1.02. Inks are stored inverted: Adobe's programs write them so, and every
+//! reader interprets four components so, with or without the Adobe segment (Technical Note 5116).
 
 use super::header::Colour;
 
-/// Interleaved pixels of planes of one size: grey, red green blue, or four inks, of which 0 is none.
+/// Interleaves planes of one size to pixels: grey, red green blue, or four inks, of which 0 is none.
 pub fn to_pixels(colour: Colour, planes: &[&[u8]]) -> Vec<u8> {
     let count = planes.iter().map(|plane| plane.len()).min().unwrap_or(0);
     let mut pixels = vec![0; planes.len() * count];
@@ -13,13 +13,13 @@ pub fn to_pixels(colour: Colour, planes: &[&[u8]]) -> Vec<u8> {
     pixels
 }
 
-/// Writes as many pixels as all planes and the place for them have.
+/// Writes as many pixels as all planes and the destination have.
 pub(super) fn interleave(colour: Colour, planes: &[&[u8]], pixels: &mut [u8]) {
     match (colour, planes) {
         (Colour::YCbCr, [a, b, c]) => interleave_three([a, b, c], pixels, from_ycbcr),
         (_, [a, b, c]) => interleave_three([a, b, c], pixels, |a, b, c| [a, b, c]),
         (Colour::Ycck, [a, b, c, d]) => {
-            // YCbCr of what three inks leave is, inverted, YCbCr of red, green and blue: so these are the inks.
+            // YCbCr of inverted inks is, inverted, YCbCr of red, green and blue: so these are the inks.
             interleave_four([a, b, c, d], pixels, |y, cb, cr, k| {
                 let [cyan, magenta, yellow] = from_ycbcr(y, cb, cr);
                 [cyan, magenta, yellow, 255 - k]
@@ -53,7 +53,7 @@ fn interleave_four(planes: [&[u8]; 4], pixels: &mut [u8], of: impl Fn(u8, u8, u8
     }
 }
 
-/// Red, green and blue of one pixel.
+/// Converts one pixel to red, green and blue.
 #[inline(always)]
 fn from_ycbcr(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     let (y, cb, cr) = (i32::from(y) << 16, i32::from(cb) - 128, i32::from(cr) - 128);

@@ -1,12 +1,11 @@
-//! Progressive files (T.81, G): several scans add to the coefficients of each block, which are turned into samples at
-//! the end.
+//! Decodes progressive files (T.81, G): scans refine the coefficients, which are transformed to samples at the end.
 //!
-//! 1. The scan headers are read, and their entropy data is passed over.
-//! 2. From the last scan to the first it is decided which ones matter (`needed`).
-//! 3. Those are decoded into the kept coefficients, 16 bits each. Where bits of a refining scan stand depends on which
-//!    coefficients of the block are not zero by then, kept or not, so a component that keeps more than the constant
-//!    term remembers that in 64 bits for each block.
-//! 4. The planes are made, and the coefficients of each component forgotten.
+//! 1. The scan headers are parsed, and their entropy-coded data is skipped.
+//! 2. From the last scan to the first, the required ones are marked (`needed`).
+//! 3. They are decoded to the retained coefficients, 16 bits each. The position of bits in a refining scan depends
+//!    on the nonzero coefficients of the block, retained or not, so a component with retained AC coefficients has
+//!    a mask of 64 bits per block.
+//! 4. The planes are computed, and the coefficients of each component freed.
 
 use std::ops::Range;
 
@@ -73,23 +72,23 @@ pub(super) fn decode<B: KeptBlock>(
     Ok((planes, condition))
 }
 
-/// The blocks of all scans together.
+/// Returns the number of blocks of all scans together.
 pub(super) fn scanned_blocks(bytes: &[u8], opened: &Opened, limits: &Limits) -> Result<u64, Error> {
     let (found, _) = find_scans(bytes, opened, limits, &|| false)?;
     Ok(found.iter().map(|found| found.scan.blocks(&opened.header.frame)).sum())
 }
 
-/// A scan and where it lies.
+/// Scan with its location.
 struct Found<'a> {
     scan: Scan,
     segment: Segment<'a>,
-    /// Offset of its entropy data, and of the marker behind.
+    /// Offset of its entropy-coded data, and of the marker after it.
     data_at: usize,
     end: usize,
     is_needed: bool,
 }
 
-/// Every scan up to the end of the picture, and whether there was one.
+/// Returns every scan up to the end of the image, and whether there was an end marker.
 fn find_scans<'a>(
     bytes: &'a [u8],
     opened: &Opened,
@@ -129,12 +128,13 @@ fn find_scans<'a>(
     }
 }
 
-/// Whether the segment before an offset was the end of the picture.
+/// Returns whether the segment before an offset was the end of the image.
 fn ends(bytes: &[u8], at: usize) -> bool {
     at.checked_sub(2).and_then(|from| bytes.get(from..at)) == Some(&[0xff, code::EOI])
 }
 
-/// A scan matters if it has kept coefficients, or if a refining scan that matters has some of its coefficients.
+/// Marks the required scans: those with retained coefficients, and those with coefficients that a required refining
+/// scan depends on.
 fn mark_needed(found: &mut [Found<'_>], layout: &Layout) {
     let mut wanted: Vec<u64> = layout.parts.iter().map(|part| part.kept.mask).collect();
     for found in found.iter_mut().rev() {
@@ -152,22 +152,22 @@ fn mark_needed(found: &mut [Found<'_>], layout: &Layout) {
     }
 }
 
-/// A bit for each position from the first to the last, which are below 64.
+/// Returns the bit mask of the positions from the first to the last, which are below 64.
 fn band(first: usize, last: usize) -> u64 {
     (u64::MAX << (first & 63)) & (u64::MAX >> (63 - (last & 63)))
 }
 
-/// What is known of a component.
+/// Coefficients of a component.
 struct Coefficients {
-    /// The kept ones, block by block.
+    /// Retained coefficients, block by block.
     values: Vec<i16>,
-    /// For each block, which positions are not zero; empty where only the constant term is kept.
+    /// Bit mask of nonzero positions per block; empty if only the DC term is retained.
     nonzero: Vec<u64>,
     places: [u8; 64],
     count: usize,
-    /// Blocks in a row.
+    /// Blocks per row.
     across: usize,
-    /// From its first scan on.
+    /// Quantisation table, set by its first scan.
     quantiser: Option<[u16; 64]>,
 }
 
@@ -184,7 +184,7 @@ impl Coefficients {
         }
     }
 
-    /// The constant term of a block.
+    /// Returns the DC term of a block.
     #[inline(always)]
     fn constant(&mut self, block: usize) -> Option<&mut i16> {
         self.values.get_mut(block * self.count)
@@ -332,14 +332,14 @@ impl Scans<'_> {
     }
 }
 
-/// The blocks of a component, by MCU.
+/// Blocks of a component, by MCU.
 struct Blocks<'a> {
     coefficients: &'a mut Coefficients,
     in_mcu: (usize, usize),
 }
 
 impl Blocks<'_> {
-    /// The numbers of the blocks in an MCU.
+    /// Returns the numbers of the blocks in an MCU.
     #[inline(always)]
     fn of(&self, x: usize, y: usize) -> impl Iterator<Item = usize> + use<> {
         let ((across, down), in_row) = (self.in_mcu, self.coefficients.across);
@@ -351,7 +351,7 @@ impl Blocks<'_> {
     }
 }
 
-/// First scan of constant terms (G.1.2.1).
+/// First DC scan (G.1.2.1).
 struct Constants<'a> {
     components: Vec<Constant<'a>>,
     shift: u32,
@@ -385,7 +385,7 @@ impl Mcus for Constants<'_> {
     }
 }
 
-/// Later scans of constant terms: one bit for each.
+/// Refining DC scan: one bit per block.
 struct RefinedConstants<'a> {
     components: Vec<Blocks<'a>>,
     one: i16,
@@ -410,14 +410,14 @@ impl Mcus for RefinedConstants<'_> {
     }
 }
 
-/// First scan of a band of the others (G.1.2.2).
+/// First AC scan of a band (G.1.2.2).
 struct Band<'a> {
     coefficients: &'a mut Coefficients,
     code: Huffman,
     first: usize,
     last: usize,
     shift: u32,
-    /// Blocks from here on that have nothing more in this band.
+    /// Number of further blocks without coefficients in this band (end-of-band run).
     ended: u32,
 }
 
@@ -457,7 +457,7 @@ impl Mcus for Band<'_> {
     }
 }
 
-/// Later scans of a band (G.1.2.3): a bit for each coefficient that is not zero, and new ones of one bit.
+/// Refining AC scan of a band (G.1.2.3): a bit for each nonzero coefficient, and new ones of one bit.
 struct Refined<'a>(Band<'a>);
 
 impl Mcus for Refined<'_> {
@@ -495,7 +495,7 @@ impl Mcus for Refined<'_> {
     }
 }
 
-/// One block of a component that keeps more than the constant term.
+/// Block of a component with retained AC coefficients.
 struct Block<'a> {
     values: &'a mut [i16],
     nonzero: &'a mut u64,
@@ -514,7 +514,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The kept coefficient at a position.
+    /// Returns the retained coefficient at a position.
     #[inline(always)]
     fn kept(&mut self, position: usize) -> Option<&mut i16> {
         let place = self.places.get(position)?;
@@ -529,8 +529,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The position, from one on, of the coefficient that is zero and has so many zeros before it; behind the last
-    /// where there is none.
+    /// Returns the position of the zero coefficient after `zeros` zero ones, from `from` on; after `last` if there
+    /// is none.
     #[inline(always)]
     fn after_zeros(&self, from: usize, last: usize, zeros: usize) -> usize {
         let mut left = !*self.nonzero & band(from, last);
@@ -540,7 +540,7 @@ impl<'a> Block<'a> {
         if left == 0 { last + 1 } else { left.trailing_zeros() as usize }
     }
 
-    /// A bit for each coefficient in a range that is not zero: those with a set bit grow by one step.
+    /// Reads a bit for each nonzero coefficient in a range: those with a set bit grow by one step.
     #[inline(always)]
     fn refine(
         &mut self,
@@ -572,7 +572,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// What the coefficients of a layout take, in bytes.
+/// Returns the memory of the coefficients of a layout in bytes.
 #[cfg(test)]
 pub(super) fn bytes_of_coefficients(layout: &Layout) -> usize {
     let components = layout.parts.iter().map(Coefficients::new);

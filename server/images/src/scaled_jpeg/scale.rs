@@ -1,6 +1,6 @@
-//! The scales, and which one is fine enough.
+//! Decoding scales, and the selection of a sufficient one.
 
-/// How much of the source's width and height is decoded.
+/// Decoded fraction of the width and height of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scale {
     /// 1/8: the mean of each block.
@@ -11,18 +11,18 @@ pub enum Scale {
     ThreeEighths,
     /// 4/8.
     Half,
-    /// 8/8: every component at the size that it is stored in.
+    /// 8/8: every component at its stored size.
     Full,
 }
 
 impl Scale {
-    /// The scales below the full size, the smallest first.
+    /// Scales below full size, the smallest first.
     pub const REDUCED: [Self; 4] = [Self::Eighth, Self::Quarter, Self::ThreeEighths, Self::Half];
     /// All scales, the smallest first.
     pub const ALL: [Self; 5] =
         [Self::Eighth, Self::Quarter, Self::ThreeEighths, Self::Half, Self::Full];
 
-    /// The scale in eighths: samples a block in each direction.
+    /// Returns the scale in eighths: samples per block in each direction.
     pub fn eighths(self) -> u32 {
         match self {
             Self::Eighth => 1,
@@ -33,30 +33,32 @@ impl Scale {
         }
     }
 
-    /// A length of the source at this scale, in samples, rounded up.
+    /// Returns a length of the source at this scale, in samples, rounded up.
     pub fn of(self, length: u32) -> u32 {
         u32::try_from((u64::from(length) * u64::from(self.eighths())).div_ceil(8)).unwrap_or(length)
     }
 
-    /// The most samples a block has in each direction: components with fewer samples are scaled down less, up to this.
+    /// Returns the maximum number of samples per block in each direction: subsampled components are scaled down
+    /// less, up to this.
     pub(super) fn points_max(self) -> usize {
         if self == Self::Full { 8 } else { 4 }
     }
 
-    /// The smallest reduced scale that is fine enough to make a picture of `wanted` size from, as width and height in
-    /// pixels; none where the picture must be decoded at its full size.
+    /// Returns the smallest reduced scale that is sufficient for an output of the size `wanted` (width and height in
+    /// pixels); `None` if the picture must be decoded at full size.
     ///
-    /// A resizer that gets hardly more samples than it must give makes soft or jagged edges. So some are left to it:
-    /// 1.125 times as many as wanted at an eighth, 1.25 at a quarter, 1.375 at three eighths, 1.5 at half, in either
-    /// direction. A scale of n / 8 is taken where the source is at least 8 / n + 1 times the wanted size:
+    /// A resizer that gets hardly more samples than it outputs produces soft or jagged edges. The scale therefore
+    /// leaves it a margin: 1.125 times as many as wanted at an eighth, 1.25 at a quarter, 1.375 at three eighths,
+    /// 1.5 at half, in either direction. A scale of n / 8 is taken where the source is at least 8 / n + 1 times the
+    /// wanted size:
     ///
     /// | source / wanted | scale |
-    /// |---|---|
-    /// | 9 and above | 1/8 |
-    /// | 5 to 9 | 1/4 |
-    /// | 3 2/3 to 5 | 3/8 |
-    /// | 3 to 3 2/3 | 1/2 |
-    /// | below 3 | none |
+    /// | --------------- | ----- |
+    /// | 9 and above     | 1/8   |
+    /// | 5 to 9          | 1/4   |
+    /// | 3 2/3 to 5      | 3/8   |
+    /// | 3 to 3 2/3      | 1/2   |
+    /// | below 3         | none  |
     pub fn for_size(source: (u32, u32), wanted: (u32, u32)) -> Option<Self> {
         let enough = |scale: Self, source: u32, wanted: u32| {
             let n = u64::from(scale.eighths());

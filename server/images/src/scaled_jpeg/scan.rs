@@ -1,34 +1,34 @@
-//! One scan header (T.81, B.2.3), and the blocks that it covers.
+//! Scan header (T.81, B.2.3), and the blocks that it covers.
 
 use super::error::Error;
 use super::frame::Frame;
 use super::markers::Segment;
 
-/// What a scan header says.
+/// Scan header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// One for a scan of its own, else those that are interleaved.
+    /// Components: one in a non-interleaved scan, else the interleaved ones.
     pub(super) components: Vec<Selected>,
     /// First and last zigzag position.
     pub(super) first: usize,
     pub(super) last: usize,
-    /// How far earlier scans have come with these coefficients; none where this is the first.
+    /// Bit position reached by earlier scans of these coefficients; `None` for a first scan.
     pub(super) refines: Option<u32>,
     /// Bits that later scans add: 0 to 13.
     pub(super) shift: u32,
 }
 
-/// A component in a scan.
+/// Component in a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selected {
-    /// Its number in the frame.
+    /// Index of the component in the frame.
     pub(super) component: usize,
-    /// Numbers of its Huffman tables, 0 to 3.
+    /// Numbers of its DC and AC Huffman tables, 0 to 3.
     pub(super) constant_code: usize,
     pub(super) varying_code: usize,
 }
 
-/// The MCUs of a scan, row by row. A scan of one component has one block in each.
+/// MCUs of a scan, row by row. A scan of one component has one block per MCU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     pub(super) across: usize,
@@ -36,7 +36,7 @@ pub(super) struct Grid {
 }
 
 impl Scan {
-    /// Reads a scan header.
+    /// Parses a scan header.
     pub(super) fn read(segment: &Segment<'_>, frame: &Frame) -> Result<Self, Error> {
         let short = segment.malformed("a scan header of another length");
         let (count, rest) = segment.payload.split_first().ok_or(short)?;
@@ -66,7 +66,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Whether a progressive file may have such a scan (T.81, G.1.1.1).
+    /// Returns whether the scan is valid in a progressive file (T.81, G.1.1.1).
     fn is_a_step(&self) -> bool {
         let band = match self.first {
             0 => self.last == 0,
@@ -75,7 +75,7 @@ impl Scan {
         band && self.shift <= 13 && self.refines.is_none_or(|before| before == self.shift + 1)
     }
 
-    /// Its MCUs.
+    /// Returns the MCUs of the scan.
     pub(super) fn grid(&self, frame: &Frame) -> Grid {
         let (across, down) = match &*self.components {
             [only] => frame
@@ -87,7 +87,7 @@ impl Scan {
         Grid { across, down }
     }
 
-    /// Its blocks.
+    /// Returns the number of blocks of the scan.
     pub(super) fn blocks(&self, frame: &Frame) -> u64 {
         let Grid { across, down } = self.grid(frame);
         let in_mcu = if self.components.len() == 1 { 1 } else { self.blocks_in_mcu(frame) };

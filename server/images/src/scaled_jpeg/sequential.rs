@@ -1,4 +1,5 @@
-//! Baseline and extended sequential files (T.81, F.2): each block is whole in one scan and goes straight to its plane.
+//! Decodes baseline and extended sequential files (T.81, F.2): each block is complete in one scan and is written
+//! directly to its plane.
 
 use super::Stop;
 use super::bits::{Bits, Broken};
@@ -57,7 +58,7 @@ struct Scans<'a> {
     layout: &'a Layout,
     tables: Tables,
     planes: Vec<Plane>,
-    /// Whether no scan had the component yet.
+    /// Components that were in no scan yet.
     missing: Vec<bool>,
     blocks_left: u64,
     condition: Condition,
@@ -125,15 +126,15 @@ impl Scans<'_> {
     }
 }
 
-/// The components of a scan.
+/// Components of a scan.
 struct Interleaved<'a, B> {
     components: Vec<Part<'a, B>>,
-    /// The blocks of a row of one component of an MCU. All are read before the first is laid: numbers that were stored
-    /// one by one are not at once there in fours.
+    /// Blocks of a row of one component of an MCU. All are decoded before the first is transformed: numbers that
+    /// were stored individually cannot be loaded immediately as vectors of four.
     row: [Block<B>; 4],
 }
 
-/// What is kept of a block.
+/// Retained part of a block.
 #[derive(Clone, Copy)]
 struct Block<B> {
     coefficients: B,
@@ -144,21 +145,21 @@ impl<B: KeptBlock> Block<B> {
     const EMPTY: Self = Self { coefficients: B::ZERO, flatness: Flatness::Flat };
 }
 
-/// One component of a scan.
+/// Component of a scan.
 struct Part<'a, B> {
     samples: &'a mut [u8],
     stride: usize,
     /// Blocks in an MCU, and samples in a block.
     blocks: (usize, usize),
     size: (usize, usize),
-    /// By zigzag position: the place among the kept coefficients, and the step of its quantisation.
+    /// Index among the retained coefficients and quantisation step, by zigzag position.
     steps: [(u8, u16); 64],
-    /// The last zigzag position that is kept.
+    /// Last retained zigzag position.
     last: usize,
     constant: &'a Huffman,
     varying: &'a Huffman,
     inverse: Inverse<B>,
-    /// The constant term of the block before.
+    /// DC term of the previous block.
     before: i32,
 }
 
@@ -186,7 +187,7 @@ impl<'a, B: KeptBlock> Part<'a, B> {
         }
     }
 
-    /// Reads one block.
+    /// Decodes one block.
     #[inline(always)]
     fn read(&mut self, bits: &mut Bits<'_>, block: &mut Block<B>) -> Result<(), Broken> {
         let constant = self.before + self.constant.difference(bits)?;
@@ -226,7 +227,7 @@ impl<'a, B: KeptBlock> Part<'a, B> {
         Ok(())
     }
 
-    /// Lays a block at an offset of the plane.
+    /// Transforms a block to an offset of the plane.
     #[inline(always)]
     fn lay(&mut self, block: &Block<B>, at: usize) {
         (self.inverse)(&block.coefficients, block.flatness, self.samples, at, self.stride);

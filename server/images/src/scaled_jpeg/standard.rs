@@ -1,8 +1,8 @@
-//! The Huffman codes of T.81, K.3.3, for files that define none.
+//! Standard Huffman tables of T.81, K.3.3, for files that define none.
 
 use super::tables::{Class, Code};
 
-/// The standard code of a class: number 0 for luminance, 1 for chrominance.
+/// Returns the standard code of a class: number 0 for luminance, 1 for chrominance.
 pub(super) fn code(class: Class, number: usize) -> Option<Code> {
     let (counts, values): (&[u8; 16], &[u8]) = match (class, number) {
         (Class::Constant, 0) => (&[0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0], &CONSTANT),

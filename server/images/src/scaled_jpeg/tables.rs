@@ -1,4 +1,5 @@
-//! Tables that segments define and later ones replace: quantisation, Huffman codes, the restart interval (T.81, B.2.4).
+//! Tables that segments define and later ones replace: quantisation, Huffman codes, the restart interval (T.81,
+//! B.2.4).
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use super::error::Error;
 use super::markers::{Segment, code};
 use super::standard;
 
-/// The tables in force at a place of the file.
+/// Tables in effect at a position of the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     quantisers: [Option<[u16; 64]>; 4],
@@ -16,27 +17,27 @@ pub(super) struct Tables {
     pub(super) restart_interval: usize,
 }
 
-/// A Huffman code as the file has it.
+/// Huffman code as stored in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Code {
-    /// How many codes there are of 1 to 16 bits. Their sum is at most 256, and there are as many codes of a length as
-    /// fit behind the shorter ones.
+    /// Number of codes of 1 to 16 bits. Their sum is at most 256, and there are at most as many codes of a length as
+    /// fit after the shorter ones.
     pub(super) counts: [u8; 16],
-    /// What they stand for, in their order.
+    /// Symbols, in code order.
     pub(super) values: Vec<u8>,
 }
 
-/// Which of two kinds of coefficients a code is for.
+/// Class of the coefficients of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// The constant term, as a difference to the block before.
+    /// DC term, as a difference to the previous block.
     Constant,
-    /// The 63 others.
+    /// The 63 AC coefficients.
     Varying,
 }
 
 impl Tables {
-    /// Takes a segment in. Those that define no table are passed over.
+    /// Parses a segment. Those that define no table are skipped.
     pub(super) fn read(&mut self, segment: &Segment<'_>) -> Result<(), Error> {
         match segment.marker {
             code::DQT => self.read_quantisers(segment),
@@ -52,12 +53,12 @@ impl Tables {
         }
     }
 
-    /// A quantisation table, by zigzag position.
+    /// Returns a quantisation table, by zigzag position.
     pub(super) fn quantiser(&self, number: usize) -> Option<&[u16; 64]> {
         self.quantisers.get(number)?.as_ref()
     }
 
-    /// A Huffman code.
+    /// Returns a Huffman code.
     pub(super) fn code(&self, class: Class, number: usize) -> Option<&Code> {
         let codes = match class {
             Class::Constant => &self.constant_codes,
@@ -66,8 +67,8 @@ impl Tables {
         codes.get(number)?.as_deref()
     }
 
-    /// A Huffman code, or the standard one of that class and number (T.81, K.3.3) where the file defines none: frames
-    /// of Motion JPEG leave these out.
+    /// Returns a Huffman code, or the standard one of that class and number (T.81, K.3.3) if the file defines none:
+    /// frames of Motion JPEG omit these.
     pub(super) fn code_or_standard(&self, class: Class, number: usize) -> Option<Cow<'_, Code>> {
         let own = self.code(class, number).map(Cow::Borrowed);
         own.or_else(|| standard::code(class, number).map(Cow::Owned))
@@ -123,7 +124,7 @@ impl Tables {
     }
 }
 
-/// Whether each code finds a place behind the shorter ones.
+/// Returns whether each code fits after the shorter ones.
 fn fits(counts: &[u8; 16]) -> bool {
     let mut free = 1_u32;
     counts.iter().all(|count| {

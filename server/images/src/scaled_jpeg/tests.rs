@@ -1,10 +1,10 @@
-//! Small files, put together segment by segment: what is read, refused, bounded and passed over.
+//! Tests of small hand-made files: supported, rejected, bounded and skipped parts.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::*;
 
-/// A grey file of one colour: every block has the difference 0 and nothing else, two bits `00`.
+/// Grey file of one colour: every block has the difference 0 and nothing else, two bits `00`.
 struct Small {
     sof: u8,
     precision: u8,
@@ -96,7 +96,8 @@ fn planes_have_the_size_of_the_scaled_picture() {
 
 #[test]
 fn chroma_with_fewer_samples_is_scaled_down_less() {
-    // Factors of the first component; size of it, and of the others, at an eighth, a quarter, three eighths and half.
+    // Factors of the first component; size of it, and of the others, at an eighth, a quarter, three eighths and
+    // half.
     let table = [
         (
             0x22,
@@ -207,7 +208,7 @@ fn limits_hold_before_the_work() {
     ] {
         assert_eq!(over(&file, limits), Err(Error::OverLimit(limit)));
     }
-    // A scan of the constant term, and a hundred times one that this scale needs, or does not.
+    // A DC scan, and a hundred times one that this scale needs, or does not.
     let constant = [(0, 0, 0)].repeat(100);
     let file = Small::progressive((64, 16), &constant);
     let of_scans = Limits { scans_max: 100, blocks_max: 1_600, ..usual };
@@ -242,8 +243,8 @@ fn memory_is_what_was_foretold() {
                 if scale == Scale::Full {
                     continue;
                 }
-                // Planes at 1/2 in both directions are a quarter of the pixels, for at most three components, and their
-                // blocks are whole.
+                // Planes at 1/2 in both directions are a quarter of the pixels, for at most three components, and
+                // their blocks are complete.
                 let whole = (1_001 + 31) * (77 + 31) * 3;
                 assert!(foretold <= if progressive { whole } else { whole / 4 });
             }
@@ -339,7 +340,7 @@ fn metadata_is_reported_and_bounded() {
 
 #[test]
 fn restart_markers_put_decoding_right_after_damage() {
-    // Eight blocks across, two in an interval. A code of eight ones is none, and a byte of ones is stuffed.
+    // Eight blocks across, two in an interval. A code of eight ones is invalid, and a byte of ones is stuffed.
     let decoded = |intervals: [&[u8]; 4]| {
         let [first, second, third, fourth] = intervals;
         let file = Small {

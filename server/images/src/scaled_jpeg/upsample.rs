@@ -1,10 +1,11 @@
-//! Planes decoded at full size to pixels: components with fewer samples are brought to the size of the picture.
+//! Upsamples planes decoded at full size, and converts them to pixels.
 //!
-//! A component with half of the samples in a direction is interpolated between the middles of its samples, three parts
-//! of the nearer and one of the further; with any other share, or half across and less down, its samples are repeated.
-//! That is what libjpeg does unless told otherwise, and so what browsers show.
+//! A component with half of the samples in a direction is interpolated with weights of three to one; with any other
+//! ratio, or half across and less down, its samples are repeated. This is the default of libjpeg, and therefore the
+//! behaviour of browsers.
 //!
-//! Guarantees: memory for the pixels and for one row of each component. Non-goals: resizing.
+//! Guarantees: allocates the pixels and one row per component.
+//! Non-goals: resizing.
 
 use super::Stop;
 use super::error::Error;
@@ -12,8 +13,8 @@ use super::header::Header;
 use super::pixels;
 use super::planes::{Decoded, Plane};
 
-/// Interleaved pixels of a picture decoded at [`super::Scale::Full`], as [`super::to_pixels`] has them. `stop` is asked
-/// once a row.
+/// Returns the interleaved pixels of a picture decoded at [`super::Scale::Full`], as [`super::to_pixels`]. `stop` is
+/// called once per row.
 ///
 /// # Errors
 ///
@@ -42,10 +43,10 @@ pub fn full_size_pixels(decoded: &Decoded, stop: Stop<'_>) -> Result<Vec<u8>, Er
     Ok(samples)
 }
 
-/// One component on its way to the size of the picture.
+/// Component to be upsampled.
 struct Component<'a> {
     plane: &'a Plane,
-    /// Its sampling factors, and the largest ones: across, down.
+    /// Sampling factors of the component, and the largest ones: across, down.
     factors: (usize, usize),
     factors_max: (usize, usize),
 }
@@ -92,14 +93,14 @@ impl Component<'_> {
         }
     }
 
-    /// A row of the plane; the last one for those below it.
+    /// Returns a row of the plane; the last one for rows below it.
     fn row(&self, y: usize) -> &[u8] {
         let plane = self.plane;
         let start = y.min(plane.height.saturating_sub(1)) * plane.stride;
         plane.samples.get(start..start + plane.width).unwrap_or_default()
     }
 
-    /// Three times the nearer row and the further one, for a row of twice as many.
+    /// Computes three times the nearer row plus the further one, for output rows of doubled height.
     fn sum_rows(&self, y: usize, sums: &mut Vec<u16>) {
         let near = y / 2;
         let far = if y % 2 == 1 { near + 1 } else { near.saturating_sub(1) };
@@ -109,7 +110,7 @@ impl Component<'_> {
     }
 }
 
-/// The sample that covers the middle of a place among more.
+/// Returns the sample that covers the middle of an output position.
 fn nearest(place: usize, (factor, max): (usize, usize)) -> usize {
     (2 * place + 1) * factor / (2 * max.max(1))
 }
@@ -125,8 +126,8 @@ fn repeat(row: &[u8], into: &mut [u8], factors: (usize, usize)) {
     }
 }
 
-/// Twice as many samples out of four times their values: rounded one way to the left and another to the right, so that
-/// their mean stays.
+/// Doubles the samples horizontally from four times their values: rounded in different directions to the left and
+/// right, so that the mean is preserved.
 fn interpolate(sums: &[u16], into: &mut [u8], round_left: u16, round_right: u16) {
     let Some((first, last)) = sums.first().zip(sums.last()) else { return };
     let before = std::iter::once(first).chain(sums);

@@ -1,11 +1,11 @@
-//! The inverse transform of a whole block: 8 x 8 points (T.81, A.3.3), for the full size.
+//! Inverse DCT of a whole block: 8 x 8 points (T.81, A.3.3), for the full size.
 //!
 //! As in [`super::inverse`], in floating point. At 8 points the even frequencies are symmetric around the middle and
 //! the odd ones antisymmetric, so each half is summed once for two samples.
 
 use super::inverse::{Flatness, rounded, sample};
 
-/// sqrt(2) * cos(k * pi / 16), by k; the constant term weighs 1.
+/// sqrt(2) * cos(k * pi / 16), by k; the DC term has weight 1.
 const C1: f32 = 1.387_039_8;
 const C2: f32 = 1.306_563;
 const C3: f32 = 1.175_875_6;
@@ -14,9 +14,9 @@ const C5: f32 = 0.785_694_96;
 const C6: f32 = 0.541_196_1;
 const C7: f32 = 0.275_899_38;
 
-/// The weights of frequencies 0, 2, 4 and 6 at the first four samples.
+/// Weights of frequencies 0, 2, 4 and 6 at the first four samples.
 const EVEN: [[f32; 4]; 4] = [[1.0; 4], [C2, C6, -C6, -C2], [C4, -C4, -C4, C4], [C6, -C2, C2, -C6]];
-/// The weights of frequencies 1, 3, 5 and 7 at the first four samples.
+/// Weights of frequencies 1, 3, 5 and 7 at the first four samples.
 const ODD: [[f32; 4]; 4] =
     [[C1, C3, C5, C7], [C3, -C7, -C1, -C5], [C5, -C1, C7, C3], [C7, -C5, C3, -C1]];
 
@@ -82,7 +82,7 @@ fn columns(kept: &[[f32; 8]; 8]) -> [[f32; 8]; 8] {
     between
 }
 
-/// Transforms one row into samples: eight times a sample, around zero, before it is rounded.
+/// Transforms one row to samples; values are scaled by eight, around zero, before rounding.
 #[inline(always)]
 fn line(row: &[f32; 8]) -> [u8; 8] {
     let (mut even, mut odd) = ([0.0; 4], [0.0; 4]);
@@ -110,7 +110,7 @@ mod tests {
     use super::super::inverse::COEFFICIENT_MAX;
     use super::*;
 
-    /// The definition, in floating point.
+    /// Computes the definition in floating point, as the reference.
     fn exact(coefficients: &[i32; 64]) -> Vec<f64> {
         let weight = |x: usize, k: usize| {
             let angle = (2 * x + 1) as f64 * k as f64 * PI / 16.0;

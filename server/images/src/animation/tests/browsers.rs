@@ -1,4 +1,4 @@
-//! GIF files that break a rule, and what browsers show of them.
+//! Tests of GIF files that violate the format, compared with browsers.
 
 use gif::Repeat;
 

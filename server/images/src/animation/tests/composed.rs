@@ -1,4 +1,4 @@
-//! What is seen of a file.
+//! Tests of frame compositing.
 
 use gif::{DisposalMethod, Repeat};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -13,7 +13,7 @@ const RED: u8 = 1;
 const GREEN: u8 = 2;
 const BLUE: u8 = 4;
 
-/// A letter for each pixel: `.` is clear.
+/// Formats each pixel as a letter: `.` is transparent.
 fn letters(pixels: &[Pixel]) -> String {
     let letter = |pixel: &Pixel| match *pixel {
         CLEAR => '.',
@@ -67,7 +67,7 @@ fn through_what_is_clear_the_frame_before_is_seen() {
 #[test]
 fn what_stands_out_of_the_canvas_is_not_seen() {
     let frames = [
-        // The first one would enlarge the canvas.
+        // As the first frame it would extend the canvas.
         GifFrame::flat([2, 1, 1, 1], RED),
         GifFrame::flat([1, 1, 9, 9], RED),
         GifFrame::flat([7, 0, 2, 2], GREEN),
@@ -146,7 +146,7 @@ proptest! {
     fn gifs_are_seen_as_the_image_crate_sees_them(
         frames in proptest::collection::vec(gif_frames(), 1..7)
     ) {
-        // The first frame does not stand out: it would enlarge the canvas, which that crate does not know.
+        // The first frame fits the canvas: it would extend it, which that crate does not support.
         let [left, top, width, height] = frames[0].place;
         let sides = ((left + width).max(13), (top + height).max(11));
         let gif = gif_of(sides, Repeat::Finite(3), &frames);
@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!((ours.len(), count), (others.len(), Some(3)));
         for (at, (ours, others)) in ours.iter().zip(&others).enumerate() {
             prop_assert_eq!(ours.1, others.1);
-            // libwebp rounds down whenever it blends, and colours of lossy frames on their own.
+            // libwebp rounds down whenever it blends, and rounds colours of lossy frames differently.
             assert_alike(&ours.0, &others.0, 6, &format!("picture {at}"));
         }
     }

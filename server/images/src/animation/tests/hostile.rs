@@ -1,4 +1,4 @@
-//! Files that are broken, or meant to do harm.
+//! Tests of malformed and hostile animations.
 
 use gif::Repeat;
 use proptest::prelude::{any, proptest};
@@ -41,7 +41,7 @@ fn small_webp() -> Vec<u8> {
 fn a_profile_of_a_gif_that_is_too_long_is_left_out_of_account() {
     let file = small_gif();
     let source = source_of(&file).unwrap();
-    // Behind the screen's description and the palette.
+    // After the screen descriptor and the palette.
     let at = 13 + 3 * (2 << (file[10] & 7));
     let with = |length: usize| {
         let mut block = b"\x21\xff\x0bICCRGBG1012".to_vec();
@@ -65,7 +65,7 @@ fn a_file_that_ends_early_has_the_pictures_before() {
         for end in 0..=file.len() {
             let cut = &file[..end];
             let film = film_of(cut).unwrap_or_default();
-            // The first picture is shown as far as it goes, later ones only whole.
+            // The first frame is shown as far as it was decoded, later ones only if complete.
             assert!(film.len() >= most, "{end} bytes");
             most = film.len();
             for (picture, should) in film.iter().zip(&whole).skip(1) {
@@ -124,7 +124,7 @@ fn gif_canvas_size_is_checked_before_it_is_allocated() {
     assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Side)));
 }
 
-/// A GIF whose frames, behind a small one, say that they are as large as can be, with these packed data.
+/// Builds a GIF whose frames, after a small one, state the maximum size, with this compressed data.
 fn gif_with_vast_frame(canvas: (u16, u16), data: &[u8], frames: usize) -> Vec<u8> {
     let mut gif = gif_of(canvas, Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
     gif.pop();
@@ -142,19 +142,19 @@ fn gif_with_vast_frame(canvas: (u16, u16), data: &[u8], frames: usize) -> Vec<u8
 
 #[test]
 fn a_vast_frame_takes_neither_memory_nor_time() {
-    // Of one colour: codes of ever longer runs.
+    // A single colour: codes of ever longer runs.
     let mut packed = weezl_of(&vec![1; 3_000_000]);
     let film = film_of(&gif_with_vast_frame((8, 8), &packed, 1)).unwrap();
     assert_eq!(film[1].0[1..], [colour(1); 63]);
     packed.truncate(packed.len() / 2);
     assert_eq!(film_of(&gif_with_vast_frame((8, 8), &packed, 3)).unwrap().len(), 4);
-    // 50 of them are more than an animation of this size can be worth.
+    // 50 of them exceed the pixel limit of an animation of this size.
     let packed = weezl_of(&vec![1; 3_000_000]);
     let bomb = gif_with_vast_frame((8, 8), &packed, 50);
     assert_eq!(made_of(&bomb, &wish(Format::WebP)), Err(Error::TooLarge(Bound::Frames)));
 }
 
-/// Packed as in a GIF, eight bits a pixel.
+/// Compresses as in a GIF, with eight bits per pixel.
 fn weezl_of(indices: &[u8]) -> Vec<u8> {
     let mut frame = gif::Frame {
         width: 1_000,
@@ -162,7 +162,7 @@ fn weezl_of(indices: &[u8]) -> Vec<u8> {
         buffer: indices.into(),
         ..gif::Frame::default()
     };
-    // The first index decides how many bits a code begins with.
+    // The first index determines the initial code size.
     frame.buffer.to_mut()[0] = 255;
     frame.make_lzw_pre_encoded();
     assert_eq!(frame.buffer[0], 8);

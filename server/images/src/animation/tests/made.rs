@@ -1,4 +1,4 @@
-//! What is made of a file.
+//! Tests of rendered animations.
 
 use gif::{DisposalMethod, Repeat};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -21,7 +21,7 @@ use crate::wish::{Fit, Wish};
 
 const SIDES: (u32, u32) = (16, 12);
 
-/// Frames of other colours, with these delays in hundredths of a second.
+/// Builds a GIF of frames of different colours, with these durations in hundredths of a second.
 fn gif_with(repeat: Repeat, delays: &[u16]) -> Vec<u8> {
     let frame = |(at, delay): (u8, &u16)| GifFrame {
         delay: *delay,
@@ -58,7 +58,7 @@ fn delays_and_plays_are_kept() {
         let (film, count) = others_film_of(&made_of(&gif, &wish(Format::Gif)).unwrap());
         assert_eq!((delays(&film), count), (milliseconds.clone(), repetitions));
         let (film, count) = others_film_of(&made_of(&gif, &wish(Format::WebP)).unwrap());
-        // WebP counts plays, GIF what follows the first.
+        // WebP counts plays, GIF counts repetitions after the first.
         assert_eq!((delays(&film), count), (milliseconds.clone(), repetitions.map(|n| n + 1)));
     }
     for (plays, repetitions) in [(0, None), (1, Some(0)), (8, Some(7)), (u16::MAX, Some(65_534))] {
@@ -73,7 +73,7 @@ fn delays_and_plays_are_kept() {
 #[test]
 fn equal_pictures_are_joined_and_no_time_is_lost() {
     let frame = |delay, index| GifFrame { delay, ..GifFrame::flat([0, 0, 16, 12], index) };
-    // What browsers show for a tenth of a second counts as that.
+    // Durations that browsers show for a tenth of a second count as that.
     let frames = [frame(30, 1), frame(20, 1), frame(0, 1), frame(7, 2), frame(0, 3), frame(1, 3)];
     let gif = gif_of((16, 12), Repeat::Infinite, &frames);
     for format in [Format::Gif, Format::WebP] {
@@ -135,7 +135,7 @@ fn every_picture_is_shrunk_and_cut() {
         let made = made_of(&gif, &square).unwrap();
         assert_eq!(source_of(&made).unwrap().sides, (10, 10));
         let (film, _) = others_film_of(&made);
-        // The third frame lies in what is cut off, but for what its edge lets through.
+        // The third frame is in the part that is cropped, except for what the resizer blends in at its edge.
         assert!(film.len() == 2 || film.len() == 3, "{}", film.len());
         let red = vec![colour(1); 100];
         assert_alike(&film[0].0, &red, 1, "first");
@@ -151,7 +151,7 @@ fn every_picture_is_shrunk_and_cut() {
 #[test]
 fn every_picture_is_turned() {
     let webp = webp_with(0, &[50, 50]);
-    // Tag 274 of Exif: seen with the left column on top.
+    // Exif tag 274: the left column is displayed on top.
     let exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
     let mut chunks = webp[12..].to_vec();
     riff::push(&mut chunks, *b"EXIF", exif).unwrap();
@@ -168,11 +168,11 @@ fn every_picture_is_turned() {
     }
 }
 
-/// Pictures with some clear pixels, of which a few change each time.
+/// Returns frames with some transparent pixels, of which a few change each time.
 fn pictures(seed: u64, count: u32) -> Vec<Canvas> {
     let picture = |at: u32| {
         drawn(SIDES, move |x, y| {
-            // A pixel changes when its turn comes, to one of 17 values.
+            // A pixel changes periodically, to one of 17 values.
             let turn = (seed >> ((x + y * 5) % 48)) as u32 % 4;
             let value = (x * 7 + y * 3 + if turn < at { at / (turn + 1) * 5 } else { 0 }) % 17;
             if value == 16 { CLEAR } else { colour(value as u8) }
@@ -181,7 +181,7 @@ fn pictures(seed: u64, count: u32) -> Vec<Canvas> {
     (0..count).map(picture).collect()
 }
 
-/// Room that no file of these tests needs.
+/// File size limit above that of all test files.
 const ROOM: usize = 1 << 20;
 
 fn gif_writer(sides: (u32, u32), colours: u16) -> GifWriter {
@@ -200,7 +200,8 @@ fn written<W: Writer>(writer: W, pictures: &[Canvas]) -> Vec<u8> {
     sequence.finish(&|| false).unwrap()
 }
 
-/// Whether every frame that is cleared has a clear colour, without which some readers take the background's.
+/// Returns whether every frame that is cleared has a transparent colour; otherwise some readers use the background
+/// colour.
 fn background_is_clear(gif: &[u8]) -> bool {
     let mut frames = gif::Decoder::new(gif).unwrap();
     while let Some(frame) = frames.next_frame_info().unwrap() {
@@ -211,7 +212,7 @@ fn background_is_clear(gif: &[u8]) -> bool {
     true
 }
 
-/// The same pictures one after the other, equal ones once, with the sum of their delays.
+/// Merges equal consecutive frames, with the sum of their durations.
 fn joined(film: &[(Vec<Pixel>, u32)]) -> Film {
     let mut joined = Film::new();
     for (pixels, delay) in film {

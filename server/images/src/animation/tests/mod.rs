@@ -1,4 +1,4 @@
-//! Animations are built, read, made and read again; libwebp and the `image` crate say what should be seen.
+//! Tests of animations, compared with libwebp and the `image` crate.
 
 mod browsers;
 mod composed;
@@ -24,7 +24,7 @@ use crate::source::Source;
 use crate::wish::{Wanted, Wish};
 use crate::{read_source, render};
 
-/// Colours of the test files: 0 to 7 are the corners of the cube, the rest greys.
+/// Returns the colours of the test files: 0 to 7 are the corners of the cube, the rest greys.
 fn palette() -> Vec<[u8; 3]> {
     let corner = |at: u8| [at & 1, at >> 1 & 1, at >> 2 & 1].map(|bit| bit * 255);
     (0..16).map(|at| if at < 8 { corner(at) } else { [at * 16; 3] }).collect()
@@ -35,7 +35,7 @@ fn colour(index: u8) -> Pixel {
     [r, g, b, 255]
 }
 
-/// A frame of a GIF.
+/// Frame of a GIF.
 #[derive(Clone, Debug)]
 struct GifFrame {
     /// Left, top, width, height.
@@ -45,12 +45,12 @@ struct GifFrame {
     has_own_palette: bool,
     is_interlaced: bool,
     disposal: DisposalMethod,
-    /// In hundredths of a second.
+    /// Duration in hundredths of a second.
     delay: u16,
 }
 
 impl GifFrame {
-    /// All of one colour, to stay.
+    /// Creates a frame of one colour without disposal.
     fn flat(place: [u16; 4], index: u8) -> Self {
         let pixels = usize::from(place[2]) * usize::from(place[3]);
         Self {
@@ -104,10 +104,10 @@ fn gif_of(sides: (u16, u16), repeat: Repeat, frames: &[GifFrame]) -> Vec<u8> {
     encoder.into_inner().unwrap()
 }
 
-/// A frame of a WebP.
+/// Frame of a WebP.
 #[derive(Clone, Debug)]
 struct WebPFrame {
-    /// Left, top, width, height; the first two even.
+    /// Left, top, width, height; left and top are even.
     place: [u32; 4],
     pixels: Vec<Pixel>,
     is_lossy: bool,
@@ -120,7 +120,7 @@ fn webp_of(sides: (u32, u32), count: u16, frames: &[WebPFrame]) -> Vec<u8> {
     let side = |side: u32| riff::to_u24(side as usize - 1);
     let head = [&[0x12, 0, 0, 0][..], &side(sides.0), &side(sides.1)].concat();
     riff::push(&mut chunks, *b"VP8X", &head).unwrap();
-    // A background that must not be seen.
+    // Background colour, which must not be visible.
     let [low, high] = count.to_le_bytes();
     riff::push(&mut chunks, *b"ANIM", &[9, 99, 199, 255, low, high]).unwrap();
     for frame in frames {
@@ -144,10 +144,10 @@ fn webp_of(sides: (u32, u32), count: u16, frames: &[WebPFrame]) -> Vec<u8> {
     riff::file(&chunks).unwrap()
 }
 
-/// Pictures with their delays in milliseconds.
+/// Frames with their durations in milliseconds.
 type Film = Vec<(Vec<Pixel>, u32)>;
 
-/// What this crate reads of a file.
+/// Decodes a file with this crate.
 fn film_of(bytes: &[u8]) -> Result<Film, Error> {
     let source = source_of(bytes)?;
     let mut frames = super::frames::open(bytes, &source)?;
@@ -158,7 +158,7 @@ fn film_of(bytes: &[u8]) -> Result<Film, Error> {
     Ok(film)
 }
 
-/// What others read of it, and how often it plays, in the format's own count.
+/// Decodes a file with the reference decoders, and returns the loop count in the unit of the format.
 fn others_film_of(bytes: &[u8]) -> (Film, Option<u32>) {
     match Format::of(bytes).unwrap() {
         Format::Gif => {
@@ -201,7 +201,7 @@ fn wish(format: Format) -> Wish {
 fn planned(source: &Source, wish: &Wish) -> Result<Plan, Error> {
     match plan(source, wish)? {
         Planned::Made(plan) => Ok(plan),
-        // The format and the size that it has: written anew all the same.
+        // The stored format and size are requested: re-encoded nevertheless.
         Planned::AsStored => planned(source, &Wish { width: Some(source.sides.0), ..*wish }),
     }
 }
@@ -211,7 +211,7 @@ fn made_of(bytes: &[u8], wish: &Wish) -> Result<Vec<u8>, Error> {
     render(bytes, &source, &planned(&source, wish)?, &|| false)
 }
 
-/// The picture that a still format shows of a file.
+/// Returns the picture that a still format gets from a file.
 fn image_of(bytes: &[u8]) -> Picture {
     let png = made_of(bytes, &wish(Format::Png)).unwrap();
     let source = source_of(&png).unwrap();
@@ -222,7 +222,7 @@ fn image_of(bytes: &[u8]) -> Picture {
     }
 }
 
-/// Pictures as they are seen, on black and on white: the clearer a pixel, the less its colour counts.
+/// Compares pixels as seen on black and on white: the more transparent a pixel, the less its colour counts.
 fn assert_alike(is: &[Pixel], should: &[Pixel], most: u8, what: &str) {
     assert_eq!(is.len(), should.len(), "{what}");
     let on = |ground: u16, [r, g, b, alpha]: Pixel| {
@@ -238,7 +238,7 @@ fn assert_alike(is: &[Pixel], should: &[Pixel], most: u8, what: &str) {
     }
 }
 
-/// A picture, drawn by a function of column and row.
+/// Returns a canvas filled by a function of column and row.
 fn drawn((width, height): (u32, u32), pixel: impl Fn(u32, u32) -> Pixel) -> Canvas {
     let mut canvas = Canvas::new((width, height));
     for (at, into) in (0..).zip(canvas.pixels_mut()) {

@@ -1,10 +1,10 @@
-//! The data of an item into planes: AV1 (AV1 Bitstream & Decoding Process Specification, 5), by `oxideav-av1`.
+//! Decodes an AV1 image item into planes (AV1 Bitstream & Decoding Process Specification, 5), with `oxideav-av1`.
 //!
-//! That decoder is safe Rust, so that the worst a crafted file finds in it is a panic, which can be caught. It takes
-//! three to four times as long as `rav1d` without assembler, whose released interface is C's: there a panic ends the
+//! The decoder is safe Rust, so a crafted file can at worst cause a panic, which is caught. It is three to four
+//! times as slow as `rav1d` without assembler, whose released interface is that of C, where a panic aborts the
 //! process.
 //!
-//! Only the units that a picture consists of reach it, and only as many pictures as an item may have layers.
+//! The decoder gets only the OBUs of the picture, and at most as many frames as an item may have layers.
 
 use oxideav_av1::decoder::{SpecDecodeSession, SpecFrame};
 use oxideav_av1::sequence_header::{SequenceHeader, parse_sequence_header};
@@ -14,33 +14,33 @@ use super::items::Coding;
 use crate::error::{Bound, Error};
 use crate::limits::SOURCE_PIXELS_MAX;
 
-/// Pictures that refine one another, the last of which is shown.
+/// Maximum number of layers (frames that refine one another, the last of which is shown).
 const LAYERS_MAX: usize = 4;
 
-/// A decoded picture.
+/// Decoded frame.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) sides: (u32, u32),
-    /// Brightness alone, or brightness and two of colour.
+    /// Luma plane alone, or with two chroma planes.
     pub(super) planes: Vec<Plane>,
-    /// Of a sample: 8, 10, or 12.
+    /// Bits per sample: 8, 10, or 12.
     pub(super) bits: u32,
-    /// What the data itself says.
+    /// Colour coding according to the bitstream.
     pub(super) coding: Coding,
 }
 
-/// Samples row by row: a byte each, or two, the lower one first, where they have more than eight bits.
+/// Samples row by row: one byte each, or two (little-endian) if they have more than eight bits.
 #[derive(Debug)]
 pub(super) struct Plane {
     pub(super) sides: (u32, u32),
     pub(super) samples: Vec<u8>,
 }
 
-/// Decodes an item whose sides the container says.
+/// Decodes an item of the size given by the container.
 ///
 /// # Errors
 ///
-/// [`Error::Undecodable`], also where the data has other sides; [`Error::TooLarge`].
+/// [`Error::Undecodable`], also if the size of the data differs; [`Error::TooLarge`].
 pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
     let (units, header) = picture_units(data)?;
     let colour = &header.color_config;
@@ -50,7 +50,7 @@ pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
         matrix: colour.matrix_coefficients,
         is_full: colour.color_range,
     };
-    // A tile may be larger than the picture, and the data may claim other sides than the container does.
+    // A tile may be larger than the picture, and the data may state another size than the container.
     let pixels = u64::from(sides.0) * u64::from(sides.1);
     let pixels = u32::try_from(pixels).ok().filter(|_| pixels <= SOURCE_PIXELS_MAX);
     let mut session = SpecDecodeSession::new();
@@ -64,7 +64,7 @@ pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
     Frame::new(frame, coding)
 }
 
-/// The data without what no picture needs, and its first sequence header.
+/// Returns the data without OBUs that the picture does not need, and its first sequence header.
 fn picture_units(mut data: &[u8]) -> Result<(Vec<u8>, SequenceHeader), Error> {
     let mut units = Vec::with_capacity(data.len());
     let (mut header, mut pictures) = (None, 0);
@@ -104,7 +104,7 @@ impl Frame {
             plane.samples.len() as u64
                 == u64::from(plane.sides.0) * u64::from(plane.sides.1) * bytes
         };
-        // Colour has as many columns, and rows, as brightness, or half as many.
+        // Chroma has as many columns and rows as luma, or half as many.
         let is_half = |part: u32, whole: u32| part == whole || part == whole.div_ceil(2);
         let is_sound = matches!(bits, 8 | 10 | 12)
             && matches!(planes.len(), 1 | 3)
@@ -120,7 +120,7 @@ impl Frame {
         Ok(Self { sides, planes, bits, coding })
     }
 
-    /// Whether there is brightness alone.
+    /// Returns whether there is only luma.
     pub(super) fn is_grey(&self) -> bool {
         self.planes.len() == 1
     }

@@ -1,4 +1,4 @@
-//! The picture while its tiles come in.
+//! Assembles the tiles of an AVIF grid.
 
 use super::bitstream::Frame;
 use super::colour::Rows;
@@ -6,7 +6,7 @@ use super::items::Coding;
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// A picture of which parts are not there yet.
+/// Picture whose tiles are being decoded.
 pub(super) struct Canvas {
     sides: (u32, u32),
     layout: Layout,
@@ -19,7 +19,7 @@ impl Canvas {
         Self { sides, layout, samples: vec![0; length] }
     }
 
-    /// Puts the colours of a tile where its left upper corner is to be.
+    /// Writes the colours of a tile at its upper left corner.
     pub(super) fn put_colour(
         &mut self,
         frame: &Frame,
@@ -48,7 +48,7 @@ impl Canvas {
         Ok(())
     }
 
-    /// Puts a tile of alpha where its left upper corner is to be: its brightness.
+    /// Writes the luma of an alpha tile at its upper left corner.
     pub(super) fn put_alpha(&mut self, frame: &Frame, corner: (u32, u32)) -> Result<(), Error> {
         let channels = self.layout.channels();
         let mut rows = Rows::new(frame, Coding { matrix: UNSPECIFIED, ..frame.coding })?;
@@ -64,7 +64,7 @@ impl Canvas {
         Ok(())
     }
 
-    /// Takes out of the colours that they were multiplied by alpha.
+    /// Converts premultiplied colours to straight alpha.
     pub(super) fn divide_by_alpha(&mut self) {
         for pixel in self.samples.chunks_exact_mut(self.layout.channels()) {
             if let Some((alpha, colours)) = pixel.split_last_mut()
@@ -82,7 +82,7 @@ impl Canvas {
         Picture::new(self.sides, self.layout, self.samples, profile)
     }
 
-    /// The rows that lie under a tile, from its left edge on, each with its number in the tile.
+    /// Returns the rows covered by a tile, from its left edge on, with their numbers in the tile.
     fn rows_under(
         &mut self,
         (left, top): (u32, u32),
@@ -98,5 +98,5 @@ impl Canvas {
     }
 }
 
-/// Of a matrix, where it makes no difference.
+/// Unspecified matrix code point, for pictures where it does not matter.
 const UNSPECIFIED: u8 = 2;

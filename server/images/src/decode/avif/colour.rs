@@ -1,37 +1,37 @@
-//! Samples of brightness and colour into red, green and blue, eight bits each (ITU-T H.273, 8.3).
+//! Converts YUV planes to 8-bit RGB (ITU-T H.273, 8.3).
 //!
-//! Colour that has half the columns, or rows, is taken to lie in the middle of the pixels that it is for, and weighed
-//! three to one between neighbours.
+//! Subsampled chroma is assumed to be centred between the pixels it covers, and is interpolated with weights of
+//! three to one.
 
 use super::bitstream::{Frame, Plane};
 use super::items::Coding;
 use crate::error::Error;
 
-/// Turns the rows of a picture into colours.
+/// Converter of the rows of a picture.
 pub(super) struct Rows<'a> {
     frame: &'a Frame,
     matrix: Matrix,
     brightness: Scale,
     colour: Scale,
-    /// A row at its full width: brightness from 0 to 1, colours from -1/2 to 1/2.
+    /// Row at full width: luma from 0 to 1, chroma from -1/2 to 1/2.
     full: [Vec<f32>; 3],
-    /// Room for rows of a plane as it is stored.
+    /// Buffers for rows of a plane as stored.
     stored: [Vec<f32>; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Matrix {
-    /// Green, blue, red.
+    /// Samples are green, blue, red.
     Identity,
     YCgCo,
-    /// The parts that red and blue have in brightness.
+    /// Weights of red and blue in luma.
     Parts {
         red: f32,
         blue: f32,
     },
 }
 
-/// What is added to a sample, and what the sum is then multiplied by.
+/// Offset added to a sample, and factor applied to the sum.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     offset: f32,
@@ -57,9 +57,11 @@ impl Scale {
 }
 
 impl<'a> Rows<'a> {
+    /// Creates a converter.
+    ///
     /// # Errors
     ///
-    /// [`Error::Undecodable`] of a way to code colours that is not known.
+    /// [`Error::Undecodable`] for an unsupported colour coding.
     pub(super) fn new(frame: &'a Frame, coding: Coding) -> Result<Self, Error> {
         let is_whole = frame.planes.iter().all(|plane| plane.sides == frame.sides);
         let parts = |red, blue| Matrix::Parts { red, blue };
@@ -70,7 +72,7 @@ impl<'a> Rows<'a> {
             }
             (0, _) => Matrix::Identity,
             (8, _) => Matrix::YCgCo,
-            // 12 is what follows from the primaries. What is not said is taken to be as of JPEG.
+            // 12 derives the matrix from the primaries. Unspecified values are treated as in JPEG.
             (1, _) | (12, 1) => parts(0.2126, 0.0722),
             (2 | 5 | 6, _) => parts(0.299, 0.114),
             (4, _) => parts(0.30, 0.11),
@@ -90,7 +92,7 @@ impl<'a> Rows<'a> {
         Ok(Self { frame, matrix, brightness, colour, full: Default::default(), stored })
     }
 
-    /// Writes the start of a row as grey, a byte a pixel.
+    /// Writes the start of a row as grey, one byte per pixel.
     pub(super) fn grey(&mut self, y: u32, to: &mut [u8]) {
         self.read_brightness(y);
         for (to, value) in to.iter_mut().zip(&self.full[0]) {
@@ -98,7 +100,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Writes the start of a row as red, green and blue. The picture is not grey.
+    /// Writes the start of a row as red, green and blue. The picture must not be grey.
     pub(super) fn rgb(&mut self, y: u32, to: &mut [u8]) {
         self.read_brightness(y);
         let frame = self.frame;
@@ -143,7 +145,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A row of a plane of colour at the full size.
+/// Upsamples a row of a chroma plane to full size.
 fn spread(
     plane: &Plane,
     y: u32,
@@ -197,7 +199,7 @@ fn read_row(plane: &Plane, y: u32, bits: u32, scale: Scale, to: &mut Vec<f32>) {
     }
 }
 
-/// From 0 to 1; what is less or more is cut off.
+/// Converts from 0..=1 to a byte, with clamping.
 fn byte(value: f32) -> u8 {
     (value * 255.0 + 0.5) as u8
 }
@@ -216,7 +218,7 @@ mod tests {
         Frame { sides, planes: planes.iter().map(plane).collect(), bits, coding }
     }
 
-    /// One pixel of full size.
+    /// Converts one pixel without subsampling.
     fn pixel(bits: u32, matrix: u8, is_full: bool, samples: [u16; 3]) -> [u8; 3] {
         let planes = samples.each_ref().map(|sample| ((1, 1), std::slice::from_ref(sample)));
         let frame = frame(bits, (1, 1), &planes);
@@ -242,13 +244,13 @@ mod tests {
 
     #[test]
     fn red_is_red_by_each_matrix() {
-        // By the equations of H.273: brightness is the part of red, its colour is at the end of the range.
+        // By the equations of H.273: luma is the weight of red, its chroma is at the end of the range.
         assert_eq!(pixel(8, 6, true, [76, 85, 255]), [254, 0, 0]);
         assert_eq!(pixel(8, 1, false, [63, 102, 240]), [255, 1, 0]);
         assert_eq!(pixel(10, 9, true, [269, 369, 1023]), [255, 0, 0]);
         assert_eq!(pixel(8, 0, true, [10, 20, 30]), [30, 10, 20]);
         assert_eq!(pixel(8, 12, false, [63, 102, 240]), [255, 1, 0], "by its primaries");
-        // A quarter brightness, less green than the rest, more red than blue.
+        // A quarter luma, less green than the rest, more red than blue.
         assert_eq!(pixel(8, 8, true, [64, 64, 255]), [255, 0, 1]);
     }
 

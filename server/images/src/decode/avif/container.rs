@@ -1,9 +1,7 @@
-//! What an AVIF file holds: items, their properties, and how they refer to one another (ISO/IEC 23008-12, 6 and 9;
-//! AV1 Image File Format).
+//! Parses the AVIF container: items, properties, references (ISO/IEC 23008-12, 6 and 9; AV1 Image File Format).
 //!
-//! Promises: never panics; every list has a bound; memory is a small multiple of the tables' length.
-//!
-//! Never here: what is in an item's data.
+//! Guarantees: never panics; every list is bounded; memory is a small multiple of the length of the tables.
+//! Non-goals: the data of items.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,18 +10,18 @@ use super::fields::{Fields, IsoBox};
 use crate::error::Error;
 use crate::limits::PROFILE_BYTES_MAX;
 
-/// All tables together, in bytes: a profile, and as much again.
+/// Maximum size of all tables in bytes: a profile, and as much again.
 const TABLES_BYTES_MAX: usize = 2 * PROFILE_BYTES_MAX;
-/// Items of a file. The largest grid has 256 tiles, and its alpha as many.
+/// Maximum number of items. The largest grid has 256 tiles, and as many for alpha.
 const ITEMS_MAX: usize = 1_024;
-/// Pieces in which an item's data may lie.
+/// Maximum number of extents of an item.
 const EXTENTS_MAX: u16 = 64;
 
-/// The tables of a file.
+/// Tables of a file.
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     file: &'a [u8],
-    /// Data among the tables.
+    /// Data of the `idat` box.
     idat: &'a [u8],
     primary: u32,
     items: BTreeMap<u32, Item>,
@@ -31,7 +29,7 @@ pub(super) struct Container<'a> {
     references: Vec<Reference>,
 }
 
-/// A property that any number of items may have.
+/// Property that any number of items may share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Property<'a> {
     pub(super) kind: [u8; 4],
@@ -43,19 +41,19 @@ struct Item {
     kind: [u8; 4],
     is_protected: bool,
     place: Place,
-    /// Offset and length of each; a length of zero is all there is.
+    /// Offset and length of each extent; a length of zero extends to the end.
     extents: Vec<(u64, u64)>,
-    /// Numbers from one, and whether a reader has to know it.
+    /// Property numbers, from one, and whether each is essential.
     properties: Vec<(u16, bool)>,
 }
 
-/// Where an item's data lies.
+/// Location of an item's data.
 #[derive(Clone, Copy, Debug, Default)]
 enum Place {
     #[default]
     File,
     Idat,
-    /// In another file, or made from other items.
+    /// In another file, or derived from other items.
     Elsewhere,
 }
 
@@ -67,7 +65,7 @@ struct Reference {
 }
 
 impl<'a> Container<'a> {
-    /// Reads the tables.
+    /// Parses the tables.
     pub(super) fn read(file: &'a [u8]) -> Result<Self, Error> {
         let mut container = Self {
             file,
@@ -90,25 +88,25 @@ impl<'a> Container<'a> {
         Ok(container)
     }
 
-    /// The item that is the picture.
+    /// Returns the primary item.
     pub(super) fn primary(&self) -> u32 {
         self.primary
     }
 
-    /// An item's type.
+    /// Returns the type of an item.
     pub(super) fn kind(&self, item: u32) -> Result<[u8; 4], Error> {
         Ok(self.item(item)?.kind)
     }
 
-    /// The properties of an item, in their order.
+    /// Returns the properties of an item, in order.
     ///
     /// # Errors
     ///
-    /// [`Error::Undecodable`] where one of them has to be known and is not.
+    /// [`Error::Undecodable`] if an essential property is not supported.
     pub(super) fn properties(&self, item: u32) -> Result<Vec<Property<'a>>, Error> {
         let mut properties = Vec::new();
         for (number, is_essential) in &self.item(item)?.properties {
-            // Zero is none.
+            // Zero stands for no property.
             let Some(at) = number.checked_sub(1) else { continue };
             let property = self.properties.get(usize::from(at));
             let property = *property.ok_or_else(|| Error::undecodable("missing property"))?;
@@ -121,21 +119,21 @@ impl<'a> Container<'a> {
         Ok(properties)
     }
 
-    /// The items to which one refers in a way.
+    /// Returns the items that an item refers to with this reference type.
     pub(super) fn referred_by(&self, from: u32, kind: [u8; 4]) -> &[u32] {
         let mut references = self.references.iter();
         let found = references.find(|reference| reference.from == from && reference.kind == kind);
         found.map_or(&[], |reference| &reference.to)
     }
 
-    /// The items that refer to one in a way.
+    /// Returns the items that refer to an item with this reference type.
     pub(super) fn referring_to(&self, to: u32, kind: [u8; 4]) -> impl Iterator<Item = u32> {
         let refers =
             move |reference: &&Reference| reference.kind == kind && reference.to.contains(&to);
         self.references.iter().filter(refers).map(|reference| reference.from)
     }
 
-    /// An item's data.
+    /// Returns the data of an item.
     pub(super) fn data(&self, item: u32) -> Result<Cow<'a, [u8]>, Error> {
         let item = self.item(item)?;
         let whole = match item.place {
@@ -153,7 +151,7 @@ impl<'a> Container<'a> {
         let mut data = Cow::Borrowed(first);
         for piece in pieces {
             let piece = piece.ok_or_else(broken)?;
-            // Pieces that lie over one another would be more than there is.
+            // Overlapping extents could exceed the size of the file.
             if data.len() + piece.len() > whole.len() {
                 return Err(broken());
             }
@@ -290,7 +288,7 @@ impl<'a> Container<'a> {
             let count = fields.u8()?;
             let entry = self.entry(item)?;
             for _ in 0..count {
-                // The first bit says whether it is essential.
+                // The first bit is the essential flag.
                 entry.properties.push(if flags & 1 == 0 {
                     let both = fields.u8()?;
                     (u16::from(both & 0x7f), both & 0x80 != 0)
@@ -304,7 +302,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// Properties that are read, or that change nothing here.
+/// Properties that are read, or that can be ignored here.
 const KNOWN: [[u8; 4]; 11] = [
     *b"av1C", *b"ispe", *b"pixi", *b"colr", *b"irot", *b"imir", *b"auxC", *b"pasp", *b"clli",
     *b"mdcv", *b"a1lx",

@@ -1,14 +1,14 @@
-//! Fields and boxes of the ISO base media file format (ISO/IEC 14496-12, 4.2), big-endian, read one after the other.
+//! Reads ISO BMFF boxes and big-endian fields (ISO/IEC 14496-12, 4.2).
 //!
-//! Promises: never panics; what is not there is an error.
+//! Guarantees: never panics; missing data is an error.
 
 use crate::error::Error;
 
-/// What is left to read.
+/// Remaining bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a>(&'a [u8]);
 
-/// A box: its type and what is in it.
+/// Box: its type and content.
 pub(super) struct IsoBox<'a> {
     pub(super) kind: [u8; 4],
     pub(super) body: Fields<'a>,
@@ -19,7 +19,7 @@ impl<'a> Fields<'a> {
         Self(bytes)
     }
 
-    /// The next so many bytes.
+    /// Reads `count` bytes.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) = self
             .0
@@ -29,7 +29,7 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// A number of so many bytes, at most eight; of none it is zero.
+    /// Reads a number of at most eight bytes; zero for a length of zero.
     pub(super) fn number(&mut self, bytes: usize) -> Result<u64, Error> {
         let taken = self.take(bytes.min(8))?;
         Ok(taken.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -47,23 +47,23 @@ impl<'a> Fields<'a> {
         Ok(self.number(4)? as u32)
     }
 
-    /// Four letters.
+    /// Reads a four-character code.
     pub(super) fn kind(&mut self) -> Result<[u8; 4], Error> {
         Ok(self.u32()?.to_be_bytes())
     }
 
-    /// A number of 16 bits in early versions of a box, of 32 in later ones.
+    /// Reads a number of 16 bits in early versions of a box, of 32 in later ones.
     pub(super) fn short_or_long(&mut self, is_long: bool) -> Result<u32, Error> {
         if is_long { self.u32() } else { Ok(self.u16()?.into()) }
     }
 
-    /// Version and flags, with which a full box begins.
+    /// Reads version and flags at the start of a full box.
     pub(super) fn version_and_flags(&mut self) -> Result<(u8, u32), Error> {
         let both = self.u32()?;
         Ok(((both >> 24) as u8, both & 0x00ff_ffff))
     }
 
-    /// All that is left.
+    /// Returns the remaining bytes.
     pub(super) fn rest(self) -> &'a [u8] {
         self.0
     }
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         self.0.len()
     }
 
-    /// The next box; none at the end.
+    /// Reads the next box; `None` at the end.
     pub(super) fn next_box(&mut self) -> Result<Option<IsoBox<'a>>, Error> {
         if self.0.is_empty() {
             return Ok(None);

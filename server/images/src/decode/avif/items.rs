@@ -1,6 +1,7 @@
-//! The picture that a file shows, out of its items: its sides, how it is turned, its colours, its tiles and its alpha.
+//! Resolves the primary image: size, orientation, colour, tiles, alpha.
 //!
-//! Nothing is decoded here. Promises: never panics.
+//! Guarantees: never panics.
+//! Non-goals: decoding.
 
 use super::container::Container;
 use super::fields::Fields;
@@ -8,25 +9,26 @@ use crate::error::Error;
 use crate::limits::PROFILE_BYTES_MAX;
 use crate::orientation::Orientation;
 
-/// The types of an auxiliary item that is alpha.
+/// Auxiliary types of alpha items.
 const ALPHA: [&[u8]; 2] =
     [b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", b"urn:mpeg:hevc:2015:auxid:1"];
 
-/// What there is to be decoded.
+/// Primary image to be decoded.
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
     pub(super) colour: Coded,
     pub(super) alpha: Option<Coded>,
-    /// Whether colours have been multiplied by alpha.
+    /// Whether the colours are premultiplied by alpha.
     pub(super) is_premultiplied: bool,
     pub(super) orientation: Orientation,
-    /// ICC.1.
+    /// ICC profile.
     pub(super) profile: Option<&'a [u8]>,
-    /// How samples stand for colours, where the container says it; else the data does.
+    /// Colour coding of the container; `None` if only the bitstream has it.
     pub(super) coding: Option<Coding>,
 }
 
-/// An image that is coded as one, or as tiles of one size, of which those on the right and below may stand out.
+/// Image coded as one item, or as a grid of equal tiles, of which those on the right and bottom may extend beyond
+/// it.
 #[derive(Debug)]
 pub(super) struct Coded {
     pub(super) sides: (u32, u32),
@@ -36,18 +38,18 @@ pub(super) struct Coded {
     pub(super) tile_sides: (u32, u32),
 }
 
-/// How samples stand for colours: code points of ITU-T H.273.
+/// Colour coding: code points of ITU-T H.273.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coding {
     pub(super) primaries: u8,
     pub(super) transfer: u8,
     pub(super) matrix: u8,
-    /// Whether samples use all values.
+    /// Whether samples use the full range.
     pub(super) is_full: bool,
 }
 
 impl Coded {
-    /// The tiles, each with where its left upper corner lies.
+    /// Returns the tiles with their upper left corners.
     pub(super) fn placed(&self) -> impl Iterator<Item = ((u32, u32), u32)> {
         let (width, height) = self.tile_sides;
         (0_u32..)
@@ -93,7 +95,7 @@ impl<'a> Shown<'a> {
     fn read_colour(&mut self, mut body: Fields<'a>) -> Result<(), Error> {
         match &body.kind()? {
             b"nclx" if self.coding.is_none() => {
-                // A code point above 255 is none that there is.
+                // There are no code points above 255.
                 let mut point = || Ok(u8::try_from(body.u16()?).unwrap_or(u8::MAX));
                 let (primaries, transfer, matrix) = (point()?, point()?, point()?);
                 let is_full = body.u8()? & 0x80 != 0;
@@ -108,8 +110,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Exif's tag for a rotation by quarters against the clock, and then top and bottom exchanged (0), or left and right
-/// (1): ISO/IEC 23008-12, 6.5.10 and 6.5.12.
+/// Returns the Exif orientation of a counter-clockwise rotation by quarter turns, followed by an exchange of top and
+/// bottom (0) or left and right (1): ISO/IEC 23008-12, 6.5.10 and 6.5.12.
 fn tag(quarters: u8, mirror: Option<u8>) -> u8 {
     match (quarters, mirror) {
         (1, None) => 8,
@@ -123,7 +125,7 @@ fn tag(quarters: u8, mirror: Option<u8>) -> u8 {
     }
 }
 
-/// The first auxiliary item of one that is its alpha.
+/// Returns the first auxiliary item of an item that is its alpha.
 fn alpha_of(container: &Container<'_>, item: u32) -> Result<Option<u32>, Error> {
     for auxiliary in container.referring_to(item, *b"auxl") {
         for property in container.properties(auxiliary)? {
@@ -157,7 +159,7 @@ fn sides_of(container: &Container<'_>, item: u32) -> Result<(u32, u32), Error> {
     Ok((body.u32()?, body.u32()?))
 }
 
-/// ISO/IEC 23008-12, 6.6.2.3.
+/// Parses a grid item: ISO/IEC 23008-12, 6.6.2.3.
 fn grid(container: &Container<'_>, item: u32, sides: (u32, u32)) -> Result<Coded, Error> {
     let data = container.data(item)?;
     let mut fields = Fields::new(&data);
@@ -172,7 +174,7 @@ fn grid(container: &Container<'_>, item: u32, sides: (u32, u32)) -> Result<Coded
         return Err(broken());
     }
     let tile_sides = sides_of(container, first)?;
-    // Every tile shows something, and all of them show everything.
+    // Every tile is at least partially visible, and together they cover the picture.
     let covers = |tile: u32, count: u32, side: u32| {
         let (tile, count, side) = (u64::from(tile), u64::from(count), u64::from(side));
         tile * (count - 1) < side && side <= tile * count
@@ -193,7 +195,7 @@ mod tests {
     use super::*;
     use crate::picture::{Layout, Picture};
 
-    /// The picture `ab/cd/ef`, a quarter at a time against the clock.
+    /// Rotates the picture `ab/cd/ef` counter-clockwise, a quarter turn at a time.
     #[test]
     fn rotation_and_mirror_are_one_of_eight_orientations() {
         for quarters in 0..4 {

@@ -1,17 +1,16 @@
-//! AVIF; of a sequence the picture that is shown before it plays.
+//! AVIF decoder; for a sequence, the primary still image.
 //!
 //! ```text
 //! fields      numbers and boxes
 //! container   items, properties, references
-//! items       what of them is shown
-//! bitstream   an item's data into planes
+//! items       resolution of the primary image
+//! bitstream   data of an item into planes
 //! colour      planes into red, green and blue
 //! canvas      tiles into a picture
 //! ```
 //!
-//! Read are 8, 10 and 12 bits, with colour or without, of half the size or not, grids and alpha. Not read are files
-//! that ask for more than that: a crop, a choice of layers, pictures made of others in another way than a grid; and
-//! sequences without a still picture.
+//! Supported: 8, 10 and 12 bits, monochrome, subsampled chroma, grids and alpha. Not supported: crops, layer
+//! selection, derived images other than grids, and sequences without a still image.
 
 #![allow(clippy::big_endian_bytes, reason = "the fields of its boxes are")]
 

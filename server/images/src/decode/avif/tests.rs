@@ -1,4 +1,4 @@
-//! Files that our encoder writes, and files that are put together here from its data, read back; and broken ones.
+//! Tests of the AVIF decoder with encoded, hand-made and broken files.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::orientation::Orientation;
 use crate::picture::{Layout, Picture};
 use crate::plan::Quality;
 
-/// An item of a file, with boxes as its properties.
+/// Item of a file, with boxes as its properties.
 #[derive(Clone)]
 struct Item {
     kind: [u8; 4],
@@ -31,7 +31,7 @@ fn sides_box(width: u32, height: u32) -> Vec<u8> {
     boxed(b"ispe", &[&[0; 4], &width.to_be_bytes(), &height.to_be_bytes()])
 }
 
-/// A file whose items have the numbers from one on, of which the first is shown.
+/// Builds a file whose items are numbered from one, of which the first is the primary one.
 fn file(items: &[Item]) -> Vec<u8> {
     let (mut infos, mut places, mut references) = (Vec::new(), Vec::new(), Vec::new());
     let (mut data, mut properties, mut associations) = (Vec::new(), Vec::new(), Vec::new());
@@ -91,7 +91,7 @@ fn read(bytes: &[u8]) -> Result<Picture, Error> {
     decode(bytes, &read_source(bytes)?, &|| false)
 }
 
-/// The data of an encoded picture; of its alpha, where it has one, behind it.
+/// Returns the data of an encoded picture, and of its alpha if it has one.
 fn coded(picture: &Picture) -> (Vec<u8>, Vec<u8>) {
     let bytes = written(picture);
     let container = Container::read(&bytes).unwrap();
@@ -100,7 +100,7 @@ fn coded(picture: &Picture) -> (Vec<u8>, Vec<u8>) {
     (data(&shown.colour), shown.alpha.as_ref().map(data).unwrap_or_default())
 }
 
-/// One item, and nothing but its sides said of it.
+/// Builds an item that has only its size as property.
 fn item(data: Vec<u8>, (width, height): (u32, u32)) -> Item {
     Item { kind: *b"av01", data, properties: vec![sides_box(width, height)], refers: Vec::new() }
 }
@@ -169,7 +169,7 @@ fn a_turned_picture_says_so() {
     }
 }
 
-/// Two rows of two tiles, and the columns and rows of the whole.
+/// Builds two rows of two tiles, for a picture of this size.
 fn grid(sides: (u32, u32)) -> Vec<Item> {
     let colours = [[200, 20, 20], [20, 200, 20], [20, 20, 200], [200, 200, 20]];
     let told =
@@ -289,7 +289,7 @@ fn work_that_nobody_waits_for_is_not_begun() {
     assert_eq!(decode(&bytes, &source, &|| true), Err(Error::Cancelled));
 }
 
-/// A small file with everything in it.
+/// Builds a small file with all features.
 fn rich() -> Vec<u8> {
     let samples = (0..12 * 10 * 4).map(|at: u32| (at * at % 251) as u8).collect();
     written(&Picture::new((12, 10), Layout::Rgba, samples, None).unwrap())

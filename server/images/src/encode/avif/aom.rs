@@ -1,8 +1,9 @@
-//! libaom, the encoder of AV1 in C: planes of samples into the code of one picture.
+//! libaom bindings: encodes planes into an AV1 frame; contains `unsafe` code.
 //!
-//! Promises: every plane is as long as libaom reads it, or nothing is called; what libaom allocates is freed on every
-//! path; nothing of it is kept between calls, so any number of threads may call. C sees sizes, numbers and samples
-//! that were made here, never bytes of strangers. Never here: colours, containers.
+//! Guarantees: libaom is called only with planes of sufficient length; what it allocates is freed on every path; no
+//! state is shared between calls, so any number of threads may call. The C code gets sizes, numbers and samples
+//! produced by this crate, never untrusted bytes.
+//! Non-goals: colours, containers.
 
 #![allow(
     unsafe_code,
@@ -17,14 +18,14 @@ use std::ptr::{self, NonNull};
 
 use libaom_sys as ffi;
 
-/// The coarsest quantiser.
+/// Maximum quantiser, the coarsest.
 pub(super) const QUANTISER_MAX: u8 = 63;
-/// The largest speed of pictures that stand alone.
+/// Maximum speed of still pictures.
 const SPEED_MAX: u8 = 9;
-/// Rows in libaom's memory begin at multiples of it.
+/// Alignment of rows in libaom's memory.
 const ALIGNMENT: c_uint = 32;
 
-/// A picture, eight bits a sample, full range BT.601, row by row without gaps.
+/// Picture of eight bits per sample, full range BT.601, row by row without gaps.
 pub(super) struct Planes<'a> {
     /// Width and height in pixels, 1 to 65,536.
     pub(super) sides: (usize, usize),
@@ -32,7 +33,7 @@ pub(super) struct Planes<'a> {
     pub(super) chroma: Chroma<'a>,
 }
 
-/// Differences of blue and of red.
+/// Chroma planes, blue and red differences.
 #[derive(Clone, Copy)]
 pub(super) enum Chroma<'a> {
     None,
@@ -41,7 +42,7 @@ pub(super) enum Chroma<'a> {
     Full(&'a [u8], &'a [u8]),
 }
 
-/// What failed.
+/// Error of libaom.
 #[derive(Debug)]
 pub(super) struct Failed(String);
 
@@ -51,22 +52,22 @@ impl fmt::Display for Failed {
     }
 }
 
-/// The code of a picture that stands alone, by one thread: sequence header and frame, without temporal delimiter.
-/// The quantiser is 0 to 63, the speed 0 to 9.
+/// Encodes a still picture on one thread: sequence header and frame, without temporal delimiter. The quantiser is 0
+/// to 63, the speed 0 to 9.
 pub(super) fn encode(planes: &Planes<'_>, quantiser: u8, speed: u8) -> Result<Vec<u8>, Failed> {
     let image = Image::new(planes)?;
     let mut encoder = Encoder::new(planes, quantiser.min(QUANTISER_MAX), speed.min(SPEED_MAX))?;
     let mut code = Vec::new();
     encoder.give(Some(&image), &mut code)?;
     encoder.give(None, &mut code)?;
-    // A container has no use for the delimiter, an empty unit, that begins a stream.
+    // A container does not need the temporal delimiter, an empty OBU, that begins a stream.
     match code.strip_prefix(&[0x12, 0x00]) {
         Some(behind) => Ok(behind.to_vec()),
         None => Ok(code),
     }
 }
 
-/// The samples in libaom's own memory.
+/// Samples in libaom's memory.
 struct Image(NonNull<ffi::aom_image_t>);
 
 impl Image {
@@ -81,7 +82,7 @@ impl Image {
             Chroma::Full(..) => ffi::AOM_IMG_FMT_I444,
             Chroma::None | Chroma::Half(..) => ffi::AOM_IMG_FMT_I420,
         };
-        // SAFETY: without an image of ours it allocates one, with room for all rows of all planes, or gives null.
+        // SAFETY: with a null image it allocates one, with room for all rows of all planes, or returns null.
         let image = unsafe { ffi::aom_img_alloc(ptr::null_mut(), format, across, down, ALIGNMENT) };
         let mut image = Self(NonNull::new(image).ok_or_else(|| Failed("no memory".into()))?);
         let half = (width.div_ceil(2), height.div_ceil(2));
@@ -93,7 +94,7 @@ impl Image {
         };
         image.fill(1, sides, blue)?;
         image.fill(2, sides, red)?;
-        // SAFETY: the image is ours, and these are plain fields.
+        // SAFETY: the image is exclusively owned, and these are plain fields.
         unsafe {
             let image = image.0.as_mut();
             image.range = ffi::AOM_CR_FULL_RANGE;
@@ -102,7 +103,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Copies samples to a plane of that many columns and rows; mid-grey without any.
+    /// Copies samples to a plane of that many columns and rows; fills it with mid-grey without samples.
     fn fill(
         &mut self,
         plane: usize,
@@ -112,7 +113,7 @@ impl Image {
         if samples.is_some_and(|samples| samples.len() != columns * rows) {
             return Err(Failed("a plane of another length".into()));
         }
-        // SAFETY: the image is ours.
+        // SAFETY: the image is owned.
         let image = unsafe { self.0.as_ref() };
         let (start, stride) = (image.planes[plane], image.stride[plane]);
         let stride = usize::try_from(stride).ok().filter(|stride| *stride >= columns);
@@ -120,8 +121,8 @@ impl Image {
             return Err(Failed("an image of another layout".into()));
         };
         for row in 0..rows {
-            // SAFETY: libaom made the plane for as many rows as the picture has of it, each a stride behind the one
-            // before and as long as there are columns at least; `self` is borrowed alone.
+            // SAFETY: libaom allocated the plane for as many rows as the picture has in it, each one stride apart
+            // and at least as long as there are columns; `self` is borrowed exclusively.
             let place = unsafe { std::slice::from_raw_parts_mut(start.add(row * stride), columns) };
             match samples {
                 Some(samples) => place.copy_from_slice(&samples[row * columns..][..columns]),
@@ -134,21 +135,21 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        // SAFETY: it was allocated by `aom_img_alloc`, and nobody has it any more.
+        // SAFETY: it was allocated by `aom_img_alloc`, and no other reference exists.
         unsafe { ffi::aom_img_free(self.0.as_ptr()) }
     }
 }
 
-/// An encoder of one picture. In a box: libaom is given its address.
+/// Encoder of one picture. Boxed, because libaom stores its address.
 struct Encoder(Box<ffi::aom_codec_ctx_t>);
 
 impl Encoder {
     fn new(planes: &Planes<'_>, quantiser: u8, speed: u8) -> Result<Self, Failed> {
-        // SAFETY: it gives the address of a constant.
+        // SAFETY: it returns the address of a constant.
         let interface = unsafe { ffi::aom_codec_av1_cx() };
         let mut settings = MaybeUninit::<ffi::aom_codec_enc_cfg_t>::zeroed();
-        // SAFETY: both addresses are good; what was zeroed is good for a structure of numbers and pointers, and libaom
-        // writes over it.
+        // SAFETY: both addresses are valid; a zeroed value is valid for a structure of numbers and pointers, and
+        // libaom overwrites it.
         let mut settings = unsafe {
             let usage = ffi::AOM_USAGE_ALL_INTRA;
             checked(ffi::aom_codec_enc_config_default(interface, settings.as_mut_ptr(), usage))?;
@@ -164,8 +165,8 @@ impl Encoder {
         settings.rc_min_quantizer = quantiser.into();
         settings.rc_max_quantizer = quantiser.into();
         let mut context = Box::new(MaybeUninit::<ffi::aom_codec_ctx_t>::zeroed());
-        // SAFETY: all addresses are good, and libaom copies the settings. What was zeroed is good for a structure of
-        // numbers and pointers, which is what it is also where this fails.
+        // SAFETY: all addresses are valid, and libaom copies the settings. A zeroed value is valid for a structure
+        // of numbers and pointers, which it remains if this fails.
         let mut encoder = unsafe {
             let version = ffi::AOM_ENCODER_ABI_VERSION as c_int;
             let context_at = context.as_mut_ptr();
@@ -188,7 +189,8 @@ impl Encoder {
             (ffi::AV1E_SET_TRANSFER_CHARACTERISTICS, ffi::AOM_CICP_TC_SRGB as c_int),
             (ffi::AV1E_SET_MATRIX_COEFFICIENTS, ffi::AOM_CICP_MC_BT_601 as c_int),
         ] {
-            // SAFETY: the encoder was made; each of these takes one number of 32 bits, which C reads signed or not.
+            // SAFETY: the encoder was initialized; each of these controls takes one number of 32 bits, signed or
+            // unsigned in C.
             checked(unsafe {
                 ffi::aom_codec_control(&raw mut *encoder.0, control as c_int, value)
             })?;
@@ -196,19 +198,21 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// Hands a picture over, or none for the end, and takes what has been coded.
+    /// Encodes a picture, or flushes the encoder without one, and appends the output.
     fn give(&mut self, image: Option<&Image>, code: &mut Vec<u8>) -> Result<(), Failed> {
         let image = image.map_or(ptr::null(), |image| image.0.as_ptr().cast_const());
-        // SAFETY: the encoder was made, and the image lives: libaom reads it in this call, or copies it.
+        // SAFETY: the encoder was initialized, and the image is alive: libaom reads it in this call, or copies it.
         checked(unsafe { ffi::aom_codec_encode(&raw mut *self.0, image, 0, 1, 0) })?;
         let mut place = ptr::null();
         loop {
-            // SAFETY: the encoder was made, and the place is the one of this walk. A packet lives until the next call.
+            // SAFETY: the encoder was initialized, and the iterator is that of this loop. A packet is valid until
+            // the next call.
             let packet = unsafe { ffi::aom_codec_get_cx_data(&raw mut *self.0, &raw mut place) };
-            // SAFETY: it is null or good until the next call.
+            // SAFETY: it is null, or valid until the next call.
             let Some(packet) = (unsafe { packet.as_ref() }) else { return Ok(()) };
             if packet.kind == ffi::AOM_CODEC_CX_FRAME_PKT {
-                // SAFETY: by its kind it is a frame, whose bytes live as long as it; nobody writes them meanwhile.
+                // SAFETY: by its kind it is a frame, whose bytes are valid as long as the packet and not written
+                // concurrently.
                 code.extend_from_slice(unsafe {
                     let frame = packet.data.frame;
                     std::slice::from_raw_parts(frame.buf.cast_const().cast::<u8>(), frame.sz)
@@ -220,7 +224,7 @@ impl Encoder {
 
 impl Drop for Encoder {
     fn drop(&mut self) {
-        // SAFETY: it was made, and nobody has it any more.
+        // SAFETY: it was initialized, and no other reference exists.
         unsafe { ffi::aom_codec_destroy(&raw mut *self.0) };
     }
 }
@@ -229,7 +233,7 @@ fn checked(result: ffi::aom_codec_err_t) -> Result<(), Failed> {
     if result == ffi::AOM_CODEC_OK {
         return Ok(());
     }
-    // SAFETY: it gives a constant text for every number.
+    // SAFETY: it returns a constant string for every number.
     let text = unsafe { CStr::from_ptr(ffi::aom_codec_err_to_string(result)) };
     Err(Failed(text.to_string_lossy().into_owned()))
 }

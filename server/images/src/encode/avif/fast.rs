@@ -1,4 +1,4 @@
-//! By libaom: brightness and colour in planes, colours at half the size as in JPEG, the container by `avif-serialize`.
+//! AVIF encoder using libaom; chroma is subsampled below quality 90. The container is written by `avif-serialize`.
 
 use avif_serialize::Aviffy;
 use avif_serialize::constants::MatrixCoefficients;
@@ -9,21 +9,21 @@ use crate::Stop;
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// From this quality on colours keep the resolution of brightness.
+/// Minimum quality with full chroma resolution.
 const FULL_COLOUR_QUALITY: u8 = 90;
-/// How fast, 0 to 9. At 8 a picture has a quarter more bytes than at 7 for a fifth less time; 6 costs half as much
-/// again for a twentieth of the bytes; 9 takes a quarter of the time of 8.
+/// Speed, 0 to 9. Speed 8 has a quarter more bytes than 7 for a fifth less time; 6 takes half as long again for a
+/// twentieth of the bytes; 9 takes a quarter of the time of 8.
 const SPEED: u8 = 9;
 const SPEED_OF_SMALL: u8 = 7;
-/// Pixels up to which a picture is small.
+/// Maximum number of pixels of a small picture.
 const SMALL_PIXELS_MAX: usize = 500_000;
 
-/// Qualities as they are asked for, and the quantisers of libaom whose pictures are as like the original, by
-/// SSIMULACRA2, as those that sharp makes of the same files. Six photographs of 12 to 16 megapixels made 800 pixels
-/// wide, beside sharp 0.35.5: points of likeness, and bytes for each of sharp's, the mean and from least to most.
+/// Requested qualities, and the libaom quantisers with the same similarity to the original, by SSIMULACRA2, as the
+/// output of sharp. Measured with six photographs of 12 to 16 megapixels resized to a width of 800 pixels, relative
+/// to sharp 0.35.5: difference of the score, and ratio of the file sizes, as mean and range.
 ///
-/// | quality | likeness          | bytes            |
-/// |---------|-------------------|------------------|
+/// | quality | score             | bytes            |
+/// | ------- | ----------------- | ---------------- |
 /// | 30      | +1.5, -7.5..+12.6 | 1.31, 1.00..1.82 |
 /// | 40      | +0.1, -7.1..+9.3  | 1.25, 0.97..1.73 |
 /// | 50      | -0.6, -6.2..+5.2  | 1.19, 0.96..1.57 |
@@ -33,9 +33,9 @@ const SMALL_PIXELS_MAX: usize = 500_000;
 /// | 90      | -0.8, -2.5..+1.3  | 0.88, 0.76..0.99 |
 /// | 95      | -0.1, -1.8..+2.5  | 0.81, 0.72..0.92 |
 ///
-/// Sharp spends less on what is fine everywhere, more on what is smooth: one number for a whole picture follows it in
-/// the mean only. Matrices of quantisation and other tunings of libaom 3.11 took as many bytes for the same likeness
-/// or more. At 100 sharp takes half as many bytes again for 1.3 points. Below 30 the table follows its curve.
+/// Sharp uses fewer bits for detailed areas and more for smooth ones, so a single quantiser per picture matches it
+/// only on average. Quantisation matrices and other tunings of libaom 3.11 needed at least as many bytes for the
+/// same score. At 100 sharp needs half as many bytes again for 1.3 points. Below 30 the table is extrapolated.
 const QUANTISERS: [(u8, u8); 10] = [
     (1, 63),
     (20, 43),
@@ -49,7 +49,7 @@ const QUANTISERS: [(u8, u8); 10] = [
     (100, 1),
 ];
 
-/// Writes a picture in colour.
+/// Encodes a colour picture.
 pub(in super::super) fn encode(
     picture: &Picture,
     quality: u8,
@@ -88,7 +88,7 @@ pub(in super::super) fn encode(
     Ok(container.to_vec(&coded, alpha.as_deref(), picture.width, picture.height, 8))
 }
 
-/// Full range BT.601: brightness of every pixel, differences of blue and red of every one or of four.
+/// Full range BT.601: luma of every pixel, chroma of every pixel or of four.
 struct Colours {
     luma: Vec<u8>,
     blue: Vec<u8>,
@@ -111,7 +111,7 @@ impl Colours {
     }
 }
 
-/// Differences of blue and of red, one for each square of so many pixels a side.
+/// Computes a chroma plane, one sample per square of `SIDE` pixels.
 fn differences<const N: usize, const SIDE: usize>(
     pixels: &[[u8; N]],
     (width, height): (usize, usize),
@@ -132,7 +132,7 @@ fn differences<const N: usize, const SIDE: usize>(
     };
     for rows in pixels.chunks(width.max(1) * SIDE) {
         let (above, below) = rows.split_at(width.min(rows.len()));
-        // A last row, and a last column, stand for two.
+        // A last odd row or column is repeated.
         let below = if below.is_empty() { above } else { below };
         let (above, last_above) = above.as_chunks::<SIDE>();
         let (below, last_below) = below.as_chunks::<SIDE>();

@@ -1,13 +1,13 @@
-//! AVIF, eight bits, alpha beside the colours.
+//! AVIF encoder, 8 bits, with alpha.
 //!
 //! ```text
-//! quality   numbers as they are asked for -> those of the encoder
-//! plain     by rav1e, which is Rust, here without assembler: every build can do it, slowly
-//! fast      by libaom, in C, with the feature `fast-codecs`: many times as fast, better at its size
-//!   aom       libaom itself, the only `unsafe`
+//! quality   requested quality -> encoder parameters
+//! plain     rav1e (pure Rust, here without assembler): available in every build, slow
+//! fast      libaom (C), with the feature `fast-codecs`: many times as fast, smaller files
+//!   aom       libaom bindings, the only `unsafe` code
 //! ```
 //!
-//! Neither can be stopped inside a picture: a plan bounds its pixels instead.
+//! Neither encoder can be cancelled inside a picture: the plan bounds its pixels instead.
 
 #[cfg(feature = "fast-codecs")]
 mod aom;

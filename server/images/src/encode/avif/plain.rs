@@ -1,4 +1,4 @@
-//! By rav1e, which is Rust, here without assembler; colours at full size.
+//! AVIF encoder using rav1e (pure Rust, here without assembler), with 4:4:4 chroma.
 
 use ravif::{BitDepth, Encoder, Img, RGB8, RGBA8};
 
@@ -7,10 +7,10 @@ use crate::Stop;
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// How fast, 1 to 10. Everything below costs several times as much for a tenth of the bytes.
+/// Speed, 1 to 10. Lower speeds take several times as long for a tenth of the bytes.
 const SPEED: u8 = 10;
 
-/// Writes a picture in colour.
+/// Encodes a colour picture.
 pub(in super::super) fn encode(
     picture: &Picture,
     quality: u8,
@@ -46,8 +46,8 @@ pub(in super::super) fn encode(
     Ok(encoded.map_err(Error::failed)?.avif_file)
 }
 
-/// Qualities as they are asked for, and those of this encoder, from its likeness by SSIMULACRA2 and that of libvips'
-/// pictures; between 50 and 70 by those of a few photographs, beyond that by their curves.
+/// Requested qualities and those of this encoder with the same SSIMULACRA2 score as the output of libvips; measured
+/// between 50 and 70 with a few photographs, extrapolated beyond.
 const QUALITIES: [(u8, u8); 10] = [
     (1, 1),
     (20, 28),

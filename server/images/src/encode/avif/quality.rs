@@ -1,10 +1,10 @@
-//! Numbers of quality into those of an encoder.
+//! Maps quality 1-100 to encoder parameters.
 //!
-//! A number that is asked for means what it means to libvips, so to sharp: as like the original, by SSIMULACRA2, as
-//! libvips' picture at that number. Encoders that try less hard need more bytes for it.
+//! A requested quality has the meaning of libvips, and therefore of sharp: the same similarity to the original, by
+//! SSIMULACRA2, as the output of libvips at this quality. Faster encoders need more bytes for it.
 
-/// The encoder's number for one that is asked for: on the line between two of a table that were measured. The table
-/// begins at 1 and ends at 100.
+/// Returns the encoder parameter of a requested quality, interpolated between two entries of a measured table. The
+/// table begins at 1 and ends at 100.
 pub(super) fn by_table(table: &[(u8, u8)], asked: u8) -> f32 {
     let asked = asked.clamp(1, 100);
     let pair = table.windows(2).find_map(|pair| match pair {
