@@ -261,12 +261,12 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The fields that a section promises: what it names behind "The answer", and in the table that this announces.
+/// The fields that a section promises: what it names behind "The response", and in the table that this announces.
 fn promised(text: &'static str) -> BTreeSet<&'static str> {
     let paragraphs: Vec<&str> = text.split("\n\n").collect();
     let mut promised = BTreeSet::new();
     for (at, paragraph) in paragraphs.iter().enumerate() {
-        let Some(begin) = paragraph.find("The answer") else { continue };
+        let Some(begin) = paragraph.find("The response") else { continue };
         promised.extend(names(&paragraph[begin..]));
         if paragraph.trim_end().ends_with(':') {
             promised.extend(paragraphs.get(at + 1).map(|table| names(table)).unwrap_or_default());
