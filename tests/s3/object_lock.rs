@@ -193,7 +193,8 @@ fn buckets_with_object_lock_are_deleted_only_when_empty() {
     assert_eq!(forced.code, 1, "{forced:?}");
     assert!(forced.stderr.contains("is not empty"), "{forced:?}");
     let forced = bucket.place.data.run(&["account", "delete", "ann", "--force"]);
-    assert_ne!(forced.code, 0, "{forced:?}");
+    assert!(forced.code != 0 && forced.stderr.contains("is not empty"), "{forced:?}");
+    assert_eq!(bucket.send("HEAD", "/photos", &[], "").status, 200, "other buckets are deleted");
     assert_eq!(text(&bucket.get(&format!("/vault/a?versionId={id}"), &[])), "1");
 }
 

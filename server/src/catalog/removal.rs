@@ -164,6 +164,16 @@ impl Drop for Removal {
     }
 }
 
+impl Catalog {
+    /// Fails if a bucket with object lock is not empty.
+    pub(super) fn require_no_locked_objects(&self, name: &BucketName) -> Result<(), CatalogError> {
+        match self.require_bucket(name)?.object_lock {
+            Some(_) => require_emptiness(&self.0.store, name),
+            None => Ok(()),
+        }
+    }
+}
+
 fn require_emptiness(store: &Store, name: &BucketName) -> Result<(), CatalogError> {
     let (usage, versions) = (store.bucket_usage(name)?, versions::usage(store, name)?);
     match usage.objects + usage.derived_objects + versions.objects {

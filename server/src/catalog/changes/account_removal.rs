@@ -92,6 +92,9 @@ impl Catalog {
     fn delete_property(&self, id: &AccountId) -> Result<u64, CatalogError> {
         let mut removed = 0;
         for bucket in self.bucket_names_of(id) {
+            self.require_no_locked_objects(&bucket)?;
+        }
+        for bucket in self.bucket_names_of(id) {
             removed += self.delete_bucket(&bucket, BucketContents::DeleteToo)?.finish()?;
         }
         for organisation in self.owned_organisations(id) {
