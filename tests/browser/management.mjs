@@ -274,8 +274,8 @@ export const tests = {
     const server = await lived();
     await server.ask("PATCH", `/api/accounts/${server.past.ann}`, { plan: "Free", storageBytesMax: 1 });
     const page = await server.openAs("/-/accounts");
-    await page.getByRole("button", { name: "Check fair use" }).click();
-    await dialog(page).getByRole("button", { name: "Check, and take the steps" }).click();
+    await page.getByRole("button", { name: "Run fair-use check" }).click();
+    await dialog(page).getByRole("button", { name: "Run check and apply" }).click();
     await dialog(page).getByRole("row", { name: /ann.*notified.*bytes are stored, and the quota is 1/ }).waitFor();
     assert.equal((await server.ask("GET", `/api/accounts/${server.past.ann}`)).account.standing, "notified");
     await close(page);

@@ -191,18 +191,18 @@ const managed = (crew) => [
   ["account-out", "/-/account", "table", asked("Sign out everywhere")],
   ["account-refused", "/-/account", "table", async (page) => {
     await page.getByLabel("Current password").fill("four words are enough");
-    await page.getByLabel("New password").fill("another password");
-    await page.getByLabel("Repeat it").fill("yet another password");
+    await page.getByLabel("New password", { exact: true }).fill("another password");
+    await page.getByLabel("Repeat new password").fill("yet another password");
     await page.getByRole("button", { name: "Change password" }).click();
     await page.locator(".problem:not([hidden])").waitFor();
   }],
   ["account-new", "/-/accounts", "table", asked("New account")],
-  ["account-link", "/-/accounts", "table", then(asked("New password link for ann"), sent("Make the link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
-  ["fair-use", "/-/accounts", "table", asked("Check fair use"), undefined, { "GET **/api/accounts?*": LIMITED }],
-  ["fair-use-steps", "/-/accounts", "table", then(asked("Check fair use"), sent("Check, and take the steps"), seen(".told table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
+  ["account-link", "/-/accounts", "table", then(asked("Password link for ann"), sent("Create link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
+  ["fair-use", "/-/accounts", "table", asked("Run fair-use check"), undefined, { "GET **/api/accounts?*": LIMITED }],
+  ["fair-use-steps", "/-/accounts", "table", then(asked("Run fair-use check"), sent("Run check and apply"), seen(".told table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
   ["organisation-new", "/-/organisations", ".card", asked("New organisation")],
-  ["member-new", `/-/organisations/${crew}`, "table", asked("Invite a member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
-  ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite a member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
+  ["member-new", `/-/organisations/${crew}`, "table", asked("Invite member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
+  ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
   ["member-remove", `/-/organisations/${crew}`, "table", asked(/^Remove/)],
   ["organisation-delete", `/-/organisations/${crew}`, "table", asked("Delete")],
   ["usage-none", "/-/usage", ".empty", undefined, undefined, { "GET **/api/usage/history?*": { step: "hour", points: [] } }],
