@@ -25,7 +25,7 @@ export const tests = {
     assert.deepEqual(points.filter((point) => lately.some(([time]) => time === point.time)).map((point) => [point.time, point.requests, point.refusals]), lately);
     const requests = page.locator(".plot", { has: page.getByRole("heading", { name: "Requests" }) });
     const sum = points.reduce((all, point) => all + point.requests, 0);
-    await requests.getByText(`${sum.toLocaleString("en")} in all`).waitFor();
+    await requests.getByText(`${sum.toLocaleString("en")} total`).waitFor();
     const slider = requests.getByRole("slider");
     await slider.focus();
     await page.keyboard.press("End");
@@ -34,7 +34,7 @@ export const tests = {
     assert.notEqual(before, "0");
     await requests.locator("output", { hasText: new RegExp(`: ${before}$`) }).waitFor();
     assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`: ${before}$`));
-    await requests.getByText("As a table").click();
+    await requests.getByText("Show as table").click();
     await requests.getByRole("row").nth(points.length).waitFor();
     assert.equal(await requests.getByRole("row").count(), points.length + 1);
 
@@ -53,13 +53,13 @@ export const tests = {
     assert.equal(Number(left), first);
     await page.getByLabel("Bucket", { exact: true }).selectOption("desk");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage/desk?over=month");
-    await page.getByRole("heading", { name: "Usage of desk" }).waitFor();
+    await page.getByRole("heading", { name: "desk usage" }).waitFor();
     await page.locator(".plot").first().waitFor();
     assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).get("bucketName")], ["day", "desk"]);
     await page.goBack();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     assert.equal(await page.getByLabel("Period").inputValue(), "month");
-    await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
+    await page.getByRole("table", { name: "Storage by bucket" }).getByRole("link", { name: "desk" }).waitFor();
     await page.getByRole("link", { name: "Home", exact: true }).click();
     await page.getByRole("region", { name: "Last 24 hours" }).getByRole("link", { name: "Details" }).click();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
