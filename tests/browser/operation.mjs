@@ -105,7 +105,7 @@ export const tests = {
     await page.getByText("More than a week ago").first().waitFor();
     await page.getByRole("button", { name: "Verify now" }).click();
     await page.locator(".note", { hasText: "Verifying checksums" }).waitFor();
-    await page.getByRole("row", { name: /Scrub the store.*done.*1 damaged place/ }).waitFor();
+    await page.getByRole("row", { name: /Verify checksums \(scrub\).*Done.*1 damaged object/ }).waitFor();
     await page.getByRole("row", { name: /desk\/2026\/letter\.txt.*Upload the file again/ }).waitFor();
     await page.getByRole("heading", { name: "1 damaged object" }).waitFor();
     assert.equal((await server.ask("GET", "/api/storage")).damage[0].path, "2026/letter.txt");
@@ -117,7 +117,7 @@ export const tests = {
     await page.getByText(/3\.\d+ MB reclaimable/).waitFor();
     await page.getByRole("button", { name: "Reclaim now" }).click();
     await page.locator(".note", { hasText: "Reclaiming space" }).waitFor();
-    await page.getByRole("row", { name: /Compact the store.*done/ }).waitFor();
+    await page.getByRole("row", { name: /Reclaim space \(compaction\).*Done/ }).waitFor();
     assert.equal((await server.ask("GET", "/api/storage")).retained.files, 0);
 
     await page.goto("/-/");
@@ -138,26 +138,26 @@ export const tests = {
     const page = await server.openAs("/-/files/desk/imported/");
     await page.locator(".row", { hasText: "here.txt" }).waitFor();
     await page.keyboard.press(".");
-    await dialog(page).getByRole("button", { name: /^Import from addresses/ }).click();
-    assert.equal(await dialog(page).getByLabel("Into the folder").inputValue(), "imported/");
-    await dialog(page).getByLabel("Addresses").fill("not an address");
+    await dialog(page).getByRole("button", { name: /^Import from URLs/ }).click();
+    assert.equal(await dialog(page).getByLabel("Destination folder").inputValue(), "imported/");
+    await dialog(page).getByLabel("URLs").fill("not an address");
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
-    await page.locator(".problem", { hasText: "“not an address” is no address" }).waitFor();
+    await page.locator(".problem", { hasText: "“not an address” isn't a URL" }).waitFor();
     // What the server refuses is said where it was typed.
-    await dialog(page).getByLabel("Addresses").fill(`${other.origin}/<b>`);
+    await dialog(page).getByLabel("URLs").fill(`${other.origin}/<b>`);
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "is not a URL" }).waitFor();
-    await dialog(page).getByLabel("Addresses").fill(["cat.txt", "", "none.txt", "slow.txt", "again/cat.txt"].map((name) => name && `${other.origin}/${name}`).join("\n"));
-    await dialog(page).getByLabel("When a name is taken").selectOption("rename");
+    await dialog(page).getByLabel("URLs").fill(["cat.txt", "", "none.txt", "slow.txt", "again/cat.txt"].map((name) => name && `${other.origin}/${name}`).join("\n"));
+    await dialog(page).getByLabel("If a file exists").selectOption("rename");
     const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/api/jobs"));
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     const { urls, ...rest } = (await sent).postDataJSON();
     assert.deepEqual(rest, { kind: "importUrls", bucketName: "desk", prefix: "imported/", onConflict: "rename" });
     assert.equal(urls.length, 4);
-    await page.locator(".note", { hasText: "Importing: 2 of 4" }).getByRole("button", { name: "Cancel" }).waitFor();
+    await page.locator(".note", { hasText: "Importing from URLs: 2 of 4" }).getByRole("button", { name: "Cancel" }).waitFor();
     held.go("it took its time\n");
     await dialog(page).getByRole("row", { name: /\/none\.txt.*404/ }).waitFor();
-    await page.getByRole("heading", { name: "3 files imported, 1 address not" }).waitFor();
+    await page.getByRole("heading", { name: "3 files imported, 1 URL failed" }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator(".row", { hasText: "cat (1).txt" }).waitFor();
     const stored = (await server.ask("GET", "/api/list-objects?bucketName=desk&prefix=imported/")).Contents.map((it) => it.Key);
