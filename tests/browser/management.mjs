@@ -276,7 +276,7 @@ export const tests = {
     const page = await server.openAs("/-/accounts");
     await page.getByRole("button", { name: "Run fair-use check" }).click();
     await dialog(page).getByRole("button", { name: "Run check and apply" }).click();
-    await dialog(page).getByRole("row", { name: /ann.*notified.*bytes are stored, and the quota is 1/ }).waitFor();
+    await dialog(page).getByRole("row", { name: /ann.*notified.*bytes stored; quota 1/ }).waitFor();
     assert.equal((await server.ask("GET", `/api/accounts/${server.past.ann}`)).account.standing, "notified");
     await close(page);
   },
