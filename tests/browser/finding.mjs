@@ -43,11 +43,11 @@ export const tests = {
       const reply = await route.fetch();
       await route.fulfill({ json: { ...(await reply.json()), nextCursor: "more" } });
     });
-    await page.getByRole("button", { name: "Invite a member" }).click();
-    await dialog(page).getByLabel("Name or id").fill("Hannah");
+    await page.getByRole("button", { name: "Invite member" }).click();
+    await dialog(page).getByLabel("Account name or ID").fill("Hannah");
     await dialog(page).getByRole("button", { name: "Invite", exact: true }).click();
-    await dialog(page).getByText("No account is called “Hannah”").waitFor();
-    await dialog(page).getByLabel("Name or id").fill("Hannah of many");
+    await dialog(page).getByText("No account named “Hannah”").waitFor();
+    await dialog(page).getByLabel("Account name or ID").fill("Hannah of many");
     await dialog(page).getByRole("button", { name: "Invite", exact: true }).click();
     await page.getByRole("heading", { name: "Invited" }).waitFor();
     const { invited } = (await ask("GET", `/api/organisations/${organisation.id}`)).organisation;

@@ -25,7 +25,7 @@ export const tests = {
     assert.deepEqual(points.filter((point) => lately.some(([time]) => time === point.time)).map((point) => [point.time, point.requests, point.refusals]), lately);
     const requests = page.locator(".plot", { has: page.getByRole("heading", { name: "Requests" }) });
     const sum = points.reduce((all, point) => all + point.requests, 0);
-    await requests.getByText(`${sum.toLocaleString("en")} in all`).waitFor();
+    await requests.getByText(`${sum.toLocaleString("en")} total`).waitFor();
     const slider = requests.getByRole("slider");
     await slider.focus();
     await page.keyboard.press("End");
@@ -34,7 +34,7 @@ export const tests = {
     assert.notEqual(before, "0");
     await requests.locator("output", { hasText: new RegExp(`: ${before}$`) }).waitFor();
     assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`: ${before}$`));
-    await requests.getByText("As a table").click();
+    await requests.getByText("Show as table").click();
     await requests.getByRole("row").nth(points.length).waitFor();
     assert.equal(await requests.getByRole("row").count(), points.length + 1);
 
@@ -53,13 +53,13 @@ export const tests = {
     assert.equal(Number(left), first);
     await page.getByLabel("Bucket", { exact: true }).selectOption("desk");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage/desk?over=month");
-    await page.getByRole("heading", { name: "Usage of desk" }).waitFor();
+    await page.getByRole("heading", { name: "desk usage" }).waitFor();
     await page.locator(".plot").first().waitFor();
     assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).get("bucketName")], ["day", "desk"]);
     await page.goBack();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     assert.equal(await page.getByLabel("Period").inputValue(), "month");
-    await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
+    await page.getByRole("table", { name: "Storage by bucket" }).getByRole("link", { name: "desk" }).waitFor();
     await page.getByRole("link", { name: "Home", exact: true }).click();
     await page.getByRole("region", { name: "Last 24 hours" }).getByRole("link", { name: "Details" }).click();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
@@ -105,7 +105,7 @@ export const tests = {
     await page.getByText("More than a week ago").first().waitFor();
     await page.getByRole("button", { name: "Verify now" }).click();
     await page.locator(".note", { hasText: "Verifying checksums" }).waitFor();
-    await page.getByRole("row", { name: /Scrub the store.*done.*1 damaged place/ }).waitFor();
+    await page.getByRole("row", { name: /Verify checksums \(scrub\).*Done.*1 damaged object/ }).waitFor();
     await page.getByRole("row", { name: /desk\/2026\/letter\.txt.*Upload the file again/ }).waitFor();
     await page.getByRole("heading", { name: "1 damaged object" }).waitFor();
     assert.equal((await server.ask("GET", "/api/storage")).damage[0].path, "2026/letter.txt");
@@ -117,7 +117,7 @@ export const tests = {
     await page.getByText(/3\.\d+ MB reclaimable/).waitFor();
     await page.getByRole("button", { name: "Reclaim now" }).click();
     await page.locator(".note", { hasText: "Reclaiming space" }).waitFor();
-    await page.getByRole("row", { name: /Compact the store.*done/ }).waitFor();
+    await page.getByRole("row", { name: /Reclaim space \(compaction\).*Done/ }).waitFor();
     assert.equal((await server.ask("GET", "/api/storage")).retained.files, 0);
 
     await page.goto("/-/");
@@ -138,26 +138,26 @@ export const tests = {
     const page = await server.openAs("/-/files/desk/imported/");
     await page.locator(".row", { hasText: "here.txt" }).waitFor();
     await page.keyboard.press(".");
-    await dialog(page).getByRole("button", { name: /^Import from addresses/ }).click();
-    assert.equal(await dialog(page).getByLabel("Into the folder").inputValue(), "imported/");
-    await dialog(page).getByLabel("Addresses").fill("not an address");
+    await dialog(page).getByRole("button", { name: /^Import from URLs/ }).click();
+    assert.equal(await dialog(page).getByLabel("Destination folder").inputValue(), "imported/");
+    await dialog(page).getByLabel("URLs").fill("not an address");
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
-    await page.locator(".problem", { hasText: "“not an address” is no address" }).waitFor();
+    await page.locator(".problem", { hasText: "“not an address” isn't a URL" }).waitFor();
     // What the server refuses is said where it was typed.
-    await dialog(page).getByLabel("Addresses").fill(`${other.origin}/<b>`);
+    await dialog(page).getByLabel("URLs").fill(`${other.origin}/<b>`);
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "is not a URL" }).waitFor();
-    await dialog(page).getByLabel("Addresses").fill(["cat.txt", "", "none.txt", "slow.txt", "again/cat.txt"].map((name) => name && `${other.origin}/${name}`).join("\n"));
-    await dialog(page).getByLabel("When a name is taken").selectOption("rename");
+    await dialog(page).getByLabel("URLs").fill(["cat.txt", "", "none.txt", "slow.txt", "again/cat.txt"].map((name) => name && `${other.origin}/${name}`).join("\n"));
+    await dialog(page).getByLabel("If a file exists").selectOption("rename");
     const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/api/jobs"));
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     const { urls, ...rest } = (await sent).postDataJSON();
     assert.deepEqual(rest, { kind: "importUrls", bucketName: "desk", prefix: "imported/", onConflict: "rename" });
     assert.equal(urls.length, 4);
-    await page.locator(".note", { hasText: "Importing: 2 of 4" }).getByRole("button", { name: "Cancel" }).waitFor();
+    await page.locator(".note", { hasText: "Importing from URLs: 2 of 4" }).getByRole("button", { name: "Cancel" }).waitFor();
     held.go("it took its time\n");
     await dialog(page).getByRole("row", { name: /\/none\.txt.*404/ }).waitFor();
-    await page.getByRole("heading", { name: "3 files imported, 1 address not" }).waitFor();
+    await page.getByRole("heading", { name: "3 files imported, 1 URL failed" }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator(".row", { hasText: "cat (1).txt" }).waitFor();
     const stored = (await server.ask("GET", "/api/list-objects?bucketName=desk&prefix=imported/")).Contents.map((it) => it.Key);

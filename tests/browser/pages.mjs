@@ -33,13 +33,13 @@ async function fill() {
 const views = (webhook) => [
   ["overview", "/-/", ".home-grid"],
   ["keys", "/-/keys", "table"],
-  ["keys-ended", "/-/keys", "table", (page) => page.getByRole("button", { name: /that ended/ }).click()],
+  ["keys-ended", "/-/keys", "table", (page) => page.getByRole("button", { name: /expired or revoked/ }).click()],
   ["key-new", "/-/keys", "table", (page) => page.getByRole("button", { name: "New API key" }).click()],
   ["connect", "/-/connect/desk", ".snippet pre"],
   ["connect-sharex", "/-/connect/desk", ".snippet pre", (page) => page.getByRole("tab", { name: "ShareX" }).click()],
   ["links", "/-/links/desk/2026/letter.txt", ".columns form"],
   ["settings", "/-/settings/desk", "form fieldset"],
-  ["settings-empty", "/-/settings/desk", "form fieldset", (page) => page.getByRole("button", { name: "Empty …" }).click()],
+  ["settings-empty", "/-/settings/desk", "form fieldset", (page) => page.getByRole("button", { name: "Empty…" }).click()],
   ["webhooks", "/-/webhooks/desk", ".webhook"],
   ["webhook-new", "/-/webhooks/desk", ".webhook", (page) => page.getByRole("button", { name: "New webhook" }).click()],
   ["given-up", `/-/webhooks/desk/${webhook}`, "table"],
@@ -58,7 +58,7 @@ const views = (webhook) => [
   ["more", "/-/files/desk/", ".row", (page) => page.getByRole("button", { name: /^More actions/ }).click()],
   ["import", "/-/files/desk/", ".row", async (page) => {
     await page.keyboard.press(".");
-    await page.getByRole("button", { name: /^Import from addresses/ }).click();
+    await page.getByRole("button", { name: /^Import from URLs/ }).click();
   }],
   ["no-view", "/-/settings/", ".empty"],
 ];

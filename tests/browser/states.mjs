@@ -126,8 +126,8 @@ const FILES = [
   ["home-none", "/-/", ".empty h2", undefined, undefined, { "GET **/api/buckets?*": { buckets: [], nextCursor: null } }],
   ["home-failed", "/-/", ".empty [role=alert]", undefined, undefined, { "GET **/api/buckets?*": BUSY }],
   ["home-many", "/-/", ".card", undefined, undefined, { "GET **/api/buckets?*": MANY_BUCKETS, "GET **/api/usage/history?*": usage("hour") }],
-  ["links-public", "/-/links/photos/look/note.txt", ".columns form", then(press("Make an upload link"), press("Show its address"), seen(".outcome .snippet"))],
-  ["upload-link", LOOK, ".row:focus", then(inFront(typed(".")), press(/^Copy an upload link/), seen(".note"))],
+  ["links-public", "/-/links/photos/look/note.txt", ".columns form", then(press("Create upload link"), press("Show URL"), seen(".outcome .snippet"))],
+  ["upload-link", LOOK, ".row:focus", then(inFront(typed(".")), press(/^Copy upload link/), seen(".note"))],
   ["organisations-none", "/-/organisations", ".empty h3", undefined, undefined, { "GET **/api/organisations?*": { organisations: [], invitations: [], nextCursor: null } }],
   ["not-allowed", "/-/storage", "[role=alert]"],
   ["no-module", "/-/audit", "[role=alert]", undefined, undefined, { "GET **/assets/*/audit.mjs": null }],
@@ -172,37 +172,37 @@ const managed = (crew) => [
   ["key-once", "/-/keys", "table", then(asked("New API key"), sent("Create"), seen(".once"), seen(".dialog-body .tabs")), undefined, { "POST **/api/keys": KEY }],
   ["key-revoke", "/-/keys", "table", asked(/^Revoke/)],
   ["keys-none", "/-/keys", ".empty", undefined, undefined, { "GET **/api/keys?*": { apiKeys: [], nextCursor: null } }],
-  ["links-made", "/-/links/states/a.txt", ".columns form", then(press("Make an upload link"), seen(".outcome .snippet"), press("Make a download link"), seen(".columns > :last-child .snippet"))],
-  ["link-refused", "/-/links/states/none.txt", ".columns form", then(press("Make a download link"), seen(".problem:not([hidden])")), undefined, { "POST **/download-links": refused(404, "file_not_found", "File not found") }],
+  ["links-made", "/-/links/states/a.txt", ".columns form", then(press("Create upload link"), seen(".outcome .snippet"), press("Create download link"), seen(".columns > :last-child .snippet"))],
+  ["link-refused", "/-/links/states/none.txt", ".columns form", then(press("Create download link"), seen(".problem:not([hidden])")), undefined, { "POST **/download-links": refused(404, "file_not_found", "File not found") }],
   ["settings-job", "/-/settings/states", ".how-far", undefined, undefined, { "GET **/api/jobs?*": JOBS }],
-  ["settings-refused", "/-/settings/states", "form fieldset", then((page) => page.getByLabel("Quota", { exact: true }).fill("2 elephants"), press("Save"), seen(".problem:not([hidden])"))],
-  ["settings-delete", "/-/settings/states", "form fieldset", then(asked("Delete …"), (page) => page.getByRole("dialog").getByRole("textbox").fill("other"), sent("Delete it"), seen(".problem:not([hidden])"))],
+  ["settings-refused", "/-/settings/states", "form fieldset", then((page) => page.getByLabel("Storage quota", { exact: true }).fill("2 elephants"), press("Save"), seen(".problem:not([hidden])"))],
+  ["settings-delete", "/-/settings/states", "form fieldset", then(asked("Delete…"), (page) => page.getByRole("dialog").getByRole("textbox").fill("other"), sent("Delete bucket"), seen(".problem:not([hidden])"))],
   ["webhooks-none", "/-/webhooks/states", ".empty"],
   ["webhook-failing", "/-/webhooks/states", ".webhook", undefined, undefined, { "GET **/webhooks?*": { webhooks: [HOOK, { ...HOOK, id: "whk_2", enabled: false, disabledReason: "Every try failed for 5 days" }], nextCursor: null } }],
   ["webhook-delete", "/-/webhooks/states", ".webhook", asked("Delete"), undefined, { "GET **/webhooks?*": { webhooks: [HOOK], nextCursor: null } }],
-  ["webhook-test", "/-/webhooks/states", ".webhook", asked("Send a test"), undefined, {
+  ["webhook-test", "/-/webhooks/states", ".webhook", asked("Send test"), undefined, {
     "GET **/webhooks?*": { webhooks: [HOOK], nextCursor: null }, "POST **/test": { delivered: false, status: 500, deliveryError: "response status 500", answer: "<html><h1>Internal server error</h1></html>", durationMs: 1_204 },
   }],
   ["webhook-letters", "/-/webhooks/states/whk_1", "table", (page) => page.locator("summary").first().click(), undefined, { "GET **/webhooks/whk_1": { webhook: HOOK }, "GET **/dead-letters?*": { deadLetters: LETTERS, nextCursor: null } }],
   ["webhook-no-letters", "/-/webhooks/states/whk_1", ".empty", undefined, undefined, { "GET **/webhooks/whk_1": { webhook: { ...HOOK, deadLetterCount: 0 } }, "GET **/dead-letters?*": { deadLetters: [], nextCursor: null } }],
-  ["deleted-taken", "/-/deleted/states/", "table", asked(/^Bring back gone/), undefined, { "POST **/undelete": refused(409, "already_exists", "A file of that name exists") }],
-  ["deleted-folder", "/-/deleted/states/", "table", asked(/^Bring back the whole/)],
+  ["deleted-taken", "/-/deleted/states/", "table", asked(/^Restore gone/), undefined, { "POST **/undelete": refused(409, "already_exists", "A file of that name exists") }],
+  ["deleted-folder", "/-/deleted/states/", "table", asked(/^Restore entire bucket/)],
   ["account-rename", "/-/account", "table", asked("Rename")],
   ["account-out", "/-/account", "table", asked("Sign out everywhere")],
   ["account-refused", "/-/account", "table", async (page) => {
     await page.getByLabel("Current password").fill("four words are enough");
-    await page.getByLabel("New password").fill("another password");
-    await page.getByLabel("Repeat it").fill("yet another password");
+    await page.getByLabel("New password", { exact: true }).fill("another password");
+    await page.getByLabel("Repeat new password").fill("yet another password");
     await page.getByRole("button", { name: "Change password" }).click();
     await page.locator(".problem:not([hidden])").waitFor();
   }],
   ["account-new", "/-/accounts", "table", asked("New account")],
-  ["account-link", "/-/accounts", "table", then(asked("New password link for ann"), sent("Make the link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
-  ["fair-use", "/-/accounts", "table", asked("Check fair use"), undefined, { "GET **/api/accounts?*": LIMITED }],
-  ["fair-use-steps", "/-/accounts", "table", then(asked("Check fair use"), sent("Check, and take the steps"), seen(".told table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
+  ["account-link", "/-/accounts", "table", then(asked("Password link for ann"), sent("Create link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
+  ["fair-use", "/-/accounts", "table", asked("Run fair-use check"), undefined, { "GET **/api/accounts?*": LIMITED }],
+  ["fair-use-steps", "/-/accounts", "table", then(asked("Run fair-use check"), sent("Run check and apply"), seen(".told table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
   ["organisation-new", "/-/organisations", ".card", asked("New organisation")],
-  ["member-new", `/-/organisations/${crew}`, "table", asked("Invite a member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
-  ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite a member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
+  ["member-new", `/-/organisations/${crew}`, "table", asked("Invite member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
+  ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
   ["member-remove", `/-/organisations/${crew}`, "table", asked(/^Remove/)],
   ["organisation-delete", `/-/organisations/${crew}`, "table", asked("Delete")],
   ["usage-none", "/-/usage", ".empty", undefined, undefined, { "GET **/api/usage/history?*": { step: "hour", points: [] } }],
@@ -210,7 +210,7 @@ const managed = (crew) => [
   ["audit-none", "/-/audit?action=member.", ".empty", undefined, undefined, { "GET **/api/audit?*": { entries: [], nextCursor: null } }],
   ["audit-failed", "/-/audit", ".empty [role=alert]", undefined, undefined, { "GET **/api/audit?*": BUSY }],
   ["storage-full", "/-/storage", ".glances", seen(".how-far"), undefined, { "GET **/api/storage": FULL, "GET **/api/jobs?*": JOBS }],
-  ["import-outcome", "/-/files/states/", ".row", then(typed("."), press(/^Import from addresses/), filled("Addresses", "https://example.com/a.jpg\nhttps://example.com/b.jpg"), sent("Import"), said("1 file imported, 1 address not")), undefined, {
+  ["import-outcome", "/-/files/states/", ".row", then(typed("."), press(/^Import from URLs/), filled("URLs", "https://example.com/a.jpg\nhttps://example.com/b.jpg"), sent("Import"), said("1 file imported, 1 URL failed")), undefined, {
     "POST **/api/jobs": [202, { job: { id: "i1", state: "waiting", done: 0, total: 2 } }], "GET **/api/jobs/i1": { job: { id: "i1", state: "done", done: 2, total: 2, failures: [{ url: "https://example.com/b.jpg", error: "it answered 404" }] } },
   }],
 ];

@@ -134,7 +134,7 @@ export const tests = {
     });
     await done(page, "2 files uploaded");
     const stored = await keys("photos", "pasted/");
-    assert.match(stored[0], /^pasted\/Pasted \d{4}-\d\d-\d\d \d\d-\d\d-\d\d\.png$/);
+    assert.match(stored[0], /^pasted\/Pasted image \d{4}-\d\d-\d\d \d\d-\d\d-\d\d\.png$/);
     assert.equal(stored[1], "pasted/note.txt");
     await close(page);
   },

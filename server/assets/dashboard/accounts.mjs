@@ -1,4 +1,4 @@
-// All accounts of the server, for its operator: who there is, what they may, and links with which they choose their passwords.
+// All accounts of the server, for operators: roles, quotas, plans, and links for choosing a password.
 
 import { hasPlan, standingBadge, STANDINGS, standingHistory } from "./account.mjs";
 import { ask, choice, field, open } from "./dialog.mjs";
@@ -13,7 +13,7 @@ import { bytes, count, moment, number } from "./text.mjs";
 /** @type {[string, string][]} */
 const PLANS = [["Free", "Free"], ["Starter", "Starter"], ["Pro", "Pro"], ["Business", "Business"]];
 /** @type {[string, string][]} */
-const ROLES = [["user", "user"], ["operator", "operator: manages the server and all accounts"]];
+const ROLES = [["user", "User – own buckets and API keys"], ["operator", "Operator – also manage the server and all accounts"]];
 
 /** @param {any} place */
 export function view(place) {
@@ -25,16 +25,16 @@ export function view(place) {
     if (answer.accounts.some(hasPlan)) fairUse.hidden = false;
     return { cursor: answer.nextCursor, rows: answer.accounts.map((/** @type {any} */ it) => [
       [make("strong", null, it.name), make("small", null, make("code", null, it.id))],
-      make("span", { class: "badges" }, it.role === "operator" ? badge("operator", "good") : "user", !it.hasPassword && badge("invitation pending"),
+      make("span", { class: "badges" }, it.role === "operator" ? badge("operator", "good") : "user", !it.hasPassword && badge("Invitation pending"),
         hasPlan(it) && [badge(it.plan), standingBadge(it.standing)]),
-      [it.storageBytesMax === null ? "no limit" : bytes(it.storageBytesMax), it.objectCountMax !== null && make("small", null, `${number(it.objectCountMax)} files`)],
+      [it.storageBytesMax === null ? "No limit" : bytes(it.storageBytesMax), it.objectCountMax !== null && make("small", null, `${number(it.objectCountMax)} files`)],
       when(it.createdAt),
       make("span", { class: "buttons" },
         button("Edit", () => edit(it, list), { name: `edit-${it.id}`, "aria-label": `Edit ${it.name}` }),
-        button(it.hasPassword ? "New password link" : "Invite", () => link(it), { name: `invite-${it.id}`, "aria-label": `${it.hasPassword ? "New password link for" : "Invite"} ${it.name}` })),
+        button(it.hasPassword ? "Password link" : "Invite", () => link(it), { name: `invite-${it.id}`, "aria-label": `${it.hasPassword ? "Password link for" : "Invite"} ${it.name}` })),
     ]) };
-  }, () => (find.text() ? find.nothing() : nothing("people", "No account yet", "Create an account and send its owner an invitation link.")));
-  const fairUse = button("Check fair use", () => look(list), { title: "Applies the fair-use policy to accounts on the plan Free", hidden: true });
+  }, () => (find.text() ? find.nothing() : nothing("people", "No accounts yet", "Create an account and send its owner an invitation link.")));
+  const fairUse = button("Run fair-use check", () => look(list), { title: "Applies the fair-use policy to accounts on the Free plan", hidden: true });
   return page("Accounts", { about: "Accounts own buckets and API keys.", actions: [
     fairUse,
     button("New account", () => create(list), { class: "primary", image: "plus" })] }, find.element, list.element);
@@ -42,14 +42,14 @@ export function view(place) {
 
 /** @param {any} values */
 const limits = (values) => ({
-  storageBytesMax: sizeOf(values.storageBytesMax, "The quota"),
+  storageBytesMax: sizeOf(values.storageBytesMax, "Storage quota"),
   objectCountMax: values.objectCountMax.trim() === "" ? null : Number(values.objectCountMax),
 });
 
 /** @param {any} [it] */
 const limitFields = (it) => make("div", { class: "pair" },
-  field("Storage quota", { name: "storageBytesMax", value: sizeText(it?.storageBytesMax), placeholder: "no limit", spellcheck: "false" }, "Such as 50 GB."),
-  field("File quota", { name: "objectCountMax", type: "number", min: 0, step: 1, value: it?.objectCountMax ?? "", placeholder: "no limit" }));
+  field("Storage quota", { name: "storageBytesMax", value: sizeText(it?.storageBytesMax), placeholder: "No limit", spellcheck: "false" }, "For example 50 GB"),
+  field("File quota", { name: "objectCountMax", type: "number", min: 0, step: 1, value: it?.objectCountMax ?? "", placeholder: "No limit" }));
 
 const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false", autocapitalize: "none" }, "Used to sign in. Must be unique.");
 
@@ -82,19 +82,19 @@ function edit(it, list) {
 function link(it) {
   const makeIt = async () => {
     const { url, expiresAt } = await invite(it.id);
-    return () => tellOnce(`A link for ${it.name}`, `Send it to ${it.name}: it is good once, until ${moment(expiresAt)}. It is shown this once.`, snippet("Link", url));
+    return () => tellOnce(`Link for ${it.name}`, `Send this link to ${it.name}. It works once and expires ${moment(expiresAt)}. It will not be shown again.`, snippet("Link", url));
   };
   if (!it.hasPassword) return makeIt().then((tell) => tell(), (error) => note(error.advice ?? error.message, null, { kind: "bad", seconds: 12 }));
-  return askFirst(`A new password for ${it.name}`, "With the link its holder chooses another password, and all sessions of the account end then. Links made before are good no more.", "Make the link", makeIt);
+  return askFirst(`Password link for ${it.name}`, `${it.name} chooses a new password with this link, which signs out all sessions. Earlier links stop working.`, "Create link", makeIt);
 }
 
 /** @param {{load: () => any}} list */
 function look(list) {
-  askFirst("Check fair use", "Accounts of the plan Free that store more than their quota, or whose use is far beyond the plan for long, go one step on: from good by notified, upgrade requested and throttled to suspended, with three days between. You can take it back.", "Check, and take the steps", async () => {
+  askFirst("Run fair-use check", "Accounts on the Free plan that exceed their quota or usage limits move one level: good → notified → upgrade requested → throttled → suspended, at most one level every 3 days. You can undo each change.", "Run check and apply", async () => {
     const { accountCount, violationCount, steps } = await sweep();
     list.load();
-    return () => open("Fair use", [make("div", { class: "told" }, facts([["Looked at", count(accountCount, "account")], ["Beyond fair use", number(violationCount)], ["Steps taken", number(steps.length)]]),
-      steps.length === 0 ? make("p", { class: "faint" }, icon("check"), " Nobody was moved.")
-        : table("Steps", [["Account"], ["To"], ["Why", "wide"]], steps.map((/** @type {any} */ it) => [it.name, standingBadge(it.to), it.reason])).element)], { class: "wide" });
+    return () => open("Fair use", [make("div", { class: "told" }, facts([["Checked", count(accountCount, "account")], ["Over the limit", number(violationCount)], ["Changes", number(steps.length)]]),
+      steps.length === 0 ? make("p", { class: "faint" }, icon("check"), " No accounts changed.")
+        : table("Changes", [["Account"], ["New standing"], ["Reason", "wide"]], steps.map((/** @type {any} */ it) => [it.name, standingBadge(it.to), it.reason])).element)], { class: "wide" });
   });
 }

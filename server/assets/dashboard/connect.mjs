@@ -1,4 +1,4 @@
-// Configurations of other programs, with the key where there is one.
+// Configuration snippets for clients, with an API key filled in if one was just created.
 
 import { load } from "./api.mjs";
 import { choice } from "./dialog.mjs";
@@ -11,7 +11,7 @@ import { go } from "./router.mjs";
 /** Placeholder of the key in configurations of the server. */
 const ANY_KEY = "API_KEY";
 
-/** Placeholder of the bucket, as long as there is none. */
+/** Placeholder of the bucket while none exists. */
 const ANY_BUCKET = "BUCKET";
 
 /** Public URL of the server. */
@@ -28,7 +28,7 @@ function download(name, text, type) {
 }
 
 /**
- * Tabs with configuration snippets of programs for a bucket.
+ * Tabs with configuration snippets for a bucket.
  * @param {string} bucket
  * @param {{key?: string, s3?: any, scopes?: string[], prefix?: string}} [credentials] placeholders without
  */
@@ -41,9 +41,9 @@ export function connections(bucket, { key = ANY_KEY, s3, scopes, prefix } = {}) 
     if (may("upload")) {
       kinds.splice(1, 0, ["ShareX", "sharex", () => [
         make("p", { class: "faint" }, "Save the file and open it in ShareX. It uploads screenshots and copies their URL."),
-        snippet("ShareX uploader", sharex, make("button", { type: "button", click: () => download(`trug-${bucket}.sxcu`, sharex, "application/json") }, icon("download"), "Save the file")),
+        snippet("ShareX uploader", sharex, make("button", { type: "button", click: () => download(`trug-${bucket}.sxcu`, sharex, "application/json") }, icon("download"), "Download .sxcu")),
       ]], ["lb-phone", "phone", () => [
-        make("p", { class: "faint" }, "For game servers. The direct method gives the key to every player: limit it to the scope upload and one folder."),
+        make("p", { class: "faint" }, "For game servers. With the direct method every player can read the key: limit it to the upload scope and one folder."),
         snippet("lb-phone upload methods", phone),
       ]]);
     }
@@ -69,7 +69,7 @@ export function connections(bucket, { key = ANY_KEY, s3, scopes, prefix } = {}) 
     shown.id = "connection";
     shown.setAttribute("role", "tabpanel");
     choose(0);
-    return [make("div", { class: "tabs", role: "tablist", "aria-label": "Program" }, tabs), shown];
+    return [make("div", { class: "tabs", role: "tablist", "aria-label": "Client" }, tabs), shown];
   }).element;
 }
 
@@ -80,15 +80,15 @@ export async function view(place, frame) {
   const hasBucket = bucket !== ANY_BUCKET;
   const chosen = choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/connect/${encodeURIComponent(event.target.value)}`) }, buckets.map((/** @type {string} */ it) => [it, it]), bucket);
   return page("Connect", {
-    about: "Programs upload with an API key. Put yours where it says API_KEY below, or make one now: it is filled in.",
+    about: "Clients authenticate with an API key. Replace API_KEY below, or create a key to have it filled in.",
     actions: [make("a", { class: "as-button primary", href: `/-/keys?new=${hasBucket ? encodeURIComponent(bucket) : ""}` }, icon("key"), "New API key")],
   },
   buckets.length > 0 && chosen,
-  panel("Programs", {}, connections(bucket)),
-  panel("Everything else", { about: "All that this dashboard does is done by the HTTP API, with the same rules for everybody." },
+  panel("Clients", {}, connections(bucket)),
+  panel("More", { about: "Everything in this dashboard uses the public HTTP API." },
     make("ul", { class: "ways" },
-      make("li", null, make("a", { href: "/-/docs", "data-outside": true, target: "_blank", rel: "noopener" }, "The HTTP API, to read and to try")),
-      make("li", null, make("a", { href: "/-/openapi.json", "data-outside": true, download: "trug-openapi.json" }, "The same for programs: OpenAPI 3.1")),
-      hasBucket && make("li", null, make("a", { href: `/-/links/${encodeURIComponent(bucket)}/` }, "A link with which somebody without a key uploads once")),
-      hasBucket && make("li", null, make("a", { href: `/-/webhooks/${encodeURIComponent(bucket)}` }, "Webhooks: be told what happens in a bucket")))));
+      make("li", null, make("a", { href: "/-/docs", "data-outside": true, target: "_blank", rel: "noopener" }, "API reference")),
+      make("li", null, make("a", { href: "/-/openapi.json", "data-outside": true, download: "trug-openapi.json" }, "OpenAPI 3.1 document")),
+      hasBucket && make("li", null, make("a", { href: `/-/links/${encodeURIComponent(bucket)}/` }, "One-time upload link")),
+      hasBucket && make("li", null, make("a", { href: `/-/webhooks/${encodeURIComponent(bucket)}` }, "Webhooks: get notified about changes")))));
 }

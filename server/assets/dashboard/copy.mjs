@@ -67,7 +67,7 @@ export function chooseForm(bucket, keys) {
       make("span", null, make("strong", null, label), make("code", null, text)),
       make("button", { type: "button", autofocus: at === 0, "aria-label": `Copy: ${label}`, click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("copy"), "Copy"));
   });
-  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "Create a share link…"));
+  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "Create a download link…"));
   const dialog = open(keys.length === 1 ? `Copy link to ${nameOf(keys[0])}` : `Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])], { class: "wide" });
 }
 

@@ -1,4 +1,4 @@
-// What was deleted or replaced in a bucket and can come back: one file, several, a whole folder.
+// Deleted and replaced files of a bucket: restores one version, several, or a whole folder.
 
 import { filesAddress, folderOf, nameOf } from "./address.mjs";
 import { explain, startJob, undelete } from "./api.mjs";
@@ -12,11 +12,11 @@ import { badge, button, failure, nothing, page, panel, redraw, table, tick, when
 import { go } from "./router.mjs";
 import { bytes, count } from "./text.mjs";
 
-/** So many versions are shown at a time. */
+/** Versions loaded at a time. */
 const ROWS = 100;
-/** Pages may be empty although there are more: so many are asked for until one is asked oneself. */
+/** Pages requested for one step of the list: pages may be empty although more follow. */
 const TRIES_MAX = 20;
-/** Requests at once. */
+/** Concurrent requests. */
 const PARALLEL = 4;
 
 /** @param {string} bucket @param {string} prefix */
@@ -31,9 +31,9 @@ export function view(place) {
   let versions = [];
   /** @type {string | null} */
   let cursor = null;
-  const it = page(`Deleted files of ${bucket}`, { about: ["What was deleted or replaced in ", make("a", { href: filesAddress(bucket) }, bucket), " and can come back, the last first."] });
+  const it = page(`Deleted files in ${bucket}`, { about: ["Deleted and replaced files in ", make("a", { href: filesAddress(bucket) }, bucket), " that can be restored. Newest first."] });
   const body = make("div", { class: "part", tabindex: "-1" });
-  const bar = make("div", { class: "chosen-row", role: "toolbar", "aria-label": "What is chosen" });
+  const bar = make("div", { class: "chosen-row", role: "toolbar", "aria-label": "Selection" });
   const nameOfVersion = (/** @type {any} */ version) => `${version.lsn}`;
 
   const chooseAll = (/** @type {boolean} */ isChosen) => {
@@ -45,15 +45,15 @@ export function view(place) {
 
   const drawBar = () => {
     redraw(bar,
-      tick("All shown", { checked: versions.length > 0 && chosen.size === versions.length, disabled: versions.length === 0, "data-name": "all", change: (/** @type {any} */ event) => chooseAll(event.target.checked) }),
-      make("span", { role: "status" }, chosen.size === 0 ? "Nothing is chosen" : `${count(chosen.size, "version")} chosen`),
-      button("Bring back what is chosen", () => bringBack([...chosen.values()]), { class: "primary", image: "again", disabled: chosen.size === 0 }),
-      button(prefix === "" ? "Bring back the whole bucket …" : `Bring back all of ${prefix} …`, () => bringFolder(), { name: "folder", disabled: prefix !== "" && !prefix.endsWith("/"), title: prefix !== "" && !prefix.endsWith("/") ? "A folder ends with a slash" : null }));
+      tick("Select all shown", { checked: versions.length > 0 && chosen.size === versions.length, disabled: versions.length === 0, "data-name": "all", change: (/** @type {any} */ event) => chooseAll(event.target.checked) }),
+      make("span", { role: "status" }, chosen.size === 0 ? "Nothing selected" : `${count(chosen.size, "version")} selected`),
+      button("Restore selected", () => restore([...chosen.values()]), { class: "primary", image: "again", disabled: chosen.size === 0 }),
+      button(prefix === "" ? "Restore entire bucket…" : `Restore ${prefix}…`, () => restoreFolder(), { name: "folder", disabled: prefix !== "" && !prefix.endsWith("/"), title: prefix !== "" && !prefix.endsWith("/") ? "Folder paths end with “/”" : null }));
   };
 
   const draw = () => {
     const boxes = versions.map((version) => make("input", {
-      type: "checkbox", "aria-label": `Choose ${version.path}`, "data-name": `choose-${version.lsn}`, checked: chosen.has(nameOfVersion(version)),
+      type: "checkbox", "aria-label": `Select ${version.path}`, "data-name": `choose-${version.lsn}`, checked: chosen.has(nameOfVersion(version)),
       change: (/** @type {any} */ event) => {
         if (event.target.checked) chosen.set(nameOfVersion(version), version);
         else chosen.delete(nameOfVersion(version));
@@ -62,15 +62,15 @@ export function view(place) {
     }));
     const more = cursor !== null && make("p", { class: "more" }, button("Show more", () => load(), { name: "more" }));
     if (versions.length === 0) {
-      fill(body, nothing("check", "Nothing here can come back", prefix ? `Nothing whose name begins with “${prefix}” was deleted, or its space was given back.` : "Nothing was deleted, or its space was given back."), more);
+      fill(body, nothing("check", "No deleted files", prefix ? `No deleted files under “${prefix}”. Files appear here until their space is reclaimed.` : "Deleted files appear here until their space is reclaimed."), more);
       return;
     }
-    const list = table("Versions that can come back", [["Choose", "act first"], ["File", "wide"], ["Size", "number"], ["What happened"], ["For how long"], ["Bring back", "act"]], versions.map((version, at) => [
+    const list = table("Restorable versions", [["Select", "act first"], ["File", "wide"], ["Size", "number"], ["Deleted or replaced"], ["Restorable"], ["Restore", "act"]], versions.map((version, at) => [
       boxes[at],
       [make("strong", null, nameOf(version.path)), folderOf(version.path) !== "" && make("small", null, make("a", { href: addressOf(bucket, folderOf(version.path)) }, folderOf(version.path)))],
       bytes(version.bytes), [badge(version.state, version.state === "deleted" ? "bad" : ""), " ", when(version.deletedAt, "")],
-      version.recoverableUntil ? ["until ", when(version.recoverableUntil)] : "until its space is given back",
-      button("Bring back", () => bringBack([version]), { name: `back-${version.lsn}`, "aria-label": `Bring back ${version.path}` }),
+      version.recoverableUntil ? ["Until ", when(version.recoverableUntil)] : "Until space is reclaimed",
+      button("Restore", () => restore([version]), { name: `back-${version.lsn}`, "aria-label": `Restore ${version.path}` }),
     ]));
     fill(body, list.element, more);
   };
@@ -78,7 +78,7 @@ export function view(place) {
   const load = async () => {
     body.setAttribute("aria-busy", "true");
     const isFirst = versions.length === 0;
-    if (isFirst) fill(body, make("p", { class: "faint waiting" }, "Looking through what was deleted …"));
+    if (isFirst) fill(body, make("p", { class: "faint waiting" }, "Loading deleted files…"));
     try {
       const wanted = versions.length + ROWS;
       for (let tries = 0; tries < TRIES_MAX && versions.length < wanted; tries += 1) {
@@ -103,7 +103,7 @@ export function view(place) {
     return load();
   };
 
-  const bringBack = async (/** @type {any[]} */ wanted, /** @type {string | undefined} */ onConflict = undefined) => {
+  const restore = async (/** @type {any[]} */ wanted, /** @type {string | undefined} */ onConflict = undefined) => {
     const waiting = [...wanted];
     /** @type {any[]} */
     const done = [];
@@ -121,31 +121,31 @@ export function view(place) {
         }
       }
     }));
-    if (done.length > 0) note(done.length === 1 ? `“${nameOf(done[0].path)}” is back${done[0].renamed ? `, as ${done[0].path}` : ""}.` : `${count(done.length, "file")} are back.`, { label: "Show", run: () => go(filesAddress(bucket, folderOf(done[0].path))) });
-    if (problem) note(`${done.length > 0 ? "Not all came back: " : "Not brought back: "}${explain(problem)}`, null, { kind: "bad", seconds: 12 });
+    if (done.length > 0) note(done.length === 1 ? `“${nameOf(done[0].path)}” restored${done[0].renamed ? ` as ${done[0].path}` : ""}.` : `${count(done.length, "file")} restored.`, { label: "Show", run: () => go(filesAddress(bucket, folderOf(done[0].path))) });
+    if (problem) note(`${done.length > 0 ? "Some files were not restored: " : "Not restored: "}${explain(problem)}`, null, { kind: "bad", seconds: 12 });
     if (taken.length > 0) {
-      ask(taken.length === 1 ? "Its name is taken" : `${count(taken.length, "name")} are taken`, [
-        make("p", null, taken.length === 1 ? `There is a file ${taken[0].path} now.` : "There are files of these names now."),
-        choice("What to do", { name: "onConflict" }, [["rename", "Keep both: what comes back gets another name"], ["overwrite", "What comes back takes their place"]]),
-      ], "Bring back", (values) => bringBack(taken, values.onConflict));
+      ask(taken.length === 1 ? "Name already in use" : `${count(taken.length, "name")} already in use`, [
+        make("p", null, taken.length === 1 ? `${taken[0].path} already exists.` : "Files with these names already exist."),
+        choice("On conflict", { name: "onConflict" }, [["rename", "Keep both (rename restored files)"], ["overwrite", "Replace existing files"]]),
+      ], "Restore", (values) => restore(taken, values.onConflict));
     }
     await again();
   };
 
-  const bringFolder = () => ask(prefix === "" ? `Bring back all of ${bucket}` : `Bring back all of ${prefix}`, [
-    make("p", null, "Brings back the newest whole version of each file that is missing. What is there stays as it is."),
-    choice("Of what was deleted", { name: "since" }, [["1", "in the last hour"], ["24", "in the last day"], ["168", "in the last week"], ["", "at any time"]], "24"),
-  ], "Bring back", async ({ since }) => {
+  const restoreFolder = () => ask(prefix === "" ? `Restore ${bucket}` : `Restore ${prefix}`, [
+    make("p", null, "Restores the latest intact version of each missing file. Existing files are not changed."),
+    choice("Deleted", { name: "since" }, [["1", "Last hour"], ["24", "Last 24 hours"], ["168", "Last 7 days"], ["", "Any time"]], "24"),
+  ], "Restore", async ({ since }) => {
     const { job } = await startJob({ kind: "undeleteFolder", bucketName: bucket, prefix, since: since ? new Date(Date.now() - Number(since) * 3_600_000).toISOString() : undefined });
     work.begin(job);
   });
 
-  const work = jobList((job) => job.bucketName === bucket && job.kind === "undeleteFolder", it.stopped, { ended: again, empty: "Nothing is being brought back." });
+  const work = jobList((job) => job.bucketName === bucket && job.kind === "undeleteFolder", it.stopped, { ended: again, empty: "No restore jobs running" });
   const search = form([make("div", { class: "search-row" },
-    field("In the folder, or files that begin with", { name: "prefix", value: prefix, maxlength: 1024, placeholder: "2026/summer/", spellcheck: "false", autocapitalize: "none", "data-name": "prefix" }),
+    field("Folder or name prefix", { name: "prefix", value: prefix, maxlength: 1024, placeholder: "2026/summer/", spellcheck: "false", autocapitalize: "none", "data-name": "prefix" }),
     prefix !== "" && make("a", { class: "as-button", href: addressOf(bucket, "") }, icon("close"), "All"))], "Show", async (values) => go(addressOf(bucket, values.prefix.replace(/^\/+/, ""))));
   drawBar();
-  it.element.append(search, bar, body, panel("Whole folders", {}, work.element));
+  it.element.append(search, bar, body, panel("Restore jobs", {}, work.element));
   load();
   return it;
 }

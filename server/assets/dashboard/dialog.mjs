@@ -1,4 +1,4 @@
-// Questions in front of everything else. The browser's own dialog keeps the focus inside and gives it back.
+// Modal dialogs and forms. The native dialog element traps the focus and restores it.
 
 import { explain } from "./api.mjs";
 import { make } from "./dom.mjs";
@@ -7,7 +7,7 @@ import { icon } from "./icons.mjs";
 let count = 0;
 
 /**
- * Opens a dialog with these contents; it is gone when it closes.
+ * Opens a dialog with these contents; closing removes it.
  * @param {string} title @param {any[]} contents @param {{class?: string, closed?: () => void}} [options]
  */
 export function open(title, contents, { class: className = "", closed } = {}) {
@@ -38,7 +38,7 @@ export function field(label, attributes, hint) {
     hint ? make("small", { id: hintId }, hint) : null);
 }
 
-/** The field of a new bucket's name. What is typed becomes lower case, and spaces become dashes. @param {string} label @param {string} [value] */
+/** The field for a new bucket's name: input becomes lower case, and spaces become dashes. @param {string} label @param {string} [value] */
 export const bucketNameField = (label, value = "") => field(label, {
   name: "bucketName", required: true, minlength: 3, maxlength: 63, value, pattern: "[a-z0-9][a-z0-9._\\-]*", autocapitalize: "none", spellcheck: "false",
   input: (/** @type {any} */ { target }) => {
@@ -58,7 +58,7 @@ export function choice(label, attributes, options, chosen) {
 }
 
 /**
- * A form that does its work when it is sent, and says what is wrong where the eyes are.
+ * A form that runs `work` on submit, and shows an error at the field that it concerns.
  * @param {any[]} contents @param {string} label of its button
  * @param {(values: Record<string, string>) => Promise<void>} work @param {{danger?: boolean, extra?: any[]}} [options]
  */
@@ -86,7 +86,7 @@ export function form(contents, label, work, { danger = false, extra = [] } = {})
       } else {
         it.lastElementChild.before(problem);
       }
-      // A long form would hide it.
+      // In a long form the error may be out of view.
       problem.scrollIntoView({ block: "nearest" });
     } finally {
       button.disabled = false;
@@ -96,7 +96,7 @@ export function form(contents, label, work, { danger = false, extra = [] } = {})
 }
 
 /**
- * Asks for something; what is given is worked on while the dialog is open, and what that gives back is done when it has closed.
+ * Opens a dialog with a form. `work` runs while the dialog is open; a function that it resolves with runs after closing.
  * @param {string} title @param {any[]} contents @param {string} label
  * @param {(values: Record<string, string>) => Promise<void | (() => any)>} work @param {{danger?: boolean}} [options]
  */

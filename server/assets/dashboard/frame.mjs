@@ -40,7 +40,7 @@ export class Frame {
     });
     const places = (/** @type {[string, string, string][]} */ all) => make("ul", null, all.map(([href, image, name]) => make("li", null, make("a", { href }, icon(image), name))));
     this.who = make("a", { class: "who", href: "/-/account", title: "Your account" }, account?.name ?? "");
-    this.side = make("nav", { class: "side", id: "side", "aria-label": "Buckets and settings" },
+    this.side = make("nav", { class: "side", id: "side", "aria-label": "Main" },
       make("a", { class: "logo", href: "/-/", "aria-label": "trug, home" }, icon("trug", "icon large"), "trug"),
       places([["/-/", "trug", "Home"]]),
       make("h2", null, "Buckets"), this.list,

@@ -1,6 +1,6 @@
 // The pointer on the file list: clicks, the drag rectangle, dragging selected rows, and the long press of a finger.
 //
-// A click on a name or a picture opens it, elsewhere on the row it selects the row alone; Ctrl or Cmd toggles, Shift
+// A click on a name or a thumbnail opens it, elsewhere on the row it selects the row alone; Ctrl or Cmd toggles, Shift
 // extends from the last click without Shift. A press on a selected row or on a name starts a drag, any other press a
 // rectangle. Escape cancels either and restores the selection.
 

@@ -1,4 +1,4 @@
-// Icons, drawn by lines on a field of 24 by 24.
+// Icons as line drawings in a 24 by 24 view box.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -71,7 +71,7 @@ export function icon(name, className = "icon") {
   return svg;
 }
 
-/** The page's own icon: the basket, or how far uploads are. @param {number | null} part */
+/** The favicon: the logo, or the progress of uploads. @param {number | null} part */
 export function pageIcon(part) {
   const ring = 2 * Math.PI * 13;
   const body = part === null
@@ -80,6 +80,6 @@ export function pageIcon(part) {
   return `data:image/svg+xml,<svg xmlns="${SVG}" viewBox="0 0 32 32">${body.replaceAll("#", "%23")}</svg>`;
 }
 
-/** An icon as a mask for a style sheet, which gives it its colour. @param {string} name */
+/** An icon as a mask for a style sheet, which sets its colour. @param {string} name */
 export const maskOf = (name) =>
   `url('data:image/svg+xml,<svg xmlns="${SVG}" viewBox="0 0 24 24"><path fill="none" stroke="black" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" d="${PATHS[name]}"/></svg>')`;

@@ -1,4 +1,4 @@
-// API keys: which there are and what they open, new ones, and their end.
+// API keys: list, create and revoke.
 
 import { connections } from "./connect.mjs";
 import { ask, choice, field } from "./dialog.mjs";
@@ -9,13 +9,13 @@ import { askFirst, badge, button, finder, nothing, page, part, snippet, table, t
 import { amend } from "./router.mjs";
 import { count } from "./text.mjs";
 
-/** Scopes, and what they let one do; the first ones are what most keys need. @type {[string, string][]} */
+/** Scopes and the access that they grant, most common first. @type {[string, string][]} */
 const SCOPES = [
-  ["upload", "store files"], ["read", "read files of private buckets"], ["list", "list and search files"], ["delete", "delete files"],
-  ["presign", "make links for one upload"], ["manage", "make and change buckets, keys and webhooks"],
+  ["upload", "Upload files"], ["read", "Read files in private buckets"], ["list", "List and search files"], ["delete", "Delete files"],
+  ["presign", "Create upload and download links"], ["manage", "Manage buckets, keys and webhooks"],
 ];
-/** How long a key is good, in days. @type {[string, string][]} */
-const LIVES = [["", "never"], ["1", "in a day"], ["7", "in a week"], ["30", "in 30 days"], ["90", "in 90 days"], ["365", "in a year"]];
+/** Lifetimes of a key, in days. @type {[string, string][]} */
+const LIVES = [["", "Never"], ["1", "In 1 day"], ["7", "In 7 days"], ["30", "In 30 days"], ["90", "In 90 days"], ["365", "In 1 year"]];
 
 /** @param {any} key */
 const isOver = (key) => key.revokedAt !== null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= Date.now());
@@ -30,16 +30,16 @@ export async function view(place, frame) {
     if (all.length === 0 && find.text()) return find.nothing();
     const alive = all.filter((key) => !isOver(key));
     const shown = withEnded ? all : alive;
-    if (all.length === 0) return nothing("key", "No API key yet", "A key lets a program upload, read or manage, as far as its scopes go.", make("p", { class: "buttons" }, button("New API key", () => create(frame, list), { class: "primary", image: "plus" })));
+    if (all.length === 0) return nothing("key", "No API keys yet", "API keys give clients access to buckets. Create one to upload with curl, ShareX, S3 or your own code.", make("p", { class: "buttons" }, button("New API key", () => create(frame, list), { class: "primary", image: "plus" })));
     return [
-      table("API keys", [["Name"], ["Scopes", "wide"], ["Where"], ["Last used"], ["Expires"], ["Revoke", "act"]], shown.map((key) => [
-        [make("strong", null, key.name || "without a name"), make("small", null, make("code", null, key.id))],
+      table("API keys", [["Name"], ["Scopes", "wide"], ["Bucket"], ["Last used"], ["Expires"], ["Revoke", "act"]], shown.map((key) => [
+        [make("strong", null, key.name || "Unnamed"), make("small", null, make("code", null, key.id))],
         make("span", { class: "badges" }, key.scopes.map((/** @type {string} */ scope) => badge(scope, scope === "manage" ? "warn" : ""))),
-        key.bucketName ? make("code", null, `${key.bucketName}/${key.prefix ?? ""}`) : "all buckets",
-        when(key.lastUsedAt), key.revokedAt ? badge("revoked", "bad") : isOver(key) ? badge("expired", "bad") : when(key.expiresAt),
+        key.bucketName ? make("code", null, `${key.bucketName}/${key.prefix ?? ""}`) : "All buckets",
+        when(key.lastUsedAt), key.revokedAt ? badge("Revoked", "bad") : isOver(key) ? badge("Expired", "bad") : when(key.expiresAt),
         key.revokedAt ? "" : button("Revoke", () => end(key, list), { class: "danger", name: `revoke-${key.id}`, "aria-label": `Revoke ${key.name || key.id}` }),
       ])).element,
-      all.length > alive.length && make("p", { class: "more" }, button(withEnded ? "Hide those that ended" : `Show ${count(all.length - alive.length, "key that ended", "keys that ended")}`, () => {
+      all.length > alive.length && make("p", { class: "more" }, button(withEnded ? "Hide expired and revoked keys" : `Show ${count(all.length - alive.length, "expired or revoked key")}`, () => {
         withEnded = !withEnded;
         list.load();
       }, { name: "ended" })),
@@ -50,39 +50,39 @@ export async function view(place, frame) {
     amend("/-/keys");
     create(frame, list, wanted);
   }
-  return page("API keys", { about: "Programs show a key; people sign in. A key opens what its scopes say, and no more than you may yourself.", actions: [button("New API key", () => create(frame, list), { class: "primary", image: "plus" })] }, find.element, list.element);
+  return page("API keys", { about: "API keys give clients access. A key never has more access than you do.", actions: [button("New API key", () => create(frame, list), { class: "primary", image: "plus" })] }, find.element, list.element);
 }
 
 /** @param {any} key @param {{load: () => any}} list */
 function end(key, list) {
-  askFirst(`Revoke ${key.name || key.id}`, "Programs that use it are refused from the next request on, and links that it handed out end. This cannot be taken back.", "Revoke it", async () => {
+  askFirst(`Revoke ${key.name || key.id}`, "Clients using this key stop working at once, and its links end. This can't be undone.", "Revoke key", async () => {
     await revokeKey(key.id);
-    note(`“${key.name || key.id}” opens nothing any more.`);
+    note(`API key “${key.name || key.id}” revoked.`);
     list.load();
   });
 }
 
-/** @param {any} frame @param {{load: () => any}} list @param {string} [wanted] the bucket that it is for */
+/** @param {any} frame @param {{load: () => any}} list @param {string} [wanted] bucket to preselect */
 async function create(frame, list, wanted = "") {
   const buckets = await frame.loaded.catch(() => []);
   ask("New API key", [
-    field("Name", { name: "name", maxlength: 200, placeholder: "phone, backup, website …", spellcheck: "false" }, "What it is for, so that you know later which one to revoke."),
-    make("fieldset", null, make("legend", null, "What it may do"),
+    field("Name", { name: "name", maxlength: 200, placeholder: "backup, website, phone…", spellcheck: "false" }, "What is this key for? Helps you find it later."),
+    make("fieldset", null, make("legend", null, "Scopes"),
       SCOPES.map(([scope, what]) => tick(scope, { name: `scope-${scope}`, checked: scope === "upload" }, what))),
-    choice("Bucket", { name: "bucketName" }, [["", "all buckets"], ...buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName])], wanted),
-    field("Only in the folder", { name: "prefix", maxlength: 1024, placeholder: "calls/", spellcheck: "false", autocapitalize: "none" }, "Leave it empty for the whole bucket. A folder needs a bucket."),
+    choice("Bucket", { name: "bucketName" }, [["", "All buckets"], ...buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName])], wanted),
+    field("Folder (optional)", { name: "prefix", maxlength: 1024, placeholder: "calls/", spellcheck: "false", autocapitalize: "none" }, "Limits the key to one folder of the selected bucket."),
     choice("Expires", { name: "days" }, LIVES, ""),
   ], "Create", async (values) => {
     const scopes = SCOPES.map(([scope]) => scope).filter((scope) => values[`scope-${scope}`] !== undefined);
-    if (scopes.length === 0) throw new Error("Without a scope it may do nothing: choose one at least.");
-    if (values.prefix && !values.bucketName) throw new Error("A folder lies in a bucket: choose which.");
+    if (scopes.length === 0) throw new Error("Select at least one scope.");
+    if (values.prefix && !values.bucketName) throw new Error("Select a bucket to limit the key to a folder.");
     const expiresAt = values.days ? new Date(Date.now() + Number(values.days) * 86_400_000).toISOString() : undefined;
     const { key, s3, apiKey } = await createKey({ name: values.name, scopes, bucketName: values.bucketName || undefined, prefix: values.prefix || undefined, expiresAt });
     list.load();
     const bucket = apiKey.bucketName ?? buckets[0]?.bucketName;
-    return () => tellOnce("Your new API key", "Save this key now; it will not be shown again.",
+    return () => tellOnce("API key created", "Save this key now; it will not be shown again.",
       make("div", { class: "snippets" }, snippet("API key", key),
         s3 && [snippet("S3 access key ID", s3.accessKeyId), snippet("S3 secret access key", s3.secretAccessKey)]),
-      bucket && [make("h3", null, "Use it"), connections(bucket, { key, s3: s3 ?? null, scopes, prefix: apiKey.prefix || undefined })]);
+      bucket && [make("h3", null, "Connect a client"), connections(bucket, { key, s3: s3 ?? null, scopes, prefix: apiKey.prefix || undefined })]);
   });
 }

@@ -1,4 +1,4 @@
-// Links for people without a key: to upload once, and to get one file of a private bucket for a time.
+// Upload and download links of a bucket, for clients without an API key or account.
 
 import { publicAddress } from "./address.mjs";
 import { choice, field, form } from "./dialog.mjs";
@@ -8,12 +8,12 @@ import { nothing, page, panel, snippet, tick } from "./parts.mjs";
 import { go } from "./router.mjs";
 import { moment } from "./text.mjs";
 
-/** How long an upload link is good, in seconds: the server gives no more than an hour. @type {[string, string][]} */
-const UPLOAD_LIVES = [["300", "5 minutes"], ["900", "15 minutes"], ["3600", "an hour"]];
-/** @type {[string, string][]} */
-const DOWNLOAD_LIVES = [["900", "15 minutes"], ["3600", "an hour"], ["86400", "a day"], ["604800", "a week"]];
+/** Lifetimes of an upload link in seconds: the server allows one hour at most. @type {[string, string][]} */
+const UPLOAD_LIVES = [["300", "5 minutes"], ["900", "15 minutes"], ["3600", "1 hour"]];
+/** Lifetimes of a download link in seconds. @type {[string, string][]} */
+const DOWNLOAD_LIVES = [["900", "15 minutes"], ["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"]];
 
-/** A form that shows what comes of it below. @param {any[]} contents @param {string} label @param {(values: any) => Promise<any[]>} work */
+/** A form that shows its result below. @param {any[]} contents @param {string} label @param {(values: any) => Promise<any[]>} work */
 function maker(contents, label, work) {
   const outcome = make("div", { class: "outcome", role: "status" });
   return [form(contents, label, async (values) => {
@@ -26,30 +26,30 @@ function maker(contents, label, work) {
 export async function view(place, frame) {
   const buckets = await frame.loaded;
   const name = place.bucket || buckets[0]?.bucketName || "";
-  if (name === "") return page("Links", {}, nothing("bucket", "No bucket yet", "A link leads to a bucket: make one first."));
+  if (name === "") return page("Links", {}, nothing("bucket", "No buckets yet", "Create a bucket first."));
   const bucket = buckets.find((/** @type {any} */ it) => it.bucketName === name);
   const path = (/** @type {Record<string, any>} */ attributes) => ({ name: "path", maxlength: 1024, spellcheck: "false", autocapitalize: "none", value: place.key, ...attributes });
-  return page("Links", { about: "For somebody without a key or an account." },
+  return page("Links", { about: "Share files or collect uploads from people without an account." },
     choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/links/${encodeURIComponent(event.target.value)}/`) }, buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName]), name),
     make("div", { class: "columns" },
-      panel("To upload", { about: "Works for one upload, by a form or a program, and no longer than you stay signed in here." }, maker([
-        field("Where to", path({ placeholder: "inbox/" }), "A folder ends with a slash; without one it is the name of the file. Leave it empty for the root of the bucket."),
-        choice("Good for", { name: "expiresIn" }, UPLOAD_LIVES, "3600"),
-        tick("Replace a file of that name", { name: "overwrite" }),
-        tick("Give it a random name", { name: "randomizeName" }, "So that nobody can guess its address."),
-        tick("Make a thumbnail", { name: "thumbnail", checked: Boolean(bucket?.thumbnails) }),
-      ], "Make an upload link", async (values) => {
+      panel("Upload link", { about: "Works for one upload, by a form or a client. Ends when you sign out." }, maker([
+        field("Destination", path({ placeholder: "inbox/" }), "A folder ends with “/”; otherwise this is the file name. Leave empty for the bucket root."),
+        choice("Expires after", { name: "expiresIn" }, UPLOAD_LIVES, "3600"),
+        tick("Overwrite existing file", { name: "overwrite" }),
+        tick("Random file name", { name: "randomizeName" }, "Makes the URL impossible to guess."),
+        tick("Create thumbnail", { name: "thumbnail", checked: Boolean(bucket?.thumbnails) }),
+      ], "Create upload link", async (values) => {
         const flag = (/** @type {string} */ it) => String(values[it] !== undefined);
         const answer = await uploadToken({ path: `${name}/${values.path.replace(/^\/+/, "")}`, expiresIn: values.expiresIn, overwrite: flag("overwrite"), randomizeName: flag("randomizeName"), thumbnail: flag("thumbnail") });
-        return [make("p", { class: "faint" }, `Good for one upload until ${moment(answer.expiresAt)}.`), snippet("Upload link", answer.url), snippet("With curl", `curl -F file=@cat.jpg "${answer.url}"`)];
+        return [make("p", { class: "faint" }, `Works for one upload until ${moment(answer.expiresAt)}.`), snippet("Upload link", answer.url), snippet("With curl", `curl -F file=@cat.jpg "${answer.url}"`)];
       })),
-      panel("To download", { about: bucket?.access === "public" ? "The bucket is public: the plain address works, and does not end." : "One file, for a time, for everybody who has the link." }, bucket?.access === "public"
-        ? maker([field("File", path({ required: true, placeholder: "2026/cat.jpg" }))], "Show its address", async (values) => [snippet("Address", publicAddress(name, values.path.replace(/^\/+/, "")))])
+      panel("Download link", { about: bucket?.access === "public" ? "This bucket is public: file URLs work without a link and never expire." : "Anyone with the link can download this file until it expires." }, bucket?.access === "public"
+        ? maker([field("File", path({ required: true, placeholder: "2026/cat.jpg" }))], "Show URL", async (values) => [snippet("URL", publicAddress(name, values.path.replace(/^\/+/, "")))])
         : maker([
           field("File", path({ required: true, placeholder: "2026/cat.jpg" })),
-          choice("Good for", { name: "expiresIn" }, DOWNLOAD_LIVES, "3600"),
-        ], "Make a download link", async (values) => {
+          choice("Expires after", { name: "expiresIn" }, DOWNLOAD_LIVES, "3600"),
+        ], "Create download link", async (values) => {
           const answer = await downloadLink(name, { path: values.path.replace(/^\/+/, ""), expiresIn: Number(values.expiresIn) });
-          return [make("p", { class: "faint" }, `Good until ${moment(answer.expiresAt)}.`), snippet("Download link", answer.url)];
+          return [make("p", { class: "faint" }, `Works until ${moment(answer.expiresAt)}.`), snippet("Download link", answer.url)];
         }))));
 }

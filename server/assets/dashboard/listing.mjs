@@ -209,7 +209,7 @@ export class Listing {
     this.changed(null);
   }
 
-  /** Starts a sort again whose entries changed meanwhile. */
+  /** Restarts a running sort after its entries changed. */
   restart() {
     if (this.sorting) this.sort(this.sorting.order);
   }

@@ -1,14 +1,14 @@
-// Files whose answer was lost, by a connection that broke or a request that was given up: whether the server has them.
+// Uploads whose response was lost, by a broken connection or an aborted request: checks whether the server stored them.
 
 import { fileAddress } from "./address.mjs";
 import { load } from "./api.mjs";
 
-/** What a server was told before one went away it has done by then. */
+/** Time after which the server has finished an aborted request. */
 const SETTLED_MS = 500;
-/** So many names are looked at. */
+/** Names that are checked. */
 const NAMES_MAX = 256;
 
-/** The name that the server gives a file where so many before it are taken. @param {string} name @param {number} number */
+/** The name that the server gives a file if `number` names before it are taken. @param {string} name @param {number} number */
 export function numbered(name, number) {
   if (number === 0) return name;
   const [, stem, ending = ""] = /** @type {RegExpExecArray} */ (/^([^]+?)(\.[A-Za-z0-9]{1,16})?$/.exec(name));
@@ -16,8 +16,8 @@ export function numbered(name, number) {
 }
 
 /**
- * The key under which these very bytes are stored, under the name of the file or a later one; null when they are not.
- * A name that the server changed otherwise is not known here: that file is sent again.
+ * The key under which the same bytes are stored, by the name of the file or a numbered one; null if they are not stored.
+ * A name that the server changed in another way is not found: that file is sent again.
  * @param {import("./queue.mjs").Item} item @param {AbortSignal} signal
  */
 export async function storedAs(item, signal) {
@@ -39,7 +39,7 @@ async function sizeOf(bucket, key, signal) {
     const head = await load("HEAD", fileAddress(bucket, key), { signal, cache: "no-store" });
     return Number(head.headers.get("Content-Length"));
   } catch (/** @type {any} */ error) {
-    // What is no name for a file is none of a file.
+    // No file can have an invalid name.
     if (error.status === 404 || error.status === 400) return null;
     throw error;
   }

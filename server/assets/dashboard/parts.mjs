@@ -174,7 +174,7 @@ export const glances = (all) => make("dl", { class: "glances" }, all.map(([name,
 export const badge = (text, kind = "") => make("span", { class: `badge ${kind}` }, text);
 
 /** A time, as a day; the moment is its title. @param {string | null | undefined} iso @param {string} [never] */
-export const when = (iso, never = "never") => (iso ? make("time", { datetime: iso, title: moment(iso) }, day(iso)) : never);
+export const when = (iso, never = "Never") => (iso ? make("time", { datetime: iso, title: moment(iso) }, day(iso)) : never);
 
 /** Text with a copy button. @param {string} title @param {string} text @param {...any} actions beside the button that copies */
 export function snippet(title, text, ...actions) {

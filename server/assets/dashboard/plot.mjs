@@ -1,14 +1,14 @@
-// Plots of numbers over time: lines drawn by the page itself, a place that is read by the pointer or by arrows, and a table of the same.
+// Line plots of values over time, with a reading at the pointer or by arrow keys, and the same values as a table.
 
 import { fill, make } from "./dom.mjs";
 import { table } from "./parts.mjs";
 import { pieces, roundUp } from "./series.mjs";
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Units of the drawing, which is stretched to its place. */
+/** Height of the drawing in its own units; it is stretched to fit. */
 const HEIGHT = 100;
 
-/** @typedef {{name: string, values: (number | null)[], class?: string}} Series one line; null where nothing is known */
+/** @typedef {{name: string, values: (number | null)[], class?: string}} Series one line; null where no value is known */
 
 /** @param {string} name @param {Record<string, any>} attributes @param {...Node} children */
 function draw(name, attributes, ...children) {
@@ -18,7 +18,7 @@ function draw(name, attributes, ...children) {
   return element;
 }
 
-/** A line without words, for those who read the number beside it. @param {(number | null)[]} values @param {string} [className] */
+/** A line without labels, beside the number that it illustrates. @param {(number | null)[]} values @param {string} [className] */
 export function spark(values, className = "") {
   const top = Math.max(0, .../** @type {number[]} */ (values.filter((value) => value !== null))) || 1;
   const last = Math.max(1, values.length - 1);
@@ -27,7 +27,7 @@ export function spark(values, className = "") {
 }
 
 /**
- * A plot with its heading and what it comes to.
+ * A plot with its heading and total.
  * @param {{title: string, sum: string, times: string[], series: Series[], format: (value: number) => string, time: (iso: string) => string}} what
  */
 export function plot({ title, sum, times, series, format, time }) {
@@ -39,7 +39,7 @@ export function plot({ title, sum, times, series, format, time }) {
   for (const part of [0, 0.5, 1]) svg.append(draw("line", { class: "rule", x1: 0, x2: last, y1: HEIGHT * part, y2: HEIGHT * part }));
   series.forEach((one, number) => {
     for (const piece of pieces(one.values)) {
-      // A piece of one point is seen, too.
+      // A piece of one point is drawn as a short line.
       const [[from, value]] = piece;
       const points = piece.length === 1 ? [[Math.max(0, from - 0.5), value], [Math.min(last, from + 0.5), value]] : piece;
       const line = points.map(([at, it]) => `${at} ${y(it).toFixed(2)}`).join(" L");
@@ -49,12 +49,12 @@ export function plot({ title, sum, times, series, format, time }) {
   });
   const mark = make("i", { class: "mark", hidden: true });
   const reading = make("output", { class: "reading" });
-  const field = make("div", { class: "field-of-plot", tabindex: "0", role: "slider", "aria-label": `${title}, at a time`, "aria-valuemin": 0, "aria-valuemax": last, "aria-valuenow": last, "aria-valuetext": "" }, svg, mark);
+  const field = make("div", { class: "field-of-plot", tabindex: "0", role: "slider", "aria-label": `${title}: value at selected time`, "aria-valuemin": 0, "aria-valuemax": last, "aria-valuenow": last, "aria-valuetext": "" }, svg, mark);
   let at = last;
   /** @param {number} index */
   const read = (index) => {
     at = Math.max(0, Math.min(times.length - 1, index));
-    const words = series.map((one) => `${series.length > 1 ? `${one.name} ` : ""}${one.values[at] === null ? "not known" : format(/** @type {number} */ (one.values[at]))}`);
+    const words = series.map((one) => `${series.length > 1 ? `${one.name} ` : ""}${one.values[at] === null ? "no data" : format(/** @type {number} */ (one.values[at]))}`);
     const text = times.length === 0 ? "" : `${time(times[at])}: ${words.join(", ")}`;
     mark.hidden = times.length === 0;
     mark.style.left = `${(at / last) * 100}%`;
@@ -81,8 +81,8 @@ export function plot({ title, sum, times, series, format, time }) {
   });
   read(last);
   forget();
-  const rows = () => times.map((iso, index) => [time(iso), ...series.map((one) => (one.values[index] === null ? "not known" : format(/** @type {number} */ (one.values[index]))))]);
-  const whole = make("details", null, make("summary", null, "As a table"));
+  const rows = () => times.map((iso, index) => [time(iso), ...series.map((one) => (one.values[index] === null ? "No data" : format(/** @type {number} */ (one.values[index]))))]);
+  const whole = make("details", null, make("summary", null, "Show as table"));
   whole.addEventListener("toggle", () => {
     if (whole.open && whole.children.length === 1) whole.append(make("div", { class: "long-table", tabindex: "0", role: "group", "aria-label": `${title}, as a table` }, table(title, [["Time"], ...series.map((one) => /** @type {[string, string]} */ ([one.name, "number"]))], rows().reverse()).element));
   });

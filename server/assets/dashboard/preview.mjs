@@ -106,7 +106,7 @@ export class Preview {
     if (error.status === 404) return this.problem("This file was moved, renamed or deleted.");
     if (error.code === "damaged") {
       const versions = `/-/deleted${fileAddress(this.bucket, this.key)}`;
-      return this.problem("Stored data is corrupt. Restore an older version or a backup.", make("a", { class: "as-button", href: versions, click: () => this.dialog.close() }, "Versions"));
+      return this.problem("This file is damaged. Restore an older version or a backup.", make("a", { class: "as-button", href: versions, click: () => this.dialog.close() }, "Versions"));
     }
     if (error.status !== 0) return this.problem(explain(error));
     this.problem("Offline – retrying");

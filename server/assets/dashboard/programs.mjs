@@ -1,4 +1,4 @@
-// Configuration snippets of other programs, filled in, with only the operations that an API key may do.
+// Configuration snippets for clients, limited to the operations that the API key allows.
 
 /**
  * @typedef {object} Target
@@ -39,7 +39,7 @@ function curl(target) {
 
 /** @param {Target} target */
 const javascript = ({ base, bucket, key, ...rest }) => text([
-  "// Runs in Node, Deno, Bun and browsers. In a browser everybody can read the key: use an upload link there.",
+  "// Node, Deno, Bun, browsers. Never ship an API key to a browser: use an upload link there.",
   "const form = new FormData();",
   'form.append("file", file);',
   `const response = await fetch("${base}/${bucket}/${folder({ base, bucket, key, ...rest })}", {`,
@@ -125,7 +125,7 @@ const next = ({ base, bucket }) => text([
 ]);
 
 /**
- * Programs: name, id, scopes that the key needs, and the snippet.
+ * Clients: name, ID, scopes that the key needs, and the snippet.
  * @type {[string, string, string[], (target: Target) => string][]}
  */
 const PROGRAMS = [
@@ -137,7 +137,7 @@ const PROGRAMS = [
   ["restic", "restic", ["upload", "read", "list", "delete"], restic],
   ["Next.js", "next", [], next],
 ];
-/** Programs that use S3. */
+/** Clients that use S3. */
 const S3 = ["aws", "boto3", "rclone", "restic"];
 
 /** The snippets that a key can use. @param {Target} target @returns {{name: string, id: string, text: string}[]} */

@@ -1,32 +1,32 @@
-// What waits to be uploaded, as plain data: what is sent next, what failed, how far all of it is. Nothing here sends.
+// The upload queue as plain data: next items to send, failures, and progress. Sending is in `transfer.mjs`.
 
 /** @typedef {"waiting" | "sending" | "done" | "skipped" | "failed"} State */
 /**
  * @typedef {object} Item
  * @property {File} file
  * @property {string} bucket
- * @property {string} folder where it goes
+ * @property {string} folder destination folder
  * @property {State} state
  * @property {number} sent bytes
  * @property {number} tries
  * @property {boolean} isAlone whether it is sent without others
- * @property {boolean} isChecked whether it is known that the name is free
- * @property {number} brokeAt when a request with it ended without an answer, so that it may be stored already; else 0
+ * @property {boolean} isChecked whether the name was found to be free
+ * @property {number} brokeAt time when a request with it ended without a response, so that it may be stored already; else 0
  * @property {string} problem
  * @property {AbortController | null} stop
- * @property {string} key as it was stored
+ * @property {string} key key under which it is stored
  */
 
-/** From this size on a file is sent in pieces, and goes on where it was. */
+/** Files of at least this size are sent in chunks, which can be resumed. */
 export const LARGE_BYTES = 16_000_000;
-/** Small files share a request, up to so many and so much. */
+/** Limits of a request that several small files share. */
 const TOGETHER_COUNT = 32;
 const TOGETHER_BYTES = 4_000_000;
-/** After so many failures a file has failed. */
+/** Attempts before a file has failed. */
 const TRIES_MAX = 8;
-/** Statuses of requests whose answer was lost on its way. */
+/** Statuses of requests whose response was lost. */
 const LOST = [0, 502, 504];
-/** The speed is that of the last seconds. */
+/** Time window of the speed. */
 const WINDOW_MS = 5_000;
 
 export class Queue {
@@ -37,7 +37,7 @@ export class Queue {
     this.line = [];
     this.front = 0;
     this.isPaused = false;
-    /** Nothing is sent before: the server asked for patience. */
+    /** Time before which nothing is sent, by `Retry-After` or backoff. */
     this.notBefore = 0;
     this.counts = { waiting: 0, sending: 0, done: 0, skipped: 0, failed: 0 };
     this.bytes = 0;
@@ -70,14 +70,14 @@ export class Queue {
     this.progress(item, sent);
   }
 
-  /** @param {Item} item @param {number} part of it in bytes, which are whole: sums of fractions come to less than nothing */
+  /** @param {Item} item @param {number} part bytes sent; rounded, since sums of fractions could become negative */
   progress(item, part) {
     const sent = Math.round(part);
     this.sent += sent - item.sent;
     item.sent = sent;
   }
 
-  /** What is sent next: a file, or several small ones for the same folder. @param {number} now @returns {Item[]} */
+  /** Takes the next items to send: a file, or several small ones for the same folder. @param {number} now @returns {Item[]} */
   take(now) {
     if (this.isPaused || now < this.notBefore) return [];
     const batch = [];
@@ -106,14 +106,14 @@ export class Queue {
   }
 
   /**
-   * What becomes of items that were refused: some failures are worth another try, some are the fault of one of several.
+   * Handles items of a failed request: retries transient failures, and sends the files of a refused form one by one.
    * @param {Item[]} batch @param {{status: number, retryAfter?: number, advice?: string, message: string}} refusal @param {number} now
    */
   refused(batch, refusal, now) {
     const mayPass = refusal.status === 0 || refusal.status === 429 || (refusal.status >= 500 && refusal.status !== 507);
     const backoff = Math.min(60, 2 ** (batch[0].tries)) * (0.75 + Math.random() / 2);
     const wait = 1000 * (refusal.retryAfter || backoff);
-    // Patience for one is patience for all.
+    // The backoff applies to all requests.
     if (mayPass) this.notBefore = Math.max(this.notBefore, now + wait);
     if (LOST.includes(refusal.status)) this.broke(batch, now);
     for (const item of batch) {
@@ -129,7 +129,7 @@ export class Queue {
     }
   }
 
-  /** Nobody knows whether they were stored. @param {Item[]} batch @param {number} now */
+  /** Marks items that may be stored: the response was lost. @param {Item[]} batch @param {number} now */
   broke(batch, now) {
     for (const item of batch) {
       item.brokeAt = now;
@@ -153,7 +153,7 @@ export class Queue {
     this.notBefore = 0;
   }
 
-  /** Takes an item out, or all that are not finished. @param {(item: Item) => boolean} which */
+  /** Removes items, and aborts their requests. @param {(item: Item) => boolean} which */
   drop(which) {
     this.items = this.items.filter((item) => {
       if (!which(item)) return true;
@@ -172,7 +172,7 @@ export class Queue {
     return this.counts.waiting + this.counts.sending > 0;
   }
 
-  /** Bytes in a second, lately. @param {number} now */
+  /** Bytes per second over the time window. @param {number} now */
   speed(now) {
     this.samples.push([now, this.sent]);
     while (this.samples.length > 2 && now - this.samples[0][0] > WINDOW_MS) this.samples.shift();

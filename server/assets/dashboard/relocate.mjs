@@ -67,7 +67,7 @@ export async function relocate(bucket, targets, folder, isCopy, changed) {
   let isMerged = false;
   const put = async (/** @type {Target} */ target, /** @type {Policy} */ policy) => {
     try {
-      // What a folder is merged with cannot be told apart again.
+      // A merge into an existing folder can't be undone.
       if (target.isFolder && (await listKeys(bucket, place(target), null, 1)).Contents.length > 0) isMerged = true;
       const { key, isPart } = await work(bucket, target, place(target), policy);
       if (isPart && policy === "refuse") taken.push(target);

@@ -1,4 +1,4 @@
-// Which view is shown: the one of the address. Links inside are followed without loading the page again.
+// Shows the view of the address. Links within the dashboard are followed without reloading the page.
 
 import { read } from "./address.mjs";
 
@@ -22,9 +22,9 @@ export function start(work) {
   show(here());
 }
 
-/** What is done before another view is shown. */
+/** Runs before another view is shown. */
 let leave = () => {};
-/** Answers with what takes it back; the next view may have said what it wants meanwhile. @param {() => void} work */
+/** Sets what runs before another view is shown. Returns a function that removes it, unless the next view has replaced it. @param {() => void} work */
 export function beforeLeaving(work) {
   leave = work;
   return () => { if (leave === work) leave = () => {}; };
@@ -32,7 +32,7 @@ export function beforeLeaving(work) {
 
 export const here = () => read(location);
 
-/** Goes to an address; one that is here already is shown anew. @param {string} address */
+/** Goes to an address; the current one is shown again. @param {string} address */
 export function go(address) {
   leave();
   if (address === location.pathname + location.search) history.replaceState(null, "", address);
@@ -40,13 +40,13 @@ export function go(address) {
   show(here());
 }
 
-/** Goes to an address in place of the one that is shown. @param {string} address */
+/** Goes to an address, replacing the current history entry. @param {string} address */
 export function turn(address) {
   history.replaceState(null, "", address);
   show(here());
 }
 
-/** Changes the address without a step in the history, and without showing anything. @param {string} address */
+/** Replaces the address without a history entry, and without showing another view. @param {string} address */
 export function amend(address) {
   if (address !== location.pathname + location.search) history.replaceState(history.state, "", address);
 }

@@ -6,7 +6,7 @@ import { isPicture, kindOfName, typeLabel } from "./kinds.mjs";
 import { marked } from "./search.mjs";
 import { bytes, count, day, moment, number } from "./text.mjs";
 
-/** Rows are higher where fingers select them. */
+/** Height of a row: larger for touch. */
 const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 52 : 42;
 const TILE = { height: 188, width: 168, narrow: 150 };
 

@@ -3,7 +3,7 @@
 import { search } from "./api.mjs";
 import { make } from "./dom.mjs";
 
-/** Results of a page, and of a search at most. */
+/** Results per page, and maximum results of a search. */
 const PAGE = 100;
 const HITS_MAX = 10_000;
 
@@ -66,7 +66,7 @@ export class Hits {
 }
 
 /**
- * A part of a key, with what matches marked. @param {string} key @param {[number, number][]} matches
+ * A part of a key, with the matches marked. @param {string} key @param {[number, number][]} matches
  * @param {number} from @param {number} to
  */
 export function marked(key, matches, from, to) {

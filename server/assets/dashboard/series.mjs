@@ -1,6 +1,6 @@
-// Numbers over time, of which some may not be known: what they come to, and what a drawing needs of them.
+// Values over time, of which some may be unknown: sums, and geometry for plots.
 
-/** A number not below `value` that is round: 1, 2, 2.5 or 5 times a power of ten. @param {number} value */
+/** The smallest round number not below `value`: 1, 2, 2.5 or 5 times a power of ten. @param {number} value */
 export function roundUp(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -23,7 +23,7 @@ export function pieces(values) {
   return found;
 }
 
-/** The sum of what is known of a field. @param {any[]} points @param {string} field */
+/** The sum of the known values of a field. @param {any[]} points @param {string} field */
 export const sumOf = (points, field) => points.reduce((sum, point) => sum + (point[field] ?? 0), 0);
-/** The last that is known of a field. @param {any[]} points @param {string} field */
+/** The last known value of a field, or null. @param {any[]} points @param {string} field */
 export const lastOf = (points, field) => points.findLast((point) => point[field] !== null && point[field] !== undefined)?.[field] ?? null;

@@ -1,17 +1,17 @@
-// The settings that the server runs with, and its version, for operators. Settings are changed on the server.
+// The current settings and version of the server, read-only, for operators.
 
 import { fill, make } from "./dom.mjs";
 import { serverSettings } from "./manage.mjs";
 import { badge, facts, nothing, page, part, table } from "./parts.mjs";
 import { field } from "./dialog.mjs";
 
-/** Text with `code` in backquotes. @param {string} text */
+/** Text whose backquoted parts become code. @param {string} text */
 const marked = (text) => text.split("\u0060").map((part, at) => (at % 2 === 1 ? make("code", null, part) : part));
 
 /** The value of a setting. @param {any} it */
 function value(it) {
-  if (it.value === null || it.value === "[]") return make("span", { class: "faint" }, it.withoutValue ?? "none");
-  return it.value === "\"***\"" ? badge("set, hidden") : make("code", null, it.value);
+  if (it.value === null || it.value === "[]") return make("span", { class: "faint" }, it.withoutValue ?? "None");
+  return it.value === "\"***\"" ? badge("Hidden") : make("code", null, it.value);
 }
 
 export function view() {
@@ -27,7 +27,7 @@ export function view() {
         [make("code", null, setting.name), make("small", null, marked(setting.about))], value(setting),
         setting.source === "default" ? make("span", { class: "faint" }, "Default") : setting.source, setting.change === "reload" ? "Reload" : "Restart",
       ]);
-      fill(rows, found.length > 0 ? table("Settings", [["Setting", "wide"], ["Value", "wide"], ["Source"], ["Change takes"]], cells).element : nothing("search", "No results", `No setting contains “${input.value}”.`));
+      fill(rows, found.length > 0 ? table("Settings", [["Setting", "wide"], ["Value", "wide"], ["Source"], ["To apply"]], cells).element : nothing("search", "No results", `No setting contains “${input.value}”.`));
     };
     input.addEventListener("input", draw);
     draw();

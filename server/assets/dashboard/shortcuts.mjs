@@ -1,4 +1,4 @@
-// Keyboard shortcuts: which key events are none, and the sheet that lists them all.
+// Keyboard shortcuts: key events that are typing, and the sheet of all shortcuts.
 
 import { bring } from "./later.mjs";
 import { complain } from "./live.mjs";

@@ -12,11 +12,11 @@ import { bytes, count, number } from "./text.mjs";
 
 /** Segment types, in words. @type {Record<string, string>} */
 const KINDS = { log: "Log segments", compacted: "Compacted segments", big: "Large objects" };
-/** Kinds of jobs on the whole store. */
-/** @type {Record<string, string>} */
+/** Legend of the disk bar, by class. @type {Record<string, string>} */
 const LEGEND = { live: "In use", dead: "Reclaimable", other: "Other files", free: "Free" };
+/** Kinds of maintenance jobs. */
 const KINDS_OF_WORK = ["compact", "scrub"];
-/** Age after which a backup or a full verification is marked. */
+/** Age after which a backup or a full verification is marked as old. */
 const OLD_MS = 8 * 86_400_000;
 
 /** A bar of shares. @param {string} label @param {[string, number, string][]} pieces class, amount, words */
@@ -41,7 +41,7 @@ function health(it) {
 /** A time, marked if it is old. @param {string | null} iso @param {string} never */
 const age = (iso, never) => [iso === null ? badge(never, "warn") : when(iso), iso !== null && Date.now() - Date.parse(iso) > OLD_MS && badge("More than a week ago", "warn")];
 
-/** A path as a word of a shell. @param {string} path */
+/** A path quoted for a shell. @param {string} path */
 const quoted = (path) => (/^[\w./@:+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 export function view() {
@@ -70,7 +70,7 @@ export function view() {
           ...(index ? /** @type {[string, any][]} */ ([["Index", [`${bytes(index.bytes)}, ${count(index.waitingChanges, "pending change")}`, index.condemned && badge("Damaged; rebuilt at the next start", "bad")]]]) : []),
           ...(report.retained?.files > 0 ? /** @type {[string, any][]} */ ([["Restorable", [`${count(report.retained.files, "large file")}, ${bytes(report.retained.bytes)}`, report.retained.nextReleaseAt && [", next released ", when(report.retained.nextReleaseAt)]]]]) : []),
           ["Last full verification", age(report.verifiedSince, "Not completed yet")],
-          ["Last backup", report.lastBackup ? [age(report.lastBackup.at, ""), ` to `, make("code", null, report.lastBackup.to), report.lastBackup.damageCount > 0 && badge(`${number(report.lastBackup.damageCount)} damaged`, "bad")] : badge("never", "warn")],
+          ["Last backup", report.lastBackup ? [age(report.lastBackup.at, ""), ` to `, make("code", null, report.lastBackup.to), report.lastBackup.damageCount > 0 && badge(`${number(report.lastBackup.damageCount)} damaged`, "bad")] : badge("Never", "warn")],
         ])),
       under,
       panel("Reclaim space", {
@@ -83,7 +83,7 @@ export function view() {
         table("Segment types", [["Type"], ["Segments", "number"], ["In use", "number"], ["Reclaimable", "number"], ["Share reclaimable", "wide"]], report.kinds.map((/** @type {any} */ kind) => [
           KINDS[kind.kind] ?? kind.kind, number(kind.segments), bytes(kind.liveBytes), bytes(kind.deadBytes), share(kind.liveBytes, kind.deadBytes)])).element,
         report.segments.length > 0 && make("details", null, make("summary", null, `${count(report.segments.length, "segment")}`), table("Segments", [["Segment"], ["Type"], ["Size", "number"], ["Files", "number"], ["Reclaimable", "number"], ["Share reclaimable", "wide"], ["Verified"]], report.segments.map((/** @type {any} */ segment) => [
-          [make("code", null, segment.id), !segment.sealed && badge("Active"), segment.damageCount > 0 && badge(count(segment.damageCount, "damage", "damages"), "bad")],
+          [make("code", null, segment.id), !segment.sealed && badge("Active"), segment.damageCount > 0 && badge(`${number(segment.damageCount)} damaged`, "bad")],
           KINDS[segment.kind] ?? segment.kind, bytes(segment.bytes), number(segment.objects), bytes(segment.deadBytes), share(segment.liveBytes, segment.deadBytes), when(segment.verifiedAt, "Not yet")])).element,
         report.segmentsTruncated && make("p", { class: "faint" }, "Segments with less reclaimable space are not shown."))),
     ];

@@ -1,14 +1,14 @@
-// Light or dark: the preference of the system, or the one chosen here.
+// Light or dark theme: the preference of the system, or the one chosen in the dashboard.
 
 import { preferences } from "./dom.mjs";
 
-/** Whether it is dark now. */
+/** Whether the theme is dark. */
 export function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-/** Turns it over, and keeps that. */
+/** Switches the theme, and stores the choice. */
 export function turnOver() {
   const theme = isDark() ? "light" : "dark";
   document.documentElement.dataset.theme = theme;

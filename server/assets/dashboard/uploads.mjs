@@ -144,10 +144,10 @@ async function cancelAll() {
   if (open.length > 0) note(`${count(open.length, "upload")} cancelled. Files already uploaded are kept.`);
 }
 
-/** Whether something is to be sent, or may come yet. */
+/** Whether files are queued, or folders are still being read. */
 const isBusy = () => queue.isBusy || reading > 0;
 
-/** Sends as much at once as may be. */
+/** Starts requests up to the limit. */
 function work() {
   while (running < PARALLEL) {
     const batch = queue.take(Date.now());
@@ -203,7 +203,7 @@ async function one(batch) {
 }
 
 /**
- * Where no answer came, it may be that a file could not be read: that is not the others' fault.
+ * Handles a failed request. Without a response, files that can't be read fail, and the others are sent again.
  * @param {Item[]} batch @param {any} error
  */
 async function refused(batch, error) {
@@ -226,7 +226,7 @@ function isStored(item) {
   stored.add(`${item.bucket}/${item.folder}`);
 }
 
-/** Those that the server does not have; of requests without an answer it may have some. @param {Item[]} batch @param {AbortSignal} signal */
+/** The items that the server does not have; after a lost response some may be stored. @param {Item[]} batch @param {AbortSignal} signal */
 function missing(batch, signal) {
   return sifted(batch, (item) => item.brokeAt > 0 && item.file.size < LARGE_BYTES, async (item) => {
     const key = await storedAs(item, signal);
@@ -237,7 +237,7 @@ function missing(batch, signal) {
   });
 }
 
-/** Those whose names are free; the others are passed over. @param {Item[]} batch @param {AbortSignal} signal */
+/** The items whose names are free; the others are skipped. @param {Item[]} batch @param {AbortSignal} signal */
 function free(batch, signal) {
   return sifted(batch, (item) => !item.isChecked, async (item) => {
     const isTaken = await exists(item.bucket, item.folder + item.file.name, signal);
@@ -247,7 +247,7 @@ function free(batch, signal) {
 }
 
 /**
- * Looks at some, and has those that are still to be sent. All looks are over when it fails.
+ * Checks some items, and returns those still to be sent. All checks have ended when it throws.
  * @param {Item[]} batch @param {(item: Item) => boolean} which @param {(item: Item) => Promise<void>} look
  */
 async function sifted(batch, which, look) {
@@ -265,7 +265,7 @@ function finish() {
   say(parts.filter(Boolean).join(", "));
 }
 
-/** Says which folders have new files. */
+/** Announces the folders that have new files. */
 function tell() {
   if (stored.size === 0) return;
   changes.dispatchEvent(new CustomEvent("stored", { detail: stored }));
@@ -298,7 +298,7 @@ function draw() {
   fold.setAttribute("aria-expanded", String(isOpen));
   body.hidden = !isOpen;
   retry.hidden = reason.hidden = counts.failed === 0;
-  // In full: the row has no room for it.
+  // The row has no room for the full text.
   if (counts.failed > 0) reason.textContent = items.find((item) => item.state === "failed")?.problem ?? "";
   list.element.hidden = items.length === 0;
   if (list.count === items.length) list.refresh();
