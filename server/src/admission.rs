@@ -1,6 +1,6 @@
 //! Authentication and rate limiting in front of every endpoint that needs an API key or a session.
 //!
-//! 1. The caller is authenticated, once. An address that presented too many invalid keys is rejected without a lookup.
+//! 1. The caller is authenticated, once. An invalid API key is charged to the client address.
 //! 2. The request is charged to the rate limit that the route names.
 //! 3. The handler runs, and finds the [`Caller`] in the request's extensions.
 //! 4. The response, whatever its status, carries the rate-limit headers.
