@@ -1,7 +1,7 @@
 //! `GET /-/integrations/...`: upload configuration for other programs, ready to be pasted.
 //!
-//! Guarantees: the reply contains no API key, regardless of the caller; the base URL is the configured one. The reply does
-//! not depend on the existence of the bucket. Non-goals: storing anything.
+//! Guarantees: the reply contains no API key, regardless of the caller; the base URL is the configured one. The reply
+//! does not depend on the existence of the bucket. Non-goals: storing anything.
 
 use axum::body::Body;
 use axum::extract::State;
