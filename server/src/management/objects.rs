@@ -383,7 +383,7 @@ fn stage(store: &Store, object: Object, watch: &mut Watch<'_>) -> engine::Result
     };
     let thumbnail = match thumbnail.map(|it| store.stage_copy(&it, watch)) {
         Some(Ok(staged)) => Some(staged),
-        // The thumbnail changed in the meantime, or is damaged: the copy gets none.
+        // The thumbnail changed in the meantime, or is corrupt: the copy gets none.
         None | Some(Err(Error::Conflict(_) | Error::Corrupt(_))) => None,
         Some(Err(error)) => return Err(error),
     };
@@ -404,7 +404,7 @@ fn commit_copy(
     let from = object.name();
     let options = PutOptions {
         content_type: object.content_type().to_owned(),
-        // Those of a thumbnail name its image.
+        // The attributes of a thumbnail name its image.
         attributes: if object.is_derived() { Vec::new() } else { object.attributes().to_vec() },
         derived: false,
         created_ms: is_move.then(|| object.created_ms()),
