@@ -1,8 +1,8 @@
 //! Completion of multipart uploads: assembly of parts.
 //!
 //! Guarantees: the stored object consists exactly of the listed parts, in their order and with the content that was
-//! uploaded; until then the key has its previous object. A response that takes long begins early, and is kept alive.
-//! Non-goals: upload of parts.
+//! uploaded; until then the key has its previous object. A response that takes long begins early, so that the
+//! connection stays alive. Non-goals: upload of parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
