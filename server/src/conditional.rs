@@ -40,7 +40,7 @@ pub enum Outcome {
 /// Applicability of a `Range` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeRule {
-    /// It applies: `If-Range` is absent, or names this version.
+    /// The range applies: `If-Range` is absent, or names this version.
     Holds,
     /// `If-Range` names another version, so the range is ignored.
     Ignored,

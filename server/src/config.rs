@@ -343,13 +343,13 @@ fn tls_files(
     }
 }
 
-/// A rate of 0 disables compaction.
+/// Converts the copy rate of background compaction; 0 disables it.
 fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
     let look_ms = engine::limits::COMPACTION_LOOK_MS;
     (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
 }
 
-/// Zero days disable scrubbing.
+/// Converts the period and rate of background verification; zero days disable it.
 fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
     let bytes_per_second_max = within("scrub_bytes_per_second_max", rate, 1..=1 << 40)?;
     let days = within("scrub_days", days, 0..=3_650)?;

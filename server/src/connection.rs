@@ -216,7 +216,7 @@ impl Listener for UnixListener {
         Ok((stream, Peer::Local))
     }
 
-    /// Unix sockets do not use TLS.
+    /// Waits for nothing: Unix sockets do not use TLS.
     async fn first_byte(_: &Self::Io) -> io::Result<Option<u8>> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -14,7 +14,7 @@ use crate::object_name::split_extension;
 /// Media type of unknown content.
 pub const OCTET_STREAM: &str = "application/octet-stream";
 
-/// What a browser does with a file that it displays.
+/// Treatment of a displayed file by browsers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// Display or download it.

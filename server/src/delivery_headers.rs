@@ -57,7 +57,7 @@ pub enum Pages {
     Sandboxed,
 }
 
-/// Whether an object is saved instead of displayed.
+/// Download option of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Download<'a> {
     /// Displayed.

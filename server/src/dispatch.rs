@@ -284,7 +284,8 @@ fn is_delivery(request: &Parts) -> bool {
     is_read && !is_own(request.uri.path())
 }
 
-/// Compared as sent: a percent-encoded reserved path is a bucket's, and no bucket has such a name.
+/// Returns whether a path starts with a reserved segment. Compared as sent: a percent-encoded one names a bucket, and
+/// no bucket has such a name.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or("");
     let first = path.split('/').next().unwrap_or("");

@@ -148,7 +148,7 @@ pub(crate) struct PacedIo<I> {
     end: End,
 }
 
-/// Creates the response that replaces hyper's own with this status.
+/// Constructor of the response that replaces hyper's own with this status.
 pub(crate) type Refuse = fn(u16) -> Bytes;
 
 /// Progress of the connection's end.
@@ -354,7 +354,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         self.io.is_write_vectored()
     }
 
-    /// Hyper flushes after handing over all output, even if there is none.
+    /// Flushes the socket. Hyper flushes after handing over all output, even if there is none.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if let Some(request) = this.exchange.watched() {

@@ -184,7 +184,7 @@ impl Kept {
         }
     }
 
-    /// Also drops future minutes, which remain when the clock was set back.
+    /// Drops old minutes, and future ones, which remain when the clock was set back.
     fn forget_minutes(&mut self, now: u64) {
         let first = (now + 1).saturating_sub(TRAFFIC_MINUTES);
         self.minutes.retain(|minute, _| (first..=now + 1).contains(minute));

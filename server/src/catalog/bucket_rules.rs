@@ -15,7 +15,7 @@ pub enum CorsOrigins {
     /// Every origin.
     #[default]
     Every,
-    /// These origins, in the form that browsers send.
+    /// Only these origins, in the form that browsers send.
     Only(Vec<String>),
 }
 

@@ -181,7 +181,7 @@ struct KnownSession {
 pub enum CatalogError {
     /// The store failed.
     Store(engine::Error),
-    /// This build cannot read a fact.
+    /// A fact cannot be read by this build.
     Unreadable { fact: FactName, why: String },
     /// A record of that name already exists: its description.
     Exists(String),

@@ -87,7 +87,7 @@ pub struct Wishes {
     pub thumbnail: Thumbnail,
 }
 
-/// Whether an upload creates a thumbnail.
+/// Thumbnail option of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thumbnail {
     /// Default of the bucket.

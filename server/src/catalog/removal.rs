@@ -17,7 +17,7 @@ use super::record::{Stored, encode};
 use super::{Bucket, Catalog, CatalogError};
 use crate::versions;
 
-/// Whether a bucket may be deleted with its objects.
+/// Handling of the objects of a bucket to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketContents {
     MustBeGone,

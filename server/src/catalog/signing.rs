@@ -61,7 +61,7 @@ impl SigningKey {
         FactName::parse(&format!("{PREFIX}{:010}", self.number))
     }
 
-    /// The prefix of the text separates these signatures from those of grants.
+    /// Returns the MAC of a device token. The prefix of its text separates these signatures from those of grants.
     fn device_mac(&self, signed: &str) -> Option<Hmac<Sha256>> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.secret).ok()?;
         Some(mac.chain_update(b"device\0").chain_update(signed))

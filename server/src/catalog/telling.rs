@@ -136,7 +136,7 @@ impl Catalog {
         told(answered).await
     }
 
-    /// [`Catalog::commit_telling`] for callers that may block.
+    /// Commits like [`Catalog::commit_telling`], for callers that may block.
     pub fn commit_telling_blocking(
         &self,
         bucket: &BucketName,

@@ -54,7 +54,7 @@ pub enum TrafficStep {
 pub enum TrafficOf {
     /// The whole server, including deleted buckets.
     Everything,
-    /// These buckets together.
+    /// Several buckets, added up.
     Buckets(Vec<Arc<Bucket>>),
 }
 

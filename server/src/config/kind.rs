@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::units::Unit;
 
-/// An unparsed value.
+/// Unparsed value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Written<'a> {
     /// From the command line or the environment.

@@ -265,7 +265,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Every accepted URL yields a request: its host, path and port are valid.
+        /// Tests that every accepted URL yields a request: its host, path and port are valid.
         #[test]
         fn whatever_is_taken_makes_a_request(
             text in "(https?://)?([a-z0-9.:@\\[\\]%_-]{0,20}|.{0,20})([/?#][ -~]{0,20})?",

@@ -10,15 +10,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const NOT_PUBLIC_V4: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),       // this network
     ([10, 0, 0, 0], 8),      // private
-    ([100, 64, 0, 0], 10),   // behind a carrier's translation
+    ([100, 64, 0, 0], 10),   // carrier-grade NAT
     ([127, 0, 0, 0], 8),     // loopback
-    ([169, 254, 0, 0], 16),  // link-local, where clouds keep their metadata
+    ([169, 254, 0, 0], 16),  // link-local, cloud metadata services
     ([172, 16, 0, 0], 12),   // private
     ([192, 0, 0, 0], 24),    // protocol assignments
     ([192, 0, 2, 0], 24),    // documentation
     ([192, 31, 196, 0], 24), // AS112
-    ([192, 52, 193, 0], 24), // multicast tunnels
-    ([192, 88, 99, 0], 24),  // relays of 6to4
+    ([192, 52, 193, 0], 24), // AMT
+    ([192, 88, 99, 0], 24),  // 6to4 relays
     ([192, 168, 0, 0], 16),  // private
     ([192, 175, 48, 0], 24), // AS112
     ([198, 18, 0, 0], 15),   // benchmarks

@@ -16,13 +16,13 @@ use crate::replies::iso_time;
 use crate::target::Place;
 use crate::thumbnails::delete_thumbnail;
 
-/// What to restore.
+/// Selection of versions to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Wanted {
     /// The newest version of a missing file.
     File { path: String },
-    /// This version of a file, replacing the current one.
+    /// One version of a file, replacing the current one.
     Version { path: String, lsn: u64 },
     /// The missing files of a folder, or of the whole bucket if it is empty, that were deleted at that time or later.
     Folder { path: String, since: Option<String> },
@@ -67,13 +67,13 @@ pub struct VersionView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StateView {
-    /// It is the current version.
+    /// Current version.
     Current,
-    /// A later version replaced it.
+    /// Version that was replaced by a later one.
     Replaced,
-    /// It was deleted.
+    /// Version that was deleted.
     Deleted,
-    /// The entry is the deletion itself.
+    /// Deletion of a file.
     Deletion,
 }
 

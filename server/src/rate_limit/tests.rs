@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// `cargo test -p server -- --ignored --nocapture nanoseconds` prints what the hot path pays.
+/// Prints the cost of the hot path: `cargo test -p server -- --ignored --nocapture nanoseconds`.
 #[test]
 #[ignore = "a measurement"]
 #[allow(clippy::disallowed_methods, reason = "it measures real time")]

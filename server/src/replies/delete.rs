@@ -29,7 +29,7 @@ struct DeleteAliases {
     count: usize,
 }
 
-/// Whether files of a folder remain after a deletion.
+/// Remaining files of a folder after a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
     /// The folder is empty.

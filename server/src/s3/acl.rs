@@ -34,7 +34,7 @@ const BUCKET_ACLS: &str = "A bucket is \"private\" (its owner has FULL_CONTROL) 
 const OBJECT_ACLS: &str = "Objects have the access of their bucket: make the bucket public or private, with \
     PutBucketAcl, in the dashboard or with \"trug bucket edit --access public\", and send no access control list";
 
-/// A canned access control list, by its effect here.
+/// Canned access control list, by its effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Canned {
     Is(Access),

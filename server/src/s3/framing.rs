@@ -17,7 +17,7 @@ const SIGNED_CHUNK_BYTES_MAX: u64 = 2 * 1_024 * 1_024;
 /// Longest line before a chunk.
 const LINE_BYTES_MAX: usize = 1_024;
 
-/// Whether chunks are signed.
+/// Signing mode of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunks {
     Signed,

@@ -43,7 +43,7 @@ struct ListRequest {
     is_encoded: bool,
 }
 
-/// A page of a listing.
+/// Page of a listing.
 struct Page {
     objects: Vec<Object>,
     owner: Owner,

@@ -15,7 +15,7 @@ use crate::catalog::Access;
 #[derive(Clone, Copy)]
 enum Values {
     Any,
-    /// These, case-insensitive; they request the default behaviour.
+    /// Only these, case-insensitive; they request the default behaviour.
     Only(&'static [&'static str]),
     /// The account id of the bucket owner.
     Owner,

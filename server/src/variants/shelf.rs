@@ -128,8 +128,8 @@ impl Shelf {
         }
     }
 
-    /// Removes variants of deleted versions, corrupt ones, and those over the limit; if the disk is short of space, as
-    /// many more as are needed. Blocks on the disk.
+    /// Removes variants of deleted versions, corrupt ones, and those over the limit; if the disk is short of space,
+    /// also as many others as are needed. Blocks on the disk.
     pub(super) fn sweep(&self) -> engine::Result<()> {
         let parents: Vec<(u64, ObjectName)> = {
             let kept = self.kept();

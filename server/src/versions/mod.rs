@@ -48,7 +48,7 @@ pub struct Versioning {
     pub after_lsn: u64,
 }
 
-/// Whether new objects get a version of their own.
+/// State of versioning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VersioningState {

@@ -38,11 +38,11 @@ pub(crate) struct Removal {
 
 /// Effect of a removal on the key.
 pub(crate) enum Promoted {
-    /// Its current version, or the absence of one, is unchanged.
+    /// The current version, or the absence of one, is unchanged.
     Unchanged,
-    /// It has no current version after the removal.
+    /// The key has no current version after the removal.
     Nothing,
-    /// This version becomes current.
+    /// The given version becomes current.
     Version(Version),
 }
 
