@@ -497,7 +497,7 @@ pub const JOBS_ENDED_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub const JOBS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Interval of persisting the progress of a job.
 pub const JOB_SAVE_WAIT: Duration = Duration::from_secs(5);
-/// Waiting time before the end of a job is recorded again after a failure.
+/// Pause after the end of a job could not be recorded, before the job runs again.
 pub const JOB_REST: Duration = Duration::from_secs(60);
 /// Maximum retries of one batch of a job after concurrent changes.
 pub const JOB_TRIES_MAX: usize = 20;

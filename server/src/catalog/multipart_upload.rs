@@ -288,7 +288,7 @@ impl MultipartUpload {
         let mut kept = BTreeSet::new();
         each(store, PART_PREFIX, |fact, bytes| {
             let part = UploadedPart::read(fact, bytes)?;
-            // An upload created since then has a recent part.
+            // A recent part may belong to an upload that was created after the first scan.
             let since_ms = part.stored_ms.saturating_add(limits::TUS_SWEEP_WAIT.as_millis() as u64);
             if open.contains(&upload_of(fact)?) || since_ms > now_ms {
                 kept.insert(part.file);

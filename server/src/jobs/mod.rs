@@ -138,7 +138,7 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
     end(&app, &job.id, end_of_job, Some(board.sums())).await;
 }
 
-/// Records the end of a job. Retries after a pause if the store rejects the write: otherwise the job would run again.
+/// Records the end of a job. If the store rejects the write, pauses: the job then runs again.
 async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
     let (catalog, ended) = (app.catalog.clone(), id.clone());
     let outcome = match end {

@@ -64,7 +64,7 @@ pub struct Measures {
     pub started_ms: u64,
 }
 
-/// Counters of every request, for some of the threads.
+/// Per-request counters, shared by some of the threads.
 #[derive(Debug)]
 pub struct Shard {
     operations: [Answers; Operation::ALL.len()],

@@ -285,7 +285,8 @@ impl Settable {
         is
     }
 
-    /// Returns whether an address is exempt: many users share it, who must not be rejected because of one of them.
+    /// Returns whether an address is exempt: in a trusted network, whose users must not be rejected because of one of
+    /// them.
     fn is_exempt(&self, address: IpAddr) -> bool {
         is_exempt(address, &self.trusted)
     }
