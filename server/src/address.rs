@@ -1,15 +1,15 @@
-//! Addresses of clients, as bounds count them, and networks, as an operator writes them.
+//! Client address keys of per-address limits, and CIDR networks of the configuration.
 //!
-//! Never here: which address a request comes from, and what is counted.
+//! Non-goals: which address a request comes from (`client_address`), and what is counted.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Whom a bound for one address applies to: one IPv4 address, or one /64 of IPv6, since one customer has all of that.
+/// Subject of a per-address limit: one IPv4 address, or one IPv6 /64, since one customer usually has a whole /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressKey(u64);
 
-/// A network: an address and how many of its first bits count.
+/// CIDR network: an address and the length of its prefix in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -17,34 +17,35 @@ pub struct Network {
 }
 
 impl AddressKey {
-    /// The key of an address. An IPv4 address that came in as IPv6 is an IPv4 address.
+    /// Returns the key of an address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
-            // Beside all networks of IPv6 that are ever given out: those do not begin with a zero byte.
+            // Disjoint from every allocated IPv6 network: none starts with a zero byte.
             IpAddr::V4(address) => Self(0xffff << 32 | u64::from(address.to_bits())),
             IpAddr::V6(address) => Self((address.to_bits() >> 64) as u64),
         }
     }
 
-    /// The key of the /48 of an IPv6 address, in a table of its own: a customer may have all of it, or a /56 of it.
+    /// Returns the key of the /48 of an IPv6 address, for a separate table: a customer may own all of it, or a /56 of
+    /// it. `None` for IPv4.
     pub fn network(self) -> Option<Self> {
         let is_ipv6 = self.0 >> 48 != 0;
         is_ipv6.then_some(Self(self.0 & !0xffff))
     }
 
-    /// A number that stands for something else than an address, in a table of its own.
+    /// Returns a key for a number that is not an address, for a separate table.
     pub fn of_number(number: u64) -> Self {
         Self(number)
     }
 
-    /// The same as a number, for tables.
+    /// Returns the key as a number, for hash tables.
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
 impl Network {
-    /// Reads `10.0.0.0/8`, `2001:db8::/32`, or one address.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a single address.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse().ok()?)),
@@ -56,7 +57,7 @@ impl Network {
         (bits <= bits_max).then_some(Self { address, bits })
     }
 
-    /// Whether an address lies in it.
+    /// Returns whether the network contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(asked)) => {
@@ -72,12 +73,12 @@ impl Network {
     }
 }
 
-/// Whether an address is the machine's own, or lies in one of the networks: no bound for addresses applies to it.
+/// Returns whether an address is loopback or in one of the networks, and therefore exempt from per-address limits.
 pub fn is_exempt(address: IpAddr, networks: &[Network]) -> bool {
     address.to_canonical().is_loopback() || is_in(address, networks)
 }
 
-/// Whether an address lies in one of the networks.
+/// Returns whether an address is in one of the networks.
 pub fn is_in(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(address))
 }

@@ -1,8 +1,7 @@
-//! The service for those who watch over the server, on an address of its own and without a token: metrics, and whether
-//! it is well.
+//! Admin listener for monitoring, on its own address and without authentication: metrics and health checks.
 //!
-//! Promises: nothing else is behind this address. What is asked here counts among the requests of nobody.
-//! Never here: what is answered.
+//! Guarantees: the listener serves nothing else, and its requests count for no account or bucket. Non-goals: the
+//! responses.
 
 use axum::Router;
 use axum::body::Body;
@@ -13,7 +12,7 @@ use crate::layers::Outgoing;
 use crate::router::admin_router;
 use crate::state::AppState;
 
-/// The service without a socket. Cheap to clone.
+/// Admin service without a socket. Cheap to clone.
 #[derive(Clone)]
 pub struct AdminApp {
     state: AppState,
@@ -25,7 +24,7 @@ impl AdminApp {
         Self { router: admin_router(state.clone()), state }
     }
 
-    /// Answers a request.
+    /// Handles a request.
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, _) = request.into_parts();
         let outgoing = Outgoing::of(&head, self.state.next_request_id());

@@ -1,13 +1,12 @@
-//! What stands before every endpoint that needs an API key or a session: who is asking, and whether that is one request
-//! too many.
+//! Authentication and rate limiting in front of every endpoint that needs an API key or a session.
 //!
-//! 1. The caller is recognised, once; where an address presented too many wrong keys, nothing is looked up any more.
-//! 2. One is taken of the allowance that the route names.
-//! 3. The handler runs, and finds the [`Caller`] among the request's extensions.
-//! 4. The answer, whatever it is, tells what is left.
+//! 1. The caller is authenticated, once. An invalid API key is charged to the client address.
+//! 2. The request is charged to the rate limit that the route names.
+//! 3. The handler runs, and finds the [`Caller`] in the request's extensions.
+//! 4. The response, whatever its status, carries the rate-limit headers.
 //!
-//! Before endpoints that are for pages of our own stands whether it is one of them that asks ([`at_home`]).
-//! Promises: a request that is refused here has not been read beyond its head. Never here: what an allowance is.
+//! Endpoints of the dashboard additionally reject cross-site requests ([`at_home`]). Guarantees: of a request that is
+//! rejected here, only the head has been read. Non-goals: the implementation of rate limits.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -23,20 +22,20 @@ use crate::query::Query;
 use crate::rate_limit::{LimitedAction, Taken};
 use crate::state::AppState;
 
-/// Puts admission before methods that store files.
+/// Wraps methods that store files, charging the upload rate limit.
 pub fn uploading(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
     methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Upload), admit))
 }
 
-/// Puts admission before methods that do anything else.
+/// Wraps all other authenticated methods, charging the management rate limit.
 pub fn managing(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
     methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Management), admit))
 }
 
-/// Lets methods be called by pages of our own alone, and by who is no browser: under our own names, so that no page
-/// that was looked up under another one gets here, and, where they change something, not from other sites.
+/// Restricts methods to dashboard pages and non-browser clients: the request must name one of the server's own hosts,
+/// which defeats DNS rebinding, and one that changes state must be same-origin.
 pub fn at_home(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
-    // Also where the methods are one handler for all of them, which `route_layer` leaves alone.
+    // Also covers methods with a single handler for all of them, which `route_layer` skips.
     methods.layer(from_fn_with_state(app.clone(), let_own_pages_in))
 }
 
@@ -55,7 +54,7 @@ async fn let_own_pages_in(
     next.run(request).await
 }
 
-/// Recognises the caller of a request to this endpoint, and takes one of the account's allowance.
+/// Authenticates the caller of a request to this endpoint, and charges the account's rate limit.
 pub fn enter(
     app: &AppState,
     action: LimitedAction,
@@ -68,13 +67,13 @@ pub fn enter(
     Ok((caller, taken))
 }
 
-/// Takes one for somebody who is known already.
+/// Charges the rate limit of a caller that is already authenticated.
 pub fn take(app: &AppState, action: LimitedAction, caller: &Caller) -> Result<Taken, ApiError> {
     let taken = app.allowances.take(action, caller.account());
     taken.map_err(|refused| ApiError::rate_limited(&refused))
 }
 
-/// An answer that tells what is left.
+/// Adds the rate-limit headers to a response.
 pub fn telling(taken: &Taken, answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
     taken.write(response.headers_mut());

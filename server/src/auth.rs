@@ -1,10 +1,10 @@
-//! Who is asking, and whether they may.
+//! Authentication and authorization.
 //!
-//! A key is looked for in `Authorization`, then `X-API-Key`, then the query; the first that looks like one decides,
-//! right or wrong. Without one a session decides, by its cookie, as long as the request comes from a page of our own.
-//! Promises: a bucket that the caller may not see is answered like one that does not exist, and a refusal never depends
-//! on whether an object exists; a request that another site forged has no session.
-//! Never here: how keys and sessions are made and kept.
+//! An API key is read from `Authorization`, then `X-API-Key`, then the query; the first value that looks like a key
+//! decides, valid or not. Without a key, the session cookie decides, provided that the request is same-origin.
+//! Guarantees: a bucket that the caller may not see returns the same response as one that does not exist, and an
+//! authorization error never depends on whether an object exists; a cross-site request forgery has no session.
+//! Non-goals: creation and storage of keys and sessions.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -29,18 +29,18 @@ use crate::query::Query;
 use crate::state::{AppState, Endpoint};
 use crate::target::{Place, Target};
 
-/// Somebody whose key, or whose session, was recognised.
+/// Authenticated principal of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
     account: Arc<Account>,
     credential: Credential,
-    /// The request, where it is one that counts for the bucket that it turns out to be about.
+    /// Request accounting, for requests that count for the bucket they concern.
     meter: Option<Meter>,
-    /// Where it came from.
+    /// Client address.
     address: Option<IpAddr>,
 }
 
-/// Somebody of whom it is not known yet who that is, at an address.
+/// Returns the audit actor of a request whose caller is not known yet, with its client address.
 pub fn unknown_actor(head: &Parts) -> Actor {
     Actor {
         kind: ActorKind::Session,
@@ -50,18 +50,18 @@ pub fn unknown_actor(head: &Parts) -> Actor {
     }
 }
 
-/// What a caller was recognised by.
+/// Credential that authenticated a caller.
 #[derive(Clone, Debug)]
 pub enum Credential {
     Key(Arc<ApiKey>),
-    /// It opens everything that its account does.
+    /// Session, with all rights of its account.
     Session(Arc<Session>),
-    /// What somebody began who was signed in, and that goes on without a session: it opens everything that the account
-    /// does. No request has this.
+    /// Account without a session, for background work that a signed-in user started: all rights of the account. Never
+    /// the credential of a request.
     Account,
 }
 
-/// What of a request says who is asking.
+/// Parts of a request that authenticate it.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {
     pub method: &'a Method,
@@ -70,7 +70,7 @@ pub struct Asking<'a> {
     pub extensions: &'a Extensions,
 }
 
-/// The limits of a session.
+/// Limits of a session.
 static WHOLE_REACH: LazyLock<KeyLimits> = LazyLock::new(KeyLimits::default);
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -84,10 +84,10 @@ impl<'a> Asking<'a> {
 }
 
 impl Caller {
-    /// Recognises the credential of a request. A valid one is never refused because of failures from the same address:
-    /// an invalid API key is charged to the address, and refused with 429 once the address has used up its limit.
-    /// Requests without a key, requests with an unknown cookie, and requests that another site made are not charged:
-    /// any page can make a visitor's browser send those.
+    /// Authenticates a request. A valid credential is never rejected because of failures from the same address: an
+    /// invalid API key is charged to the address, and rejected with 429 once the address has used up its limit.
+    /// Requests without a key, requests with an unknown cookie, and cross-site requests are not charged: any page can
+    /// make a visitor's browser send those.
     pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
         let caller = Self::recognise_unmetered(app, asking, query)?;
         Ok(caller.asking(asking))
@@ -130,7 +130,7 @@ impl Caller {
         Ok(Self::unmetered(account, Credential::Key(api_key)))
     }
 
-    /// Whoever signed a request with the secret of a key. The signature was checked before.
+    /// Returns the caller of a request signed with an S3 secret, whose signature was already verified.
     #[cfg(feature = "s3")]
     pub fn of_signature(
         app: &AppState,
@@ -146,7 +146,7 @@ impl Caller {
         Ok(Self::unmetered(account, Credential::Key(api_key)).asking(asking))
     }
 
-    /// Whoever the cookie of a request is of; `None` without one. Keys are not looked at.
+    /// Returns the caller of a request's session cookie; `None` without a cookie. Ignores API keys.
     pub fn of_session(app: &AppState, asking: Asking<'_>) -> Result<Option<Self>, ApiError> {
         let Some(secret) = app.session_cookie.read(asking.headers) else { return Ok(None) };
         let Asking { method, uri, headers, .. } = asking;
@@ -163,7 +163,7 @@ impl Caller {
         Ok(Some(Self::unmetered(account, Credential::Session(session)).asking(asking)))
     }
 
-    /// Whoever issued a presigned upload, as far as what they issued it with still opens anything.
+    /// Returns the issuer of a presigned upload as a caller, as long as the issuing credential is still valid.
     pub fn of_issuer(catalog: &Catalog, issuer: &Issuer) -> Option<Self> {
         let (account, credential) = match issuer {
             Issuer::Key(id) => {
@@ -190,17 +190,17 @@ impl Caller {
         Self { account, credential, meter: None, address: None }
     }
 
-    /// The account that the key, or the session, belongs to.
+    /// Returns the account of the key or session.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// What was presented.
+    /// Returns the credential that was presented.
     pub fn credential(&self) -> &Credential {
         &self.credential
     }
 
-    /// Where what was presented ends.
+    /// Returns the limits of the credential.
     pub fn limits(&self) -> &KeyLimits {
         match &self.credential {
             Credential::Key(api_key) => &api_key.limits,
@@ -208,7 +208,7 @@ impl Caller {
         }
     }
 
-    /// Whether what was presented has a scope.
+    /// Returns whether the credential has a scope.
     pub fn has_scope(&self, scope: Scope) -> bool {
         match &self.credential {
             Credential::Key(api_key) => api_key.allows(scope),
@@ -216,7 +216,7 @@ impl Caller {
         }
     }
 
-    /// The session, of somebody who is signed in. Keys do not do what needs a person.
+    /// Returns the session of a signed-in user. Fails for API keys, which may not do what requires a user.
     pub fn session(&self) -> Result<&Arc<Session>, ApiError> {
         match &self.credential {
             Credential::Session(session) => Ok(session),
@@ -226,7 +226,7 @@ impl Caller {
         }
     }
 
-    /// Who changes what the caller changes.
+    /// Returns the audit actor of changes that the caller makes.
     pub fn actor(&self) -> Actor {
         let (kind, id, name) = match &self.credential {
             Credential::Key(api_key) => {
@@ -250,7 +250,7 @@ impl Caller {
         }
     }
 
-    /// What names the credential in a presigned upload.
+    /// Returns the issuer that identifies the credential in a presigned upload.
     pub fn issuer(&self) -> Issuer {
         match &self.credential {
             Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
@@ -259,7 +259,7 @@ impl Caller {
         }
     }
 
-    /// What names whoever begins work that outlives a session: the key, or the person.
+    /// Returns the issuer of work that outlives a session: the API key, or the user's account.
     pub fn lasting_issuer(&self) -> Issuer {
         match &self.credential {
             Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
@@ -269,7 +269,7 @@ impl Caller {
         }
     }
 
-    /// Whether the account's plan opens the endpoint.
+    /// Checks that the account's plan includes the endpoint.
     pub fn check_plan(&self, endpoint: Endpoint) -> Result<(), ApiError> {
         match (endpoint, self.account.plan) {
             (Endpoint::Premium, Plan::Free | Plan::Starter) => Err(ApiError::plan_required()),
@@ -277,10 +277,10 @@ impl Caller {
         }
     }
 
-    /// The bucket, when the caller may do in it what the scope names.
+    /// Returns the bucket, if the scope allows the caller's operation in it.
     ///
-    /// What the key itself rules out is refused before the bucket is looked up, so that the refusal says nothing about
-    /// it.
+    /// What the key itself rules out is rejected before the bucket lookup, so that the error reveals nothing about the
+    /// bucket.
     pub fn bucket(
         &self,
         catalog: &Catalog,
@@ -293,8 +293,8 @@ impl Caller {
         Ok(bucket)
     }
 
-    /// Whether the caller may do in a bucket what the scope names: by the key, and by what its account is to the
-    /// bucket. The one decision of all who ask for buckets.
+    /// Checks whether the caller has a scope in a bucket: by the key, and by the account's role in the bucket. The
+    /// single authorization decision for buckets.
     pub fn authorise(
         &self,
         catalog: &Catalog,
@@ -311,7 +311,7 @@ impl Caller {
             let role = role.as_str();
             return Err(ApiError::forbidden(format!("Role \"{role}\" does not permit this")));
         }
-        // What is refused to the owner is refused to those who work in the owner's buckets.
+        // A suspended owner blocks members of its organisation from its buckets as well.
         match catalog.account(&bucket.owner) {
             Some(owner) if owner.standing != Standing::Suspended => Ok(()),
             Some(_) => Err(ApiError::account_suspended()),
@@ -319,14 +319,14 @@ impl Caller {
         }
     }
 
-    /// What the caller may do in a bucket, by its role there and by its key.
+    /// Returns the scopes of the caller in a bucket, by its role and its key.
     pub fn scopes_in(&self, catalog: &Catalog, bucket: &Bucket) -> Vec<Scope> {
         let role = catalog.role_in(&self.account.id, bucket);
         let allows = |scope: &Scope| role.is_some_and(|role| role.allows(*scope));
         Scope::ALL.into_iter().filter(|scope| self.has_scope(*scope) && allows(scope)).collect()
     }
 
-    /// The bucket, when the caller may look at its settings: by a managing key, whatever the role.
+    /// Returns the bucket, if the caller may read its settings: with a managing key, in any role.
     pub fn visible_bucket(
         &self,
         catalog: &Catalog,
@@ -338,7 +338,7 @@ impl Caller {
         seen.ok_or_else(ApiError::bucket_not_found)
     }
 
-    /// The organisation of that id, when the caller manages it in at least this role.
+    /// Returns the organisation with this id, if the caller has at least this role in it.
     pub fn organisation(
         &self,
         catalog: &Catalog,
@@ -359,7 +359,7 @@ impl Caller {
         Ok(organisation)
     }
 
-    /// Whether the key has a scope.
+    /// Checks that the key has a scope.
     pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
         if self.has_scope(scope) {
             return Ok(());
@@ -368,7 +368,7 @@ impl Caller {
         Err(ApiError::forbidden(format!("The API key lacks scope \"{scope}\"")))
     }
 
-    /// Whether the key may manage what is more than one bucket.
+    /// Checks that the key may manage resources that span more than one bucket.
     pub fn check_whole_reach(&self) -> Result<(), ApiError> {
         self.check_scope(Scope::Manage)?;
         if self.limits().bucket.is_some() {
@@ -377,7 +377,7 @@ impl Caller {
         self.check_folder(&FolderKey::root())
     }
 
-    /// Whether the caller manages the server. `does` is what nobody else does, for whoever is refused.
+    /// Checks that the caller is an operator. `does` describes the restricted operation, for the error.
     pub fn check_operator(&self, does: &str) -> Result<(), ApiError> {
         self.check_whole_reach()?;
         match self.account.role {
@@ -386,27 +386,27 @@ impl Caller {
         }
     }
 
-    /// Whether the caller manages the server, where nobody is refused.
+    /// Returns whether the caller is an operator, without an error.
     pub fn is_operator(&self) -> bool {
         self.check_whole_reach().is_ok() && self.account.role == Role::Operator
     }
 
-    /// Whether the key reaches a file.
+    /// Checks that the key's restrictions include a file.
     pub fn check_file(&self, key: &ObjectKey) -> Result<(), ApiError> {
         self.reaches(self.limits().reach_key(key))
     }
 
-    /// Whether the key reaches everything in a folder.
+    /// Checks that the key's restrictions include a whole folder.
     pub fn check_folder(&self, folder: &FolderKey) -> Result<(), ApiError> {
         self.reaches(self.limits().reach_folder(folder))
     }
 
-    /// Whether the key reaches everything whose key begins so.
+    /// Checks that the key's restrictions include every key with this prefix.
     pub fn check_prefix(&self, prefix: &str) -> Result<(), ApiError> {
         self.reaches(prefix.starts_with(self.limits().prefix.as_str()))
     }
 
-    /// Whether the key reaches a place.
+    /// Checks that the key's restrictions include a file or folder.
     pub fn check_place(&self, place: &Place) -> Result<(), ApiError> {
         match place {
             Place::File(key) => self.check_file(key),
@@ -431,7 +431,7 @@ impl Caller {
     }
 }
 
-/// The caller whom `admission` recognised.
+/// Extracts the caller that `admission` authenticated.
 impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
@@ -441,8 +441,8 @@ impl FromRequestParts<AppState> for Caller {
     }
 }
 
-/// Whether a file may be delivered: to anybody from a public bucket, else to a key or a session that may read there, or
-/// by a link that such a one made for it.
+/// Checks whether a file may be delivered: to anyone from a public bucket, else to a key or a session with read access,
+/// or with a download link created by such a caller.
 pub fn check_delivery(
     app: &AppState,
     bucket: &Bucket,
@@ -453,7 +453,7 @@ pub fn check_delivery(
     if bucket.access == Access::Public {
         return Ok(());
     }
-    // A key decides where there is one; a session, which a browser sends unasked, does not.
+    // A key takes precedence; a session, which browsers send automatically, does not.
     if !has_key(&request.headers, query)
         && let Some(token) = query.text(&["token"])?
     {
@@ -461,7 +461,7 @@ pub fn check_delivery(
     }
     let caller = Caller::recognise(app, Asking::of(request), query)?;
     let catalog = &app.catalog;
-    // Whoever looks at the address sees that the bucket is there, so a stranger's key is told what it is.
+    // The URL already shows that the bucket exists, so the error for a key of another account can name the cause.
     if catalog.role_in(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden(match caller.credential {
             Credential::Key(_) => "The API key has no access to this bucket",
@@ -474,7 +474,7 @@ pub fn check_delivery(
     caller.check_place(&target.place)
 }
 
-/// Whether a download link opens a file. It is worth what whoever made it may do now.
+/// Checks whether a download link opens a file. The link has the current rights of its creator.
 fn check_link(app: &AppState, target: &Target, token: &str) -> Result<(), ApiError> {
     let grant = app.catalog.grant(token).filter(|grant| grant.purpose == Purpose::Read);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
@@ -494,12 +494,12 @@ fn check_link(app: &AppState, target: &Target, token: &str) -> Result<(), ApiErr
     may.map_err(|why| ApiError::token_revoked().with_log(why.to_string()))
 }
 
-/// Whether a request carries a key, right or wrong.
+/// Returns whether a request carries a key, valid or not.
 pub fn has_key(headers: &HeaderMap, query: &Query) -> bool {
     !matches!(credential(headers, query), Ok(None))
 }
 
-/// The text of the first key that a request carries.
+/// Returns the first key that a request carries.
 fn credential(headers: &HeaderMap, query: &Query) -> Result<Option<String>, ApiError> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().map(text_of);
     if let Some(text) = authorizations.find_map(|value| authorization(&value).map(str::to_owned)) {
@@ -513,8 +513,7 @@ fn credential(headers: &HeaderMap, query: &Query) -> Result<Option<String>, ApiE
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// The key in a value of `Authorization`: after `Bearer` or `Key`, or standing alone. Other schemes are somebody
-/// else's.
+/// Extracts the key from an `Authorization` value: after `Bearer` or `Key`, or on its own. Other schemes are ignored.
 fn authorization(value: &str) -> Option<&str> {
     let is_ours = |scheme: &str| ["bearer", "key"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
     let value = value.trim();

@@ -1,9 +1,10 @@
-//! Between the async server and the synchronous engine: waiting for it, and sending what it reads.
+//! Adapter between the async server and the blocking engine: spawn-blocking helpers, and response bodies read from the
+//! engine.
 //!
-//! Promises: no worker waits for the disk, nor verifies what is long; a body is sent in the engine's own slices, at
-//! most one of them held at a time, and a long one gives way to others now and then; an error in the middle of a body
-//! ends the connection, so that a client never takes a part for the whole.
-//! Never here: which bytes are sent.
+//! Guarantees: no async worker waits for the disk or verifies long data; a body is sent as slices of the engine, at
+//! most one of them held at a time, and a long body yields to other connections periodically; an error in the middle of
+//! a body closes the connection, so that a client never takes a truncated body for a complete one. Non-goals: which
+//! bytes are sent.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -25,12 +26,12 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::crew::{Courtesy, Crew};
 use crate::traces::{carried, step};
 
-/// Does work that waits for the disk, away from the async workers. A panic in it goes on in the caller.
+/// Runs blocking work off the async workers. A panic in it resumes in the caller.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(spawn_blocking(work)).await
 }
 
-/// What work came to that was begun apart. A panic in it goes on in the caller.
+/// Awaits a spawned task. A panic in it resumes in the caller.
 pub async fn joined<T>(work: JoinHandle<T>) -> T {
     match work.await {
         Ok(done) => done,
@@ -38,30 +39,29 @@ pub async fn joined<T>(work: JoinHandle<T>) -> T {
     }
 }
 
-/// Does work that must not stop in the middle, also when whoever waits for it goes away. A panic in it goes on in the
-/// caller.
+/// Runs a future to completion, even when the caller is dropped. A panic in it resumes in the caller.
 pub async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     joined(tokio::spawn(carried(work))).await
 }
 
-/// Commits a batch; what comes back is durable.
+/// Commits a batch. The result is durable.
 pub async fn commit(store: &Store, batch: Batch) -> engine::Result<Committed> {
     let (answer, answered) = oneshot::channel();
     store.submit(batch, move |result| {
-        // Nobody listens any more when the client went away; the batch is done or not all the same.
+        // The receiver is gone after a client disconnect; the batch is committed or rejected regardless.
         let _ = answer.send(result);
     });
     told(answered).await
 }
 
-/// What a batch came to that was submitted.
+/// Awaits the result of a submitted batch.
 pub async fn told(
     answered: oneshot::Receiver<engine::Result<Committed>>,
 ) -> engine::Result<Committed> {
     step("store.commit", answered).await.unwrap_or(Err(engine::Error::Closed))
 }
 
-/// The body of an object, opened.
+/// Opens the body of an object.
 pub async fn open(store: &Store, object: &Object) -> engine::Result<engine::Body> {
     if let Some(body) = store.body_if_open(object)? {
         return Ok(body);
@@ -70,12 +70,12 @@ pub async fn open(store: &Store, object: &Object) -> engine::Result<engine::Body
     blocking(move || store.body(&object)).await
 }
 
-/// Reads a body to its end into memory. Waits for the disk.
+/// Reads a whole body into memory. Blocks on the disk.
 pub fn read_whole(body: &engine::Body) -> engine::Result<Vec<u8>> {
     read_start(body, body.bytes())
 }
 
-/// Reads the first bytes of a body, as many as there are, into memory. Waits for the disk.
+/// Reads up to `bytes` from the start of a body into memory. Blocks on the disk.
 pub fn read_start(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     let bytes = bytes.min(body.bytes());
     let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
@@ -85,7 +85,7 @@ pub fn read_start(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Reads the first bytes of a body that is not stored yet, as many as there are, into memory. Waits for the disk.
+/// Reads up to `bytes` from the start of a staged body into memory. Blocks on the disk.
 pub fn read_staged(body: &Staged, bytes: u64) -> engine::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes.min(body.bytes())).unwrap_or(usize::MAX);
     let mut read = Vec::with_capacity(bytes);
@@ -97,23 +97,23 @@ pub fn read_staged(body: &Staged, bytes: u64) -> engine::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// So many bytes in stretches that the engine reads at once.
+/// Splits a length into ranges that the engine reads at once.
 pub fn stretches(bytes: u64) -> impl Iterator<Item = Range<u64>> {
     let stretch = limits::READ_BYTES_MAX as u64;
     (0..bytes.div_ceil(stretch)).map(move |at| at * stretch..bytes.min((at + 1) * stretch))
 }
 
-/// A piece of an answer's body.
+/// Piece of a response body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes of our own.
+    /// Bytes generated by the server.
     Text(Bytes),
-    /// Bytes of the object.
+    /// Range of the object.
     Slice(Range<u64>),
 }
 
-/// Makes the body of an answer out of pieces of an object. The first slice is read before this returns: an object that
-/// cannot be read at all is an error that can still be answered. What fits into one slice is sent as one.
+/// Builds a response body from pieces of an object. Reads the first slice before returning, so that an unreadable
+/// object still yields an error response. A body of one slice is sent as one frame.
 pub fn body_of(
     object: engine::Body,
     pieces: Vec<Piece>,
@@ -135,7 +135,7 @@ async fn begin(mut sending: Sending, lead: Bytes) -> engine::Result<Body> {
     Ok(Body::new(sending))
 }
 
-/// Makes the body of an answer out of pieces of what is in memory.
+/// Builds a response body from pieces of a buffer in memory.
 pub fn body_in_memory(whole: &Bytes, pieces: Vec<Piece>) -> Body {
     let slice = |range: Range<u64>| {
         let end = range.end.min(whole.len() as u64) as usize;
@@ -155,30 +155,30 @@ pub fn body_in_memory(whole: &Bytes, pieces: Vec<Piece>) -> Body {
     Body::from(body)
 }
 
-/// Threads that read bodies of answers from the disk.
+/// Thread pool that reads response bodies from the disk.
 ///
-/// What the disk has just filled is verified there, and touched for the first time, which costs more than to send it
-/// (`benches/README.md`, cold_beside). Threads like the others would stand in the workers' way with it: a kernel that
-/// takes the processor from nobody within a system call lets workers wait 50 ms beside them. At most one piece of each
-/// connection waits here.
+/// Data that was just read from the disk is verified there and touched for the first time, which costs more than
+/// sending it (`benches/README.md`, cold_beside). Threads of normal priority would delay the async workers: on a kernel
+/// that does not preempt within system calls, workers waited up to 50 ms. At most one piece of each connection waits
+/// here.
 #[derive(Clone)]
 pub struct DiskReads(Arc<Crew>);
 
 impl DiskReads {
-    /// Starts them.
+    /// Starts the threads.
     ///
     /// # Errors
     ///
-    /// Those of starting a thread.
+    /// The error of starting a thread.
     pub fn start() -> io::Result<Self> {
         Crew::start("trug-read", DISK_READS_MAX, 0, Courtesy::Lowest).map(|it| Self(Arc::new(it)))
     }
 }
 
-/// How many of them there are: disks are as fast as they can be with fewer.
+/// Maximum number of threads; fewer already saturate a disk.
 const DISK_READS_MAX: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(15);
 
-/// A body lets other connections have their turn when so much of it was sent.
+/// Bytes after which a body yields to other connections.
 const SENT_IN_A_TURN_BYTES: u64 = limits::READ_BYTES_MAX as u64;
 
 struct Sending {
@@ -187,7 +187,7 @@ struct Sending {
     pieces: VecDeque<Piece>,
     reading: Reading,
     unsent_bytes: u64,
-    /// What was handed out since others had their turn.
+    /// Bytes sent since the last yield.
     turn_bytes: u64,
 }
 
@@ -208,7 +208,7 @@ impl Sending {
         Self { object, disk_reads, pieces: pieces.into(), reading, unsent_bytes, turn_bytes: 0 }
     }
 
-    /// The text that stands before the first slice.
+    /// Takes the generated bytes that precede the first slice.
     fn take_text(&mut self) -> Bytes {
         let Some(Piece::Text(text)) = self.pieces.pop_front_if(|it| matches!(it, Piece::Text(_)))
         else {
@@ -253,7 +253,7 @@ impl Sending {
                 self.reading = Reading::Running(running);
                 Poll::Pending
             }
-            // A panic is told where it happens; the body breaks off.
+            // The panic is reported where it happens; the body is cut off.
             Poll::Ready(done) => {
                 let read = done.ok().and_then(Result::ok).unwrap_or(Err(engine::Error::Closed));
                 Poll::Ready(Some(self.sent(read)))
@@ -261,7 +261,7 @@ impl Sending {
         }
     }
 
-    /// The next piece, no longer than the engine reads at once, cut where its blocks end.
+    /// Takes the next piece, at most as long as the engine reads at once, cut at its block boundaries.
     fn take_piece(&mut self) -> Option<Piece> {
         let read_max = limits::READ_BYTES_MAX as u64;
         match self.pieces.front_mut()? {

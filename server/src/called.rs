@@ -1,14 +1,14 @@
-//! What is looked for in words: `q`, of a search, and of lists that are in memory.
+//! Name filter: `q` of searches and of in-memory lists.
 //!
-//! Promises: of a list that is in memory each record is looked at once for a page, and nothing is kept for it; case and
-//! the form of accents do not matter. Never here: searches of files, which rank what they find.
+//! Guarantees: for a page, each record of an in-memory list is examined once, without an index; case and Unicode
+//! normalization of accents do not matter. Non-goals: object search, which ranks its hits.
 
 use crate::error::ApiError;
 use crate::limits::{SEARCH_TEXT_CHARS_MAX, SEARCH_WORDS_MAX};
 use crate::query::Query;
 use crate::target::normalize;
 
-/// Which records of a list are meant.
+/// Filter of list records by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Called {
     words: Vec<String>,
@@ -20,7 +20,7 @@ impl Called {
         Ok(Self { words })
     }
 
-    /// Whether each word is in one of the names, or begins the id.
+    /// Returns whether each word occurs in one of the names, or is a prefix of the id.
     pub fn takes<'a>(&self, id: &str, names: impl IntoIterator<Item = &'a str>) -> bool {
         if self.words.is_empty() {
             return true;
@@ -33,7 +33,7 @@ impl Called {
     }
 }
 
-/// What is asked for; nothing where it is absent.
+/// Returns the filter text of a request; empty without one.
 pub fn text_asked(query: &Query) -> Result<String, ApiError> {
     let text = query.text(&["q"])?.unwrap_or_default();
     let text = normalize(text.trim()).into_owned();

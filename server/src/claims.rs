@@ -1,34 +1,33 @@
-//! What one request at a time may hold: names that uploads on their way have chosen, tokens that are being used.
+//! Exclusive claims on names and tokens by requests in flight.
 //!
 //! Many phones upload `screenshot.webp` at the same moment. Without claims all of them would choose the same free
-//! number, one would get it and the rest would choose again, together. A token is claimed so that two uploads do not
-//! both come to their end, one of them in vain. Promises: a thing is claimed by one at a time, and free again when its
-//! claim is dropped, whatever became of the upload. That no name is given and no token used twice does not rest on
-//! this: the batch requires it.
-//! Never here: which names exist, and which tokens are used up.
+//! number, one would win and the rest would retry together. A token is claimed so that two uploads do not both run to
+//! completion, one of them in vain. Guarantees: an item has at most one claim, which ends when it is dropped, whatever
+//! the outcome of the upload. Correctness does not depend on claims: batch preconditions ensure that no name is
+//! assigned twice and no token used twice. Non-goals: which names exist, and which tokens are used up.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// All that is claimed of one kind. No more than the requests in flight hold.
+/// Set of claimed items of one kind, bounded by the requests in flight.
 #[derive(Clone)]
 pub struct Claims<T: Eq + Hash>(Arc<Mutex<HashSet<T>>>);
 
-/// A thing that nobody else takes while this lives.
+/// Exclusive claim on an item, released when dropped.
 pub struct Claim<T: Eq + Hash> {
     claims: Claims<T>,
     name: T,
 }
 
 impl<T: Clone + Eq + Hash> Claims<T> {
-    /// Claims a thing; `None` when it is claimed already.
+    /// Claims an item; `None` if it is already claimed.
     pub fn claim(&self, name: T) -> Option<Claim<T>> {
         let is_new = self.names().insert(name.clone());
         is_new.then(|| Claim { claims: self.clone(), name })
     }
 
-    /// Whether somebody has claimed a thing.
+    /// Returns whether an item is claimed.
     pub fn contain(&self, name: &T) -> bool {
         self.names().contains(name)
     }

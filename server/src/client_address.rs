@@ -1,10 +1,9 @@
-//! Which address a request comes from: the one place that decides it.
+//! Client address of a request: the peer, or the address that a trusted proxy reports.
 //!
-//! It is the other end of the connection; where that is a proxy which the operator trusts, it is what the proxy says in
-//! `X-Forwarded-For`, and nobody else is believed. Proxies append to that list what connected to them, so it is read
-//! from its end, as long as those are trusted that it names; what stands before that anybody may have written.
-//! Promises: whatever is said there, there is an address; no more is read of it than a bound. Never here: what is done
-//! with it; no other word of a proxy is heard.
+//! The address is the peer of the connection. If the peer is a trusted proxy, the address is taken from
+//! `X-Forwarded-For`, to which each proxy appends the address of its own peer; the list is therefore read from its end
+//! while its entries are trusted proxies, since earlier entries may be forged. Guarantees: every header value yields an
+//! address; at most `PROXIES_IN_A_ROW_MAX` entries are read. Non-goals: use of the address; other forwarding headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,12 +16,12 @@ use crate::limits::PROXIES_IN_A_ROW_MAX;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The address of the client; `None` for one of this machine that has none.
+/// Returns the client address; `None` for a local client without an IP address.
 pub fn client_address(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().and_then(|peer| peer.ip())
 }
 
-/// Lets the address of a request that came by a trusted proxy be its client's from here on.
+/// Replaces the peer of a request from a trusted proxy with its client.
 pub fn look_behind_proxies(head: &mut Parts, proxies: &[Network]) {
     if proxies.is_empty() {
         return;
@@ -36,11 +35,11 @@ pub fn look_behind_proxies(head: &mut Parts, proxies: &[Network]) {
     }
 }
 
-/// The client of a trusted proxy: the last in the list who is no trusted proxy himself. Where the list ends, or says
-/// something that is no address, it is the one who said that.
+/// Returns the client behind a trusted proxy: the last entry of the list that is not itself a trusted proxy. Where the
+/// list ends or has an invalid entry, the proxy that added it is the client.
 fn behind(proxy: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     let mut known = proxy;
-    // Several such headers are one list.
+    // Repeated headers form one list.
     let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
     let entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
     for entry in entries.take(PROXIES_IN_A_ROW_MAX) {
@@ -53,8 +52,8 @@ fn behind(proxy: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     known
 }
 
-/// Reads `192.0.2.7`, `192.0.2.7:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`. No client has an address of
-/// the machine itself, to which no bounds apply: a proxy that says so passes on what it was told.
+/// Parses `192.0.2.7`, `192.0.2.7:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`. Rejects loopback
+/// addresses, which are exempt from limits: a proxy that reports one forwards a forged value.
 fn parse(text: &str) -> Option<IpAddr> {
     let text = text.trim_matches([' ', '\t']);
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -72,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Whom a request is from that comes from `peer` with these lines.
+    /// Returns the client of a request from `peer` with these header lines.
     fn client(peer: &str, lines: &[&[u8]]) -> String {
         let proxies = ["10.0.0.0/8", "127.0.0.1", "2001:db8:ffff::/48"];
         let proxies: Vec<_> = proxies.iter().map(|text| Network::parse(text).unwrap()).collect();
@@ -104,7 +103,7 @@ mod tests {
             (&[&b"203.0.113.1, 192.0.2.7"[..]][..], "192.0.2.7"),
             (&[b"203.0.113.1, 192.0.2.7, 10.0.0.9"], "192.0.2.7"),
             (&[b"203.0.113.1, 192.0.2.7, 10.0.0.9, 10.0.0.8,10.1.1.1"], "192.0.2.7"),
-            // All of them are proxies: the first who spoke.
+            // All entries are proxies: the first one is the client.
             (&[b"10.0.0.9, 10.0.0.8"], "10.0.0.9"),
             // Several headers are one list, in their order.
             (&[b"203.0.113.1", b"192.0.2.7"], "192.0.2.7"),
@@ -158,7 +157,7 @@ mod tests {
         ] {
             let line = format!("203.0.113.1, {bad}");
             assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "10.0.0.1", "{bad:?}");
-            // The proxy behind it is believed as far as it goes.
+            // Only the trusted entry after it is evaluated.
             let line = format!("203.0.113.1, {bad}, 10.0.0.9");
             assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "10.0.0.9", "{bad:?}");
         }

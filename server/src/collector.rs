@@ -1,8 +1,7 @@
-//! The way of spans to a collector: OTLP over HTTP, as protobuf, over the client that webhooks are sent with.
+//! Export of spans to a collector: OTLP over HTTP with protobuf, through the outbound webhook client.
 //!
-//! Promises: spans wait in a queue with a bound, and are dropped where it is full; a collector that does not answer
-//! costs spans, never a request; what waits when the server stops is sent, for a bounded time. Never here: what spans
-//! say.
+//! Guarantees: spans wait in a bounded queue, and are dropped when it is full; an unreachable collector costs spans,
+//! never a request; queued spans are flushed at shutdown, within a time limit. Non-goals: content of spans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ use crate::limits::spans;
 use crate::outbound::Outbound;
 use crate::traces;
 
-/// What sends spans.
+/// Span exporter.
 pub(crate) struct Collector(SdkTracerProvider);
 
 struct Exporter {
@@ -40,12 +39,12 @@ struct Exporter {
     at: Destination,
     runtime: Handle,
     resource: ResourceAttributesWithSchema,
-    /// Spans in a row that did not arrive.
+    /// Consecutive spans that were not delivered.
     lost: AtomicU64,
 }
 
 impl Collector {
-    /// Begins to make and send spans. Within the runtime that they are sent on.
+    /// Starts collecting and exporting spans. Called within the runtime that exports them.
     pub(crate) fn start(settings: &OtlpSettings, tls: Arc<ClientConfig>) -> Self {
         let exporter = Exporter {
             outbound: Outbound::new(std::slice::from_ref(settings.traces.origin()), tls),
@@ -72,7 +71,7 @@ impl Collector {
         Self(provider)
     }
 
-    /// Sends what waits, for a while, and ends.
+    /// Flushes the queue, within a time limit, and shuts down.
     pub(crate) async fn stop(self) {
         let ended = blocking(move || self.0.shutdown_with_timeout(spans::STOP_WAIT));
         if let Err(error) = ended.await {
@@ -87,7 +86,7 @@ impl SpanExporter for Exporter {
         let resource_spans = group_spans_by_resource_and_scope(batch, &self.resource);
         let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
         let (outbound, at) = (self.outbound.clone(), self.at.clone());
-        // The queue is emptied by a thread that knows nothing of sockets.
+        // The queue is drained by a thread without an I/O driver.
         let posted = self.runtime.spawn(async move {
             let protobuf = HeaderValue::from_static("application/x-protobuf");
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, protobuf)]);

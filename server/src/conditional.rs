@@ -1,7 +1,7 @@
-//! The preconditions of a request, in the order of RFC 9110 13.2.2.
+//! Preconditions of a request, evaluated in the order of RFC 9110 section 13.2.2.
 //!
-//! Pure. Promises: `If-Match` and `If-Range` compare strongly, also by date, `If-None-Match` weakly; dates have whole
-//! seconds; a date that is none is ignored. Never here: status codes, ranges.
+//! Pure. Guarantees: `If-Match` and `If-Range` compare strongly, also by date, `If-None-Match` weakly; dates have whole
+//! seconds; an invalid date is ignored. Non-goals: status codes, ranges.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,77 +12,77 @@ use http::header::{
 };
 use http::{HeaderValue, Method};
 
-/// What tells one version of an object from another.
+/// Validators of one version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
-    /// The strong entity tag, in its quotes.
+    /// Strong entity tag, including its quotes.
     etag: String,
-    /// `None` for what has no date: then no date of a request says anything.
+    /// Modification time; `None` without a date, in which case date preconditions have no effect.
     modified_ms: Option<u64>,
-    /// Whether the date stands for this version alone (RFC 9110 8.8.2.2).
+    /// Whether the date is a strong validator (RFC 9110 section 8.8.2.2).
     is_date_strong: bool,
 }
 
-/// What the preconditions say.
+/// Result of the preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Go on.
+    /// The request proceeds.
     Proceed {
-        /// Whether a `Range` header holds; when not, the whole object is sent.
+        /// Whether a `Range` header applies; if not, the whole object is sent.
         range: RangeRule,
     },
-    /// The client has this version.
+    /// The client already has this version.
     NotModified,
-    /// What the client counted on is not so.
+    /// A precondition of the client does not hold.
     PreconditionFailed,
 }
 
-/// Whether a `Range` header holds.
+/// Applicability of a `Range` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeRule {
-    /// It does: there was no `If-Range`, or it names this version.
+    /// The range applies: `If-Range` is absent, or names this version.
     Holds,
-    /// `If-Range` names another version.
+    /// `If-Range` names another version, so the range is ignored.
     Ignored,
 }
 
 impl Validators {
-    /// An entity tag of letters and digits, without quotes, and when the object was changed last.
+    /// Creates validators from an entity tag of letters and digits, without quotes, and a modification time.
     pub fn new(etag: impl fmt::Display, modified_ms: u64) -> Self {
         let etag = format!("\"{etag}\"");
         Self { etag, modified_ms: Some(modified_ms), is_date_strong: true }
     }
 
-    /// Those of a stored object. One that replaced another may have done so within a second, so that both have the same
-    /// date: it says nothing about a part of it.
+    /// Returns the validators of a stored object. An object that replaced another within the same second has the same
+    /// date, which is then a weak validator.
     pub fn of_object(etag: impl fmt::Display, created_ms: u64, modified_ms: u64) -> Self {
         Self { is_date_strong: created_ms == modified_ms, ..Self::new(etag, modified_ms) }
     }
 
-    /// The same for what has no date.
+    /// Creates validators without a date.
     pub fn without_date(etag: impl fmt::Display) -> Self {
         Self { etag: format!("\"{etag}\""), modified_ms: None, is_date_strong: false }
     }
 
-    /// The value of `ETag`.
+    /// Returns the value of `ETag`.
     pub fn etag_header(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&self.etag).ok()
     }
 
-    /// The value of `Last-Modified`.
+    /// Returns the value of `Last-Modified`.
     pub fn last_modified_header(&self) -> Option<HeaderValue> {
         HeaderValue::try_from(http_date(self.modified_ms?)).ok()
     }
 }
 
-/// A time as HTTP writes it.
+/// Formats a time as an HTTP date.
 pub fn http_date(unix_ms: u64) -> String {
-    // Years behind 9999 have no such form.
+    // Years after 9999 have no such form.
     let seconds = (unix_ms / 1_000).min(253_402_300_799);
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Weighs a request's preconditions against what is there; `None` when nothing is.
+/// Evaluates a request's preconditions against the current version; `None` if there is none.
 pub fn evaluate(method: &Method, headers: &HeaderMap, current: Option<&Validators>) -> Outcome {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
 
@@ -118,7 +118,7 @@ enum Compare {
     Weak,
 }
 
-/// Whether the entity tags of a header name the version that is there.
+/// Returns whether the entity tags of a header match the current version.
 fn lists(
     headers: &HeaderMap,
     name: HeaderName,
@@ -129,7 +129,7 @@ fn lists(
     headers.get_all(name).iter().any(|value| list_names(value.as_bytes(), &current.etag, how))
 }
 
-/// Walks `"a", W/"b"`; a comma may stand inside a tag. What is malformed ends the walk.
+/// Parses `"a", W/"b"`; a tag may contain a comma. Malformed input ends the list.
 fn list_names(list: &[u8], etag: &str, how: Compare) -> bool {
     let mut rest = list.trim_ascii();
     if rest == b"*" {
@@ -169,7 +169,7 @@ fn seconds(of: &Validators) -> Option<u64> {
     of.modified_ms.map(|ms| ms / 1_000)
 }
 
-/// The date of a header that must be there once.
+/// Returns the date of a header that must occur once.
 fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<u64> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -223,7 +223,7 @@ mod tests {
             let current = Validators::of_object("abc", created_ms, MODIFIED_MS);
             let outcome = evaluate(&Method::GET, &headers, Some(&current));
             assert_eq!(outcome, Outcome::Proceed { range: rule });
-            // For the whole it is as good as ever.
+            // For the whole object the date remains valid.
             let since =
                 HeaderMap::from_iter([(IF_MODIFIED_SINCE, HeaderValue::from_static(EXACT))]);
             assert_eq!(evaluate(&Method::GET, &since, Some(&current)), Outcome::NotModified);

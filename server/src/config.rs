@@ -1,16 +1,16 @@
-//! What an operator may set: read from a file, the environment and the command line, checked once.
+//! Configuration: read from a file, the environment and the command line, validated once.
 //!
 //! ```text
-//! settings   every setting, said once
-//! acme       what they say of certificates that the server gets itself
-//! otlp       what they say of traces
-//! kind       how values are read and written
-//! sources    where they come from, and who stands over whom
-//! secret     what is used and never shown
+//! settings   every setting, declared once
+//! acme       settings of certificates that the server obtains itself
+//! otlp       settings of traces
+//! kind       value types: parsing and formatting
+//! sources    where values come from, and their precedence
+//! secret     values that are used and never shown
 //! ```
 //!
-//! A [`Layer`] holds what one source says, [`Sources`] what all of them say, a [`Config`] what is so, every value of it
-//! allowed. Never here: reading files and flags; where the data lies.
+//! A [`Layer`] holds the values of one source, [`Sources`] those of all sources, a [`Config`] the effective values, all
+//! of them valid. Non-goals: reading files and flags; the location of the data folder.
 
 mod acme;
 mod kind;
@@ -48,99 +48,98 @@ pub use self::sources::{InForce, Reloaded, Running, Sources, VARIABLE_PREFIX};
 pub use self::units::{SIZE_UNITS, parse_bytes, parse_seconds};
 pub use crate::destination::Scheme;
 
-/// Everything that the server is told.
+/// Server configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Every setting with its value and source, for operators to look at; empty without sources.
+    /// Every setting with its value and source, for operators; empty without sources.
     pub in_force: Vec<InForce>,
-    /// Where the server listens.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// What stands before `/{bucket}/{key}` in the addresses that the server gives out. Without it: where it listens.
+    /// Base URL of generated links, before `/{bucket}/{key}`. Default: the listen address.
     pub public_url: Option<PublicUrl>,
-    /// Where certificates and their key lie, in PEM, with which the server speaks TLS. Whoever reads them puts them
-    /// into `tls`.
+    /// PEM files of the TLS certificates and their key. The caller loads them into `tls`.
     pub tls_files: Option<TlsFiles>,
-    /// This pair.
+    /// Loaded certificates and key.
     pub tls: Option<Identity>,
-    /// The names that the server gets certificates for itself. None: for none.
+    /// Domains for which the server obtains certificates by ACME. `None`: disabled.
     pub acme: Option<AcmeSettings>,
-    /// How long browsers are told to use TLS alone. None: they are not.
+    /// `Strict-Transport-Security` max-age. `None`: the header is not sent.
     pub hsts: Option<Duration>,
     /// Largest request body.
     pub body_bytes_max: u64,
-    /// Where the premium endpoint listens. None: there is none.
+    /// Listen address of the premium endpoint. `None`: disabled.
     pub upload_listen: Option<SocketAddr>,
     /// Largest request body on the premium endpoint.
     pub upload_body_bytes_max: u64,
-    /// Where it listens for whoever watches over it. None: nowhere.
+    /// Listen address for health checks and metrics. `None`: disabled.
     pub admin_listen: Option<SocketAddr>,
-    /// What opens the metrics elsewhere. None: nothing does.
+    /// Token that allows metrics on the main listener. `None`: disabled.
     pub metrics_token: Option<Secret>,
-    /// Where that lies. [`Config::take_secrets`] takes it from there.
+    /// File of the metrics token. [`Config::take_secrets`] reads it.
     pub metrics_token_file: Option<PathBuf>,
-    /// Connections at once.
+    /// Maximum number of connections.
     pub connections_max: usize,
-    /// Connections at once from one address.
+    /// Maximum number of connections from one address.
     pub connections_per_address_max: usize,
-    /// How long requests in flight get when the server stops.
+    /// Time that requests in flight get during graceful shutdown.
     pub drain: Duration,
-    /// Bytes of the disk that uploads may not take. Without it: what the store needs to go on deleting.
+    /// Disk space in bytes that uploads may not use. Default: what the store needs to be able to delete.
     pub reserve_bytes: Option<u64>,
-    /// How long large files that are deleted or replaced can come back for sure, while there is room.
+    /// Minimum time for which deleted or replaced large files are retained, while there is space.
     pub undelete_window: Duration,
-    /// How everything stored is read and checked, again and again. None: it is not.
+    /// Continuous verification of all stored data. `None`: disabled.
     pub scrub: Option<ScrubOptions>,
-    /// How the store gives back the space of what is dead. None: only when it is asked to.
+    /// Automatic compaction of dead space. `None`: only on request.
     pub compaction: Option<CompactionOptions>,
-    /// Whether accounts are held to the rates of their plans.
+    /// Whether the rate limits of plans are enforced.
     pub plan_rates: bool,
-    /// Uploads of an account of the plan Business in a minute.
+    /// Uploads per minute of an account on the plan Business.
     pub business_uploads_per_minute: u32,
-    /// Wrong API keys that one address may present in a minute. 0: any number.
+    /// Invalid API keys per minute from one address. 0: unlimited.
     pub failed_authentications_per_minute: u32,
-    /// Requests of one address in a second. 0: any number.
+    /// Requests per second from one address. 0: unlimited.
     pub address_requests_per_second: u32,
-    /// Requests of one address at once, after a pause. 0: any number.
+    /// Burst size of the per-address request limit. 0: unlimited.
     pub address_requests_burst: u32,
-    /// To addresses in these, as to the machine itself, no bound for addresses applies.
+    /// Networks exempt from per-address limits, as loopback is.
     pub trusted_networks: Vec<Network>,
-    /// Proxies in these are believed from whom a request comes.
+    /// Networks of trusted proxies, whose `X-Forwarded-For` is honored.
     pub trusted_proxies: Vec<Network>,
-    /// Hosts beside that of the public address under which people open the dashboard, in lower case.
+    /// Further hosts of the dashboard besides that of the public URL, in lower case.
     pub dashboard_hosts: Vec<String>,
-    /// Whether the server looks once a day which accounts break fair use.
+    /// Whether the server checks the fair use of all accounts daily.
     pub fair_use_sweep: bool,
-    /// Bytes of memory that the names of searched buckets may take. 0: none are kept.
+    /// Memory in bytes for the search indexes of buckets. 0: no indexes.
     pub search_memory_bytes: u64,
-    /// Bytes of memory that all work on pictures at once may take. Without it: a quarter of the machine's.
+    /// Memory in bytes for all image processing at once. Default: a quarter of the machine's memory.
     pub image_memory_bytes: Option<u64>,
-    /// Bytes that variants of pictures may take in the store. 0: none are kept.
+    /// Size of the variant cache in the store, in bytes. 0: no cache.
     pub variants_bytes_max: u64,
-    /// Milliseconds of a processor, for each second, that pictures may take that one address has made. 0: any number.
+    /// Image processing time per address: milliseconds of CPU per second. 0: unlimited.
     pub image_ms_per_second_per_address: u32,
-    /// The same for all pictures that are made of files of one bucket.
+    /// Image processing time per bucket: milliseconds of CPU per second. 0: unlimited.
     pub image_ms_per_second_per_bucket: u32,
-    /// Origins of private networks that webhooks may be sent to.
+    /// Private-network origins that webhooks may be sent to.
     pub webhook_allow: Vec<Origin>,
-    /// Origins of private networks that files may be imported from.
+    /// Private-network origins that files may be imported from.
     pub import_allow: Vec<Origin>,
-    /// Where authorities lie, in PEM, that webhooks are sent to beside Mozilla's. Whoever reads it puts them into
+    /// PEM file of certification authorities for webhooks, in addition to Mozilla's. The caller loads it into
     /// `webhook_roots`.
     pub webhook_ca_file: Option<PathBuf>,
-    /// These authorities.
+    /// Loaded additional certification authorities.
     pub webhook_roots: ExtraRoots,
-    /// Where it is told what requests take their time for. None: nowhere.
+    /// Export of request traces. `None`: disabled.
     pub otlp: Option<OtlpSettings>,
 }
 
-/// The files of a certificate and its key.
+/// Files of the certificates and their key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     pub certificates: PathBuf,
     pub key: PathBuf,
 }
 
-/// A setting that cannot be used: where it stands and why.
+/// Invalid setting: its source and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     source: Option<String>,
@@ -149,12 +148,12 @@ pub struct ConfigError {
 }
 
 impl Config {
-    /// Checks what a source says; where it is silent the defaults hold.
+    /// Validates the values of one source, with defaults for the rest.
     pub fn new(layer: Layer) -> Result<Self, ConfigError> {
         Self::checked(layer.over(Layer::defaults()))
     }
 
-    /// Checks what all sources say together.
+    /// Validates the combined values of all sources.
     fn checked(layer: Layer) -> Result<Self, ConfigError> {
         let numbers = 1..=1_000_000;
         let rates = 0..=limits::CONFIGURED_RATE_MAX;
@@ -262,7 +261,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Takes the secrets that lie in files of their own from there. `read` gives what is in a file.
+    /// Loads the secrets that are stored in files of their own. `read` returns the content of a file.
     pub fn take_secrets(
         &mut self,
         read: &dyn Fn(&Path) -> io::Result<String>,
@@ -270,7 +269,7 @@ impl Config {
         self.hidden().into_iter().try_for_each(|hidden| hidden.take(read))
     }
 
-    /// Every setting that is a secret.
+    /// Returns every setting that is a secret.
     fn hidden(&mut self) -> [Hidden<'_>; 1] {
         [Hidden {
             setting: "metrics_token",
@@ -282,7 +281,7 @@ impl Config {
 }
 
 impl Config {
-    /// What is spoken where it listens.
+    /// Returns the URL scheme of the main listener.
     pub fn scheme(&self) -> Scheme {
         if self.tls.is_some() || self.acme.is_some() { Scheme::Https } else { Scheme::Http }
     }
@@ -295,7 +294,7 @@ impl Default for Config {
     }
 }
 
-/// What has a default has a value.
+/// Returns the value of a setting that has a default.
 fn needed<T>(name: &'static str, given: Option<T>) -> Result<T, ConfigError> {
     given.ok_or_else(|| ConfigError::of(name, "it is required"))
 }
@@ -330,7 +329,7 @@ fn address(name: &'static str, text: Option<String>) -> Result<Option<SocketAddr
     text.parse().map(Some).map_err(|_| ConfigError::of(name, why()))
 }
 
-/// Both or neither.
+/// Requires both files or neither.
 fn tls_files(
     certificates: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -344,13 +343,13 @@ fn tls_files(
     }
 }
 
-/// 0 is none.
+/// Converts the copy rate of background compaction; 0 disables it.
 fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
     let look_ms = engine::limits::COMPACTION_LOOK_MS;
     (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
 }
 
-/// Zero days: nothing is scrubbed.
+/// Converts the period and rate of background verification; zero days disable it.
 fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
     let bytes_per_second_max = within("scrub_bytes_per_second_max", rate, 1..=1 << 40)?;
     let days = within("scrub_days", days, 0..=3_650)?;
@@ -391,22 +390,22 @@ fn origins(name: &'static str, texts: Option<Texts>) -> Result<Vec<Origin>, Conf
 }
 
 impl ConfigError {
-    /// What is wrong with no setting in particular.
+    /// Creates an error that concerns no single setting.
     fn new(why: impl Into<String>) -> Self {
         Self { source: None, setting: None, why: why.into() }
     }
 
-    /// What is wrong with a setting.
+    /// Creates an error of a setting.
     pub(crate) fn of(setting: &'static str, why: impl Into<String>) -> Self {
         Self { source: None, setting: Some(setting), why: why.into() }
     }
 
-    /// The setting that cannot be used, if it is one that is known.
+    /// Returns the setting that is invalid, if known.
     pub fn setting(&self) -> Option<&'static str> {
         self.setting
     }
 
-    /// The same, of what stands there.
+    /// Adds the source of the value to the error.
     #[must_use]
     pub fn in_source(self, source: &str) -> Self {
         Self { source: Some(source.to_owned()), ..self }

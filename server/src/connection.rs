@@ -1,23 +1,23 @@
-//! The accept loop: from a listening socket to requests, with a bound on everything that a client can make us hold.
+//! Accept loop: from a listening socket to requests, with a bound on every resource that a client can hold.
 //!
 //! ```text
-//! connection  the loop, and HTTP/1 on one connection
-//! secure      TLS, which says whether HTTP/1.1 or HTTP/2 is spoken
+//! connection  accept loop, and HTTP/1 on one connection
+//! secure      TLS accept; ALPN selects HTTP/1.1 or HTTP/2
 //! http2       HTTP/2 on one connection, its frames counted by `frames`
-//! checks      what a request must be
-//! incoming    the body of a request, which knows whether it was read to its end
-//! places      how many connections an address has
-//! seats       which connections are idle
+//! checks      validation of requests
+//! incoming    request body, which records whether it was read to its end
+//! places      per-address connection limit
+//! seats       idle connections
 //! ```
 //!
-//! `axum::serve` waits without a limit for the head of a request; this does not. Guarantees: silent, half-sent and
+//! `axum::serve` waits without a limit for the head of a request; this loop does not. Guarantees: silent, half-sent and
 //! trickling connections end within their time-outs; there are never more connections than allowed, in all and from one
 //! address or network; when all are taken, the one that is idle longest is closed for a new one; a request with no
-//! `Host`, two, or one that its address contradicts never reaches the service; input that is no HTTP is answered in
-//! JSON as well; a response of HTTP/1 after which the connection is closed says so, and no byte of a following request
-//! is taken for the body of the one before; every request carries its [`Peer`] as an extension; the response to a GET
-//! or HEAD is dropped when its client disconnects, but not when the client only ends its own side; stopping drains
-//! requests in flight, for a while. Non-goals: what is served.
+//! `Host`, with two, or with one that contradicts its target never reaches the service; input that is not HTTP is
+//! answered in JSON as well; an HTTP/1 response after which the connection is closed says so, and no byte of a
+//! following request is taken for the body of the one before; every request carries its [`Peer`] as an extension; the
+//! response to a GET or HEAD is dropped when its client disconnects, but not when the client only shuts down its
+//! sending side; shutdown drains requests in flight within a time limit. Non-goals: the service.
 
 mod answer;
 mod checks;
@@ -64,27 +64,27 @@ use crate::measures::ConnectionCounts;
 use crate::paced_io::{Exchange, Idleness, PacedIo, Waits};
 use crate::tls::CurrentTls;
 
-/// The bounds of an accept loop.
+/// Limits of an accept loop.
 #[derive(Clone)]
 pub struct ConnectionOptions {
-    /// How long is waited for what.
+    /// Time-outs.
     pub waits: Waits,
-    /// Connections at once.
+    /// Maximum number of connections.
     pub connections_max: usize,
-    /// Connections at once from one address, or one /64 of IPv6.
+    /// Maximum number of connections from one address, or one IPv6 /64.
     pub per_address_max: usize,
-    /// Addresses to which the bound above does not apply.
+    /// Addresses exempt from the per-address limit.
     pub exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// How long requests in flight get when the loop is stopped.
+    /// Time that requests in flight get during graceful shutdown.
     pub drain: DrainWait,
-    /// The pair with which TLS is spoken. None: it is not.
+    /// TLS certificate and key. `None`: plain HTTP.
     pub tls: Option<Arc<CurrentTls>>,
-    /// Where connections are counted.
+    /// Counters of connections.
     pub counts: Arc<ConnectionCounts>,
 }
 
 impl ConnectionOptions {
-    /// The bounds of `limits.rs`; the machine itself may open any number of connections.
+    /// Returns the defaults of `limits.rs`; loopback may open any number of connections.
     pub fn new() -> Self {
         Self {
             waits: Waits {
@@ -105,7 +105,7 @@ impl ConnectionOptions {
     }
 }
 
-/// How long requests in flight get, which may be changed until it is needed. Its clones are one.
+/// Drain time of requests in flight, which may be changed until it is needed. Clones share the value.
 #[derive(Clone, Debug)]
 pub struct DrainWait(Arc<AtomicU64>);
 
@@ -139,37 +139,37 @@ impl fmt::Debug for ConnectionOptions {
     }
 }
 
-/// Whether an accept loop goes on; sent through a `watch` channel. A dropped sender means [`Stop::Drain`].
+/// State of an accept loop, sent through a `watch` channel. A dropped sender means [`Stop::Drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It does.
+    /// The loop accepts connections.
     Running,
-    /// It accepts nothing more and lets requests in flight end.
+    /// The loop accepts no more connections and drains requests in flight.
     Drain,
-    /// It ends at once.
+    /// The loop ends immediately.
     Now,
 }
 
-/// How an accept loop ended.
+/// Result of a stopped accept loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were cut off.
+    /// Number of connections that were cut off.
     pub cut_off: usize,
 }
 
-/// The other end of a connection.
+/// Peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A socket address.
+    /// Socket address.
     Address(SocketAddr),
-    /// A client behind a proxy that is trusted, as that says.
+    /// Client address reported by a trusted proxy.
     Behind(IpAddr),
-    /// A process of this machine, over a socket in the file system.
+    /// Local process, over a Unix socket.
     Local,
 }
 
 impl Peer {
-    /// The IP address; an IPv4 address that came in as IPv6 is an IPv4 address.
+    /// Returns the IP address; an IPv4-mapped IPv6 address counts as IPv4.
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Address(address) => Some(address.ip().to_canonical()),
@@ -179,15 +179,15 @@ impl Peer {
     }
 }
 
-/// What connections come from.
+/// Source of connections.
 pub trait Listener: Send {
-    /// A connection.
+    /// Type of a connection.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static;
 
     /// Waits for the next connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Io, Peer)>> + Send;
 
-    /// Waits for the first byte of a connection, and leaves it there. `None` where none comes.
+    /// Waits for the first byte of a connection without consuming it. `None` at end of stream.
     fn first_byte(io: &Self::Io) -> impl Future<Output = io::Result<Option<u8>>> + Send;
 }
 
@@ -196,7 +196,7 @@ impl Listener for TcpListener {
 
     async fn accept(&mut self) -> io::Result<(Self::Io, Peer)> {
         let (stream, address) = TcpListener::accept(self).await?;
-        // Answers are written whole; waiting for more would only delay them.
+        // Responses are written whole; Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         Ok((stream, Peer::Address(address)))
     }
@@ -216,7 +216,7 @@ impl Listener for UnixListener {
         Ok((stream, Peer::Local))
     }
 
-    /// Within one machine nobody speaks TLS.
+    /// Waits for nothing: Unix sockets do not use TLS.
     async fn first_byte(_: &Self::Io) -> io::Result<Option<u8>> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -311,7 +311,7 @@ where
     Drained { cut_off }
 }
 
-/// Waits for a free connection; where none is, has idle ones closed.
+/// Waits for a free connection permit, closing idle connections while there is none.
 async fn free_permit(permits: &Arc<Semaphore>, seats: &Seats) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = permits.clone().try_acquire_owned() {
         return Some(permit);
@@ -325,14 +325,14 @@ async fn free_permit(permits: &Arc<Semaphore>, seats: &Seats) -> Option<OwnedSem
     }
 }
 
-/// What ends a connection from outside.
+/// Signals that end a connection from outside.
 struct Ends {
     stop: watch::Receiver<Stop>,
     idleness: Arc<Idleness>,
 }
 
 impl Ends {
-    /// Waits until the connection is to end: when the loop is stopped, or another connection takes its place.
+    /// Waits until the connection is to end: when the loop is stopped, or when it is evicted for a new one.
     async fn ended(&mut self) {
         tokio::select! {
             _ = self.stop.wait_for(|it| *it != Stop::Running) => {}
@@ -349,7 +349,8 @@ fn note_panic(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// A connection that broke before it was accepted is no reason to wait; no more file descriptors are.
+/// Pauses after an accept error that persists, such as exhausted file descriptors; a connection that broke before it
+/// was accepted needs no pause.
 async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     if !matches!(
@@ -362,13 +363,13 @@ async fn pause_after(error: &io::Error) {
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a new connection waits before idle ones are looked for again.
+/// Interval at which a waiting connection evicts idle ones.
 const EVICTION_PAUSE: Duration = Duration::from_millis(50);
-/// A connection without a request yet gets this long to send one when the loop is stopped: it may be on its way.
+/// Drain time of a connection without a request so far, whose first request may be on its way.
 const FRESH_WAIT: Duration = Duration::from_millis(500);
 
-/// One connection with TLS, which has as long to be agreed on as a request's head. Of one that is not agreed on when
-/// the loop is stopped nothing is lost.
+/// Serves one TLS connection. The handshake has the same time-out as a request head. A connection still in the
+/// handshake is dropped when the loop is stopped.
 async fn serve_secured<L, S, B>(
     io: L::Io,
     tls: &CurrentTls,
@@ -397,7 +398,7 @@ async fn serve_secured<L, S, B>(
     }
 }
 
-/// One connection of HTTP/1, from its first byte to its last.
+/// Serves one HTTP/1 connection.
 async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Waits, mut ends: Ends)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -413,7 +414,7 @@ where
         let is_watched = is_watched(&request);
         shared.begin(is_watched, !request.body().is_end_stream());
         if !is_watched && asks_for_continue(&request) && request.body().is_end_stream() {
-            // Hyper says nothing where no body follows, which aws-cli (botocore before 1.44) waits for.
+            // Hyper does not send 100 Continue for an empty body, but aws-cli (botocore before 1.44) waits for it.
             shared.say_continue();
         }
         let mut request = IncomingBody::of_exchange(request, &shared);
@@ -437,11 +438,11 @@ where
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // The head's time-out is kept by `PacedIo`, which can tell a head from an idle connection.
+        // `PacedIo` enforces the head time-out, since it can tell a head from an idle connection.
         .header_read_timeout(None)
         .max_header_size(limits::HEAD_BYTES_MAX)
         .max_buf_size(limits::CONNECTION_READ_BYTES_MAX)
-        // A client that sends nothing more may still listen; `PacedIo` finds out.
+        // A client that sends nothing more may still read; `PacedIo` detects whether it does.
         .half_close(true);
     let mut connection = pin!(builder.serve_connection(io, service_fn(answer)));
 
@@ -454,7 +455,7 @@ where
         None => {
             let is_stopping = *ends.stop.borrow() != Stop::Running;
             if !is_stopping && !exchange.is_answering() {
-                // Its place is needed now.
+                // The connection was evicted.
                 return;
             }
             let is_awaited = is_stopping && exchange.is_fresh();
@@ -473,7 +474,7 @@ where
     }
 }
 
-/// The body of an answer of HTTP/1; its end is the end of the exchange.
+/// Response body of HTTP/1; its end is the end of the exchange.
 struct Answer<B> {
     body: AnswerBody<B>,
     exchange: Arc<Exchange>,

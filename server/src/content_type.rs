@@ -1,9 +1,9 @@
-//! The media type of a file, from its first bytes, its name, and what the client says, in this order.
+//! Media type detection: from the first bytes, the file name, and the type that the client declared, in this order.
 //!
-//! Pure. Bytes decide only where they prove something: of text they prove nothing, so HTML, SVG, XML and scripts are
-//! never found by them, and a text that happens to start like a picture stays what its name says. Within one container
-//! (WebM, Ogg, MP4, ZIP) bytes cannot tell sound from pictures, so the name does, then the client.
-//! Promises: the client's word never wins over the bytes. Never here: how a type is sent.
+//! Pure. Bytes decide only where they prove something. They prove nothing about text, so HTML, SVG, XML and scripts are
+//! never detected by them, and a text that happens to start like an image has the type of its name. Within one
+//! container (WebM, Ogg, MP4, ZIP) bytes cannot tell audio from video, so the name decides, then the declared type.
+//! Guarantees: the declared type never overrides the bytes. Non-goals: the response headers.
 
 use std::borrow::Cow;
 
@@ -11,21 +11,21 @@ use engine::limits::CONTENT_TYPE_BYTES_MAX;
 
 use crate::object_name::split_extension;
 
-/// What is known of nothing.
+/// Media type of unknown content.
 pub const OCTET_STREAM: &str = "application/octet-stream";
 
-/// What a browser would do with a file that it is shown.
+/// Treatment of a displayed file by browsers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Show or download it.
+    /// Display or download it.
     Inert,
-    /// Draw it as an image; opened by itself it may run scripts.
+    /// Draw it as an image; opened as a document it may run scripts.
     Svg,
     /// Run it as a page: the HTML family.
     Page,
 }
 
-/// The media type of a file by its name, its first bytes (some hundred are enough) and what the client declared.
+/// Detects the media type of a file from its name, its first bytes (a few hundred are enough) and the declared type.
 pub fn guess(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'static, str> {
     let by_bytes = magic(head);
     let by_name = split_extension(file_name).1.and_then(|it| by_extension(it, head));
@@ -47,8 +47,8 @@ pub fn guess(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'stati
     }
 }
 
-/// Whether the bytes bear out a type of pictures, sound or film. Of other types, and of drawings in text, they prove
-/// nothing; a name alone proves no picture.
+/// Returns whether the bytes prove an image, audio or video type. They prove nothing about other types and about SVG,
+/// and a name alone proves no image.
 pub fn is_borne_out(content_type: &str, head: &[u8]) -> bool {
     let essence = essence(content_type);
     let family = essence.split('/').next().unwrap_or("");
@@ -56,13 +56,13 @@ pub fn is_borne_out(content_type: &str, head: &[u8]) -> bool {
     !is_media || activity(essence) != Activity::Inert || magic(head).is_some()
 }
 
-/// The extension that files of a type have, without a dot.
+/// Returns the usual file extension of a media type, without a dot.
 pub fn extension_of(content_type: &str) -> Option<&'static str> {
     let essence = essence(content_type);
     EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence)).map(|(_, ext)| *ext)
 }
 
-/// What a browser would do with a file of this type.
+/// Returns what a browser does with a file of this type.
 pub fn activity(content_type: &str) -> Activity {
     let essence = essence(content_type).as_bytes();
     let is = |other: &&str| essence.eq_ignore_ascii_case(other.as_bytes());
@@ -79,7 +79,7 @@ pub fn activity(content_type: &str) -> Activity {
     }
 }
 
-/// The HTML family, but for what ends in `+xml` or starts with `multipart/`.
+/// HTML family, except for types that end in `+xml` or start with `multipart/`.
 const PAGES: &[&str] = &[
     "text/html",
     "text/xml",
@@ -93,15 +93,15 @@ const PAGES: &[&str] = &[
     "message/rfc822",
 ];
 
-/// A type without its parameters.
+/// Returns a media type without its parameters.
 pub fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or("").trim()
 }
 
-/// The type that the bytes prove; never one of a text.
+/// Detects the type that the bytes prove; never a text type.
 fn magic(head: &[u8]) -> Option<&'static str> {
     if let Some(matroska) = head.strip_prefix(b"\x1a\x45\xdf\xa3") {
-        // `infer` wants 257 bytes and one way of writing the length; a short recording has less.
+        // `infer` needs 257 bytes and supports one encoding of the length; short recordings have less.
         let start = matroska.get(..64).unwrap_or(matroska);
         let says = |word: &[u8]| start.windows(word.len()).any(|window| window == word);
         return match (says(b"webm"), says(b"matroska")) {
@@ -117,11 +117,11 @@ fn magic(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The registered name of a type that `infer` recognised; `None` where two bytes are all that it looked at.
+/// Returns the registered name of a type that `infer` detected; `None` where it examined only two bytes.
 fn registered(infer_name: &'static str, extension: &str) -> Option<&'static str> {
     Some(match (infer_name, extension) {
         ("application/x-llvm", _) => return None,
-        // RFC 8081, 4.4.
+        // RFC 8081 section 4.4.
         ("application/font-woff", "woff2") => "font/woff2",
         ("application/font-woff", _) => "font/woff",
         ("application/font-sfnt", "otf") => "font/otf",
@@ -155,7 +155,7 @@ fn by_extension(extension: &str, head: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// What a client declares, if it is a type and says something.
+/// Returns the declared type, if it is valid and specific.
 fn usable(declared: &str) -> Option<Cow<'static, str>> {
     let declared = declared.trim();
     let (kind, name) = essence(declared).split_once('/')?;
@@ -173,13 +173,13 @@ fn usable(declared: &str) -> Option<Cow<'static, str>> {
     Some(Cow::Owned(declared.to_owned()))
 }
 
-/// Whether the second type is a finer name for what the bytes of the first prove.
+/// Returns whether the second type is a more specific name for what the bytes of the first prove.
 fn is_finer(by_bytes: &str, other: &str) -> bool {
     if activity(other) != Activity::Inert {
         return false;
     }
     if by_bytes == "application/zip" {
-        // Office documents, books, packages: all of them are ZIP files.
+        // Office documents, e-books and packages are all ZIP files.
         return other.starts_with("application/") && other != OCTET_STREAM;
     }
     CONTAINERS.iter().any(|family| family.contains(&by_bytes) && family.contains(&other))
@@ -194,7 +194,8 @@ const CONTAINERS: &[&[&str]] = &[
     &["audio/mpeg", "audio/mp3"],
 ];
 
-/// Whether the bytes are text as far as they go: UTF-8, perhaps cut in a character, without control characters.
+/// Returns whether the bytes are text as far as they go: UTF-8, possibly cut within a character, without control
+/// characters.
 fn is_text(head: &[u8]) -> bool {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -206,7 +207,7 @@ fn is_text(head: &[u8]) -> bool {
     text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}'))
 }
 
-/// Extensions of the types that are uploaded, the usual one first.
+/// Extensions of commonly uploaded types, the usual one first.
 const EXTENSIONS: &[(&str, &str)] = &[
     ("image/png", "png"),
     ("image/jpeg", "jpg"),
@@ -269,7 +270,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
 mod tests {
     use super::*;
 
-    /// The media types of `infer` 0.22, each with its extension.
+    /// Media types of `infer` 0.22, each with its extension.
     const INFERRED: &[(&str, &str)] = &[
         ("application/wasm", "wasm"),
         ("application/x-executable", "elf"),
@@ -368,7 +369,7 @@ mod tests {
         ("application/x-cpio", "cpio"),
     ];
 
-    /// Extensions whose sniffed type has another name than the table's, which is the more general or the less common.
+    /// Extensions whose detected type differs from the table's, which is more general or less common.
     const DIFFERING: &[(&str, &str, &str)] = &[
         ("exe", "application/vnd.microsoft.portable-executable", OCTET_STREAM),
         ("dll", "application/vnd.microsoft.portable-executable", "application/x-msdownload"),

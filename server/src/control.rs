@@ -1,11 +1,11 @@
-//! The control socket: the command line's way to a store that a server has open.
+//! Control socket: access of the command line to a store that a running server has open.
 //!
-//! It lies in the data folder and only its owner may open it; who can open it is the operator. It speaks HTTP: a
-//! [`Request`] as JSON in a POST, a [`Reply`] or an error back. A long request is answered with a stream of lines, each
-//! one JSON document: `{"progress":...}` again and again, then `{"reply":...}` or `{"error":...,"code":...}`.
-//! Promises: at most [`limits::control::CONNECTIONS_MAX`] requests at once, of bounded size, and one long one; a client
-//! that goes away, and a server that stops, stop the long work; a socket that a killed server left behind is replaced.
-//! Never here: what the requests do.
+//! The socket is a file in the data folder that only its owner may open; a client that can open it is the operator. It
+//! speaks HTTP: a [`Request`] as JSON in a POST, a [`Reply`] or an error in the response. A long request is answered
+//! with a stream of lines, each one JSON document: `{"progress":...}` repeatedly, then `{"reply":...}` or
+//! `{"error":...,"code":...}`. Guarantees: at most [`limits::control::CONNECTIONS_MAX`] requests at once, of bounded
+//! size, and one long one; a client that disconnects, and a server that stops, cancel the long work; a socket that a
+//! killed server left behind is replaced. Non-goals: the operations themselves.
 
 mod channels;
 mod content;
@@ -47,23 +47,23 @@ use crate::management::{
 use crate::state::AppState;
 use crate::webhooks;
 
-/// What the socket is called in the data folder.
+/// File name of the socket in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";
 
-/// Why the running server did not do what it was asked.
+/// Error of a control request.
 #[derive(Debug)]
 pub enum ControlError {
-    /// No server listens there.
+    /// No server listens on the socket.
     NotRunning,
-    /// The server said no: its sentence and its code.
+    /// The server rejected the request: message and error code.
     Refused { message: String, code: String },
-    /// The conversation broke off.
+    /// The connection broke.
     Broken(String),
     /// A stream of this process cannot be read or written.
     Stream(String),
 }
 
-/// The socket, bound; dropping it removes it.
+/// Bound control socket; dropping it removes the file.
 pub struct ControlSocket {
     listener: UnixListener,
     file: SocketFile,
@@ -71,14 +71,14 @@ pub struct ControlSocket {
 
 struct SocketFile(PathBuf);
 
-/// What every request may use.
+/// State shared by all control requests.
 #[derive(Clone)]
 struct Operator {
     app: AppState,
     channels: Arc<Channels>,
 }
 
-/// A line of the answer to a long request.
+/// Line of the response to a long request.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -91,7 +91,7 @@ impl ControlSocket {
     /// Binds the socket in the data folder. Only for the process that holds the store's lock.
     pub fn bind(data: &Path) -> io::Result<Self> {
         let path = data.join(SOCKET_NAME);
-        // Under a name that nobody knows until only the owner may open it; the renaming replaces what was left behind.
+        // Bound under a temporary name until its permissions are set; the rename replaces a stale socket.
         let unfinished = data.join(format!(".{SOCKET_NAME}.{}", std::process::id()));
         remove_if_there(&unfinished)?;
         let listener = UnixListener::bind(&unfinished)?;
@@ -100,7 +100,7 @@ impl ControlSocket {
         Ok(Self { listener, file: SocketFile(path) })
     }
 
-    /// Answers requests until it is stopped, then removes the socket.
+    /// Serves requests until it is stopped, then removes the socket.
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
         let operator = Operator { app, channels: Arc::default() };
         let service = service_fn(move |request| answer(operator.clone(), request));
@@ -157,7 +157,7 @@ pub async fn call(
     Ok(reply)
 }
 
-/// Whether a server listens on the control socket of this data folder.
+/// Returns whether a server listens on the control socket of this data folder.
 pub fn is_served(data: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(data.join(SOCKET_NAME)).is_ok()
 }
@@ -184,7 +184,7 @@ async fn ask(
 ) -> Result<Reply, ControlError> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // Dropping the conversation is how the server learns that nobody listens any more.
+    // Dropping the connection tells the server that the client is gone.
     let _conversation = AbortOnDrop::spawn(connection);
     let body = serde_json::to_vec(request).map_err(broken)?;
     let is_long = request.is_long();
@@ -237,7 +237,7 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
     Err(broken("the connection closed before the operation finished"))
 }
 
-/// A task that ends with its owner.
+/// Task that is aborted when its owner is dropped.
 struct AbortOnDrop<T = ()>(tokio::task::JoinHandle<T>);
 
 impl AbortOnDrop {
@@ -269,7 +269,7 @@ fn log(error: &ApiError) {
     }
 }
 
-/// What the operator is told: all there is to say, as if the store was open in the operator's own process.
+/// Returns the full error message for the operator, as if the store were open in the operator's own process.
 fn told(error: &ApiError) -> &str {
     error.log().unwrap_or(error.message())
 }
@@ -298,7 +298,7 @@ async fn perform(
         return Ok(http::Response::new(Body::new(work)));
     }
     let reply = match request {
-        // The one request that takes a running server.
+        // This request requires a running server.
         Request::Webhook(WebhookRequest::Test { id }) => test_webhook(&app, &id).await?,
         request => {
             let request = with_public_url(&app, request);
@@ -316,7 +316,7 @@ async fn perform(
     )))
 }
 
-/// Puts the channel that the client opens in the place of its stream. The channel stays open while it is held.
+/// Replaces the client's stream with the channel that it opens, which stays open while it is held.
 async fn open_channel(
     channels: &Channels,
     request: &mut Request,
@@ -330,7 +330,7 @@ async fn open_channel(
     Ok(Some(channel))
 }
 
-/// The turn of a request that excludes others. A job for the whole store holds the same turn.
+/// Takes the lock of exclusive requests. A store job holds the same lock.
 fn exclusive_turn(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
     let message = "Another long operation is running on the server: wait for it or cancel it";
     app.long_work.clone().try_lock_owned().map_err(|_| ApiError::conflict(message))
@@ -370,7 +370,7 @@ fn broken(error: impl fmt::Display) -> ControlError {
 }
 
 impl ControlError {
-    /// Whoever asked for long work stopped it.
+    /// Returns the error of long work that its caller cancelled.
     pub fn cancelled() -> Self {
         let message = engine::Error::Cancelled.to_string();
         Self::Refused { message, code: "cancelled".to_owned() }

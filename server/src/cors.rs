@@ -14,19 +14,19 @@ use crate::catalog::{Bucket, CorsRule, rule_for};
 use crate::delivery_headers::allow_no_origin;
 use crate::error::ApiError;
 
-/// What decides which pages may read the response about a bucket with CORS rules.
+/// Request data that decides which origins may read the response about a bucket with CORS rules.
 pub struct CorsRequest {
     bucket: Arc<Bucket>,
     origin: Option<HeaderValue>,
-    /// The method of the request, or the one that a preflight asks for.
+    /// Request method, or the one that a preflight asks for.
     method: Option<HeaderValue>,
-    /// The headers that a preflight asks for.
+    /// Headers that a preflight asks for.
     headers: Option<HeaderValue>,
     is_preflight: bool,
 }
 
 impl CorsRequest {
-    /// Of a request about a bucket; `None` if the bucket has no CORS rules.
+    /// Reads the CORS data of a request about a bucket; `None` if the bucket has no CORS rules.
     pub fn of(request: &Parts, bucket: Option<&Arc<Bucket>>) -> Option<Self> {
         let bucket = bucket.filter(|bucket| !bucket.cors_rules.is_empty())?.clone();
         let header = |name: HeaderName| request.headers.get(name).cloned();
@@ -41,7 +41,7 @@ impl CorsRequest {
         Some(Self { bucket, origin: header(header::ORIGIN), method, headers, is_preflight })
     }
 
-    /// The rule that allows the request, and the origin to name.
+    /// Returns the matching rule and the origin to send.
     fn allowed(&self) -> Option<(&CorsRule, &str)> {
         let origin = self.origin.as_ref()?.to_str().ok()?;
         let method = self.method.as_ref()?.to_str().ok()?;
@@ -52,7 +52,7 @@ impl CorsRequest {
         Some((rule, rule.origin_for(origin)?))
     }
 
-    /// The response to a preflight, without its headers.
+    /// Returns the preflight response, without its headers.
     pub fn preflight(&self) -> Result<Response<Bytes>, ApiError> {
         if !self.is_preflight || self.origin.is_none() || self.method.is_none() {
             let message = "A preflight request requires the headers Origin and \
@@ -64,7 +64,7 @@ impl CorsRequest {
         Ok(Response::new(Bytes::new()))
     }
 
-    /// Writes what the rules allow, in place of what every bucket allows.
+    /// Writes the headers of the matching rule, replacing the default ones.
     pub fn write(&self, headers: &mut HeaderMap) {
         allow_no_origin(headers);
         headers.append(header::VARY, HeaderValue::from_static("origin"));

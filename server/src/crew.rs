@@ -1,8 +1,8 @@
-//! Threads of their own for work that keeps processors or disks busy, and a bound on those who wait for it.
+//! Thread pool for work that keeps processors or disks busy, with a bounded queue.
 //!
-//! They let others go first, so that what is in memory goes out as fast beside them.
-//! Promises: at most so many wait, and for so long; who goes away while he waits gives his place back; work that panics
-//! costs no thread. Never here: what the work is, and how much of it runs at once.
+//! The threads run at low priority, so that data in memory is delivered as fast while they work. Guarantees: the queue
+//! length and the waiting time are bounded; a cancelled waiter frees its place; a panic costs no thread. Non-goals: the
+//! work, and how much of it runs at once.
 
 use std::io;
 use std::num::NonZero;
@@ -19,29 +19,29 @@ use thread_priority::{
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Too many wait already, or the turn did not come in time.
+/// Error of a full queue, or of a turn that did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Whom the threads let go first.
+/// Scheduling priority of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Courtesy {
-    /// Everybody: theirs is the time that no other thread wants (`SCHED_IDLE`, sched(7)). Whoever wakes takes the
-    /// processor at once; where other programs want all of it, they hardly get on.
+    /// Only otherwise idle processor time (`SCHED_IDLE`, sched(7)): any thread that wakes up preempts them, and on a
+    /// machine busy with other programs they hardly progress.
     Idle,
-    /// Others, by weight: where these want all processors, a seventieth is left for each of the threads (niceness 19).
-    /// The processor is taken from them at the next tick as a rule, up to 4 ms later.
+    /// Lowest weight (niceness 19): on a busy machine each of the threads gets about a seventieth of a processor. A
+    /// waking thread preempts them at the next tick as a rule, up to 4 ms later.
     Lowest,
 }
 
-/// How many processors there are; one where the system does not tell.
+/// Returns the number of processors; one where the system does not report it.
 pub fn processors() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
-/// The threads, and who waits for them.
+/// Thread pool and its queue.
 pub struct Crew {
     jobs: mpsc::Sender<Job>,
     waiting: AtomicUsize,
@@ -49,11 +49,11 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Starts the threads. `waiting_max` is how many may wait for a turn.
+    /// Starts the threads. `waiting_max` is the maximum number of waiters.
     ///
     /// # Errors
     ///
-    /// Those of starting a thread.
+    /// The error of starting a thread.
     pub fn start(
         name: &str,
         threads: NonZero<usize>,
@@ -76,17 +76,18 @@ impl Crew {
         Ok(Self { jobs, waiting: AtomicUsize::new(0), waiting_max })
     }
 
-    /// Waits until `turn` comes, at most for `wait`.
+    /// Waits until `turn` resolves, at most for `wait`.
     ///
     /// # Errors
     ///
-    /// [`Busy`]: at once where too many wait, else in the end.
+    /// [`Busy`]: immediately if the queue is full, else after `wait`.
     pub async fn turn<T>(&self, wait: Duration, turn: impl Future<Output = T>) -> Result<T, Busy> {
         let _place = self.place()?;
         timeout(wait, turn).await.map_err(|_| Busy)
     }
 
-    /// Does work whose turn has come on one of the threads: what it returns, or its panic. `turn` is held until then.
+    /// Runs work whose turn has come on one of the threads, and returns its result or resumes its panic. `turn` is held
+    /// until then.
     pub async fn work<T: Send + 'static>(
         &self,
         turn: impl Send + 'static,
@@ -99,8 +100,8 @@ impl Crew {
         answered.await.unwrap_or_else(|_| Err(Box::new("thread pool exhausted")))
     }
 
-    /// Has work done as soon as one of the threads is free: what it returns, or its panic. It is left undone where
-    /// nobody listens any more by then. Any number may wait so; whoever calls has a bound.
+    /// Queues work for the next free thread, and returns its result or its panic. Work whose receiver was dropped is
+    /// skipped. The queue is unbounded; the caller bounds it.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -111,12 +112,12 @@ impl Crew {
                 let _ = answer.send(catch_unwind(AssertUnwindSafe(work)));
             }
         });
-        // Where no thread is left the job is dropped, and with it the answer.
+        // Without a thread the job is dropped, and its sender with it.
         let _ = self.jobs.send(job);
         answered
     }
 
-    /// How many wait for their turn.
+    /// Returns the number of waiters.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -131,8 +132,8 @@ impl Crew {
 }
 
 impl Courtesy {
-    /// This thread keeps to it from now on, and threads that it starts do so, too. Where that is refused the work is
-    /// done all the same.
+    /// Applies the priority to the current thread and to threads that it starts. Ignores errors: the work is then done
+    /// at normal priority.
     fn show(self) {
         let policy = match self {
             Self::Idle => NormalThreadSchedulePolicy::Idle,
@@ -143,7 +144,7 @@ impl Courtesy {
     }
 }
 
-/// A place among those who wait.
+/// Place in the queue.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {
@@ -179,7 +180,7 @@ mod tests {
     async fn its_threads_let_others_go_first() {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let own = niceness();
-        // Of a thread of the policy for idle ones the niceness says nothing.
+        // The niceness of a `SCHED_IDLE` thread is meaningless.
         for (courtesy, wanted, least) in [
             (Courtesy::Idle, NormalThreadSchedulePolicy::Idle, i32::MIN),
             (Courtesy::Lowest, NormalThreadSchedulePolicy::Other, 19),

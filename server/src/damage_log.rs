@@ -1,7 +1,7 @@
-//! What of known damage is written to the log, and when.
+//! Logging of detected corruption.
 //!
-//! Promises: a place is told once while the server runs; what was known before the start is one line.
-//! Never here: how damage is found.
+//! Guarantees: each location is logged once per run of the server; locations known before the start are summarised in
+//! one line. Non-goals: detection of corruption.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::bridge::blocking;
 use crate::limits;
 
-/// Logs each place of damage when it is found, and in one line how many were found before the start. Looks once more
+/// Logs each corrupt location when it is found, and in one line how many were found before the start. Checks once more
 /// at the end.
 pub(crate) async fn tell_damage(store: Store, end: oneshot::Receiver<()>) {
     let mut told = ToldDamage::default();
@@ -39,15 +39,15 @@ pub(crate) async fn tell_damage(store: Store, end: oneshot::Receiver<()>) {
     }
 }
 
-/// What was logged of the damage that is known.
+/// Corrupt locations that were already logged.
 #[derive(Default)]
 struct ToldDamage(Option<BTreeSet<(SegmentId, u64)>>);
 
-/// What is to be logged.
+/// Corruption to be logged.
 struct News {
-    /// How many places were found before the store was opened; told the first time only.
+    /// Number of locations found before the store was opened; reported the first time only.
     earlier: u64,
-    /// Places that were found since, and not told.
+    /// Locations found since and not yet logged.
     found: Vec<Damage>,
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let known = [old, at_opening, new];
         assert_eq!(told(log.news(list(&known), 100)), (0, vec![30]));
         assert_eq!(told(log.news(list(&[]), 100)), (0, vec![]));
-        // Mended, and damaged again.
+        // Repaired, and corrupt again.
         assert_eq!(told(log.news(list(&known[2..]), 100)), (0, vec![30]));
         assert_eq!(told(ToldDamage::default().news(list(&known), 200)), (5, vec![]));
     }

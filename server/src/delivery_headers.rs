@@ -1,8 +1,8 @@
-//! The headers of a delivered object, and the answer to a preflight.
+//! Response headers of a delivered object, and the response to a preflight.
 //!
-//! Pure. Promises: what users stored can neither run as a page nor be taken for another type; any origin may read
-//! public objects and all headers of them, so the headers do not depend on who asks and shared caches stay clean.
-//! Never here: status, length and ranges, and whether the caller may see the object.
+//! Pure. Guarantees: user uploads can neither run as a page nor be taken for another type; any origin may read public
+//! objects and all their headers, so the headers do not depend on the caller and shared caches are not polluted.
+//! Non-goals: status, length and ranges, and authorization.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,51 +16,51 @@ use crate::limits::{DOWNLOAD_NAME_BYTES_MAX, PREFLIGHT_SECONDS};
 use crate::object_name;
 use crate::stored_headers::StoredHeaders;
 
-/// What decides the headers of one delivered object.
+/// Inputs of the headers of a delivered object.
 #[derive(Clone, Debug)]
 pub struct Delivery<'a> {
-    /// The object's file name: the last component of its key.
+    /// File name of the object: the last path segment of its key.
     pub file_name: &'a str,
-    /// The type that is stored.
+    /// Stored media type.
     pub content_type: &'a str,
-    /// Version and time.
+    /// Entity tag and modification time.
     pub validators: &'a Validators,
-    /// Who may see it.
+    /// Visibility of the object.
     pub audience: Audience,
-    /// The bucket's own `Cache-Control` for names that are not random.
+    /// `Cache-Control` of the bucket for names that are not random.
     pub cache_control: Option<&'a str>,
-    /// What happens to the HTML family.
+    /// Handling of the HTML family.
     pub pages: Pages,
-    /// Whether the client asked for a download.
+    /// Whether the client requested a download.
     pub download: Download<'a>,
-    /// What the client that stored the object wants sent with it.
+    /// Response headers stored with the object by its uploader.
     pub stored: Option<&'a StoredHeaders>,
 }
 
-/// Who may see an object.
+/// Visibility of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Everyone, and search engines.
+    /// Everyone, including search engines.
     Public,
-    /// Everyone, but not search engines.
+    /// Everyone except search engines.
     PublicUnindexed,
     /// Requests with a credential.
     Private,
 }
 
-/// What happens to pages that users stored.
+/// Handling of pages that users stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// They are sent as plain text.
+    /// Served as plain text.
     AsText,
-    /// They are shown, without scripts.
+    /// Displayed in a sandbox without scripts.
     Sandboxed,
 }
 
-/// Whether an object is to be saved instead of shown.
+/// Download option of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Download<'a> {
-    /// Shown.
+    /// Displayed.
     No,
     /// Saved under its own name.
     OwnName,
@@ -69,7 +69,7 @@ pub enum Download<'a> {
 }
 
 impl<'a> Download<'a> {
-    /// Reads the value of the parameter `download`: `None` when it is absent, empty when it is bare.
+    /// Parses the value of the `download` parameter: `None` if absent, empty if it has no value.
     pub fn of(value: Option<&'a str>) -> Self {
         match value {
             None => Self::No,
@@ -80,7 +80,7 @@ impl<'a> Download<'a> {
     }
 }
 
-/// All headers of a delivered object but those of its length.
+/// Returns all headers of a delivered object except those of its length.
 pub fn object_headers(delivery: &Delivery<'_>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
     shared_headers(delivery, &mut headers);
@@ -95,21 +95,21 @@ pub fn object_headers(delivery: &Delivery<'_>) -> HeaderMap {
     headers
 }
 
-/// The headers of an answer 304: those of the object without what describes its content.
+/// Returns the headers of a 304 response: those of the object without the ones that describe its content.
 pub fn not_modified_headers(delivery: &Delivery<'_>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     shared_headers(delivery, &mut headers);
     headers
 }
 
-/// Lets pages of any origin read an answer. Sent whether or not the request names its origin: an answer that a cache
-/// keeps serves both kinds.
+/// Allows pages of any origin to read a response. Sent with or without an `Origin` header: a cached response serves
+/// both kinds of request.
 pub fn allow_every_origin(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
-/// Keeps an answer, that to a preflight too, from the pages of all other origins.
+/// Hides a response, including that to a preflight, from pages of all other origins.
 pub fn allow_no_origin(headers: &mut HeaderMap) {
     for name in [
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -123,8 +123,8 @@ pub fn allow_no_origin(headers: &mut HeaderMap) {
     }
 }
 
-/// Lets only pages of these origins read an answer about a bucket; others get the answer and their browsers keep it
-/// from them. Caches keep the answers to each origin apart.
+/// Allows only pages of these origins to read a response about a bucket; browsers of other origins receive it but hide
+/// it from the page. Caches store the responses per origin.
 pub fn restrict_origins(
     headers: &mut HeaderMap,
     allowed: &CorsOrigins,
@@ -144,7 +144,7 @@ pub fn restrict_origins(
     }
 }
 
-/// The answer to `OPTIONS`: a preflight is always allowed, with the headers that it asks for.
+/// Returns the response to `OPTIONS`: every preflight is allowed, with the headers that it asks for.
 pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -163,7 +163,7 @@ pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
     response
 }
 
-/// The value of `Cache-Control` of an object.
+/// Returns the `Cache-Control` value of an object.
 pub fn cache_control(delivery: &Delivery<'_>) -> HeaderValue {
     if delivery.audience == Audience::Private {
         return HeaderValue::from_static(CACHE_PRIVATE);
@@ -179,7 +179,7 @@ pub fn cache_control(delivery: &Delivery<'_>) -> HeaderValue {
     own.unwrap_or(HeaderValue::from_static(CACHE_SHORTLY))
 }
 
-/// The methods that the service knows.
+/// Methods that the service supports.
 pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 const ALLOWED: &str = "Authorization, Content-Type, X-API-Key, Range, If-Match, If-None-Match, If-Modified-Since, \
@@ -208,7 +208,7 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
         headers.insert(name, HeaderValue::from_static(value));
     };
     put(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
-    // All of them, in two bytes of each answer instead of three hundred.
+    // All headers, in two bytes of each response instead of three hundred.
     put(header::ACCESS_CONTROL_EXPOSE_HEADERS, "*");
     put(header::ACCEPT_RANGES, "bytes");
     put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
@@ -230,8 +230,9 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a browser runs or obeys files of this type: these are refused to some of its requests (`deliver/gate.rs`),
-/// so a shared cache must not answer those with the reply to another. `nosniff` keeps other types from being run.
+/// Returns whether a browser runs or applies files of this type. Some requests for these are rejected
+/// (`deliver/gate.rs`), so a shared cache must not answer those with the response to another. `nosniff` prevents other
+/// types from being run.
 fn is_obeyed(content_type: &str) -> bool {
     let kind = essence(content_type).to_ascii_lowercase();
     let exact = ["application/json", "application/pdf", "application/wasm", "text/css"];
@@ -242,7 +243,7 @@ fn is_obeyed(content_type: &str) -> bool {
         || kind.ends_with("ecmascript")
 }
 
-/// The type that is sent. Pages become text; text without a character set is UTF-8.
+/// Returns the `Content-Type` to send. Pages become text; text without a character set is UTF-8.
 fn content_type(delivery: &Delivery<'_>) -> HeaderValue {
     let stored = delivery.content_type;
     if delivery.pages == Pages::AsText && activity(stored) == Activity::Page {
@@ -267,7 +268,7 @@ fn policy(delivery: &Delivery<'_>) -> HeaderValue {
     })
 }
 
-/// The value of `Content-Disposition`, for a download.
+/// Returns the `Content-Disposition` value of a download.
 fn disposition(delivery: &Delivery<'_>) -> Option<HeaderValue> {
     let name = match delivery.download {
         Download::No => return None,
@@ -279,7 +280,7 @@ fn disposition(delivery: &Delivery<'_>) -> Option<HeaderValue> {
     HeaderValue::try_from(attachment(name.as_deref().unwrap_or(delivery.file_name))).ok()
 }
 
-/// RFC 6266: an ASCII name for those who know no better, and the name itself as RFC 8187 writes it.
+/// Formats an attachment as in RFC 6266: an ASCII fallback name, and the name itself in the encoding of RFC 8187.
 fn attachment(name: &str) -> String {
     let is_safe = |c: char| (' '..='~').contains(&c) && !matches!(c, '"' | '\\' | '%' | '/' | ';');
     let ascii: String = name.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
@@ -292,7 +293,7 @@ fn attachment(name: &str) -> String {
     )
 }
 
-/// Everything but the `attr-char` of RFC 8187.
+/// Everything except the `attr-char` of RFC 8187.
 const ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')

@@ -1,9 +1,8 @@
-//! The fork: a GET or HEAD of a file is delivered at once, everything else goes to the router.
+//! Dispatch: a GET or HEAD of a file is delivered directly, every other request goes to the router.
 //!
-//! Delivery is most of what the server does and has one shape of address, so it does not pay for the router and its
-//! extractors. Promises: an address that asks for more than its share is told so before anything is looked up; what
-//! begins with a component of our own is never taken for a bucket; every method OPTIONS is
-//! answered as a preflight. Never here: what delivery and the endpoints do.
+//! Delivery is most of the load and has a single URL form, so it bypasses the router and its extractors. Guarantees: an
+//! address over its rate limit is rejected before any lookup; a path that starts with a reserved segment is never taken
+//! for a bucket; every OPTIONS request is answered as a preflight. Non-goals: delivery and the endpoints themselves.
 
 use std::sync::Arc;
 
@@ -35,7 +34,7 @@ use crate::target::Target;
 use crate::traces::{RequestSpan, note_answer, note_request};
 use crate::tus::option_headers;
 
-/// The service without a socket: a request in, an answer out. Cheap to clone.
+/// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     state: AppState,
@@ -45,7 +44,7 @@ pub struct App {
 }
 
 impl App {
-    /// Puts the service together.
+    /// Assembles the service.
     pub fn new(state: AppState) -> Self {
         Self {
             router: router(state.clone()),
@@ -55,8 +54,8 @@ impl App {
         }
     }
 
-    /// Answers a request. What waits for the rarer answers lies in memory of its own, for what waits here is moved
-    /// twice with every request.
+    /// Handles a request. The futures of the less common responses are boxed, because hyper moves this future twice for
+    /// every request.
     pub fn call(&self, request: Request<Body>) -> impl Future<Output = Response<Metered>> + Send {
         let (mut head, body) = request.into_parts();
         let span = RequestSpan::begin(&head, || self.is_of_trusted_proxy(&head.extensions));
@@ -64,7 +63,7 @@ impl App {
         span.around(self.answer(head, body))
     }
 
-    /// Whether a trusted proxy sends it, as far as it is not looked behind yet.
+    /// Returns whether the peer is a trusted proxy whose client is not resolved yet.
     fn is_of_trusted_proxy(&self, extensions: &Extensions) -> bool {
         let proxies = &self.state.config().trusted_proxies;
         client_address(extensions).is_some_and(|peer| is_in(peer, proxies))
@@ -73,7 +72,7 @@ impl App {
     async fn answer(&self, head: Parts, body: Body) -> Response<Metered> {
         let began_us = self.state.clock.monotonic_us();
         let outgoing = Outgoing::of(&head, self.state.next_request_id());
-        // Read once, for whoever may read the answer and for what is delivered.
+        // Parsed once, for CORS and for delivery.
         let signed_path = self.signed_path(&head);
         let is_signed = signed_path.is_some();
         let is_delivered = is_delivery(&head) && !is_signed;
@@ -137,15 +136,15 @@ impl App {
         response.map(|body| Metered::new(body, Outflow { traffic, shard }))
     }
 
-    /// What browsers are told of TLS, where it is spoken here.
+    /// Returns the `Strict-Transport-Security` value, if this listener uses TLS.
     fn hsts(&self) -> Option<HeaderValue> {
         let config = self.state.config();
         let hsts = config.hsts.filter(|_| config.scheme() == Scheme::Https)?;
         HeaderValue::try_from(format!("max-age={}", hsts.as_secs())).ok()
     }
 
-    /// The path of a request of an S3 client, with its bucket in front where its host names that. Without the gateway
-    /// there are no such requests.
+    /// Returns the path of a signed S3 request, prefixed with its bucket for virtual-hosted-style requests. `None`
+    /// without the S3 gateway.
     fn signed_path(&self, head: &Parts) -> Option<String> {
         #[cfg(feature = "s3")]
         return crate::s3::path_of(&self.state, head);
@@ -156,17 +155,17 @@ impl App {
         }
     }
 
-    /// The bucket that an address names, if it names one that is there.
+    /// Returns the bucket that a path names, if it exists.
     fn bucket(&self, path: &str, delivered: Option<&Delivered>) -> Option<Arc<Bucket>> {
         match delivered {
             Some(Ok(target)) => self.state.catalog.bucket(&target.bucket),
             None if is_own(path) => None,
-            // The path behind the bucket is none, or does not matter.
+            // The path after the bucket is invalid or irrelevant.
             _ => self.state.catalog.bucket(&Target::bucket_of_path(path)?),
         }
     }
 
-    /// Refuses an address that asks for more than its share.
+    /// Rejects an address that is over its rate limit.
     fn admit(&self, extensions: &Extensions) -> Result<(), ApiError> {
         let Some(address) = client_address(extensions) else { return Ok(()) };
         let taken = self.state.allowances.take_request(address);
@@ -222,8 +221,8 @@ impl App {
         }
     }
 
-    /// A preflight, with the methods of the address where these do not depend on what is asked of it: in a bucket they
-    /// do.
+    /// Returns a preflight response, with the allowed methods of the path where these do not depend on the request; in
+    /// a bucket they do.
     async fn options(&self, request: Request<Body>) -> Response<Body> {
         #[cfg(feature = "s3")]
         if crate::s3::is_signed_address(request.uri())
@@ -238,7 +237,7 @@ impl App {
             option_headers(response.headers_mut());
         }
         if is_own(request.uri().path()) {
-            // The router tells a method that it does not know which ones there are.
+            // For an unknown method, the router's response lists the allowed ones.
             let refusal = match self.router.clone().oneshot(request).await {
                 Ok(refusal) => refusal,
                 Err(never) => match never {},
@@ -250,11 +249,11 @@ impl App {
     }
 }
 
-/// What the path of a delivery names, or why it names nothing.
+/// Target of a delivery, or why the path has none.
 type Delivered = Result<Target, ApiError>;
 
-/// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
-/// deliveries and preflights. Errors about a bucket count as its answers.
+/// Returns the bucket whose allowed origins apply to the response, if it has any, and the origin of the request; for
+/// deliveries and preflights. Errors about a bucket count as its responses.
 fn origins(
     request: &Parts,
     is_delivery: bool,
@@ -265,7 +264,7 @@ fn origins(
     Some((bucket.clone(), request.headers.get(header::ORIGIN).cloned()))
 }
 
-/// Counts why a request was refused.
+/// Counts a rejected request by reason.
 #[cold]
 fn note_refusal(measures: &Measures, response: &Response<Body>) {
     let Some(error) = response.extensions().get::<ApiError>() else { return };
@@ -285,15 +284,16 @@ fn is_delivery(request: &Parts) -> bool {
     is_read && !is_own(request.uri.path())
 }
 
-/// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.
+/// Returns whether a path starts with a reserved segment. Compared as sent: a percent-encoded one names a bucket, and
+/// no bucket has such a name.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or("");
     let first = path.split('/').next().unwrap_or("");
     path.is_empty() || matches!(first, reserved::API | reserved::OWN)
 }
 
-/// The earlier presign form, `/{bucket}/presigned/{*path}`: with a key it is asked for, without one somebody
-/// looks for a file.
+/// Returns whether a request uses the earlier presign form, `/{bucket}/presigned/{*path}`: with a key it creates a
+/// presigned URL, without one it requests a file.
 fn is_presigning(head: &Parts) -> bool {
     head.method == Method::GET
         && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)

@@ -1,10 +1,9 @@
-//! Fair use of the plan Free: what is a violation, and the sweep that moves accounts on, one step at a time.
+//! Fair use of the plan Free: detection of violations, and the sweep that escalates accounts one step at a time.
 //!
-//! `good -> notified -> upgrade_requested -> throttled -> suspended`, specification 8. Promises: only accounts of the
-//! plan Free are moved, only while there is a reason, at most one step in a sweep, and never sooner than
-//! [`FAIR_USE_STEP_WAIT`] after the last change, also where the operator made it; nothing is moved back, which is the
-//! operator's to do.
-//! Never here: what follows from a standing.
+//! `good -> notified -> upgrade_requested -> throttled -> suspended`, specification 8. Guarantees: only accounts on the
+//! plan Free are escalated, only during a violation, at most one step per sweep, and never sooner than
+//! [`FAIR_USE_STEP_WAIT`] after the last change, including changes by the operator; only the operator de-escalates.
+//! Non-goals: the consequences of a standing.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use crate::limits::{
     FAIR_USE_STEP_WAIT,
 };
 
-/// A step that a sweep took.
+/// Escalation by a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub account: AccountId,
@@ -24,24 +23,24 @@ pub struct Step {
     pub reason: String,
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Accounts that were looked at.
+    /// Number of accounts that were checked.
     pub account_count: u64,
-    /// Accounts with a violation, whether or not it was time for a step.
+    /// Number of accounts in violation, whether or not a step was due.
     pub violation_count: u64,
     pub steps: Vec<Step>,
 }
 
-/// What is held against an account, and for it.
+/// Evidence for and against an account.
 struct Evidence {
     stored_bytes: u64,
     quota_bytes: Option<u64>,
     days: [Day; 2],
 }
 
-/// Looks at all accounts, and moves on those that it is time for. Waits for the disk.
+/// Checks all accounts, and escalates those that are due. Blocks on the disk.
 pub fn sweep(catalog: &Catalog) -> Result<Swept, CatalogError> {
     let stored = stored_bytes(catalog)?;
     let mut swept = Swept::default();
@@ -70,7 +69,7 @@ pub fn sweep(catalog: &Catalog) -> Result<Swept, CatalogError> {
 }
 
 impl Evidence {
-    /// The worst that there is, as a sentence for the account's owner.
+    /// Describes the most severe violation in a sentence for the account's owner.
     fn violation(&self) -> Option<String> {
         if let Some(quota) = self.quota_bytes.filter(|quota| self.stored_bytes > *quota) {
             let stored = self.stored_bytes;
@@ -101,7 +100,7 @@ fn next(standing: Standing) -> Option<Standing> {
     }
 }
 
-/// Whether the last change is long enough ago.
+/// Returns whether the last change is long enough ago.
 fn is_due(catalog: &Catalog, account: &Account) -> bool {
     let history = catalog.standing_history(&account.id);
     let changed_ms = history.and_then(|history| history.latest().map(|change| change.at_ms));

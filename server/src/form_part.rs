@@ -1,27 +1,27 @@
-//! The head of one part of a form: the name of its field, its file name and its type.
+//! Head of one part of a form: its field name, file name and media type.
 //!
-//! Pure. Clients write file names in four ways (raw UTF-8, Latin-1, `%22` and its like, RFC 8187), so the header is
-//! read here and not by the form's parser. Promises: any bytes give a head. Never here: cleaning names.
+//! Pure. Clients encode file names in four ways (raw UTF-8, Latin-1, `%22` and similar, RFC 8187), so the header is
+//! parsed here and not by the form parser. Guarantees: any bytes yield a head. Non-goals: sanitizing names.
 
 use percent_encoding::percent_decode_str;
 
 use crate::content_type::essence;
 use crate::limits::FORM_BOUNDARY_BYTES_MAX;
 
-/// What the head of a part says.
+/// Head of a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartHead {
-    /// The name of the field.
+    /// Name of the field.
     #[cfg(feature = "s3")]
     pub field_name: Option<String>,
-    /// The file name; empty where a page's form had no file to send.
+    /// File name; empty where a page's form had no file selected.
     pub file_name: Option<String>,
-    /// The declared type, word by word.
+    /// Declared media type, verbatim.
     pub declared_type: Option<String>,
 }
 
 impl PartHead {
-    /// Reads the values of `Content-Disposition` and `Content-Type`.
+    /// Parses the values of `Content-Disposition` and `Content-Type`.
     pub fn read(disposition: Option<&[u8]>, content_type: Option<&[u8]>) -> Self {
         let disposition = disposition.map(text_of).unwrap_or_default();
         let plain = parameter(&disposition, "filename").map(|name| unescape(&name));
@@ -35,7 +35,7 @@ impl PartHead {
         }
     }
 
-    /// Whether the part is a file: it has a file name, or a type that is none of a text field.
+    /// Returns whether the part is a file: it has a file name, or a media type other than that of a text field.
     pub fn is_file(&self) -> bool {
         let is_text = |kind: &str| {
             let kind = kind.to_ascii_lowercase();
@@ -48,7 +48,7 @@ impl PartHead {
     }
 }
 
-/// The boundary that a request's `Content-Type` names, if it is a possible one.
+/// Returns the boundary of a request's `Content-Type`, if it is valid.
 pub fn boundary_of(content_type: &str) -> Option<String> {
     let boundary = parameter(content_type, "boundary")?;
     let is_possible = (1..=FORM_BOUNDARY_BYTES_MAX).contains(&boundary.len())
@@ -56,7 +56,7 @@ pub fn boundary_of(content_type: &str) -> Option<String> {
     is_possible.then_some(boundary)
 }
 
-/// UTF-8 where it is, else Latin-1.
+/// Decodes UTF-8 if valid, else Latin-1.
 fn text_of(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -64,7 +64,8 @@ fn text_of(bytes: &[u8]) -> String {
     }
 }
 
-/// The value of a parameter, without its quotes. Only `\"` is an escape: old browsers send paths with backslashes.
+/// Returns the value of a parameter, without its quotes. Only `\"` is an escape: old browsers send paths with
+/// backslashes.
 fn parameter(header: &str, wanted: &str) -> Option<String> {
     let mut rest = header.split_once(';')?.1;
     loop {
@@ -79,7 +80,7 @@ fn parameter(header: &str, wanted: &str) -> Option<String> {
                 (value.trim_end().to_owned(), tail)
             }
         };
-        // A parameter without a value before this one is part of what was taken for the name.
+        // A preceding parameter without a value is part of what was parsed as the name.
         let name = name.rsplit(';').next().unwrap_or(name).trim();
         if name.eq_ignore_ascii_case(wanted) {
             return Some(value);
@@ -88,7 +89,7 @@ fn parameter(header: &str, wanted: &str) -> Option<String> {
     }
 }
 
-/// The text up to the closing quote, and what follows it.
+/// Splits the text at the closing quote.
 fn split_quoted(quoted: &str) -> (String, &str) {
     let mut value = String::with_capacity(quoted.len());
     let mut chars = quoted.char_indices().peekable();
@@ -105,7 +106,7 @@ fn split_quoted(quoted: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Undoes what browsers escape in names, and no more: `100%25.png` is a name.
+/// Undoes only the escapes that browsers use in names: `100%25.png` is a literal name.
 fn unescape(name: &str) -> String {
     if !name.contains('%') {
         return name.to_owned();
@@ -114,7 +115,7 @@ fn unescape(name: &str) -> String {
     name.replace("%0d", "\r").replace("%0a", "\n")
 }
 
-/// RFC 8187: `UTF-8''caf%C3%A9.png`.
+/// Decodes RFC 8187: `UTF-8''caf%C3%A9.png`.
 fn decode_extended(value: &str) -> Option<String> {
     let (charset, rest) = value.split_once('\'')?;
     let (_language, encoded) = rest.split_once('\'')?;

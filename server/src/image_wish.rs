@@ -1,7 +1,7 @@
-//! What a request wants made of a picture: the parameters of its query, under all the names that clients use.
+//! Transform options of an image request: the query parameters, under all names that clients use.
 //!
-//! Names and rules: clients 3.1. Promises: an empty value counts as absent; a wrong one is a 400 that names the
-//! parameter; sizes above the picture's are no errors. Never here: what becomes of it.
+//! Names and rules: clients 3.1. Guarantees: an empty value counts as absent; an invalid one is a 400 that names the
+//! parameter; sizes larger than the image are accepted. Non-goals: the transformation.
 
 use http::header::{ACCEPT, HeaderMap};
 use images::{Fit, Format, Wanted, Wish};
@@ -17,10 +17,10 @@ const QUALITY: &[&str] = &["quality", "q"];
 const FIT: &[&str] = &["fit", "resize"];
 const DENSITY: &[&str] = &["dpr"];
 
-/// Pixels of a screen for each that a page counts, at most.
+/// Maximum device pixel ratio.
 const DENSITY_MAX: f64 = 10.0;
 
-/// What is wanted; nothing where no parameter is there.
+/// Parses the transform options of a request; the default without parameters.
 pub fn image_wish(query: &Query, headers: &HeaderMap) -> Result<Wish, ApiError> {
     let density = match query.text(DENSITY)? {
         Some(text) => density(&text)?,
@@ -52,7 +52,7 @@ fn format(text: &str, headers: &HeaderMap) -> Result<Wanted, ApiError> {
     Format::named(text).map(Wanted::Format).ok_or_else(|| ApiError::bad_parameter("format", must))
 }
 
-/// Whether a client says by name that it shows a format. What takes `image/*` may be of any age.
+/// Returns whether a client accepts a format by name. `image/*` says nothing about the client's age.
 fn shows(headers: &HeaderMap, format: Format) -> bool {
     names(headers, ACCEPT, format.content_type())
 }
@@ -77,7 +77,7 @@ fn quality(query: &Query) -> Result<Option<u8>, ApiError> {
 
 fn fit(text: &str) -> Result<Fit, ApiError> {
     match &*text.to_ascii_lowercase() {
-        // Nothing is ever enlarged, so these are the same.
+        // Images are never enlarged, so these are equivalent.
         "contain" | "scale-down" => Ok(Fit::Contain),
         "cover" => Ok(Fit::Cover),
         "fill" => Ok(Fit::Fill),

@@ -1,13 +1,15 @@
-//! Files of a form, stored: received one after the other, named together, committed in one batch.
+//! Upload pipeline: receives the files of a request one after the other, names them together, and commits them in one
+//! batch.
 //!
-//! 1. [`receive`]: every file streams into the store's staging. A form that breaks off or breaks a rule leaves nothing.
-//! 2. [`wanted_keys`]: where each file would lie if no name were taken.
-//! 3. [`keep`]: one batch stores all files or none. A name that somebody else takes in the meantime is a conflict of
-//!    the batch: the next name is proposed and the batch tried again.
+//! 1. [`receive`]: streams every file into the store's staging. A form that breaks off or violates a rule leaves
+//!    nothing behind.
+//! 2. [`wanted_keys`]: determines the key of each file if no name were taken.
+//! 3. [`keep`]: stores all files or none in one batch. A name that another request takes concurrently is a conflict of
+//!    the batch: the next name is proposed and the batch retried.
 //!
-//! Promises: two uploads never get the same name; no file of a request replaces another of the same request; what a
-//! bucket does not take, by size, type or quota, is not stored, however many uploads come at once.
-//! Never here: who may upload, and what the answer looks like.
+//! Guarantees: two uploads never get the same name; no file of a request replaces another of the same request; what a
+//! bucket rejects, by size, type or quota, is not stored, regardless of concurrent uploads. Non-goals: authorization,
+//! and the response.
 
 mod early;
 mod inflow;
@@ -48,25 +50,25 @@ use crate::stored_headers::StoredHeaders;
 use crate::target::{Place, check_writable, key_in};
 use crate::thumbnails::NoThumbnail;
 
-/// A file that was received and is not stored yet. Dropped, it is gone.
+/// Received file that is not stored yet. Dropping it deletes it.
 pub struct Received {
     client_name: Option<String>,
     declared_type: Option<String>,
     staged: Staged,
-    /// The thumbnail, when one was asked for.
+    /// Thumbnail, if requested.
     thumbnail: Option<Result<Staged, NoThumbnail>>,
-    /// The same, where an attempt before this one made it.
+    /// Thumbnail rendered by an earlier attempt to store the file.
     thumbnail_kept: ThumbnailKept,
-    /// The response headers that the client sent.
+    /// Response headers that the client sent.
     headers: StoredHeaders,
-    /// What an S3 client said about it.
+    /// S3 attributes that the client sent.
     s3: Option<S3Attributes>,
     tags: Tags,
     lock: ObjectLock,
 }
 
 impl Received {
-    /// A file that came in whole.
+    /// Creates a file from completely staged content.
     pub fn new(client_name: Option<String>, declared_type: Option<String>, staged: Staged) -> Self {
         let thumbnail_kept = ThumbnailKept::default();
         Self {
@@ -82,17 +84,17 @@ impl Received {
         }
     }
 
-    /// A copy of a stored file, with its media type, headers, S3 attributes and tags.
+    /// Creates a copy of a stored file, with its media type, headers, S3 attributes and tags.
     pub(crate) fn copy_of(object: &Object, staged: Staged) -> Self {
         let StoredAttributes { declared_type, headers, s3, tags, version: _, lock: _ } =
             StoredAttributes::of(object);
         let declared_type = declared_type.or_else(|| Some(object.content_type().to_owned()));
-        // The key as it was sent is that of the source.
+        // The original key belongs to the source only.
         let s3 = s3.map(|s3| S3Attributes { key: None, ..s3 });
         Self { headers, s3, tags, ..Self::new(None, declared_type, staged) }
     }
 
-    /// The same file with what S3 clients are to get with it.
+    /// Sets the headers, S3 attributes and tags of the file.
     #[cfg(feature = "s3")]
     pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes, tags: Tags) -> Self {
         Self { headers, s3: Some(s3), tags, ..self }
@@ -104,71 +106,71 @@ impl Received {
         Self { lock, ..self }
     }
 
-    /// The same file under a name.
+    /// Sets the client's name of the file.
     pub fn named(self, client_name: Option<String>) -> Self {
         Self { client_name, ..self }
     }
 
-    /// The same file with the thumbnail that is made of it kept, for the next attempt to store it.
+    /// Sets the holder that preserves the rendered thumbnail for the next attempt to store the file.
     pub fn keeping(self, thumbnail_kept: ThumbnailKept) -> Self {
         Self { thumbnail_kept, ..self }
     }
 }
 
-/// A file that is stored.
+/// Stored file.
 pub struct Kept {
     pub object: Object,
-    /// What the client called it.
+    /// File name that the client sent.
     pub original_name: Option<String>,
-    /// Whether the name that it should have had was taken.
+    /// Whether the wanted name was taken.
     pub renamed: bool,
-    /// Its thumbnail, or why it has none, when one was asked for.
+    /// Thumbnail, or why there is none, if requested.
     pub thumbnail: Option<Result<ObjectName, NoThumbnail>>,
 }
 
-/// How the files of a request are stored.
+/// Options for storing the files of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    /// What becomes of a name that is taken.
+    /// Handling of a name that is taken.
     rule: NameRule,
-    /// Whether they get thumbnails.
+    /// Thumbnail options.
     thumbnail: Thumbnail,
-    /// The kind of the event for webhooks.
+    /// Webhook event.
     event: EventKind,
-    /// The unfinished upload that is stored.
+    /// Unfinished upload that is completed.
     completes: Option<Uuid>,
 }
 
 impl Manner {
-    /// As it is asked for.
+    /// Creates the options that a request asks for.
     pub fn new(wishes: Wishes, event: EventKind) -> Self {
         Self { rule: wishes.rule, thumbnail: wishes.thumbnail, event, completes: None }
     }
 
-    /// The same for an upload that was unfinished until now.
+    /// Marks an unfinished upload as completed by the batch.
     pub fn completing(self, id: Uuid) -> Self {
         Self { completes: Some(id), ..self }
     }
 }
 
-/// Where the files of a request go.
+/// Target of the files of a request.
 pub struct Destination {
     pub bucket: Arc<Bucket>,
     pub place: Place,
     path: PathRule,
 }
 
-/// What a path without a final `/` is.
+/// Interpretation of a path without a final `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PathRule {
-    /// A file, always.
+    /// Always a file.
     Exact,
-    /// A folder, when it has no extension and the files have: phones are set up with such paths.
+    /// A folder, if the path has no extension and the files do: phones are configured with such paths.
     Lenient,
 }
 
 impl Destination {
-    /// Where an address leads.
+    /// Creates the destination of a URL, lenient for phone buckets.
     pub fn of_address(bucket: Arc<Bucket>, place: Place) -> Self {
         let path = match bucket.kind {
             BucketKind::Phone => PathRule::Lenient,
@@ -177,12 +179,12 @@ impl Destination {
         Self { bucket, place, path }
     }
 
-    /// A place that uploads are held to, to the letter.
+    /// Creates a destination that is taken literally.
     pub fn locked(bucket: Arc<Bucket>, place: Place) -> Self {
         Self { bucket, place, path: PathRule::Exact }
     }
 
-    /// The folder that a path without a final `/` may mean.
+    /// Returns the folder that a path without a final `/` may denote.
     pub fn lenient_folder(&self) -> Option<FolderKey> {
         let Place::File(key) = &self.place else { return None };
         let may_be = self.path == PathRule::Lenient && split_extension(key.file_name()).1.is_none();
@@ -226,7 +228,7 @@ async fn receive_file(
     Ok(Received::new(client_name, declared_type, staged))
 }
 
-/// Receives a body that is one file.
+/// Receives a body that is a single file.
 pub async fn receive_raw<B>(
     app: &AppState,
     bucket: &Bucket,
@@ -241,7 +243,7 @@ where
     Ok(Received::new(None, declared_type, staged))
 }
 
-/// Receives the current part of a form as one file. `check` gets each piece before it is stored.
+/// Receives the current part of a form as one file. `check` gets each chunk before it is staged.
 #[cfg(feature = "s3")]
 pub async fn receive_part(
     app: &AppState,
@@ -255,13 +257,13 @@ pub async fn receive_part(
     Ok(Received::new(None, declared_type, staged))
 }
 
-/// Drops what was received where that may wait for the disk: what lies there already is removed.
+/// Drops received files on a blocking thread, since removing staged files may wait for the disk.
 async fn drop_apart<T: Send + 'static>(received: T, error: ApiError) -> ApiError {
     blocking(move || drop(received)).await;
     error
 }
 
-/// The key that each file would have if none were taken, in the order of the files.
+/// Returns the key that each file would have if no name were taken, in the order of the files.
 pub fn wanted_keys(
     app: &AppState,
     destination: &Destination,
@@ -299,8 +301,8 @@ pub fn wanted_keys(
     Ok(keys)
 }
 
-/// Stores all files under the keys that are wanted for them, or none; in the same batch their thumbnails, and under the
-/// same conditions what `along` brings, and that webhooks are told.
+/// Stores all files under their wanted keys, or none. The same batch stores their thumbnails, the webhook events and
+/// the changes in `along`, all under the same preconditions.
 pub async fn keep(
     app: &AppState,
     bucket: &Bucket,
@@ -316,18 +318,18 @@ pub async fn keep(
         return Err(drop_apart(files, refusal).await);
     }
     if thumbnail.is_wanted_in(bucket) {
-        // A thumbnail costs the bucket time that it has only so much of.
+        // Rendering a thumbnail is charged to the limited processing time of the bucket.
         if let Err(refusal) = early::check(app, bucket, manner, &files, wanted).await {
             return Err(drop_apart(files, refusal).await);
         }
         thumbnails::make_all(app, bucket, &mut files).await;
     }
     let is_limited = app.catalog.is_limited(bucket);
-    // What is replaced stays where it is a version.
+    // In a versioned bucket a replaced object still uses its space.
     let makes_room = is_limited && bucket.versioning.is_none();
     let is_told = app.catalog.has_webhooks(&bucket.name);
     for _ in 0..limits::NAME_TRIES_MAX {
-        // The claims are held until the batch is stored or refused.
+        // The claims are held until the batch is stored or rejected.
         let (proposals, _claims, placed) = {
             let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
             let made = files.iter().map(Received::thumbnail_made).collect::<Vec<_>>();
@@ -351,7 +353,8 @@ pub async fn keep(
                 }
                 _ => None,
             };
-            // The difference to what is replaced only counts if that is still there when the batch is decided.
+            // The quota counts the difference to the replaced object only if that is still present when the batch is
+            // decided.
             if let Some(old) = &replaces {
                 batch = batch.require(Precondition::KeyIs(name.clone(), old.etag()));
             } else if makes_room || proposal.rule == NameRule::Suffix {
@@ -371,7 +374,7 @@ pub async fn keep(
         };
         match commit_in(app, &bucket.name, batch, happenings, room).await {
             Ok(committed) => {
-                // Of the objects that were put the files come first.
+                // The files come first among the objects of the batch.
                 app.recent_uploads.add(committed.objects.iter().take(files.len()));
                 let kept = committed.objects.into_iter().zip(files).zip(proposals).zip(placed);
                 return Ok(kept
@@ -386,7 +389,7 @@ pub async fn keep(
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
             }
-            // Only a token that is used up requires that a fact is not there yet.
+            // Only a used token requires the absence of a fact.
             Err(Error::Conflict(Conflict::FactPresent(_))) => return Err(ApiError::token_used()),
             Err(Error::Conflict(_)) => {}
             Err(error) => return Err(error.into()),
@@ -395,7 +398,8 @@ pub async fn keep(
     Err(ApiError::conflict("Too many concurrent uploads to this name: try again"))
 }
 
-/// Whether few keys are wanted, and all are free: what every GET asks the index. Others are looked for apart.
+/// Returns whether only a few keys are wanted and all are free, which costs as much as the index lookup of a GET. Other
+/// cases are handled on a blocking thread.
 fn are_free(app: &AppState, bucket: &BucketName, wanted: &[ObjectKey]) -> Result<bool, Error> {
     if wanted.len() > limits::KEYS_LOOKED_AT_INLINE_MAX {
         return Ok(false);
@@ -408,7 +412,7 @@ fn are_free(app: &AppState, bucket: &BucketName, wanted: &[ObjectKey]) -> Result
     Ok(true)
 }
 
-/// Keys that are free at this moment, claimed. Waits for the index.
+/// Returns free keys, claimed. Waits for the index.
 pub fn propose(
     app: &AppState,
     bucket: &BucketName,
@@ -419,7 +423,7 @@ pub fn propose(
     let mut proposals = Vec::with_capacity(wanted.len());
     let mut claims = Vec::new();
     for key in wanted {
-        // A file of the same request is never replaced, whatever may be replaced otherwise.
+        // A file of the same request is never replaced, even with overwrite.
         let rule = if chosen.contains(key) { NameRule::Suffix } else { rule };
         let proposal = loop {
             let proposal = rule.proposal(key, |key| {
@@ -434,7 +438,7 @@ pub fn propose(
             if proposal.rule == NameRule::Overwrite {
                 break proposal;
             }
-            // Somebody else may have claimed it since it was looked at.
+            // Another request may have claimed it since the lookup.
             let name = ObjectName::new(bucket.clone(), proposal.key.clone());
             if let Some(claim) = app.claims.claim(name) {
                 claims.push(claim);
@@ -448,13 +452,13 @@ pub fn propose(
 }
 
 impl Received {
-    /// The extension of what the bytes, the client's name and its word say that this is.
+    /// Returns the extension that matches the bytes, the client's name and the declared type.
     fn content_extension(&self) -> Option<&'static str> {
         let name = self.client_name.as_deref().unwrap_or_default();
         extension_of(&guess(name, self.content_head(), self.declared_type.as_deref()))
     }
 
-    /// The first bytes of the content; none where the body is an encoding of it.
+    /// Returns the first bytes of the content; empty if the body is an encoding of the content.
     fn content_head(&self) -> &[u8] {
         match self.headers.content_encoding {
             Some(_) => &[],
@@ -462,13 +466,13 @@ impl Received {
         }
     }
 
-    /// The type that is stored for the file under a key.
+    /// Returns the media type that is stored for the file under a key.
     fn content_type(&self, key: &ObjectKey) -> Cow<'static, str> {
         guess(key.file_name(), self.content_head(), self.declared_type.as_deref())
     }
 
-    /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof
-    /// of them.
+    /// Rejects a file that the bucket does not accept, whatever its upload method. A bucket restricted to media types
+    /// requires proof by the content.
     fn check_taken(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
         let bytes = self.staged.bytes();
         if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
@@ -493,7 +497,7 @@ impl Received {
     fn options(&self, key: &ObjectKey) -> PutOptions {
         let declared_type = self.declared_type.as_deref();
         let content_type = self.content_type(key).into_owned();
-        // What the client said is only worth keeping where something else was believed.
+        // The declared type is stored only if it differs from the detected one.
         let differs = declared_type.filter(|declared| *declared != content_type);
         let attributes = StoredAttributes {
             declared_type: differs.map(str::to_owned),

@@ -1,7 +1,7 @@
-//! What is known of running jobs, in memory: how far each has come, and whether it is to stop.
+//! In-memory registry of running jobs: their progress and stop requests.
 //!
-//! Promises: whoever looks sees the last word of the job, without asking the store. Never here: what is kept across
-//! restarts, which the catalog does, and the work.
+//! Guarantees: readers see the latest progress of a job without reading the store. Non-goals: persistence across
+//! restarts (catalog), and the work itself.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use tokio::sync::futures::Notified;
 
 use crate::catalog::{JobId, JobSums};
 
-/// The running jobs.
+/// Registry of running jobs.
 #[derive(Default)]
 pub struct JobBoard {
     running: Mutex<HashMap<JobId, Arc<RunningJob>>>,
     changed: Notify,
 }
 
-/// A job at work.
+/// Running job.
 #[derive(Default)]
 pub struct RunningJob {
     sums: Mutex<JobSums>,
@@ -28,30 +28,30 @@ pub struct RunningJob {
 }
 
 impl JobBoard {
-    /// A job begins, which had come so far before.
+    /// Registers a job with its earlier progress.
     pub fn begin(&self, id: JobId, sums: JobSums) -> Arc<RunningJob> {
         let job = Arc::new(RunningJob { sums: Mutex::new(sums), ..RunningJob::default() });
         self.running().insert(id, job.clone());
         job
     }
 
-    /// A job works no more.
+    /// Removes a job.
     pub fn end(&self, id: &JobId) {
         self.running().remove(id);
         self.changed.notify_one();
     }
 
-    /// A job, while it works.
+    /// Returns a running job.
     pub fn get(&self, id: &JobId) -> Option<Arc<RunningJob>> {
         self.running().get(id).cloned()
     }
 
-    /// There is a new job, or one has ended.
+    /// Signals that there is a new job, or that one has ended.
     pub fn tell(&self) {
         self.changed.notify_one();
     }
 
-    /// Waits until there is something new; what came since the last wait counts.
+    /// Waits for a signal; one sent since the last wait counts.
     pub fn change(&self) -> Notified<'_> {
         self.changed.notified()
     }
@@ -62,28 +62,28 @@ impl JobBoard {
 }
 
 impl RunningJob {
-    /// How far it has come.
+    /// Returns the progress.
     pub fn sums(&self) -> JobSums {
         *self.locked()
     }
 
-    /// Notes how far it has come.
+    /// Updates the progress.
     pub fn note(&self, change: impl FnOnce(&mut JobSums)) {
         change(&mut self.locked());
     }
 
-    /// Tells it to stop.
+    /// Requests the job to stop.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.stopped.notify_one();
     }
 
-    /// Whether it is to stop.
+    /// Returns whether the job was requested to stop.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Waits until it is told to stop.
+    /// Waits until the job is requested to stop.
     pub async fn stopped(&self) {
         while !self.is_stopped() {
             self.stopped.notified().await;

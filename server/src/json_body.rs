@@ -1,7 +1,7 @@
-//! The JSON body of a management request, read field by field or into settings.
+//! JSON body of a management request, read field by field or into settings.
 //!
-//! Promises: it is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`]; a field that is not known, not of the
-//! right kind, or there twice, is a 400 that names it. Never here: what a field means.
+//! Guarantees: the body is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`]; an unknown, mistyped or
+//! duplicate field is a 400 that names it. Non-goals: meaning of the fields.
 
 mod distinct;
 
@@ -18,12 +18,12 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::request_body::{BodyLimits, RequestBody};
 
-/// The fields of a body that are not read yet.
+/// Fields of a body that are not read yet.
 #[derive(Debug, Default)]
 pub struct JsonBody(Map<String, Value>);
 
 impl JsonBody {
-    /// Reads the text of a body.
+    /// Parses a body.
     fn parse(text: &[u8]) -> Result<Self, ApiError> {
         let refuse = |message| ApiError::new(StatusCode::BAD_REQUEST, "bad_json", message);
         let is_none = "The body is not a JSON object";
@@ -33,7 +33,7 @@ impl JsonBody {
                 Ok(Self(fields))
             }
             Ok(_) => Err(refuse(format!("{is_none}: it has another type"))),
-            // It is JSON, and a name in it is there twice.
+            // Valid JSON with a duplicate key.
             Err(error) if error.is_data() => {
                 Err(refuse(format!("The body has a duplicate key: {error}")))
             }
@@ -52,12 +52,12 @@ impl JsonBody {
         }
     }
 
-    /// Takes a field that must be there.
+    /// Takes a required field.
     pub fn require<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ApiError> {
         self.take(name)?.ok_or_else(|| ApiError::bad_parameter(name, "is required"))
     }
 
-    /// Takes a text that must be there and is told to nobody: the refusal does not repeat it.
+    /// Takes a required text that is secret: the error does not repeat it.
     pub fn require_secret(&mut self, name: &str) -> Result<String, ApiError> {
         match self.0.remove(name) {
             Some(Value::String(text)) => Ok(text),
@@ -66,7 +66,7 @@ impl JsonBody {
         }
     }
 
-    /// Reads all fields that are left.
+    /// Deserializes all remaining fields.
     pub fn settings<T: DeserializeOwned>(self) -> Result<T, ApiError> {
         match serde_json::from_value(Value::Object(self.0.clone())) {
             Ok(settings) => Ok(settings),
@@ -82,7 +82,7 @@ impl JsonBody {
         }
     }
 
-    /// The refusal that names the field which is wrong: the one that is wrong alone, too, or the one that is missing.
+    /// Returns the error that names the invalid field: the one that fails on its own, or the one that is missing.
     fn culprit<T: DeserializeOwned>(&self, error: &serde_json::Error) -> ApiError {
         for (name, value) in &self.0 {
             let alone = Map::from_iter([(name.clone(), value.clone())]);
@@ -110,7 +110,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         let (head, body) = request.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         let content_type = String::from_utf8_lossy(content_type);
-        // A page of another origin sends no such type without asking first.
+        // A cross-origin page needs a preflight for this type.
         if !essence(&content_type).eq_ignore_ascii_case("application/json") {
             return Err(ApiError::not_json());
         }
@@ -119,15 +119,15 @@ impl<S: Sync> FromRequest<S> for JsonBody {
     }
 }
 
-/// The field that serde says is missing.
+/// Returns the field that serde reports as missing.
 fn missing(error: &str) -> Option<&str> {
     error.strip_prefix("missing field `")?.split('`').next()
 }
 
-/// Largest number up to which every whole one has a float of its own: 2 to the 53rd.
+/// Largest number up to which every integer has a float of its own: 2 to the 53rd.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number is one however it is written: Lua writes `5.0`.
+/// Converts a float with an integral value to an integer: Lua writes `5.0`.
 fn make_whole(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(make_whole),

@@ -1,9 +1,9 @@
-//! Heads of answers, kept for files that are asked for again.
+//! Response-header cache of frequently requested files.
 //!
-//! A table with a place for each of some thousand versions; a version that is asked for twice takes the place of
-//! another. Promises: a head is found only for the version and the very settings of the bucket that it was made of;
-//! memory is bounded; files that are asked for once take no place.
-//! Never here: what stands in a head, and whether the caller may see the file.
+//! A table with one slot for each of some thousand versions; a version that is requested twice in a row replaces the
+//! entry of its slot. Guarantees: an entry is found only for the version and the exact bucket settings that it was made
+//! from; memory is bounded; files that are requested once take no slot. Non-goals: the content of the headers, and
+//! authorization.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,10 +14,10 @@ use crate::catalog::Bucket;
 use crate::conditional::Validators;
 use crate::limits::KEPT_HEADS_MAX;
 
-/// What was kept.
+/// Response-header cache.
 pub struct KeptHeads(Box<[Place]>);
 
-/// The head of an answer with the whole of a file.
+/// Cached headers of the response with a whole file.
 pub struct KeptHead {
     lsn: u64,
     bucket: Arc<Bucket>,
@@ -27,7 +27,7 @@ pub struct KeptHead {
 
 #[derive(Default)]
 struct Place {
-    /// The version that was asked for last.
+    /// Version that was requested last.
     asked: AtomicU64,
     kept: RwLock<Option<Arc<KeptHead>>>,
 }
@@ -39,14 +39,14 @@ impl Default for KeptHeads {
 }
 
 impl KeptHeads {
-    /// The head for a version of a file: the LSN that put it.
+    /// Returns the entry for a version of a file: the LSN that put it.
     pub fn get(&self, lsn: u64, bucket: &Arc<Bucket>) -> Option<Arc<KeptHead>> {
         let kept = self.place(lsn)?.kept.read().unwrap_or_else(PoisonError::into_inner);
-        // Settings that change are a bucket of their own.
+        // Changed settings are a new bucket record.
         kept.as_ref().filter(|it| it.lsn == lsn && Arc::ptr_eq(&it.bucket, bucket)).cloned()
     }
 
-    /// A head was made, and is kept unless this is the first time lately.
+    /// Caches the headers of a version, unless this is its first recent request.
     pub fn note(
         &self,
         lsn: u64,

@@ -1,8 +1,8 @@
-//! What the store holds, counted anew when it is asked for, unless that takes long: then only so often that most of the
-//! time goes into other things.
+//! Cached store statistics. Quick counts are taken for each request; slow ones are cached, so that counting takes a
+//! bounded share of the time.
 //!
-//! Promises: however many ask, and however often, one counts at a time, and a part of the time at most. Never here:
-//! counting, which the engine does.
+//! Guarantees: at most one count runs at a time, and takes a bounded share of the time, regardless of the requests.
+//! Non-goals: counting, which the engine does.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use engine::{Clock, Store, StoreStats};
 
 use crate::limits::{METRICS_QUICK, METRICS_TIME_PART};
 
-/// The last count.
+/// Cache of the last count.
 #[derive(Default)]
 pub struct KeptStats(Mutex<Option<Last>>);
 
@@ -21,7 +21,7 @@ struct Last {
 }
 
 impl KeptStats {
-    /// What there is. Waits for the disk, and for whoever counts.
+    /// Returns the statistics. Blocks on the disk, or on a concurrent count.
     pub fn get(&self, store: &Store, clock: &dyn Clock) -> engine::Result<Arc<StoreStats>> {
         self.get_or_count(clock, || store.stats())
     }
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// How many of some counts, a second apart, that take so long were made.
+    /// Returns how many of some counts were made that are requested a second apart and take so long.
     fn made(asked: u64, took_ms: u64) -> u64 {
         let (kept, clock) = (KeptStats::default(), SimClock::at(0));
         let mut made = 0;

@@ -1,11 +1,11 @@
-//! What every answer gets on its way out, wherever it was made.
+//! Final processing of every response, whatever produced it.
 //!
-//! 1. An error is written again, now that the request is known: with its id, in the form that the client asked for.
-//!    What the client is not told goes to the log.
-//! 2. The request's id, so that a person can find the line of the log.
-//! 3. No body where only the head was asked for.
+//! 1. Rewrites an error with the request's id, in the form that the client accepts. Details that the client does not
+//!    get are logged.
+//! 2. Adds the request's id, so that a user's report can be matched to a log line.
+//! 3. Drops the body of a response to HEAD.
 //!
-//! Never here: a query string or a token in a log.
+//! Guarantees: no query string and no token is logged.
 
 use axum::body::Body;
 use http::header::{self, HeaderName, HeaderValue};
@@ -16,10 +16,10 @@ use http_body::Body as _;
 use crate::error::{ApiError, Asked, complete};
 use crate::reserved::TOKEN_PATH;
 
-/// The id of the request that is answered.
+/// Header with the id of the request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What of a request is needed when its answer goes out.
+/// Request data that its response needs.
 pub(crate) struct Outgoing {
     method: Method,
     uri: Uri,
@@ -35,12 +35,12 @@ impl Outgoing {
         }
     }
 
-    /// The id of the request.
+    /// Returns the id of the request.
     pub(crate) fn request_id(&self) -> &str {
         &self.asked.request_id
     }
 
-    /// Finishes the answer.
+    /// Finishes the response.
     pub(crate) fn finish(self, response: Response<Body>) -> Response<Body> {
         if let Some(error) = response.extensions().get::<ApiError>() {
             self.log(error);
@@ -53,10 +53,10 @@ impl Outgoing {
     }
 }
 
-/// What lies with the server is an error, what lies with the client is worth a line to those who look for it.
+/// Server errors are logged at level error, client errors at level debug.
 impl Outgoing {
     fn log(&self, error: &ApiError) {
-        // The path alone: keys may stand in the query. And of that no token.
+        // Logs the path alone: the query may contain keys. Tokens in the path are cut off.
         let (id, method) = (&self.asked.request_id, &self.method);
         let path = self.uri.path();
         let path = if path.starts_with(TOKEN_PATH) { TOKEN_PATH } else { path };
@@ -69,8 +69,8 @@ impl Outgoing {
     }
 }
 
-/// The head alone, which still says how long the body would be. A 304 has no body, and says nothing of the length: that
-/// would have to be the length of the 200 (RFC 9110, 8.6).
+/// Drops the body but keeps its length header. A 304 has no body and no length: that would have to be the length of the
+/// 200 (RFC 9110 section 8.6).
 fn without_body(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     if parts.status == StatusCode::NOT_MODIFIED {

@@ -1,15 +1,15 @@
 //! trug's server: the HTTP service over a store of the engine.
 //!
-//! [`App`] is the service without a socket; [`serve`] puts it behind one, with the control socket beside it. A request
-//! walks `connection` (what a client can make us hold), `layers` (what every answer gets), `dispatch` (delivery at
-//! once, the rest through `router`), a handler, and from there down: `intake`, `auth` and the other parts, `catalog`,
-//! the pure files, the engine. A file names only what lies below it; the tidy tests hold the table.
+//! [`App`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A request
+//! passes through `connection` (limits on client resources), `layers` (final processing of every response), `dispatch`
+//! (direct delivery, and the rest through `router`), a handler, and from there down: `intake`, `auth` and the other
+//! parts, `catalog`, the pure files, the engine. A file depends only on lower layers; the tidy tests hold the table.
 //!
-//! The order of starting: listen, so that an address in use is noticed first; read the catalog; open the control
-//! socket; say so; take requests. The order of stopping: not ready any more; take no new requests; let those in flight
-//! end; close the store, with its last checkpoint.
+//! Startup order: listen, so that an address in use is noticed first; read the catalog; open the control socket; report
+//! ready; serve requests. Shutdown order: report not ready; accept no new requests; drain those in flight; close the
+//! store, with its last checkpoint.
 //!
-//! Never here: the command line, signals, and opening the store.
+//! Non-goals: the command line, signals, and opening the store.
 
 #[cfg(feature = "acme")]
 mod acme;

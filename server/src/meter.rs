@@ -1,7 +1,8 @@
-//! Which bucket a request counts for, and the bytes of bodies on their way.
+//! Request accounting: the bucket that a request counts for, and the bytes of its bodies.
 //!
-//! Promises: a byte is counted when its piece goes on, in whichever direction, so of what is cut off only what went;
-//! what came before it was known which bucket is meant is not lost. Never here: what is counted, which `traffic` says.
+//! Guarantees: a byte is counted when its frame is passed on, in either direction, so a transfer that is cut off counts
+//! only what was transferred; bytes that precede the identification of the bucket are not lost. Non-goals: the counters
+//! (`traffic`).
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,41 +17,41 @@ use http_body::{Body as _, Frame, SizeHint};
 use crate::measures::Shard;
 use crate::traffic::Traffic;
 
-/// A request that is not answered yet, as an extension of it. Cheap to clone.
+/// Accounting of a request in flight, stored as an extension of it. Cheap to clone.
 #[derive(Clone)]
 pub struct Meter(Arc<Inner>);
 
 struct Inner {
     request_id: String,
     traffic: OnceLock<Arc<Traffic>>,
-    /// What is counted of all requests together.
+    /// Server-wide counters.
     shard: Arc<Shard>,
-    /// Bytes that came before the bucket was known.
+    /// Bytes that arrived before the bucket was known.
     early_bytes: AtomicU64,
 }
 
-/// The body of an answer: what goes out of it counts.
+/// Response body that counts the bytes sent.
 pub type Metered = Counted<Outflow>;
 
-/// What the body of an answer counts for: a bucket, and all requests together.
+/// Counters of a response body: those of a bucket, and the server-wide ones.
 pub struct Outflow {
     pub traffic: Arc<Traffic>,
     pub shard: Arc<Shard>,
 }
 
-/// A body of which each piece is counted when it goes on.
+/// Body that counts each frame when it is passed on.
 pub struct Counted<C> {
     body: Body,
     counter: C,
 }
 
-/// What pieces are counted for.
+/// Counter of the frames of a body.
 pub trait Counter: Unpin {
-    /// A piece of so many bytes goes on.
+    /// Counts a frame.
     fn note(&self, bytes: usize);
 }
 
-/// Of an answer.
+/// Counts response bytes.
 impl Counter for Outflow {
     fn note(&self, bytes: usize) {
         self.traffic.note_bytes_out(bytes);
@@ -58,7 +59,7 @@ impl Counter for Outflow {
     }
 }
 
-/// Of a request.
+/// Counts request bytes.
 impl Counter for Meter {
     fn note(&self, bytes: usize) {
         self.0.shard.note_bytes_in(bytes);
@@ -72,25 +73,25 @@ impl Counter for Meter {
 }
 
 impl Meter {
-    /// Of the request of this id, for the bucket that its address names, if it does.
+    /// Creates the accounting of the request with this id, for the bucket that its URL names, if any.
     pub fn new(request_id: &str, traffic: Option<&Arc<Traffic>>, shard: &Arc<Shard>) -> Self {
         let traffic = traffic.map_or_else(OnceLock::new, |it| OnceLock::from(it.clone()));
         let (request_id, shard) = (request_id.to_owned(), shard.clone());
         Self(Arc::new(Inner { request_id, traffic, shard, early_bytes: AtomicU64::new(0) }))
     }
 
-    /// The id of the request.
+    /// Returns the id of the request.
     pub fn request_id(&self) -> &str {
         &self.0.request_id
     }
 
-    /// The request is about this bucket, unless it is known to be about another one.
+    /// Assigns the request to a bucket, unless it is already assigned to one.
     pub fn count_for(&self, traffic: &Arc<Traffic>, now_ms: u64) {
         self.0.traffic.get_or_init(|| traffic.clone()).turn_to(now_ms);
         self.pass_on();
     }
 
-    /// Counts what comes in.
+    /// Wraps a request body so that its bytes are counted.
     pub fn incoming(&self, body: Body) -> Body {
         if body.is_end_stream() {
             return body;
@@ -98,7 +99,8 @@ impl Meter {
         Body::new(Counted::new(body, self.clone()))
     }
 
-    /// What the request counts for: the bucket that it turned out to be about, else this.
+    /// Returns the counters of the request: those of its bucket, or else `nobody`, which then also gets the early
+    /// bytes.
     pub fn end(&self, nobody: &Arc<Traffic>) -> Arc<Traffic> {
         let traffic = self.0.traffic.get_or_init(|| nobody.clone()).clone();
         self.pass_on();

@@ -1,11 +1,9 @@
-//! The files of a form, streamed.
+//! Streaming parser for the files of a multipart form.
 //!
 //! Reads `multipart/form-data` as real clients write it: with the boundary only in the body, with any field name, with
 //! names in UTF-8, Latin-1, percent escapes or RFC 8187, with invalid media types. A part is a file if it has a file
-//! name or a type that is not text; every other part is skipped.
-//! Guarantees: memory is bounded by one piece of the body and the headers of one part; a form that breaks off is an
-//! error, never a short file.
-//! Non-goals: storing the files.
+//! name or a type that is not text; every other part is skipped. Guarantees: memory is bounded by one chunk of the body
+//! and the headers of one part; a truncated form is an error, never a short file. Non-goals: storing the files.
 
 mod parts;
 
@@ -26,14 +24,14 @@ use crate::form_part::{PartHead, boundary_of};
 use crate::limits;
 use crate::request_body::{BodyLimits, RequestBody};
 
-/// The files of one form, one after the other.
+/// Files of a form, in order.
 pub struct FormFiles {
     parts: Parts,
     file_count: usize,
     field_count: usize,
 }
 
-/// One file of a form. The bytes of it that are not read are skipped when the next file is read.
+/// File of a form. Unread bytes are skipped when the next file is read.
 pub struct FormFile<'f> {
     form: &'f mut FormFiles,
     head: PartHead,
@@ -68,7 +66,7 @@ impl PartialSchema for FormFiles {
 impl ToSchema for FormFiles {}
 
 impl FormFiles {
-    /// Begins to read the form of a request: 415 when it is none, 413 when it is too large already.
+    /// Starts reading the form of a request: 415 if it is not a form, 413 if its declared length is too large.
     pub async fn open<B>(headers: &HeaderMap, body: B, limits: BodyLimits) -> Result<Self, ApiError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -89,14 +87,14 @@ impl FormFiles {
         Ok(Self { parts, file_count: 0, field_count: 0 })
     }
 
-    /// The next file; `None` at the end of the form.
+    /// Returns the next file; `None` at the end of the form.
     pub async fn next_file(&mut self) -> Result<Option<FormFile<'_>>, ApiError> {
         while let Some(head) = self.parts.next().await? {
             if !head.is_file() {
                 self.skip_field().await?;
                 continue;
             }
-            // A form on a page sends an empty part without a name where no file was chosen.
+            // A browser sends an empty part with an empty name where no file was selected.
             let first = self.parts.chunk().await?;
             if first.is_none() && head.file_name.as_deref() == Some("") {
                 continue;
@@ -124,13 +122,13 @@ impl FormFiles {
         self.parts.next().await
     }
 
-    /// The next bytes of the part of that head; `None` at its end.
+    /// Returns the next bytes of the part whose head was read last; `None` at its end.
     #[cfg(feature = "s3")]
     pub async fn part_chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         self.parts.chunk().await
     }
 
-    /// Skips the fields that are left, so that a form that breaks off is an error.
+    /// Skips the remaining fields, so that a truncated form is an error.
     #[cfg(feature = "s3")]
     pub async fn skip_to_end(&mut self) -> Result<(), ApiError> {
         while self.parts.next().await?.is_some() {
@@ -157,17 +155,17 @@ impl FormFiles {
 }
 
 impl FormFile<'_> {
-    /// The file name that the client sent, decoded but not cleaned.
+    /// Returns the file name that the client sent, decoded but not sanitized.
     pub fn file_name(&self) -> Option<&str> {
         self.head.file_name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The media type that the client declared, as sent.
+    /// Returns the media type that the client declared, verbatim.
     pub fn declared_type(&self) -> Option<&str> {
         self.head.declared_type.as_deref()
     }
 
-    /// The next bytes of the file; `None` at its end.
+    /// Returns the next bytes of the file; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
@@ -193,7 +191,7 @@ where
             let line = start.get(..end).and_then(|line| line.strip_prefix(b"--")).unwrap_or(&[]);
             let is_alone = start.len() == end + 2;
             let line = match line.strip_suffix(b"--") {
-                // A form without parts consists of its end alone; or there is more to come.
+                // A form without parts is only the closing boundary; or more data follows.
                 Some(boundary) if is_alone && is_complete => boundary,
                 Some(_) if is_alone => &[],
                 _ => line,
@@ -259,7 +257,7 @@ mod tests {
         BodyLimits { bytes_max, window: WINDOW, window_bytes_min: 100 }
     }
 
-    /// One file: file name, declared type, content.
+    /// File name, declared type and content of a file.
     type Seen = (Option<String>, Option<String>, Vec<u8>);
 
     async fn read(
@@ -422,7 +420,7 @@ mod tests {
         assert!(left.load(Ordering::Relaxed) > 198_000, "{left:?}");
     }
 
-    /// Tells how much of a body was not taken yet.
+    /// Body that reports how many of its chunks are unread.
     struct Counted {
         body: Scripted,
         left: Arc<AtomicU64>,

@@ -1,5 +1,5 @@
-//! Attributes of an object: what is stored in its record beside content, type and times, as JSON that the engine does
-//! not interpret.
+//! Attributes of an object: metadata stored in its record besides content, type and times, as JSON that is opaque to
+//! the engine.
 //!
 //! Guarantees: attributes of earlier versions can be read; those that an S3 client sent are returned to S3 clients
 //! unchanged. Non-goals: which clients get them.
@@ -12,31 +12,31 @@ use serde::{Deserialize, Serialize};
 use crate::object_lock::ObjectLock;
 use crate::stored_headers::StoredHeaders;
 
-/// Bytes of encoded attributes, without the tags.
+/// Maximum bytes of encoded attributes, without the tags.
 const UNTAGGED_BYTES_MAX: usize = 2_048;
-/// Bytes of an encoded version mark.
+/// Maximum bytes of an encoded version mark.
 pub(crate) const MARK_BYTES_MAX: usize = 112;
-/// Bytes of an encoded lock.
+/// Maximum bytes of an encoded lock.
 const LOCK_BYTES_MAX: usize = 64;
 
 /// Tags of an object or a bucket, by key.
 pub(crate) type Tags = BTreeMap<String, String>;
 
-/// The attributes of an object.
+/// Attributes of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredAttributes {
-    /// The media type that the client sent, where the stored type is another.
+    /// Media type that the client sent, if the stored type is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) declared_type: Option<String>,
-    /// The response headers that the client sent.
+    /// Response headers that the client sent.
     #[serde(default, skip_serializing_if = "StoredHeaders::is_empty")]
     pub(crate) headers: StoredHeaders,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) s3: Option<S3Attributes>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub(crate) tags: Tags,
-    /// Which version it is, in a bucket that has versions.
+    /// Version mark, in a versioned bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<VersionMark>,
     /// Retention and legal hold, in a bucket with object lock.
@@ -44,11 +44,11 @@ pub(crate) struct StoredAttributes {
     pub(crate) lock: ObjectLock,
 }
 
-/// What an object says about its version.
+/// Version data of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VersionMark {
-    /// Its number, where that is not the number of its record.
+    /// Version number, if it differs from the number of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) number: Option<u64>,
     /// Whether its id is `null`.
@@ -56,46 +56,45 @@ pub(crate) struct VersionMark {
     pub(crate) is_null: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_delete_marker: bool,
-    /// When it was put first. Milliseconds since 1970.
+    /// Time of the original upload, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) modified_ms: Option<u64>,
 }
 
-/// Attributes that only S3 clients get.
+/// Attributes returned only to S3 clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct S3Attributes {
-    /// The entity tag, without quotes: the MD5 of the content, or of the MD5s of its parts.
+    /// Entity tag, without quotes: the MD5 of the content, or of the MD5s of its parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) etag: Option<String>,
     /// `x-amz-meta-*`, without the prefix.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) metadata: BTreeMap<String, String>,
-    /// The key as it was sent, where that is not in Unicode normalization form C.
+    /// Original key, if it is not in Unicode normalization form C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// The checksum that the client sent and that matched.
+    /// Verified checksum that the client sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<StoredChecksum>,
-    /// Of a multipart upload: how many parts in a row have how many bytes.
+    /// Part layout of a multipart upload, run-length encoded: number of consecutive parts, and their bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<(u32, u64)>,
-    /// Of a multipart upload: the checksums of its parts, by the algorithm of the object, in base64. Empty where they
-    /// do not fit.
+    /// Part checksums of a multipart upload, by the algorithm of the object, in base64. Empty if they do not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) part_checksums: Vec<String>,
 }
 
-/// A checksum of an object.
+/// Checksum of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredChecksum {
-    /// As in `x-amz-checksum-crc32`: the last component.
+    /// Algorithm name as in `x-amz-checksum-crc32`: the last word.
     pub(crate) algorithm: String,
-    /// In base64; a composite one ends in `-` and the number of parts.
+    /// Value in base64; a composite one ends in `-` and the number of parts.
     pub(crate) value: String,
 }
 
 impl StoredAttributes {
-    /// In the form in which they are stored; `None` for no attributes, and for more than a record can hold.
+    /// Encodes the attributes; `None` for no attributes, and for more than a record can hold.
     pub(crate) fn encoded(&self) -> Option<Vec<u8>> {
         if *self == Self::default() {
             return None;
@@ -118,13 +117,13 @@ impl StoredAttributes {
         (encoded.len() <= bytes_max).then_some(encoded)
     }
 
-    /// The same attributes with other tags.
+    /// Returns the same attributes with other tags.
     #[cfg(feature = "s3")]
     pub(crate) fn with_tags(self, tags: Tags) -> Self {
         Self { tags, ..self }
     }
 
-    /// The attributes of a file; the default for a derived object, whose attributes are of another form.
+    /// Returns the attributes of a file; the default for a derived object, whose attributes have another form.
     pub(crate) fn of(object: &Object) -> Self {
         match object.is_derived() {
             true => Self::default(),
@@ -132,7 +131,7 @@ impl StoredAttributes {
         }
     }
 
-    /// Parses stored attributes; the default for none, and for what is of another form.
+    /// Parses stored attributes; returns the default for none, and for those of another form.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         match bytes {
             [] => Self::default(),

@@ -77,7 +77,7 @@ impl From<Retention> for (RetentionMode, u64) {
 }
 
 impl DefaultRetention {
-    /// Retention of a version that is created at `now_ms`.
+    /// Returns the retention of a version that is created at `now_ms`.
     pub fn starting_at(self, now_ms: u64) -> Retention {
         let days = match self.period {
             RetentionPeriod::Days(days) => u64::from(days),
@@ -88,12 +88,12 @@ impl DefaultRetention {
 }
 
 impl ObjectLock {
-    /// Whether the version has neither retention nor legal hold.
+    /// Returns whether the version has neither retention nor legal hold.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the version must not be deleted at `now_ms`.
+    /// Returns whether the version must not be deleted at `now_ms`.
     #[cfg(feature = "s3")]
     pub fn forbids_deletion(&self, now_ms: u64, may_bypass_governance: bool) -> bool {
         let is_retained = |it: Retention| {
@@ -109,8 +109,8 @@ impl Retention {
         now_ms < self.until_ms
     }
 
-    /// Whether this retention may be replaced by `new` (S3 API, PutObjectRetention): anything while it has ended, an
-    /// extension always, and with the right to bypass it also less than governance retention.
+    /// Returns whether this retention may be replaced by `new` (S3 API, PutObjectRetention): anything while it has
+    /// ended, an extension always, and with the right to bypass it also less than governance retention.
     pub fn may_become(self, new: Option<Self>, now_ms: u64, may_bypass_governance: bool) -> bool {
         let extends = new.is_some_and(|new| new.mode == self.mode && new.until_ms >= self.until_ms);
         let bypasses = may_bypass_governance && self.mode == RetentionMode::Governance;

@@ -1,8 +1,8 @@
-//! Final names: what of a client's file name is kept, ` (1)`, UUIDs.
+//! Object naming: sanitized client names, ` (1)` suffixes, UUIDs.
 //!
-//! Pure: chance comes in as a UUID, what is taken comes in as a question. Promises: a kept name is never empty, `.` or
-//! `..`, and holds no slash, backslash or control character; an extension survives every change of the name.
-//! Never here: the store, and which rule an upload follows.
+//! Pure: the UUID is a parameter, and existence of a key is a callback. Guarantees: a sanitized name is never empty,
+//! `.` or `..`, and contains no slash, backslash or control character; an extension survives every change of the name.
+//! Non-goals: the store, and the rule that an upload uses.
 
 use engine::ObjectKey;
 use unicode_normalization::UnicodeNormalization;
@@ -10,39 +10,40 @@ use uuid::Uuid;
 
 use crate::limits::{EXTENSION_BYTES_MAX, FILE_NAME_BYTES_MAX, NAME_NUMBER_MAX, NAME_STEPS_MAX};
 
-/// What happens to a name that is taken.
+/// Handling of a name that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
-    /// The object there is replaced.
+    /// Replaces the existing object.
     Overwrite,
-    /// The first free ` (n)` is put before the extension.
+    /// Adds the first free ` (n)` before the extension.
     Suffix,
 }
 
-/// Where a file's own name comes from.
+/// Source of a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// From the client, as far as it is usable.
+    /// Client's name, sanitized.
     Kept,
-    /// A UUID, with the extension kept.
+    /// Random UUID, with the original extension.
     Randomised,
 }
 
-/// A key to try.
+/// Candidate key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// The key.
+    /// Candidate key.
     pub key: ObjectKey,
-    /// What the batch has to require of it.
+    /// Rule that the batch has to enforce for the key.
     pub rule: NameRule,
-    /// Whether a suffix was put in.
+    /// Whether a suffix was added.
     pub renamed: bool,
 }
 
-/// The name of a file in its folder.
+/// Returns the name of a file in its folder.
 ///
-/// `content_extension` tells that of the content type, without a dot; it is asked only when the client's name has none,
-/// for it looks at the content. `uuid` is used when the name is to be random or nothing of the client's is usable.
+/// `content_extension` returns the extension of the media type, without a dot; it is called only if the client's name
+/// has none, because it examines the content. `uuid` is used if the name is to be random, or the client's name is
+/// unusable.
 pub fn file_name<'a>(
     naming: Naming,
     client_name: Option<&str>,
@@ -54,7 +55,7 @@ pub fn file_name<'a>(
     match (naming, cleaned.as_deref()) {
         (Naming::Kept, Some(name)) if extension.is_some() => name.to_owned(),
         (Naming::Kept, Some(name)) => match content_extension() {
-            // A text without an extension (README, LICENSE) is one on purpose.
+            // A text file without an extension (README, LICENSE) has none on purpose.
             Some(added) if added != "txt" => format!("{name}.{added}"),
             _ => name.to_owned(),
         },
@@ -68,8 +69,8 @@ pub fn file_name<'a>(
     }
 }
 
-/// What of a client's file name is kept: its last component, in NFC, without control and text direction characters,
-/// spaces at the ends and dots at the end, and not too long. `None` when nothing is left.
+/// Sanitizes a client's file name: its last path segment, in NFC, without control and text direction characters, spaces
+/// at the ends and dots at the end, and truncated. `None` if nothing is left.
 pub fn clean(client_name: &str) -> Option<String> {
     let last = client_name.rsplit(['/', '\\']).next().unwrap_or("");
     let kept: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).nfc().collect();
@@ -77,26 +78,26 @@ pub fn clean(client_name: &str) -> Option<String> {
     if kept.is_empty() {
         return None;
     }
-    // What is cut off may leave a new end.
+    // Truncation may expose spaces or dots at the end.
     Some(without_end(&shorten(kept, "", FILE_NAME_BYTES_MAX)).to_owned())
 }
 
-/// What the name of a thumbnail ends in.
+/// Suffix of thumbnail names.
 pub const THUMBNAIL_ENDING: &str = "_thumb.webp";
 
-/// The name of the thumbnail beside a file; none for a thumbnail.
+/// Returns the name of the thumbnail of a file; `None` for a thumbnail.
 pub fn thumbnail_name(file_name: &str) -> Option<String> {
     let stem = split_extension(file_name).0;
     (!file_name.ends_with(THUMBNAIL_ENDING)).then(|| format!("{stem}{THUMBNAIL_ENDING}"))
 }
 
-/// The name without the spaces and dots that it ends in.
+/// Removes trailing spaces and dots.
 fn without_end(name: &str) -> &str {
     name.trim_end_matches(|c: char| c == '.' || c.is_whitespace())
 }
 
-/// Splits a file name into stem and extension, without the dot. An extension is short and made of letters and digits; a
-/// dot at the start makes none.
+/// Splits a file name into stem and extension, without the dot. An extension is short and alphanumeric; a leading dot
+/// starts none.
 pub fn split_extension(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once('.') {
         Some((stem, extension))
@@ -111,8 +112,8 @@ pub fn split_extension(name: &str) -> (&str, Option<&str>) {
 }
 
 impl NameRule {
-    /// The next key to try for an upload to `key`. `is_taken` is asked about keys; what other files of the same request
-    /// chose counts as taken. `None` when no number is free.
+    /// Returns the next key to try for an upload to `key`. `is_taken` is called with keys, and counts those chosen by
+    /// other files of the same request as taken. `None` if no number is free.
     pub fn proposal<E>(
         self,
         key: &ObjectKey,
@@ -130,21 +131,21 @@ impl NameRule {
     }
 }
 
-/// The key with ` (n)` before the last extension: `a (1).png`, `a.tar (1).gz`, `README (1)`, `.env (1)`. The stem is
-/// shortened where the key would become too long.
+/// Returns the key with ` (n)` before the last extension: `a (1).png`, `a.tar (1).gz`, `README (1)`, `.env (1)`.
+/// Shortens the stem if the key would become too long.
 pub fn numbered(key: &ObjectKey, number: u32) -> Option<ObjectKey> {
     with_suffix(key, &format!(" ({number})"))
 }
 
-/// Whether a file name is a random UUID, with or without an extension: such a name is never used twice.
+/// Returns whether a file name is a random UUID, with or without an extension: such a name is never reused.
 pub fn is_random(file_name: &str) -> bool {
     let stem = split_extension(file_name).0;
     let has_form = stem.len() == 36 && !stem.bytes().any(|byte| byte.is_ascii_uppercase());
     has_form && Uuid::try_parse(stem).is_ok_and(|uuid| uuid.get_version_num() == 4)
 }
 
-/// The first free number. A folder may hold many thousand `screenshot.webp`: after some single steps the numbers are
-/// doubled until one is free, and halved in between; holes in the row may then stay unused.
+/// Finds a free number. A folder may hold many thousand `screenshot.webp`: after some single steps the number is
+/// doubled until one is free, then bisected; gaps in the sequence may stay unused.
 fn first_free<E>(is_taken: &mut impl FnMut(u32) -> Result<bool, E>) -> Result<Option<u32>, E> {
     for number in 1..=NAME_STEPS_MAX {
         if !is_taken(number)? {
@@ -175,7 +176,7 @@ fn with_suffix(key: &ObjectKey, suffix: &str) -> Option<ObjectKey> {
     if name.len() > room { None } else { folder.key(&name).ok() }
 }
 
-/// Puts a suffix before the extension, and takes from the end of the stem what is too long.
+/// Adds a suffix before the extension, and truncates the stem to fit.
 fn shorten(name: &str, suffix: &str, bytes_max: usize) -> String {
     let (stem, extension) = split_extension(name);
     let tail = extension.map_or(suffix.to_owned(), |extension| format!("{suffix}.{extension}"));
@@ -186,7 +187,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }
 
-/// Characters that turn the direction of text: with them `gpj.exe` can be made to look like `exe.jpg`.
+/// Returns whether a character changes the direction of text: such characters can make `gpj.exe` look like `exe.jpg`.
 pub fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

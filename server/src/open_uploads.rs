@@ -1,9 +1,9 @@
-//! Who is working on a resumable upload: one request at a time, and the newest wins.
+//! Exclusive access to resumable uploads: one request at a time, and the newest wins.
 //!
-//! A client whose connection broke asks again at once, while the server still waits for the old connection. So who
-//! comes later asks the one before to let go, and gets its turn when what had come by then is kept.
-//! Promises: one request at a time has an upload; between requests at most a few uploads are held open.
-//! Never here: what is done with an upload.
+//! A client whose connection broke retries at once, while the server still waits for the old connection. A later
+//! request therefore asks the current one to yield, and gets its turn when the data received so far is saved.
+//! Guarantees: an upload has at most one request at a time; between requests a bounded number of uploads stays open.
+//! Non-goals: processing of uploads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,31 +15,31 @@ use uuid::Uuid;
 
 use crate::limits;
 
-/// The uploads that somebody works on, or that wait open for the next request.
+/// Uploads that are in use, or held open for the next request.
 #[derive(Clone, Default)]
 pub struct OpenUploads(Arc<Mutex<HashMap<Uuid, Seat>>>);
 
-/// An upload between two requests. Dropping it may wait for the disk.
+/// Upload held open between two requests. Dropping it may wait for the disk.
 pub enum Waiting {
-    /// More of it is to come.
+    /// Incomplete upload.
     Growing(Box<ResumableUpload>),
-    /// It is whole, and could not be stored yet: itself, and its thumbnail if that is made already.
+    /// Complete upload that could not be stored yet: its content, and its thumbnail if already rendered.
     Whole(Staged, Option<Staged>),
 }
 
-/// The place at an upload.
+/// Access slot of an upload.
 #[derive(Default)]
 struct Seat {
     is_taken: bool,
-    /// What is held open for the next request, and when it was put back.
+    /// Upload held open for the next request, and the time it was put back.
     waiting: Option<(Waiting, u64)>,
-    /// The one who has it is asked to let go.
+    /// Asks the current holder to yield.
     asked: Arc<Notify>,
-    /// Whoever waits is told that it is free.
+    /// Wakes a waiter when the slot is free.
     freed: Arc<Notify>,
 }
 
-/// The right to work on an upload. Dropped, it goes to whoever waits.
+/// Exclusive right to work on an upload. Dropping it wakes a waiter.
 pub struct Turn {
     uploads: OpenUploads,
     id: Uuid,
@@ -47,7 +47,7 @@ pub struct Turn {
 }
 
 impl OpenUploads {
-    /// Waits for the turn at an upload; `None` when whoever has it does not let go in time.
+    /// Waits for the turn at an upload; `None` if its holder does not yield in time.
     pub async fn turn(&self, id: Uuid) -> Option<Turn> {
         let waiting = async {
             loop {
@@ -61,19 +61,19 @@ impl OpenUploads {
                     seat.asked.notify_one();
                     seat.freed.clone()
                 };
-                // One who frees the seat between the look and this leaves a permit behind.
+                // A holder that frees the slot between the check and this wait leaves a permit behind.
                 freed.notified().await;
             }
         };
         timeout(limits::TUS_TURN_WAIT, waiting).await.ok()
     }
 
-    /// Whether somebody works on an upload.
+    /// Returns whether a request works on an upload.
     pub fn is_taken(&self, id: Uuid) -> bool {
         self.seats().get(&id).is_some_and(|seat| seat.is_taken)
     }
 
-    /// Closes what waits open for the next request. Waits for the disk.
+    /// Closes an upload that is held open. Blocks on the disk.
     pub fn close(&self, id: Uuid) {
         let closed = take(&mut self.seats(), id);
         drop(closed);
@@ -85,17 +85,18 @@ impl OpenUploads {
 }
 
 impl Turn {
-    /// Ends when somebody else waits for the upload.
+    /// Resolves when another request waits for the upload.
     pub async fn is_asked_for(&self) {
         self.asked.notified().await;
     }
 
-    /// What the request before left open.
+    /// Takes the upload that the previous request left open.
     pub fn take(&self) -> Option<Waiting> {
         self.uploads.seats().get_mut(&self.id)?.waiting.take().map(|(upload, _)| upload)
     }
 
-    /// Leaves the upload open for the next request. What waits longest makes room: it is handed out, to be dropped.
+    /// Holds the upload open for the next request. At the limit the oldest one is evicted and returned, for the caller
+    /// to drop.
     #[must_use]
     pub fn leave_open(&self, upload: Waiting, now_ms: u64) -> Option<Waiting> {
         let mut seats = self.uploads.seats();
@@ -115,7 +116,7 @@ impl Turn {
     }
 }
 
-/// Takes what waits, and forgets the seat if nobody has it.
+/// Takes the upload that is held open, and removes an unused slot.
 fn take(seats: &mut HashMap<Uuid, Seat>, id: Uuid) -> Option<Waiting> {
     let seat = seats.get_mut(&id)?;
     let waiting = seat.waiting.take();
@@ -130,7 +131,7 @@ impl Drop for Turn {
         let mut seats = self.uploads.seats();
         let Some(seat) = seats.get_mut(&self.id) else { return };
         seat.is_taken = false;
-        // A wish that came too late is not for the next one.
+        // A late request to yield does not apply to the next holder.
         seat.asked = Arc::default();
         seat.freed.notify_one();
         let is_waited_for = Arc::strong_count(&seat.freed) > 1;

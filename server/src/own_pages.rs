@@ -1,9 +1,8 @@
-//! Whether a request comes from a page of this server's own: the rules against requests that other sites forge.
+//! CSRF protection: decides by Fetch Metadata and origin whether a request comes from the dashboard.
 //!
-//! Browsers say with each request where it comes from (`Sec-Fetch-Site`), and older ones at least with those that
-//! change something (`Origin`). And a page that was looked up under a foreign name, which then leads here (DNS
-//! rebinding), asks for that name.
-//! Promises: what is doubtful comes from elsewhere. Never here: cookies, and what becomes of a request.
+//! Browsers state the source of each request (`Sec-Fetch-Site`), older ones at least the origin of those that change
+//! state (`Origin`). A page under a foreign name that resolves to this server (DNS rebinding) sends that name as
+//! `Host`. Guarantees: a doubtful request counts as cross-site. Non-goals: cookies, and the response.
 
 use std::net::IpAddr;
 
@@ -15,25 +14,25 @@ use crate::config::PublicUrl;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Where a request comes from, as far as that can be known.
+/// Source of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A page of this server, or a person who typed the address.
+    /// Same-origin page, or a URL that the user entered.
     Own,
-    /// Another site, or one that does not say it right.
+    /// Another site, or an invalid statement.
     Elsewhere,
-    /// No browser of today, or none at all.
+    /// Neither header: an old browser, or no browser.
     Unsaid,
 }
 
-/// The names under which people find the dashboard.
+/// Host names of the dashboard.
 #[derive(Clone, Debug)]
 pub struct OwnHosts {
     names: Vec<String>,
 }
 
 impl Source {
-    /// Where a request comes from.
+    /// Determines the source of a request.
     pub fn of(method: &Method, headers: &HeaderMap, uri: &Uri) -> Self {
         let mut said = headers.get_all(SEC_FETCH_SITE).iter();
         if let Some(site) = said.next() {
@@ -49,7 +48,7 @@ impl Source {
         let is_own = || {
             let origin: Uri = origin.to_str().ok()?.parse().ok()?;
             let asked = host_of(headers, uri)?;
-            // The scheme is the proxy's business; a port that is not said is the usual one of either.
+            // A proxy may change the scheme; a missing port is the default port of either.
             let (scheme, named) = (origin.scheme()?, origin.authority()?);
             let port = |authority: &Authority| authority.port_u16();
             let usual = if *scheme == Scheme::HTTPS { 443 } else { 80 };
@@ -62,7 +61,7 @@ impl Source {
         }
     }
 
-    /// Whether a cookie counts that such a request brings along.
+    /// Returns whether the session cookie of such a request is honored.
     pub fn lets_cookies_count(self, method: &Method) -> bool {
         match self {
             Self::Own => true,
@@ -73,13 +72,13 @@ impl Source {
 }
 
 impl OwnHosts {
-    /// The host of the public address, and those that the operator names.
+    /// Collects the host of the public URL and those that the operator configured.
     pub fn new(public_url: &PublicUrl, configured: &[String]) -> Self {
         let names = public_url.host().into_iter().chain(configured.iter().cloned());
         Self { names: names.map(|name| name.to_ascii_lowercase()).collect() }
     }
 
-    /// The bucket that a host names in front of one of them, or of `localhost`: virtual-hosted style, of S3.
+    /// Returns the bucket that a host prefixes to one of the names, or to `localhost`: virtual-hosted style of S3.
     #[cfg(feature = "s3")]
     pub fn bucket_before<'h>(&self, host: &'h str) -> Option<&'h str> {
         let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
@@ -93,11 +92,12 @@ impl OwnHosts {
             let is_own = rest.strip_prefix('.').is_some_and(|it| it.eq_ignore_ascii_case(own));
             (is_own && !bucket.is_empty()).then_some(bucket)
         })
-        // Of `a.b.c` and `b.c` the longer one is meant.
+        // If both `a.b.c` and `b.c` match, the longer one applies.
         .min_by_key(|bucket| bucket.len())
     }
 
-    /// Whether a request asks for one of them, for this machine, or for an address: these no foreign name leads to.
+    /// Returns whether the request's host is one of the names, localhost, or an IP address, to none of which a foreign
+    /// name can resolve.
     pub fn are_asked_for(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let Some(authority) = host_of(headers, uri) else { return false };
         let host = authority.host().to_ascii_lowercase();
@@ -107,7 +107,7 @@ impl OwnHosts {
     }
 }
 
-/// The host and port that a request asks for.
+/// Returns the host and port of a request.
 pub fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<Authority> {
     match headers.get(header::HOST) {
         Some(host) => Authority::try_from(host.as_bytes()).ok(),

@@ -1,7 +1,7 @@
-//! How long may be waited for the other side of a connection while it does next to nothing.
+//! Minimum transfer rate of a connection's peer.
 //!
-//! Counts only time spent waiting: while we are busy ourselves, the clock of the other side stands still. Promises: one
-//! timer for each pace, made when there is first something to wait for. Never here: what happens to those who are late.
+//! Counts only time spent waiting: while the server itself is busy, the clock of the peer stands still. Guarantees: one
+//! timer for each pace, created at the first wait. Non-goals: the consequence of a time-out.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// A least speed: so many bytes in each window of waiting.
+/// Minimum transfer rate: bytes per window of waiting.
 #[derive(Debug)]
 pub struct Pace {
     window: Duration,
@@ -21,7 +21,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace of at least `window_bytes_min` (1 at least) in each `window` of waiting.
+    /// Creates a pace of at least `window_bytes_min` (at least 1) in each `window` of waiting.
     pub fn new(window: Duration, window_bytes_min: u64) -> Self {
         Self {
             window,
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// The other side did something.
+    /// Records progress of the peer.
     pub fn progress(&mut self, bytes: u64) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
@@ -45,7 +45,7 @@ impl Pace {
         }
     }
 
-    /// Waits; ready when the other side is too late. To be called each time that it has nothing for us.
+    /// Polls the time-out; ready when the peer is too slow. Must be called each time the peer has nothing ready.
     pub fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waiting_since.is_none() {
             let now = Instant::now();
@@ -56,7 +56,7 @@ impl Pace {
     }
 }
 
-/// Sets a timer, which is made when it is first needed.
+/// Sets a timer, creating it at the first use.
 pub fn set_timer(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant) {
     match timer {
         Some(timer) if timer.deadline() == deadline => {}
@@ -65,7 +65,7 @@ pub fn set_timer(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant) {
     }
 }
 
-/// Waits for a timer; one that was never set never comes.
+/// Polls a timer; one that was never set stays pending.
 pub fn poll_timer(timer: &mut Option<Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> Poll<()> {
     match timer {
         Some(timer) => timer.as_mut().poll(cx),

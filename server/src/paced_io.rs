@@ -1,11 +1,10 @@
-//! A connection's bytes, with an end to waiting: for a request head, for the next request, for a reader who reads
-//! nothing.
+//! Socket wrapper with time-outs: for a request head, for the next request, for a client that does not read.
 //!
-//! Wraps the socket below hyper, because hyper's own time-out knows only the head. Promises: a read or write that waits
-//! too long fails, which ends the connection; at an orderly end what the client still sends is read for a moment, so
-//! that it gets to see the last answer instead of a reset; hyper's own answer to a head that it cannot read, which has
-//! no body, is replaced by one of ours; whoever goes away while an answer is made is noticed (`presence`). Never here:
-//! what our answers say.
+//! Wraps the socket below hyper, because hyper's own time-out covers only the head. Guarantees: a read or write that
+//! waits too long fails, which ends the connection; at an orderly end remaining input is read for a moment, so that the
+//! client sees the last response instead of a reset; hyper's own response to a head that it cannot parse, which has no
+//! body, is replaced by an error body; a client that disconnects while its response is produced is noticed
+//! (`presence`). Non-goals: the content of responses.
 
 mod idleness;
 mod presence;
@@ -25,31 +24,31 @@ pub(crate) use self::idleness::Idleness;
 use self::presence::Presence;
 use crate::pace::{Pace, poll_timer, set_timer};
 
-/// How long is waited for what.
+/// Time-outs of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// For a complete request head, from its first byte or from the opening of the connection; and for TLS to be agreed
-    /// on before that.
+    /// For a complete request head, from its first byte or from the opening of the connection; and for the TLS
+    /// handshake before that.
     pub head: Duration,
-    /// For the next request, after an answer.
+    /// For the next request, after a response.
     pub idle: Duration,
-    /// For the client to take some kilobytes of an answer.
+    /// For the client to read some kilobytes of a response.
     pub answer: Duration,
-    /// For a client that has said its last, before it is asked again whether it still listens.
+    /// Interval of checking whether a client that has shut down its sending side is still connected.
     pub presence: Duration,
-    /// For the client to see the last answer.
+    /// For the client to read the last response.
     pub linger: Duration,
-    /// Most bytes that are read while lingering.
+    /// Maximum bytes that are read while lingering.
     pub linger_bytes_max: u64,
 }
 
-/// What a connection is waiting for; shared by its socket and its service.
+/// State of a connection, shared by its socket and its service.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     phase: AtomicU8,
     request_count: AtomicU64,
     is_watched: AtomicBool,
-    /// Whether the body of the request was not read to its end.
+    /// Whether the request body was not read to its end.
     is_body_unread: AtomicBool,
     /// Whether `100 Continue` is to be sent before the response.
     says_continue: AtomicBool,
@@ -58,9 +57,9 @@ pub(crate) struct Exchange {
 
 /// A request head is being read.
 const HEAD: u8 = 0;
-/// A request has been read, its answer is not yet complete.
+/// A request has been read, and its response is incomplete.
 const ANSWER: u8 = 1;
-/// An answer is complete, nothing of the next request has come.
+/// A response is complete, and nothing of the next request has arrived.
 const IDLE: u8 = 2;
 
 impl Exchange {
@@ -75,7 +74,7 @@ impl Exchange {
         }
     }
 
-    /// A request head is complete. `is_watched`: the response is dropped when its client disconnects.
+    /// Records a complete request head. `is_watched`: the response is dropped when its client disconnects.
     pub(crate) fn begin(&self, is_watched: bool, has_body: bool) {
         self.idleness.end();
         self.phase.store(ANSWER, Ordering::Relaxed);
@@ -84,38 +83,38 @@ impl Exchange {
         self.request_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The body of the request was read to its end.
+    /// Records that the request body was read to its end.
     pub(crate) fn end_body(&self) {
         self.is_body_unread.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the body of the request was not read to its end: then no other request can follow it.
+    /// Returns whether the request body was not read to its end: then no other request can follow it.
     pub(crate) fn is_body_unread(&self) -> bool {
         self.is_body_unread.load(Ordering::Relaxed)
     }
 
-    /// Has `100 Continue` sent before the response.
+    /// Requests `100 Continue` before the response.
     pub(crate) fn say_continue(&self) {
         self.says_continue.store(true, Ordering::Relaxed);
     }
 
-    /// The number of the request whose answer is made for as long as its client is there.
+    /// Returns the number of the request whose response is dropped when its client disconnects.
     fn watched(&self) -> Option<u64> {
         let is_watched = self.phase() == ANSWER && self.is_watched.load(Ordering::Relaxed);
         is_watched.then(|| self.request_count())
     }
 
-    /// An answer has been handed over completely.
+    /// Records that a response has been handed over completely.
     pub(crate) fn end(&self) {
         self.phase.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Whether no request has come yet.
+    /// Returns whether no request has arrived yet.
     pub(crate) fn is_fresh(&self) -> bool {
         self.request_count() == 0
     }
 
-    /// Whether a request has been read whose response is not complete.
+    /// Returns whether a request has been read whose response is not complete.
     pub(crate) fn is_answering(&self) -> bool {
         self.phase() == ANSWER
     }
@@ -129,30 +128,30 @@ impl Exchange {
     }
 }
 
-/// A socket whose reads and writes do not wait for ever.
+/// Socket whose reads and writes have time-outs.
 pub(crate) struct PacedIo<I> {
     io: I,
     exchange: Arc<Exchange>,
     waits: Waits,
-    /// What a read is waiting for, and until when.
+    /// Phase and deadline of the current read.
     deadline: Option<(u8, Instant)>,
     read_timer: Option<Pin<Box<Sleep>>>,
     answer_pace: Pace,
     presence: Presence,
-    /// After so many requests everything that was written had gone out, with the last answer complete.
+    /// Number of requests after which all output was flushed, including the last response.
     all_sent_after: Option<u64>,
     refuse: Refuse,
-    /// What is sent instead of hyper's own answer, and has not gone out yet.
+    /// Unsent rest of the response that replaces hyper's own.
     refusal: Option<Bytes>,
-    /// What has not been sent yet of `100 Continue`.
+    /// Unsent rest of `100 Continue`.
     interim: &'static [u8],
     end: End,
 }
 
-/// Makes the answer that is sent instead of hyper's own of this status.
+/// Constructor of the response that replaces hyper's own with this status.
 pub(crate) type Refuse = fn(u16) -> Bytes;
 
-/// How far the end of the connection has come.
+/// Progress of the connection's end.
 enum End {
     Open,
     Lingering { until: Instant, bytes: u64 },
@@ -160,9 +159,9 @@ enum End {
 }
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// Pieces of up to so many bytes together are copied into one: that costs less than telling the kernel of several.
+/// Slices of up to this many bytes together are copied into one: that costs less than a vectored write.
 const FLAT_BYTES_MAX: usize = 8 * 1_024;
-/// A window of [`Waits::answer`] must take this much of an answer.
+/// Minimum of response bytes that a window of [`Waits::answer`] must transfer.
 const ANSWER_WINDOW_BYTES_MIN: u64 = 4_000;
 
 impl<I> PacedIo<I> {
@@ -183,13 +182,13 @@ impl<I> PacedIo<I> {
         }
     }
 
-    /// Whether what is written now comes from hyper and not from the service: since everything had gone out no request
-    /// has come through, so it answers a head that hyper could not read.
+    /// Returns whether the current output comes from hyper and not from the service: no request has arrived since
+    /// everything was flushed, so it answers a head that hyper could not parse.
     fn is_own_answer(&self) -> bool {
         self.all_sent_after == Some(self.exchange.request_count())
     }
 
-    /// Brings the deadline of reads in line with what the connection is waiting for now.
+    /// Updates the read deadline for the phase of the connection.
     fn wait_for(&mut self, phase: u8) {
         let wait = match phase {
             HEAD => self.waits.head,
@@ -208,8 +207,8 @@ impl<I> PacedIo<I> {
         }
     }
 
-    /// A timer that is due before the deadline is left alone until it comes: most deadlines are never reached, and the
-    /// next one is mostly later.
+    /// Polls the read deadline. A timer that is due before the deadline is not moved until it fires: most deadlines are
+    /// never reached, and the next one is mostly later.
     fn poll_read_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some((_, deadline)) = self.deadline else { return Poll::Pending };
         if self.read_timer.as_ref().is_none_or(|timer| timer.deadline() > deadline) {
@@ -238,8 +237,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
         match read {
             Poll::Ready(done) => {
                 if phase == IDLE && buf.filled().len() > filled {
-                    // The first bytes of the next request: from here on its head must come. The time for it begins
-                    // when more of it is waited for: mostly all of it is there.
+                    // First bytes of the next request: its head must now arrive. Its time-out starts at the next wait,
+                    // since mostly all of it is already there.
                     this.exchange.phase.store(HEAD, Ordering::Relaxed);
                     this.exchange.idleness.end();
                     this.deadline = None;
@@ -274,7 +273,7 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
 }
 
 impl<I: AsyncWrite + Unpin> PacedIo<I> {
-    /// Sends our answer instead of hyper's, which is `len` bytes long and starts with `head`.
+    /// Sends the replacement of hyper's response, which is `len` bytes long and starts with `head`.
     fn poll_refuse(
         &mut self,
         cx: &mut Context<'_>,
@@ -301,7 +300,7 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> PacedIo<I> {
-    /// A response begins, or continues: from now on writing shows whether the client is connected.
+    /// Records that a response begins or continues: from now on writing shows whether the client is connected.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.presence.poll_end(&mut self.io, self.exchange.request_count(), cx))?;
         if self.exchange.says_continue.load(Ordering::Relaxed) {
@@ -355,7 +354,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         self.io.is_write_vectored()
     }
 
-    /// Hyper flushes when it has handed over all that it had to write, be it nothing.
+    /// Flushes the socket. Hyper flushes after handing over all output, even if there is none.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if let Some(request) = this.exchange.watched() {
@@ -367,7 +366,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more comes, then reads over what the client still sends until it ends or the time is up.
+    /// Shuts down the sending side, then discards the client's input until it ends or the time is up.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {

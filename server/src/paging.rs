@@ -1,13 +1,13 @@
-//! Pages of lists that are in memory: `limit` and `cursor`.
+//! Pages of in-memory lists: `limit` and `cursor`.
 //!
-//! A cursor is the name of the last record of a page. Promises: a record that is there throughout is on exactly one
-//! page. Never here: listings of files.
+//! A cursor is the name of the last record of a page. Guarantees: a record that exists throughout is on exactly one
+//! page. Non-goals: listings of files.
 
 use crate::error::ApiError;
 use crate::limits;
 use crate::query::Query;
 
-/// Which page is asked for.
+/// Requested page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     limit: usize,
@@ -29,16 +29,16 @@ impl Page {
         Ok(Self { limit, after: query.text(&["cursor"])? })
     }
 
-    /// Most records that it may have.
+    /// Returns the maximum number of records.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// What the cursor of the page before names, where there is one.
+    /// Returns the parsed cursor of the previous page, if any.
     ///
     /// # Errors
     ///
-    /// `bad_parameter` where `read` refuses it.
+    /// `bad_parameter` if `read` rejects the cursor.
     pub fn after<T, E>(
         &self,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -47,7 +47,7 @@ impl Page {
         self.after.as_deref().map(read).transpose().map_err(refuse)
     }
 
-    /// The page of records in the order of their names, and the cursor of the next one.
+    /// Returns the page of records in the order of their names, and the cursor of the next one.
     pub fn cut<T>(
         &self,
         records: impl IntoIterator<Item = T>,

@@ -1,6 +1,6 @@
-//! Parameters that several endpoints share, as the OpenAPI document describes them.
+//! Parameters that several endpoints share, for the OpenAPI document.
 //!
-//! Never here: how they are read, which `query` and `target` know, and what they mean.
+//! Non-goals: parsing, which `query` and `target` do, and meaning.
 
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, SchemaType, Type};
@@ -9,56 +9,56 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::limits;
 
-/// A flag of the query: true as `true`, `1`, `yes`, `on` or without a value, false as `false`, `0`, `no`, `off`.
+/// Boolean query parameter: true as `true`, `1`, `yes`, `on` or without a value, false as `false`, `0`, `no`, `off`.
 pub struct Flag;
 
-/// A piece of a file, as it is.
+/// Chunk of a file, as binary data.
 pub struct Chunk;
 
-/// Which page of a list: `limit` and `cursor`.
+/// Paging of a list: `limit` and `cursor`.
 pub struct PageParameters;
 
-/// Which entries of a list are meant: `q`.
+/// Name filter of a list: `q`.
 pub struct CalledParameter;
 
-/// How an upload wants its files: `overwrite`, `randomizeName`, `thumbnail`.
+/// Upload options: `overwrite`, `randomizeName`, `thumbnail`.
 pub struct WishParameters;
 
-/// The bucket in the address.
+/// Bucket in the URL.
 pub struct BucketParameter;
 
-/// Bucket and path of a file or a folder in the address.
+/// Bucket and path of a file or folder in the URL.
 pub struct PlaceParameters;
 
-/// What is made of a picture: `format`, `width`, `height`, `quality`, `fit`, `dpr`.
+/// Transform options: `format`, `width`, `height`, `quality`, `fit`, `dpr`.
 pub struct ImageParameters;
 
-/// The bucket in the address, as management calls it.
+/// Bucket in the URL of a management endpoint.
 pub struct BucketNameParameter;
 
-/// The bucket that is listed.
+/// Bucket to list.
 pub struct ListedBucketParameter;
 
-/// The bucket that is filled in.
+/// Bucket to fill into the settings of an integration.
 pub struct NamedBucketParameter;
 
-/// The id at the end of the address, of an account, an organisation, an API key.
+/// Id at the end of the URL, of an account, an organisation, an API key.
 pub struct IdParameter;
 
-/// Which version of tus is spoken.
+/// Version of the tus protocol.
 pub struct TusVersionParameter;
 
-/// Which resumable upload is meant, and which version of tus is spoken.
+/// Id of a resumable upload, and version of the tus protocol.
 pub struct TusUploadParameters;
 
-/// What a bucket may be called: [`engine::BucketName`] without the names that are the service's own.
+/// Pattern of valid bucket names: [`engine::BucketName`] without the reserved ones.
 const BUCKET: &str = "^(?!(api|presigned|health|metrics|favicon\\.ico|robots\\.txt|sitemap\\.xml|index\\.html)$)\
                       [a-z0-9][a-z0-9._-]{2,62}$";
 
-/// What a bucket may be called, the names that are the service's own among them: there is none of these.
+/// Pattern of bucket names including the reserved ones, for which no bucket exists.
 const ANY_BUCKET: &str = "^[a-z0-9][a-z0-9._-]{2,62}$";
 
-/// No empty component, no `.` and `..`, no control characters, no backslash.
+/// Pattern of keys: no empty segment, no `.` and `..`, no control characters, no backslash.
 const KEY: &str = "^(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+\
                    (/(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+)*/?$";
 
@@ -218,7 +218,7 @@ impl IntoParams for TusUploadParameters {
     }
 }
 
-/// What a new bucket may be called.
+/// Returns the schema of a new bucket's name.
 pub fn bucket_name_schema() -> RefOr<Schema> {
     pattern(BUCKET)
 }

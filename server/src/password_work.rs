@@ -1,7 +1,8 @@
-//! Hashing of passwords, a few at once: each takes 19 MiB and a tenth of a second of a processor.
+//! Bounded password hashing: each hash takes 19 MiB and a tenth of a second of a processor.
 //!
-//! Promises: at most [`PASSWORDS_AT_ONCE_MAX`] are hashed at a time, on the blocking pool, and a bounded number waits;
-//! an account that has no password, or is none, takes as long as any other. Never here: who may try, and how often.
+//! Guarantees: at most [`PASSWORDS_AT_ONCE_MAX`] hashes run at a time, on the blocking pool, and a bounded number
+//! waits; the check of an unknown account or one without a password takes as long as any other. Non-goals: rate limits
+//! of attempts.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use crate::bridge::blocking;
 use crate::catalog::{CatalogError, Password, PasswordHash};
 use crate::limits::{PASSWORDS_AT_ONCE_MAX, PASSWORDS_WAITING_MAX};
 
-/// The turns to hash.
+/// Password hashing queue.
 pub struct PasswordWork {
     turns: Arc<Semaphore>,
-    /// Places of those who have a turn or wait for one.
+    /// Places of running and waiting hashes.
     places: Semaphore,
 }
 
-/// Too many wait already.
+/// Error of a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -31,7 +32,7 @@ impl PasswordWork {
         }
     }
 
-    /// Whether a password is the one that a hash is of. Where there is no hash it is not, after the same time.
+    /// Verifies a password against a hash. Without a hash the result is false, after the same time.
     pub async fn check(
         &self,
         hash: Option<Arc<PasswordHash>>,
@@ -44,7 +45,7 @@ impl PasswordWork {
         .await
     }
 
-    /// The hash of a new password.
+    /// Hashes a new password.
     pub async fn hash(
         &self,
         password: Password,
@@ -60,7 +61,7 @@ impl PasswordWork {
         let _place = self.places.try_acquire().map_err(|_| Busy)?;
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| Busy)?;
         let in_turn = move || {
-            // Held until the work is done, though nobody may wait for it any more.
+            // Held until the work is done, even if its caller was dropped.
             let _turn = turn;
             work()
         };

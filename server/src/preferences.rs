@@ -1,10 +1,10 @@
-//! Headers that list what a client accepts, each with a weight: `Accept`, `Accept-Encoding` (RFC 9110 12.4.2).
+//! Weighted preference headers: `Accept`, `Accept-Encoding` (RFC 9110 section 12.4.2).
 //!
-//! Pure. Never here: wildcards, which say nothing about the age of a client.
+//! Pure. Non-goals: wildcards, which say nothing about the age of a client.
 
 use http::header::{HeaderMap, HeaderName};
 
-/// Whether a header names a value, in any case, and does not refuse it with the weight 0.
+/// Returns whether a header names a value, in any case, with a weight other than 0.
 pub fn names(headers: &HeaderMap, name: HeaderName, wanted: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|one| {
@@ -14,7 +14,7 @@ pub fn names(headers: &HeaderMap, name: HeaderName, wanted: &str) -> bool {
     })
 }
 
-/// Whether a parameter is a weight of 0.
+/// Returns whether a parameter is a weight of 0.
 fn is_refusal(parameter: &str) -> bool {
     let weight = parameter.strip_prefix("q=").or(parameter.strip_prefix("Q="));
     weight.and_then(|it| it.parse::<f64>().ok()).is_some_and(|weight| weight <= 0.0)

@@ -1,7 +1,7 @@
-//! The query string, read as clients write it.
+//! Query string parser, as lenient as clients require.
 //!
-//! Promises: unknown parameters do no harm; the last of several equal names wins, aliases included; a value that is
-//! asked for and wrong is a 400 that names the parameter. Never here: what a parameter means.
+//! Guarantees: unknown parameters are ignored; the last of several equal names wins, aliases included; an invalid value
+//! of a parameter that is read is a 400 that names the parameter. Non-goals: meaning of the parameters.
 
 use std::borrow::Cow;
 
@@ -12,27 +12,27 @@ use percent_encoding::percent_decode;
 
 use crate::error::ApiError;
 
-/// The query string of one request. Cheap to clone; nothing is decoded before it is asked for.
+/// Query string of a request. Cheap to clone; values are decoded on access.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Option<PathAndQuery>);
 
 impl Query {
-    /// The query of a request's address.
+    /// Returns the query of a request URI.
     pub fn of(uri: &Uri) -> Self {
         Self(uri.path_and_query().filter(|it| it.query().is_some()).cloned())
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no query.
     pub fn is_empty(&self) -> bool {
         self.raw().is_empty()
     }
 
-    /// The text given under one of the names; empty counts as absent.
+    /// Returns the text of the parameter with one of the names; empty counts as absent.
     pub fn text(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
         Ok(self.text_or_empty(names)?.filter(|text| !text.is_empty()))
     }
 
-    /// The text given under one of the names, which may be empty.
+    /// Returns the text of the parameter with one of the names, which may be empty.
     pub fn text_or_empty(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
         let Some(raw) = self.last(names) else { return Ok(None) };
         match decode(raw.unwrap_or("")) {
@@ -41,7 +41,7 @@ impl Query {
         }
     }
 
-    /// The flag given under one of the names: true, 1, yes, on or no value at all; false, 0, no or off; any case.
+    /// Returns the flag with one of the names: true, 1, yes, on or no value; false, 0, no or off; any case.
     pub fn flag(&self, names: &[&str]) -> Result<Option<bool>, ApiError> {
         let Some(raw) = self.last(names) else { return Ok(None) };
         let text = decode(raw.unwrap_or("")).unwrap_or(Cow::Borrowed("?"));
@@ -51,7 +51,7 @@ impl Query {
         }
     }
 
-    /// The whole number given under one of the names; empty counts as absent, too large as the largest there is.
+    /// Returns the integer with one of the names; empty counts as absent, too large as the largest.
     pub fn number(&self, names: &[&str]) -> Result<Option<u64>, ApiError> {
         let Some(text) = self.text(names)? else { return Ok(None) };
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -64,7 +64,7 @@ impl Query {
         self.0.as_ref().and_then(PathAndQuery::query).unwrap_or("")
     }
 
-    /// The raw value of the last pair that has one of the names; `None` inside for a name without `=`.
+    /// Returns the raw value of the last pair with one of the names; the inner option is `None` for a name without `=`.
     fn last(&self, names: &[&str]) -> Option<Option<&str>> {
         let is_asked = |name: &str| decode(name).is_some_and(|name| names.contains(&&*name));
         raw_pairs(self.raw()).filter(|(name, _)| is_asked(name)).last().map(|(_, value)| value)
@@ -79,7 +79,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Query {
     }
 }
 
-/// The flag that a text stands for, as in [`Query::flag`].
+/// Parses a flag, as in [`Query::flag`].
 pub fn parse_flag(text: &str) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
@@ -99,7 +99,7 @@ fn raw_pairs(raw: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Decodes as forms do: `+` is a space, a malformed escape stays as it is. `None` when it is not UTF-8.
+/// Decodes form encoding: `+` is a space, a malformed escape is literal. `None` if the result is not UTF-8.
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.contains(['%', '+']) {
         return Some(Cow::Borrowed(raw));

@@ -1,8 +1,8 @@
-//! The `Range` header, and the bytes that it asks for.
+//! `Range` header: parsing, and the byte ranges that it selects.
 //!
-//! Pure. Promises: every range that comes out lies inside the object and holds at least one byte; several ranges are
-//! sorted, apart from each other, and at most [`RANGES_MAX`]; what cannot be understood asks for the whole object, as
-//! RFC 9110 14.2 has it. Never here: If-Range, status codes, bodies.
+//! Pure. Guarantees: every resulting range is within the object and holds at least one byte; several ranges are sorted,
+//! disjoint, and at most [`RANGES_MAX`]; an invalid header selects the whole object, as in RFC 9110 section 14.2.
+//! Non-goals: If-Range, status codes, bodies.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -13,30 +13,30 @@ use http::header::RANGE;
 
 use crate::limits::{RANGE_SPECS_MAX, RANGES_MAX};
 
-/// What to send of an object.
+/// Selected bytes of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByteRange {
-    /// All of it: no range was asked for, or none that is understood.
+    /// All of it: no range, or an invalid one.
     Whole,
-    /// One piece, start to end exclusive.
+    /// One range, end exclusive.
     One(Range<u64>),
-    /// Several pieces in rising order, none touching the next.
+    /// Several ranges in ascending order, none adjacent to the next.
     Several(Vec<Range<u64>>),
-    /// Nothing of what was asked for exists.
+    /// None of the requested ranges exists.
     Unsatisfiable,
 }
 
-/// Reads the `Range` header of a request for an object of `total` bytes.
+/// Parses the `Range` header of a request for an object of `total` bytes.
 pub fn parse_range(headers: &HeaderMap, total: u64) -> ByteRange {
     let mut values = headers.get_all(RANGE).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().map_or(ByteRange::Whole, |text| parse(text, total)),
-        // None, or two headers that contradict each other.
+        // No header, or two contradictory ones.
         _ => ByteRange::Whole,
     }
 }
 
-/// Reads the value of a `Range` header for an object of `total` bytes.
+/// Parses the value of a `Range` header for an object of `total` bytes.
 pub fn parse(value: &str, total: u64) -> ByteRange {
     let Some((unit, list)) = value.split_once('=') else { return ByteRange::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -94,7 +94,7 @@ fn parse_spec(spec: &str, total: u64) -> Spec {
     }
 }
 
-/// Digits only; a number too large for a u64 lies behind any object.
+/// Parses digits only; a number too large for a u64 is beyond the end of any object.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -122,27 +122,27 @@ fn several(mut wanted: Vec<Range<u64>>, total: u64) -> ByteRange {
     }
 }
 
-/// The value of `Content-Range` for a piece of an object of `total` bytes.
+/// Returns the value of `Content-Range` for a range of an object of `total` bytes.
 pub fn content_range(range: &Range<u64>, total: u64) -> String {
     format!("bytes {}-{}/{total}", range.start, range.end.saturating_sub(1))
 }
 
-/// A `multipart/byteranges` body: what stands before each piece and after the last.
+/// `multipart/byteranges` body: the text before each range and after the last.
 #[derive(Clone, Debug)]
 pub struct Multirange {
-    /// The value of the answer's `Content-Type`.
+    /// `Content-Type` of the response.
     pub content_type: String,
-    /// The answer's `Content-Length`.
+    /// `Content-Length` of the response.
     pub content_length: u64,
-    /// Each piece, with what is sent before it.
+    /// Ranges, each with the text before it.
     pub parts: Vec<(Bytes, Range<u64>)>,
-    /// What is sent after the last piece.
+    /// Text after the last range.
     pub end: Bytes,
 }
 
 impl Multirange {
-    /// Lays out the pieces of an object of `total` bytes. The boundary must not occur in the object: 32 random or
-    /// hashed hex digits do.
+    /// Lays out the ranges of an object of `total` bytes. The boundary must not occur in the object: 32 random or
+    /// hashed hex digits satisfy this.
     pub fn new(ranges: &[Range<u64>], total: u64, content_type: &str, boundary: &str) -> Self {
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {

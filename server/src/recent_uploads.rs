@@ -1,7 +1,7 @@
-//! The latest uploads of each bucket, for the home page of the dashboard.
+//! Latest uploads of each bucket, for the home page of the dashboard.
 //!
-//! Guarantees: at most [`RECENT_UPLOADS_MAX`] names for each bucket; after a start, a bucket of at most
-//! `RECENT_FILES_MAX` files is read once. Non-goals: the history of larger buckets across restarts.
+//! Guarantees: at most [`RECENT_UPLOADS_MAX`] names per bucket; after a start, a bucket of at most `RECENT_FILES_MAX`
+//! files is scanned once. Non-goals: the history of larger buckets across restarts.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use engine::{BucketName, Object, ObjectName, Result, Store};
 
 use crate::limits::RECENT_UPLOADS_MAX;
 
-/// Files of a bucket whose recent uploads are looked up after a start.
+/// Maximum files of a bucket whose recent uploads are read after a start.
 const RECENT_FILES_MAX: u64 = 20_000;
 
-/// The names of the latest uploads, by bucket.
+/// Names of the latest uploads, by bucket.
 #[derive(Default)]
 pub struct RecentUploads(Mutex<HashMap<BucketName, Latest>>);
 
-/// The latest uploads of a bucket, the newest first, each with the number of its version.
+/// Latest uploads of a bucket, newest first, each with its LSN.
 #[derive(Default)]
 struct Latest {
     uploads: VecDeque<(ObjectName, u64)>,
-    /// Whether the files of before the start are among them.
+    /// Whether uploads from before the start are included.
     is_read: bool,
 }
 
@@ -35,7 +35,7 @@ impl RecentUploads {
         }
     }
 
-    /// The latest uploads of a bucket that are there unchanged, the newest first. Waits for the disk.
+    /// Returns the latest uploads of a bucket that still exist unchanged, newest first. Blocks on the disk.
     pub fn of(&self, store: &Store, bucket: &BucketName) -> Result<Vec<Object>> {
         let is_read = self.buckets().entry(bucket.clone()).or_default().is_read;
         if !is_read && store.bucket_usage(bucket)?.objects <= RECENT_FILES_MAX {
@@ -45,7 +45,7 @@ impl RecentUploads {
             self.buckets().entry(bucket.clone()).or_default().uploads.clone().into();
         let mut found = Vec::with_capacity(uploads.len());
         for (name, lsn) in uploads {
-            // A deleted or replaced file is no upload of its name any more.
+            // A deleted or replaced version is skipped.
             found.extend(store.get(&name)?.filter(|object| object.lsn() == lsn));
         }
         Ok(found)

@@ -1,9 +1,8 @@
-//! A request body on its way in, with an end to its size and to our patience.
+//! Request body with a size limit and a minimum transfer rate.
 //!
-//! Every handler reads bodies through [`RequestBody`]. Promises: no more than the limit is taken, whatever
-//! `Content-Length` says; a body that comes too slowly ends; nothing is buffered. What of a refused body is still on
-//! the wire is read by the connection (see `connection.rs`), so a handler just returns its refusal.
-//! Never here: forms, JSON, files.
+//! Every handler reads bodies through [`RequestBody`]. Guarantees: no more than the limit is read, whatever
+//! `Content-Length` says; a body that is too slow fails; nothing is buffered. The unread rest of a rejected body is
+//! drained by the connection (see `connection.rs`), so a handler just returns its error. Non-goals: forms, JSON, files.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,26 +19,26 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::pace::Pace;
 
-/// How much of a body is taken, and how slowly it may come.
+/// Limits of a request body.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
-    /// Most bytes of the body.
+    /// Maximum bytes of the body.
     pub bytes_max: u64,
-    /// The body must bring `window_bytes_min` in each such time of waiting.
+    /// Window of waiting in which the body must bring `window_bytes_min`.
     pub window: Duration,
-    /// See `window`.
+    /// Minimum bytes per `window`.
     pub window_bytes_min: u64,
 }
 
 impl BodyLimits {
-    /// A limit on the size, and the usual patience.
+    /// Creates limits with a maximum size and the default transfer rate.
     pub fn new(bytes_max: u64) -> Self {
         let (window, window_bytes_min) = (limits::BODY_WINDOW, limits::BODY_WINDOW_BYTES_MIN);
         Self { bytes_max, window, window_bytes_min }
     }
 }
 
-/// A body that counts and watches what comes.
+/// Body that enforces its limits.
 #[derive(Debug)]
 pub struct RequestBody<B> {
     body: B,
@@ -48,14 +47,14 @@ pub struct RequestBody<B> {
     pace: Pace,
 }
 
-/// Why a body ended before its end.
+/// Reason for an incomplete body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyFailure {
-    /// It is larger than this.
+    /// The body is larger than this.
     TooLarge(u64),
-    /// It came too slowly.
+    /// The body was too slow.
     TooSlow,
-    /// The connection broke or the framing is wrong.
+    /// The connection broke, or the framing is invalid.
     Broken(String),
 }
 
@@ -64,7 +63,7 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: fmt::Display,
 {
-    /// Takes a body. Refused at once when `Content-Length` is beyond the limit.
+    /// Wraps a body. Fails at once if `Content-Length` exceeds the limit.
     pub fn new(headers: &HeaderMap, body: B, limits: BodyLimits) -> Result<Self, ApiError> {
         if declared_bytes(headers).is_some_and(|bytes| bytes > limits.bytes_max) {
             return Err(ApiError::file_too_large(limits.bytes_max));
@@ -73,13 +72,13 @@ where
         Ok(Self { body, bytes_max: limits.bytes_max, taken: 0, pace })
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             match self.frame().await {
                 None => return Ok(None),
                 Some(Err(failure)) => return Err(failure.into()),
-                // Trailers have no data and no meaning here.
+                // Trailers carry no data and are ignored.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => return Ok(Some(data)),
                     _ => {}
@@ -88,7 +87,7 @@ where
         }
     }
 
-    /// The whole body at once: for small limits.
+    /// Collects the whole body: for small limits.
     pub async fn collect(mut self) -> Result<Bytes, ApiError> {
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.chunk().await? else { return Ok(first) };
@@ -101,7 +100,7 @@ where
     }
 }
 
-/// The length that a request declares for its body.
+/// Returns the length that a request declares for its body.
 fn declared_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
@@ -176,13 +175,13 @@ impl fmt::Display for BodyFailure {
 
 impl std::error::Error for BodyFailure {}
 
-/// A body for tests that comes as told.
+/// Scripted body for tests.
 #[cfg(test)]
 pub(crate) mod scripted {
     use super::*;
     use std::collections::VecDeque;
 
-    /// What a scripted body does next; after the last it ends.
+    /// Next action of a scripted body; after the last it ends.
     #[derive(Clone, Debug)]
     pub(crate) enum Step {
         Data(Bytes),
@@ -194,7 +193,7 @@ pub(crate) mod scripted {
     pub(crate) struct Scripted(pub(crate) VecDeque<Step>);
 
     impl Scripted {
-        /// The bytes in pieces of so many.
+        /// Splits the bytes into chunks of a size.
         pub(crate) fn pieces(bytes: &[u8], piece_bytes: usize) -> Self {
             Self(
                 bytes

@@ -1,34 +1,34 @@
-//! The first path components that are ours: no bucket may have such a name.
+//! Reserved first path segments: no bucket may have such a name.
 //!
-//! Promises: everything the router knows by a fixed first component is on the list; a test of the router compares them.
-//! Never here: what lies behind these paths.
+//! Guarantees: every fixed first segment of the router is on the list; a test of the router compares them. Non-goals:
+//! the endpoints below these paths.
 
-/// First components of the API.
+/// First segment of the API.
 pub const API: &str = "api";
-/// First component of what is ours alone: dashboard, health, metrics, documents.
+/// First segment of the server's own pages: dashboard, health, metrics, documents.
 pub const OWN: &str = "-";
-/// First component, below a bucket, of the earlier presign form. Keys may not start with it.
+/// First segment, below a bucket, of the earlier presign form. Keys may not start with it.
 pub const PRESIGNED: &str = "presigned";
 
-/// The bucket of variants of pictures, which nobody can address.
+/// Bucket of the variant cache, which is not addressable.
 pub const VARIANTS: &str = "trug.variants";
-/// The bucket of noncurrent versions and delete markers, which nobody can address.
+/// Bucket of noncurrent versions and delete markers, which is not addressable.
 pub const VERSIONS: &str = "trug.versions";
 
-/// What stands before the token of a presigned upload. What stands behind it is a secret while it lives.
+/// Path prefix of the token of a presigned upload. The token after it is a secret while it is valid.
 pub const TOKEN_PATH: &str = "/api/presigned-url/";
 
-/// Where the first account is made, and where an account chooses its password. The secret of a link stands behind a
-/// `#`, so that browsers keep it from servers and logs.
+/// Path where the first account is created, and where an account chooses its password. The secret of a link follows a
+/// `#`, so that browsers do not send it to servers and logs.
 pub const SET_UP_PATH: &str = "/-/set-up";
 pub const INVITATION_PATH: &str = "/-/invitation";
 
-/// Where people sign in: for pages of our own alone, so that no other origin reads an answer. What begins with one of
-/// these and a slash belongs to it.
+/// Sign-in paths, restricted to the dashboard so that no other origin can read the responses. Each covers the paths
+/// below it.
 const FOR_OWN_PAGES: &[&str] =
     &["/-/session", "/-/sessions", "/-/password", SET_UP_PATH, INVITATION_PATH];
 
-/// Names that no bucket may have: those above, and those that browsers, crawlers and probes ask for unasked.
+/// Names that no bucket may have: those above, and those that browsers, crawlers and probes request on their own.
 pub const BUCKET_NAMES: &[&str] = &[
     API,
     OWN,
@@ -44,7 +44,7 @@ pub const BUCKET_NAMES: &[&str] = &[
     ".well-known",
 ];
 
-/// Whether answers at this path are for pages of our own alone.
+/// Returns whether a path is restricted to the dashboard.
 pub fn is_for_own_pages(path: &str) -> bool {
     path.starts_with("/-/")
         && FOR_OWN_PAGES.iter().any(|own| {
@@ -52,7 +52,7 @@ pub fn is_for_own_pages(path: &str) -> bool {
         })
 }
 
-/// Whether a bucket may not have this name. The name is compared as decoded.
+/// Returns whether a bucket may not have this name. Compares the decoded name.
 pub fn is_reserved(name: &str) -> bool {
     BUCKET_NAMES.contains(&name)
 }

@@ -1,8 +1,7 @@
-//! Whom the server trusts when it speaks TLS to a machine that somebody named.
+//! Trusted certification authorities for outbound TLS connections.
 //!
-//! Mozilla's list of certification authorities, compiled in, and those that the operator adds. Compiled in, because the
-//! list of the machine may be missing where nothing is installed; it ages with the binary.
-//! Never here: reading files; connections.
+//! Mozilla's list, compiled in, and those that the operator adds. Compiled in, because the list of the machine may be
+//! missing where nothing is installed; it ages with the binary. Non-goals: reading files; connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +10,16 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Certificates of authorities beside Mozilla's. Those that make no sense are never in it.
+/// Certification authorities in addition to Mozilla's. Invalid certificates are never among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraRoots(Vec<CertificateDer<'static>>);
 
-/// Why a text holds no authorities.
+/// Reason why a text contains no authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRoots(String);
 
 impl ExtraRoots {
-    /// Reads certificates in PEM, at least one.
+    /// Parses certificates in PEM, at least one.
     pub fn parse(pem: &[u8]) -> Result<Self, BadRoots> {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|why| BadRoots(why.to_string()))?;
@@ -34,7 +33,7 @@ impl ExtraRoots {
         Ok(Self(certificates))
     }
 
-    /// TLS 1.2 and 1.3 towards machines whose certificates one of the authorities vouches for.
+    /// Returns a client configuration for TLS 1.2 and 1.3 that trusts these authorities.
     pub fn client(&self) -> Result<Arc<ClientConfig>, BadRoots> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(self.0.iter().cloned());

@@ -1,7 +1,7 @@
-//! The table of endpoints, in the order of the specification. Delivery is not in it: `dispatch` takes it before.
+//! Routing table of all endpoints except delivery, which `dispatch` handles first; in the order of the specification.
 //!
-//! Promises: whatever is asked for, the answer is JSON; a wrong method is told the right ones.
-//! Never here: what an endpoint does.
+//! Guarantees: every error response is JSON; a wrong method gets the list of allowed ones. Non-goals: the endpoints
+//! themselves.
 
 use axum::Router;
 use axum::routing::{MethodRouter, any, get, post};
@@ -29,7 +29,7 @@ use crate::state::AppState;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 const POST_METHODS: &str = "POST, OPTIONS";
-/// Methods of the management API.
+/// Methods of management lists.
 const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
 const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
@@ -38,12 +38,12 @@ const MEMBERSHIP_METHODS: &str = "POST, DELETE, OPTIONS";
 const DEAD_LETTERS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const JOB_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const REVOKE_METHODS: &str = "DELETE, OPTIONS";
-/// Methods of those who sign in.
+/// Methods of session endpoints.
 const SESSION_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 const SESSIONS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const PUT_METHODS: &str = "PUT, OPTIONS";
 
-/// Everything but delivery.
+/// Creates the router of everything except delivery.
 pub fn router(app: AppState) -> Router {
     let table = Router::new()
         .merge(places(&app))
@@ -56,7 +56,7 @@ pub fn router(app: AppState) -> Router {
     table.fallback(not_found).with_state(app)
 }
 
-/// What is behind the address of those who watch over the server.
+/// Creates the router of the admin listener.
 pub fn admin_router(app: AppState) -> Router {
     Router::new()
         .route("/-/metrics", reading(get(metrics_for_admins)))
@@ -66,7 +66,7 @@ pub fn admin_router(app: AppState) -> Router {
         .with_state(app)
 }
 
-/// Places in buckets: 4.2 upload, 4.3 delete, 4.5 use of a presigned address.
+/// Routes of objects and folders: 4.2 upload, 4.3 delete, 4.5 use of a presigned URL.
 fn places(app: &AppState) -> Router<AppState> {
     Router::new()
         .route("/{bucket}", place(app))
@@ -74,7 +74,7 @@ fn places(app: &AppState) -> Router<AppState> {
         .route("/{bucket}/{*path}", place(app))
 }
 
-/// What the specification puts under `/api`. No bucket can have that name.
+/// Routes that the specification defines under `/api`. No bucket can have that name.
 fn api(app: &AppState) -> Router<AppState> {
     Router::new()
         .route("/api", nothing())
@@ -92,7 +92,7 @@ fn api(app: &AppState) -> Router<AppState> {
         .merge(resumable_uploads(app))
 }
 
-/// An upload counts when it begins, however many pieces it comes in.
+/// Routes of resumable uploads. An upload is charged when it is created, regardless of the number of its chunks.
 fn resumable_uploads(app: &AppState) -> Router<AppState> {
     let all = || uploading(app, post(tus::create)).fallback(|| refuse_method(POST_METHODS));
     let one = axum::routing::head(tus::state)
@@ -103,7 +103,7 @@ fn resumable_uploads(app: &AppState) -> Router<AppState> {
     Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
 }
 
-/// 4.8 management. Clients 13.11.
+/// Routes of management, 4.8. Clients 13.11.
 fn management(app: &AppState) -> Router<AppState> {
     let route = |methods, allow| managing(app, methods).fallback(move || refuse_method(allow));
     let bucket = get(buckets::show).patch(buckets::edit).delete(buckets::delete);
@@ -168,11 +168,11 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/accounts/{id}/invitations", route(post(set_up::invite), POST_METHODS))
 }
 
-/// What is ours alone. No bucket can have that name.
+/// Routes of the server's own pages. No bucket can have that name.
 fn own(app: &AppState) -> Router<AppState> {
     let router = match app.config().metrics_token {
         Some(_) => Router::new().route("/-/metrics", reading(get(metrics))),
-        // Nobody could open it, so nobody is told that it could be there.
+        // Without a metrics token the path is not found, like any unknown one.
         None => Router::new(),
     };
     router
@@ -188,11 +188,11 @@ fn own(app: &AppState) -> Router<AppState> {
         .route("/-/integrations/curl", reading(get(curl)))
 }
 
-/// Where people sign in, and where they are let in for the first time. For pages of our own.
+/// Routes of sign-in and set-up, restricted to the dashboard.
 fn people(app: &AppState) -> Router<AppState> {
     let home = |methods, allow| at_home(app, methods).fallback(move || refuse_method(allow));
     let session = get(sessions::show).post(sessions::sign_in).delete(sessions::sign_out);
-    // These take a session, which counts like any request of its account.
+    // These need a session, and are charged like any request of its account.
     let counted = |methods, allow| home(managing(app, methods), allow);
     let sessions = get(sessions::list).delete(sessions::end_all);
     let one = axum::routing::delete(sessions::end);
@@ -213,7 +213,7 @@ fn people(app: &AppState) -> Router<AppState> {
 
 fn place(app: &AppState) -> MethodRouter<AppState> {
     let methods = uploading(app, post(upload)).merge(managing(app, axum::routing::delete(delete)));
-    // A presigned address brings its right along.
+    // A presigned URL carries its own authorization.
     methods.put(put_presigned).fallback(|| refuse_method(PLACE_METHODS))
 }
 

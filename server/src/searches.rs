@@ -1,7 +1,7 @@
-//! Searches of names: half as many at a time as there are processors, and a bound on those that wait.
+//! Search thread pool: half as many searches at a time as there are processors, with a bounded queue.
 //!
-//! One of many names uses two threads, so more at a time would end none sooner, and keep processors from delivery.
-//! Never here: what is searched, and when a search that runs is to stop.
+//! A search of many names uses two threads, so more at a time would finish none sooner, and take processors from
+//! delivery. Non-goals: the search, and cancelling one that runs.
 
 use std::io;
 use std::num::NonZero;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::crew::{Busy, Courtesy, Crew, processors};
 use crate::limits::{SEARCH_WAIT, SEARCHES_WAITING_MAX};
 
-/// The threads that search, and who may use them.
+/// Search thread pool and its queue.
 pub struct Searches {
     crew: Crew,
     turns: Arc<Semaphore>,
@@ -24,14 +24,14 @@ impl Searches {
     ///
     /// # Errors
     ///
-    /// Those of starting a thread.
+    /// The error of starting a thread.
     pub fn start() -> io::Result<Self> {
         let threads = NonZero::new(processors().get() / 2).unwrap_or(NonZero::<usize>::MIN);
         let crew = Crew::start("trug-search", threads, SEARCHES_WAITING_MAX, Courtesy::Idle)?;
         Ok(Self { crew, turns: Arc::new(Semaphore::new(threads.get())) })
     }
 
-    /// Does work on one of the threads, when its turn comes. A panic in it goes on in the caller.
+    /// Runs work on one of the threads, when its turn comes. A panic in it resumes in the caller.
     ///
     /// # Errors
     ///
@@ -44,12 +44,12 @@ impl Searches {
         Ok(self.crew.work(turn, work).await.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
-    /// The turns: a permit for each search that may begin now.
+    /// Returns the semaphore of running searches.
     pub fn turns(&self) -> &Arc<Semaphore> {
         &self.turns
     }
 
-    /// How many wait for theirs.
+    /// Returns the number of waiting searches.
     pub fn waiting(&self) -> usize {
         self.crew.waiting()
     }

@@ -1,10 +1,10 @@
-//! The cookies of a browser in which a person has signed in: the session's, and the one by which the browser is known
-//! again after the session has ended. What they are called, read and written as.
+//! Cookies of a signed-in browser: the session cookie, and the device cookie that identifies the browser after the
+//! session has ended. Names, parsing and formatting.
 //!
-//! Where the public URL is https their names begin with `__Host-`, which browsers accept from this very host over TLS
-//! alone. Guarantees: only cookies with the names of this server are read, and two of one name are none, so that nobody
-//! can add one; no script sees them, and no other site sends them.
-//! Non-goals: whether a cookie counts, and for whom.
+//! With an https public URL their names start with `__Host-`, which browsers accept only from this exact host over TLS.
+//! Guarantees: only cookies with the names of this server are read, and duplicates are ignored altogether, so that
+//! nobody can inject one; scripts cannot read them, and other sites cannot send them. Non-goals: whether a cookie is
+//! valid, and for which account.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use http::header::{self, HeaderMap};
 use crate::config::PublicUrl;
 use crate::limits::{DEVICE_LIFE, SESSION_LIFE};
 
-/// A cookie of this server that holds a secret.
+/// Cookie of this server that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretCookie {
     name: &'static str,
@@ -24,12 +24,12 @@ pub struct SecretCookie {
 }
 
 impl SecretCookie {
-    /// The cookie of a session.
+    /// Creates the session cookie.
     pub fn session(public_url: &PublicUrl) -> Self {
         Self::of(public_url, ["trug-session", "__Host-trug-session"], SESSION_LIFE)
     }
 
-    /// The cookie of a browser in which an account has signed in.
+    /// Creates the device cookie of a browser in which an account has signed in.
     pub fn device(public_url: &PublicUrl) -> Self {
         Self::of(public_url, ["trug-device", "__Host-trug-device"], DEVICE_LIFE)
     }
@@ -39,7 +39,7 @@ impl SecretCookie {
         Self { name: if is_https { secure } else { plain }, secure: is_https, life }
     }
 
-    /// The secret that a request brings along. `None` without a cookie; an empty text for what is no secret.
+    /// Returns the secret in a request's cookie. `None` without a cookie; an empty text for an invalid secret.
     pub fn read(self, headers: &HeaderMap) -> Option<String> {
         let mut found = None;
         for value in headers.get_all(header::COOKIE) {
@@ -57,13 +57,13 @@ impl SecretCookie {
         found
     }
 
-    /// What sets it.
+    /// Returns the `Set-Cookie` value that sets the cookie.
     pub fn set(self, secret: &str) -> HeaderValue {
         let life = i64::try_from(self.life.as_secs()).unwrap_or(i64::MAX);
         self.written(secret, time::Duration::seconds(life))
     }
 
-    /// What takes it away.
+    /// Returns the `Set-Cookie` value that deletes the cookie.
     pub fn clear(self) -> HeaderValue {
         self.written("", time::Duration::ZERO)
     }
@@ -75,7 +75,7 @@ impl SecretCookie {
             .same_site(SameSite::Strict)
             .secure(self.secure)
             .max_age(max_age);
-        // Secrets are letters, digits, hyphens and dots.
+        // Secrets consist of letters, digits, hyphens and dots.
         let text = cookie.build().to_string();
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
     }

@@ -10,13 +10,13 @@ use engine::Entropy;
 use crate::catalog::{IssuedSecret, SecretHash};
 use crate::limits::SET_UP_LINK_LIFE;
 
-/// The newest link, if any.
+/// Newest link, if any.
 #[derive(Default)]
 pub struct SetUpLink(Mutex<Option<Issued>>);
 
 struct Issued {
     hash: SecretHash,
-    /// Monotonic time.
+    /// Expiry in monotonic time.
     expires_ms: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Starting and stopping, in the order that the head of `lib.rs` gives.
+//! Startup and shutdown, in the order that the head of `lib.rs` gives.
 //!
-//! Never here: signals; whoever calls decides when to stop.
+//! Non-goals: signals; the caller decides when to stop.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -35,65 +35,65 @@ use crate::state::AppState;
 use crate::tls::{CurrentTls, Identity};
 use crate::upkeep::Upkeep;
 
-/// What is served.
+/// Inputs of a server.
 pub struct Service {
-    /// The open store. It is closed when serving ends.
+    /// Open store, closed when serving ends.
     pub store: Store,
-    /// The data folder, for the control socket.
+    /// Data folder, for the control socket.
     pub data: PathBuf,
     pub config: Config,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    /// What changes while it is served.
+    /// Configuration changes while serving.
     pub changes: Option<mpsc::Receiver<Change>>,
-    /// Sockets that listen already.
+    /// Sockets that already listen.
     pub inherited: Inherited,
 }
 
-/// Sockets that somebody else has opened for the server, which takes them instead of opening its own.
+/// Inherited listening sockets, used instead of opening new ones.
 #[derive(Debug, Default)]
 pub struct Inherited {
     pub listen: Option<std::net::TcpListener>,
     pub upload_listen: Option<std::net::TcpListener>,
 }
 
-/// What is so from now on.
+/// Configuration change of a running server.
 #[derive(Debug)]
 pub struct Change {
     pub config: Config,
-    /// Told when it is so.
+    /// Notified when the change is applied.
     pub done: oneshot::Sender<()>,
 }
 
-/// What is told when requests are taken.
+/// State of a server that is ready for requests.
 pub struct Started {
-    /// Where the server listens.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// Where its premium endpoint listens.
+    /// Listen address of the premium endpoint.
     pub upload_listen: Option<SocketAddr>,
-    /// What is spoken there.
+    /// URL scheme of the listeners.
     pub scheme: Scheme,
-    /// Where it listens for whoever watches over it.
+    /// Listen address for health checks and metrics.
     pub admin_listen: Option<SocketAddr>,
-    /// What stands before the addresses that it gives out.
+    /// Base URL of generated links.
     pub public_url: PublicUrl,
     /// Set-up link, as long as no operator has a password. A secret, not for logs.
     pub set_up_link: Option<String>,
     pub has_accounts: bool,
 }
 
-/// Why the server does not run, or ended badly.
+/// Error of startup or of a running server.
 #[derive(Debug)]
 pub enum ServeError {
     Listen(SocketAddr, io::Error),
     Control(PathBuf, io::Error),
-    /// What is kept of certificates, in the data folder.
+    /// ACME storage in the data folder.
     Acme(PathBuf, io::Error),
     Catalog(CatalogError),
     Close(engine::Error),
 }
 
-/// Serves until it is told to stop, then closes the store.
+/// Serves until it is stopped, then closes the store.
 pub async fn serve(
     service: Service,
     stop: watch::Receiver<Stop>,
@@ -152,7 +152,7 @@ async fn serve_open(
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     state.measures.certificate.note_end(end_ms);
-    // The absolute path, for command lines that are shown; the given one where it cannot be told.
+    // Absolute path, for displayed command lines; falls back to the given path.
     let folder = std::path::absolute(&data).unwrap_or_else(|_| data.clone());
     state.data_folder.get_or_init(|| folder);
     let options = ConnectionOptions { exempt: exempt(&state), ..options };
@@ -195,7 +195,7 @@ async fn serve_open(
     };
     let admin = async {
         let Some((listener, _)) = admin_listener else { return Drained { cut_off: 0 } };
-        // Plain: it is for this machine or the operator's own network.
+        // Plain HTTP: the listener is for this machine or the operator's own network.
         let bounds = ConnectionOptions { tls: None, ..options_of(Entrance::Admin) };
         let app = AdminApp::new(state.clone());
         let answer = move |request| {
@@ -227,7 +227,7 @@ async fn serve_open(
     Ok(())
 }
 
-/// Addresses that may have any number of connections.
+/// Returns the predicate of addresses exempt from the connection limit.
 fn exempt(state: &AppState) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
     let state = state.clone();
     Arc::new(move |address| {
@@ -236,7 +236,7 @@ fn exempt(state: &AppState) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
     })
 }
 
-/// Does what is told, for as long as requests are taken.
+/// Applies configuration changes while requests are served.
 async fn change(
     changes: Option<mpsc::Receiver<Change>>,
     state: AppState,
@@ -250,7 +250,7 @@ async fn change(
             }
             options.drain.set(config.drain);
             state.change(config);
-            // Whoever told it may not wait for it.
+            // The sender may not wait for the result.
             let _ = done.send(());
         }
     }
@@ -273,7 +273,7 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeErr
     Ok((listener, listen))
 }
 
-/// A socket that listens already. `address` is where one would have been opened.
+/// Converts an inherited socket. `address` is the configured address that it replaces.
 fn taken(
     socket: std::net::TcpListener,
     address: SocketAddr,
@@ -285,7 +285,7 @@ fn taken(
     Ok((listener, listen))
 }
 
-/// Answers on one socket until it is told to stop.
+/// Serves one listener until it is stopped.
 async fn serve_at<A, F, B>(
     listener: TcpListener,
     answer: A,
@@ -298,7 +298,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Nothing is put around the answer: hyper moves what waits for it twice with every request.
+    // The response future is not wrapped: hyper moves it twice for every request.
     let service = service_fn(move |request: Request<IncomingBody>| answer(request.map(Body::new)));
     accept(listener, service, options, stop).await
 }
@@ -383,7 +383,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().to_owned();
         let socket = data.join(SOCKET_NAME);
-        // What a killed server leaves behind is in nobody's way.
+        // A stale socket of a killed server does not get in the way.
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         let none = ask_operator(&data, &Request::Stats { segments: false }).await;
         assert!(matches!(none, Err(ControlError::NotRunning)));

@@ -1,6 +1,6 @@
-//! What every handler may use.
+//! Shared state of all handlers.
 //!
-//! Never here: what a handler does with it.
+//! Non-goals: its use by the handlers.
 
 use std::io;
 use std::path::PathBuf;
@@ -33,89 +33,89 @@ use crate::session_cookie::SecretCookie;
 use crate::set_up_link::SetUpLink;
 use crate::variants::Variants;
 
-/// The running service, as one of its endpoints sees it. Cheap to clone.
+/// Running service, as seen by one of its endpoints. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState(Arc<Inner>, Endpoint);
 
-/// Where a request came in.
+/// Listener of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// For everybody.
+    /// Open to all accounts.
     Basic,
     /// For accounts on the plan `Pro` or above: larger bodies.
     Premium,
 }
 
-/// The fields of [`AppState`].
+/// Fields of [`AppState`].
 pub struct Inner {
     pub store: Store,
     pub catalog: Catalog,
     config: ArcSwap<Config>,
-    /// What stands before `/{bucket}/{key}` in answers.
+    /// Base URL before `/{bucket}/{key}` in responses.
     pub public_url: PublicUrl,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    /// Names that uploads have chosen and not stored yet.
+    /// Names chosen by uploads in flight.
     pub claims: Claims<ObjectName>,
     pub allowances: Allowances,
-    /// What is measured.
+    /// Server-wide metrics.
     pub measures: Measures,
-    /// Who is working on which resumable upload.
+    /// Access to resumable uploads.
     pub open_uploads: OpenUploads,
-    /// Tokens with which something is being uploaded.
+    /// Tokens used by uploads in flight.
     pub tokens_in_use: Claims<TokenId>,
-    /// Who searches, and who waits for that.
+    /// Search thread pool.
     pub searches: Searches,
-    /// What sends to webhooks.
+    /// HTTP client of webhooks.
     pub outbound: Outbound,
-    /// What takes files from addresses.
+    /// HTTP client of imports from URLs.
     pub imports: Outbound,
-    /// Turns to test one.
+    /// Permits of webhook tests.
     pub webhook_tests: Arc<Semaphore>,
-    /// Threads that read bodies of answers from the disk.
+    /// Thread pool that reads response bodies from the disk.
     pub disk_reads: DiskReads,
-    /// Pictures at other sizes and in other formats.
+    /// Image variants: render pool and variant cache.
     pub variants: Variants,
-    /// Heads of answers.
+    /// Response-header cache.
     pub kept_heads: KeptHeads,
-    /// What the store holds, as the metrics tell it.
+    /// Cached store statistics, for the metrics.
     pub kept_stats: KeptStats,
-    /// Jobs at work.
+    /// Registry of running jobs.
     pub jobs: JobBoard,
-    /// Held by the one work on the whole store that is going on.
+    /// Lock of exclusive work on the whole store.
     pub long_work: Arc<Mutex<()>>,
-    /// Turns to copy a body for a request.
+    /// Permits of body copies for requests.
     pub copies: Semaphore,
-    /// Held by who reads the log for a request or a job in files,
+    /// Permit of a log scan, for a request or an object job.
     pub log_look: Arc<Semaphore>,
-    /// and places to wait for that.
+    /// Queue places of log scans.
     pub log_looks: Arc<Semaphore>,
-    /// The cookie of sessions.
+    /// Session cookie.
     pub session_cookie: SecretCookie,
-    /// The cookie by which a browser is known again after its session has ended.
+    /// Device cookie, which identifies a browser after its session has ended.
     pub device_cookie: SecretCookie,
-    /// Names under which people find the dashboard.
+    /// Host names of the dashboard.
     own_hosts: ArcSwap<OwnHosts>,
-    /// Turns to hash passwords.
+    /// Password hashing queue.
     pub passwords: PasswordWork,
-    /// The link of the first set-up.
+    /// Link of the first set-up.
     pub set_up_link: SetUpLink,
-    /// The latest uploads of each bucket.
+    /// Latest uploads of each bucket.
     pub recent_uploads: RecentUploads,
-    /// The data folder, where the server knows it.
+    /// Data folder, if the server knows it.
     pub data_folder: OnceLock<PathBuf>,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
 
-/// Numbers for requests: no two alike in this process, and hardly in two.
+/// Generator of request ids: unique within a process, and very likely across processes.
 struct RequestIds {
     start: u64,
     count: AtomicU64,
 }
 
 impl AppState {
-    /// Reads the catalog of the store. Waits for the disk.
+    /// Loads the catalog of the store. Blocks on the disk.
     pub fn new(
         store: Store,
         config: Config,
@@ -127,7 +127,7 @@ impl AppState {
         let conduct = catalog.conduct().clone();
         let allowances = Allowances::new(&config, clock.clone(), &*entropy, conduct);
         match catalog.renew_signing_keys() {
-            // On a disk without any room files are delivered all the same; it is tried again.
+            // Files can be delivered even from a full disk; the key is created later.
             Err(CatalogError::Store(error)) => {
                 tracing::warn!("failed to create a signing key for presigned uploads: {error}");
             }
@@ -201,17 +201,17 @@ impl AppState {
         Ok(Self(inner, Endpoint::Basic))
     }
 
-    /// The same service, as its premium endpoint sees it.
+    /// Returns the state as seen by the premium endpoint.
     pub fn premium(&self) -> Self {
         Self(self.0.clone(), Endpoint::Premium)
     }
 
-    /// Where requests come in.
+    /// Returns the listener of the requests.
     pub fn endpoint(&self) -> Endpoint {
         self.1
     }
 
-    /// Largest request body here.
+    /// Returns the largest request body of this endpoint.
     pub fn body_bytes_max(&self) -> u64 {
         match self.1 {
             Endpoint::Basic => self.config().body_bytes_max,
@@ -219,17 +219,17 @@ impl AppState {
         }
     }
 
-    /// What the operator has set, as it is now. For a moment: it may be another the next time.
+    /// Returns the current configuration. Not to be held for long: it may be replaced at any time.
     pub fn config(&self) -> Guard<Arc<Config>> {
         self.0.config.load()
     }
 
-    /// The names under which people find the dashboard, as they are now.
+    /// Returns the current host names of the dashboard.
     pub fn own_hosts(&self) -> Guard<Arc<OwnHosts>> {
         self.0.own_hosts.load()
     }
 
-    /// From now on this is set. Of settings that take a restart nothing changes, whatever it says.
+    /// Replaces the configuration. Settings that require a restart have no effect.
     pub fn change(&self, config: Config) {
         let hosts = OwnHosts::new(&self.public_url, &config.dashboard_hosts);
         self.0.own_hosts.store(Arc::new(hosts));
@@ -239,7 +239,7 @@ impl AppState {
         self.0.config.store(Arc::new(config));
     }
 
-    /// Says that the server is about to stop: it is not ready for new requests from now on.
+    /// Marks the server as draining: readiness checks fail from now on.
     pub fn start_draining(&self) {
         self.0.draining.store(true, Ordering::Relaxed);
     }
@@ -257,17 +257,17 @@ impl AppState {
         Some(format!("{}#{secret}", reserved::SET_UP_PATH))
     }
 
-    /// An id for the next request: 16 hexadecimal digits.
+    /// Returns an id for the next request: 16 hexadecimal digits.
     pub fn next_request_id(&self) -> String {
         let RequestIds { start, count } = &self.0.request_ids;
-        // An odd factor makes neighbours look different, and never gives a number twice.
+        // An odd factor makes consecutive ids look different, and never repeats a number.
         let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         format!("{:016x}", start.wrapping_add(number))
     }
 }
 
-/// Has unfinished uploads that nobody works on removed before the store refuses bodies for want of space, those first
-/// that were touched least lately. Their records stay until the sweep, or their client, finds them.
+/// Registers the eviction of idle unfinished uploads, which runs before the store rejects bodies for want of space,
+/// least recently used first. Their records stay until the sweep or the client finds them.
 fn evict_when_full(app: &Arc<Inner>) {
     let weak = Arc::downgrade(app);
     app.store.reclaim_by(move |wanted| {
@@ -277,7 +277,7 @@ fn evict_when_full(app: &Arc<Inner>) {
             let evicted = app.catalog.staging().evict(|id| app.open_uploads.is_taken(id));
             let Some((id, upload)) = evicted else { break };
             for (body, bytes) in upload.bodies {
-                // Open files keep their space.
+                // Open files would hold on to their space.
                 app.open_uploads.close(body);
                 match app.store.remove_upload(body) {
                     Ok(()) => freed += bytes,
@@ -290,7 +290,7 @@ fn evict_when_full(app: &Arc<Inner>) {
     });
 }
 
-/// What work on pictures may take where nobody says: a part of the machine's memory.
+/// Returns the default memory limit of image processing: a part of the machine's memory.
 fn image_memory_bytes() -> u64 {
     let machine = rustix::system::sysinfo();
     machine.totalram * u64::from(machine.mem_unit) / IMAGE_MEMORY_PART

@@ -1,12 +1,12 @@
-//! Response headers that a client stored with an object: how it is cached, saved, encoded and in which language it is.
+//! Response headers stored with an object by its uploader: caching, disposition, encoding and language.
 //!
-//! Promises: only values that a header can carry are stored; nothing stored here changes the media type, the content
-//! security policy, or how long a private object may be cached. Never here: where they are stored.
+//! Guarantees: only valid header values are stored; no stored header changes the media type, the content security
+//! policy, or how long a private object may be cached. Non-goals: where they are stored.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-/// The response headers of an object, as the client sent them.
+/// Response headers of an object, as the client sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoredHeaders {
@@ -28,7 +28,7 @@ pub struct StoredHeaders {
 }
 
 impl StoredHeaders {
-    /// Reads the headers of an upload, or of an object of another service.
+    /// Reads the headers of an upload, or of an object from another service.
     pub fn of(headers: &HeaderMap) -> Self {
         Self {
             cache_control: sent(headers, &header::CACHE_CONTROL),
@@ -39,19 +39,19 @@ impl StoredHeaders {
         }
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether no header is stored.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Inserts those that describe the content: they are the same for every reader.
+    /// Inserts the headers that describe the content, which are the same for every reader.
     pub fn describe_content(&self, headers: &mut HeaderMap) {
         insert(headers, header::CONTENT_DISPOSITION, self.content_disposition.as_deref());
         insert(headers, header::CONTENT_ENCODING, self.content_encoding.as_deref());
         insert(headers, header::CONTENT_LANGUAGE, self.content_language.as_deref());
     }
 
-    /// Inserts those that say how long a cache may store the object.
+    /// Inserts the headers that control caching.
     #[cfg(feature = "s3")]
     pub fn describe_caching(&self, headers: &mut HeaderMap) {
         insert(headers, header::CACHE_CONTROL, self.cache_control.as_deref());
@@ -59,13 +59,13 @@ impl StoredHeaders {
     }
 }
 
-/// The value of a header that was sent and is not empty.
+/// Returns the value of a header that was sent and is not empty.
 pub fn sent(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let value = headers.get(name)?.to_str().ok()?.trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// A content encoding without `aws-chunked`, which is the framing of the request.
+/// Removes `aws-chunked`, the framing of the request, from a content encoding.
 fn encoding(value: &str) -> Option<String> {
     let is_of_content = |it: &&str| {
         !it.is_empty() && !["aws-chunked", "identity"].iter().any(|of| it.eq_ignore_ascii_case(of))

@@ -1,8 +1,8 @@
-//! What an address means: a bucket, and a file or a folder in it.
+//! Target of a URL: a bucket, and a file or folder in it.
 //!
-//! Every entry point reads paths and names through this file. An address is decoded once; `%2F` equals `/` behind the
-//! bucket; names are NFC-normalised. Promises: what comes out is a valid name or a refusal that says which rule was
-//! broken. Never here: whether the bucket exists or who may see it.
+//! Every entry point parses paths and names here. A URL is decoded once; `%2F` equals `/` after the bucket; names are
+//! NFC-normalised. Guarantees: the result is a valid name, or an error that states the violated rule. Non-goals:
+//! existence of the bucket, and authorization.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -15,44 +15,44 @@ use crate::catalog::Lock;
 use crate::error::ApiError;
 use crate::reserved;
 
-/// A bucket, and a place in it.
+/// Bucket, and a file or folder in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The bucket.
+    /// Name of the bucket.
     pub bucket: BucketName,
-    /// The place.
+    /// File or folder.
     pub place: Place,
 }
 
-/// A file or a folder of a bucket.
+/// File or folder of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A path that ends in `/`, or no path at all: the root.
+    /// Path that ends in `/`, or an empty path: the root.
     Folder(FolderKey),
     /// Any other path.
     File(ObjectKey),
 }
 
 impl Target {
-    /// Reads the path of an address, as `/bucket/folder/file.png`, percent escapes and all.
+    /// Parses a URL path such as `/bucket/folder/file.png`, percent-encoded.
     pub fn from_path(path: &str) -> Result<Self, ApiError> {
         let path = path.strip_prefix('/').ok_or_else(ApiError::bucket_not_found)?;
         let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
         Self::of_names(&decode(bucket)?, &decode(rest)?)
     }
 
-    /// Reads the name of a bucket and a path in it, both decoded.
+    /// Parses a bucket name and a path in it, both decoded.
     pub fn of_names(bucket: &str, path: &str) -> Result<Self, ApiError> {
         Ok(Self { bucket: bucket_of(bucket)?, place: Place::parse(path)? })
     }
 
-    /// The bucket alone of such a path, whatever stands behind it.
+    /// Parses only the bucket of such a path, whatever follows it.
     pub fn bucket_of_path(path: &str) -> Option<BucketName> {
         let first = path.strip_prefix('/')?.split('/').next()?;
         bucket_of(&decode(first).ok()?).ok()
     }
 
-    /// The object, when the target is a file.
+    /// Returns the object, if the target is a file.
     pub fn object(&self) -> Option<ObjectName> {
         match &self.place {
             Place::File(key) => Some(ObjectName::new(self.bucket.clone(), key.clone())),
@@ -62,7 +62,7 @@ impl Target {
 }
 
 impl Place {
-    /// Reads a decoded path inside a bucket.
+    /// Parses a decoded path inside a bucket.
     pub fn parse(path: &str) -> Result<Self, ApiError> {
         let path = normalize(path);
         if path.is_empty() || path.ends_with('/') {
@@ -72,7 +72,7 @@ impl Place {
         }
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Folder(folder) => folder.as_str(),
@@ -99,7 +99,7 @@ impl From<Place> for Lock {
     }
 }
 
-/// Reads the name of a bucket in a request. One that cannot exist is answered like one that does not.
+/// Parses a bucket name in a request. An invalid name gives the same error as a bucket that does not exist.
 pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
     match BucketName::parse(name) {
         Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
@@ -107,12 +107,12 @@ pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
     }
 }
 
-/// The last component of an address of ours, decoded: the name or the id of a record.
+/// Returns the last segment of an API path, decoded: the name or id of a record.
 pub fn last_component(path: &str) -> Result<String, ApiError> {
     decode(path.rsplit('/').next().unwrap_or("")).map(Cow::into_owned)
 }
 
-/// The key of a file in a folder, refused with the rule that it breaks.
+/// Returns the key of a file in a folder, or an error that states the violated rule.
 pub fn key_in(folder: &FolderKey, file_name: &str) -> Result<ObjectKey, ApiError> {
     folder.key(&normalize(file_name)).map_err(|rule| match rule {
         NameError::TooLong(max) => ApiError::bad_path(format!("it is longer than {max} bytes")),
@@ -120,12 +120,12 @@ pub fn key_in(folder: &FolderKey, file_name: &str) -> Result<ObjectKey, ApiError
     })
 }
 
-/// Refuses a key that an upload may not make: the earlier presign form lies at `presigned/` of every bucket.
+/// Rejects a key that uploads may not create: `presigned/` in every bucket is reserved for the earlier presign form.
 pub fn check_writable(key: &ObjectKey) -> Result<(), ApiError> {
     check_path_writable(key.as_str())
 }
 
-/// The same for a place.
+/// Rejects a file or folder that uploads may not create.
 pub fn check_place_writable(place: &Place) -> Result<(), ApiError> {
     check_path_writable(place.as_str())
 }
@@ -139,7 +139,7 @@ fn check_path_writable(path: &str) -> Result<(), ApiError> {
     }
 }
 
-/// The same text in Unicode's composed form (NFC).
+/// Normalizes text to Unicode's composed form (NFC).
 pub fn normalize(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
         return Cow::Borrowed(text);
@@ -147,7 +147,7 @@ pub fn normalize(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.nfc().collect())
 }
 
-/// The public address of an object below a base without a final `/`: each component escaped, `(` and `)` readable.
+/// Returns the public URL of an object below a base without a final `/`: each segment escaped, `(` and `)` literal.
 pub fn public_url(base: &str, name: &ObjectName) -> String {
     let mut url = String::with_capacity(base.len() + name.key.as_str().len() + 80);
     url.push_str(base.trim_end_matches('/'));
@@ -155,7 +155,7 @@ pub fn public_url(base: &str, name: &ObjectName) -> String {
     url
 }
 
-/// Everything but what stays readable in a link; `/` stays.
+/// Every character except those that stay readable in a link; `/` stays.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -169,7 +169,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'@')
     .remove(b',');
 
-/// Decodes percent escapes, once. A malformed escape and what is not UTF-8 are refused.
+/// Decodes percent escapes, once. Rejects a malformed escape and invalid UTF-8.
 fn decode(raw: &str) -> Result<Cow<'_, str>, ApiError> {
     if !raw.contains('%') {
         return Ok(Cow::Borrowed(raw));

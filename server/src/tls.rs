@@ -1,7 +1,7 @@
-//! Who the server is to those who connect over TLS: a chain of certificates and its key, and which pair holds now.
+//! TLS identity of the server: certificate chain and key, and the pair in current use.
 //!
-//! Promises: a pair that does not belong together is none; TLS 1.2 and 1.3, without early data; a connection keeps the
-//! pair that it began with. Never here: reading files; connections.
+//! Guarantees: a certificate and key that do not match are rejected; TLS 1.2 and 1.3, without early data; a connection
+//! keeps the pair that it started with. Non-goals: reading files; connections.
 
 #[cfg(feature = "acme")]
 mod proofs;
@@ -20,12 +20,12 @@ use rustls::{ConfigBuilder, InconsistentKeys, ServerConfig};
 pub use self::proofs::{ACME_PROTOCOL, BadProof, Proofs};
 use self::validity::Validity;
 
-/// HTTP/2, as TLS names it.
+/// ALPN name of HTTP/2.
 pub const HTTP2: &[u8] = b"h2";
-/// HTTP/1.1, as TLS names it.
+/// ALPN name of HTTP/1.1.
 pub const HTTP1: &[u8] = b"http/1.1";
 
-/// A chain of certificates and the key of the first of them.
+/// Certificate chain, and the key of its first certificate.
 #[derive(Clone)]
 pub struct Identity {
     chain: Arc<[CertificateDer<'static>]>,
@@ -34,20 +34,20 @@ pub struct Identity {
     validity: Option<Validity>,
 }
 
-/// Why texts are no pair.
+/// Reason why a certificate chain and key are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadIdentity {
-    /// It lies with the certificates.
+    /// The certificates are invalid.
     Certificates(String),
-    /// It lies with the key.
+    /// The key is invalid.
     Key(String),
 }
 
-/// The pair that new connections are made with. It may be replaced at any time.
+/// Pair for new connections, replaceable at any time.
 pub struct CurrentTls(ArcSwap<ServerConfig>);
 
 impl Identity {
-    /// Reads a chain, the server's own certificate first, and its key (PKCS #8, PKCS #1 or SEC 1), both in PEM.
+    /// Parses a chain, the server's own certificate first, and its key (PKCS #8, PKCS #1 or SEC 1), both in PEM.
     pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Self, BadIdentity> {
         let bad_chain = |why: &dyn fmt::Display| BadIdentity::Certificates(why.to_string());
         let chain = CertificateDer::pem_slice_iter(certificates).collect::<Result<Vec<_>, _>>();
@@ -76,23 +76,23 @@ impl Identity {
         Ok(Self { chain, key, config, validity })
     }
 
-    /// What is to be said of the times between which the certificate holds.
+    /// Returns a warning about the validity period of the certificate, if any.
     pub fn warning(&self, now_ms: u64) -> Option<String> {
         self.validity.as_ref()?.warning(now_ms)
     }
 
-    /// When it is time for another certificate: a third before its end.
+    /// Returns the renewal time: a third of the lifetime before the end.
     #[cfg(feature = "acme")]
     pub(crate) fn renewal_ms(&self) -> u64 {
         self.validity.as_ref().map_or(0, Validity::renewal_ms)
     }
 
-    /// When the certificate ends, in milliseconds since 1970.
+    /// Returns the end of the certificate's validity, in milliseconds since 1970.
     pub fn end_ms(&self) -> Option<u64> {
         self.validity.as_ref().map(Validity::end_ms)
     }
 
-    /// Until when the certificate holds, as it is shown.
+    /// Returns the end of the certificate's validity, formatted for display.
     pub fn ends(&self) -> Option<String> {
         self.validity.as_ref().map(Validity::end)
     }
@@ -113,23 +113,23 @@ impl fmt::Debug for Identity {
 }
 
 impl CurrentTls {
-    /// Begins with a pair.
+    /// Creates the holder with a pair.
     pub fn new(identity: &Identity) -> Self {
         Self(ArcSwap::new(identity.config.clone()))
     }
 
-    /// From now on connections are made with another pair; the ones that are there go on.
+    /// Replaces the pair for new connections; existing connections keep theirs.
     pub fn replace(&self, identity: &Identity) {
         self.0.store(identity.config.clone());
     }
 
-    /// The pair of the next connection.
+    /// Returns the configuration for the next connection.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.0.load_full()
     }
 }
 
-/// TLS 1.2 and 1.3, and nobody has to prove who they are but the server.
+/// Returns a builder for TLS 1.2 and 1.3 without client certificates.
 fn builder() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider);

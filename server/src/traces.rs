@@ -1,9 +1,8 @@
-//! What requests take their time for, as spans of OpenTelemetry: one for a request until its answer begins, and within
-//! it one for each step that takes long.
+//! Request traces as OpenTelemetry spans: one for a request until its response begins, with child spans for its long
+//! steps.
 //!
-//! Without the feature `otel` nothing of this is there, and what is called here does nothing.
-//! Promises: a span says what kind of request it was, never its path, its query, a key or an address; spans that nobody
-//! wants cost a look. Never here: where they go.
+//! Without the feature `otel` these calls do nothing. Guarantees: a span contains the kind of request, never its path,
+//! its query, a key or an address; a span that is not sampled costs one check. Non-goals: export.
 
 #[cfg(feature = "otel")]
 mod seen;

@@ -1,10 +1,9 @@
-//! What happens in one place, counted as it happens: requests, bytes, work on pictures.
+//! Usage counters of a bucket: requests, bytes, image processing.
 //!
-//! Whoever counts adds to a few numbers, and compares the minute with the one before. The first of a minute moves what
-//! was counted to where it belongs: into a ring of minutes, and into hours that wait to be written. Promises: counting
-//! takes no lock but once a minute, and no memory; what is counted is moved once, and neither lost nor doubled by
-//! others who count meanwhile; memory is bounded.
-//! Never here: what is kept on the disk.
+//! Counting adds to a few atomics, and compares the current minute with the last one. The first count of a minute moves
+//! the sums into a ring of minutes, and into hours that wait to be persisted. Guarantees: counting takes no lock except
+//! once a minute, and allocates nothing; counts are moved once, neither lost nor doubled by concurrent counting; memory
+//! is bounded. Non-goals: persistence.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,29 +15,29 @@ use crate::limits::{TRAFFIC_HOURS_KEPT_DAYS, TRAFFIC_MINUTES};
 
 pub const MINUTE_MS: u64 = 60_000;
 pub const HOUR_MS: u64 = 60 * MINUTE_MS;
-/// Hours that wait to be written, where nothing can be: the oldest go first.
+/// Maximum hours that wait to be persisted while writes fail; the oldest are dropped.
 const UNWRITTEN_MAX: usize = 24 * TRAFFIC_HOURS_KEPT_DAYS as usize;
 
-/// What happened in some time.
+/// Counts of a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that were answered.
     pub requests: u64,
-    /// Those whose status was 5xx.
+    /// Responses with status 5xx.
     pub errors: u64,
-    /// Those whose status was 4xx.
+    /// Responses with status 4xx.
     pub refusals: u64,
-    /// Bytes of bodies that went out.
+    /// Bytes of response bodies.
     pub bytes_out: u64,
-    /// Bytes of bodies that came in.
+    /// Bytes of request bodies.
     pub bytes_in: u64,
-    /// Pictures that were worked on,
+    /// Images that were processed.
     pub images: u64,
-    /// and for how long, in microseconds.
+    /// Time of image processing in microseconds.
     pub image_us: u64,
 }
 
-/// What happens in a bucket, or outside of all.
+/// Usage counters of a bucket, or of all requests outside any bucket.
 #[derive(Debug, Default)]
 pub struct Traffic {
     requests: AtomicU64,
@@ -48,21 +47,21 @@ pub struct Traffic {
     bytes_in: AtomicU64,
     images: AtomicU64,
     image_us: AtomicU64,
-    /// The minute that these belong to; zero before anything was counted.
+    /// Minute of the current counts; zero before the first count.
     minute: AtomicU64,
     kept: Mutex<Kept>,
 }
 
-/// What was counted and has its place.
+/// Counts that were assigned to their period.
 #[derive(Debug, Default)]
 struct Kept {
     minutes: BTreeMap<u64, Counts>,
-    /// By hour, since the last write.
+    /// Counts by hour, since the last write.
     unwritten: BTreeMap<u64, Counts>,
 }
 
 impl Traffic {
-    /// A request was answered.
+    /// Counts a response.
     pub fn note_answer(&self, status: StatusCode, now_ms: u64) {
         self.turn_to(now_ms);
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -73,23 +72,23 @@ impl Traffic {
         }
     }
 
-    /// A piece of an answer is on its way.
+    /// Counts bytes of a response body.
     pub fn note_bytes_out(&self, bytes: usize) {
         self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A piece of a request has come.
+    /// Counts bytes of a request body.
     pub fn note_bytes_in(&self, bytes: usize) {
         self.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A picture was worked on for so long.
+    /// Counts a processed image and its time.
     pub fn note_image(&self, took_us: u64) {
         self.images.fetch_add(1, Ordering::Relaxed);
         self.image_us.fetch_add(took_us, Ordering::Relaxed);
     }
 
-    /// What is counted from now on belongs to this minute.
+    /// Assigns later counts to the minute of this time.
     pub fn turn_to(&self, now_ms: u64) {
         let minute = now_ms / MINUTE_MS;
         if self.minute.load(Ordering::Relaxed) != minute {
@@ -97,22 +96,22 @@ impl Traffic {
         }
     }
 
-    /// The last minutes of which anything is known, up to now.
+    /// Returns the recent minutes with counts, up to now.
     pub fn minutes(&self, now_ms: u64) -> BTreeMap<u64, Counts> {
         self.settle(now_ms / MINUTE_MS).minutes.clone()
     }
 
-    /// What was not written yet, by hour.
+    /// Returns the counts that are not persisted yet, by hour.
     pub fn unwritten(&self, now_ms: u64) -> BTreeMap<u64, Counts> {
         self.settle(now_ms / MINUTE_MS).unwritten.clone()
     }
 
-    /// The same, which is taken away: whoever takes it writes it, or puts it back.
+    /// Takes the counts that are not persisted yet, by hour: the caller persists them, or puts them back.
     pub fn take_unwritten(&self, now_ms: u64) -> BTreeMap<u64, Counts> {
         std::mem::take(&mut self.settle(now_ms / MINUTE_MS).unwritten)
     }
 
-    /// Puts back what was taken and could not be written.
+    /// Puts back counts that could not be persisted.
     pub fn put_back(&self, hours: &BTreeMap<u64, Counts>) {
         let mut kept = self.kept();
         for (hour, counts) in hours {
@@ -120,7 +119,7 @@ impl Traffic {
         }
     }
 
-    /// Takes over what another one has counted until now.
+    /// Moves the counts of other counters into these.
     pub fn take_over(&self, other: &Self, now_ms: u64) {
         let (minutes, hours) = {
             let mut theirs = other.settle(now_ms / MINUTE_MS);
@@ -139,7 +138,7 @@ impl Traffic {
     fn settle(&self, minute: u64) -> MutexGuard<'_, Kept> {
         let mut kept = self.kept();
         let before = match self.minute.swap(minute, Ordering::Relaxed) {
-            // Nobody has said yet what time it is.
+            // No count has set the time yet.
             0 => minute,
             before => before,
         };
@@ -185,7 +184,7 @@ impl Kept {
         }
     }
 
-    /// Also those to come, where the clock was set back.
+    /// Drops old minutes, and future ones, which remain when the clock was set back.
     fn forget_minutes(&mut self, now: u64) {
         let first = (now + 1).saturating_sub(TRAFFIC_MINUTES);
         self.minutes.retain(|minute, _| (first..=now + 1).contains(minute));
@@ -193,7 +192,7 @@ impl Kept {
 }
 
 impl Counts {
-    /// These, too.
+    /// Adds other counts.
     pub fn add(&mut self, more: &Self) {
         for (count, more) in [
             (&mut self.requests, more.requests),
@@ -209,7 +208,7 @@ impl Counts {
     }
 }
 
-/// What happens in a bucket is nothing of what the bucket is: two records are alike without it.
+/// Counters are no part of a bucket's identity: all of them compare equal.
 impl PartialEq for Traffic {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -288,7 +287,7 @@ mod tests {
             traffic.note_answer(StatusCode::OK, NOON_MS + hour * HOUR_MS);
         }
         let now_ms = NOON_MS + 999 * HOUR_MS;
-        // That of an hour ago is just there.
+        // The minute of an hour ago is still present.
         assert_eq!(traffic.minutes(now_ms).len(), 2);
         assert_eq!(traffic.minutes(now_ms + MINUTE_MS).len(), 1);
         assert_eq!(traffic.minutes(now_ms + (TRAFFIC_MINUTES - 1) * MINUTE_MS).len(), 1);

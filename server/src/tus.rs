@@ -1,7 +1,8 @@
-//! Resumable uploads, tus 1.0 (<https://tus.io/protocols/resumable-upload>): its headers, read and written.
+//! Protocol headers of resumable uploads, tus 1.0 (<https://tus.io/protocols/resumable-upload>): parsing and
+//! formatting.
 //!
-//! Extensions: creation, creation-with-upload, expiration, checksum, termination.
-//! Promises: what is malformed is refused with what it must be; nothing is guessed. Never here: what an upload is.
+//! Extensions: creation, creation-with-upload, expiration, checksum, termination. Guarantees: malformed input is
+//! rejected with an error that states the valid form; nothing is guessed. Non-goals: upload state.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,18 +13,18 @@ use sha2::{Digest, Sha256};
 use crate::error::ApiError;
 use crate::limits;
 
-/// The version of the protocol that is spoken.
+/// Header with the protocol version.
 pub const TUS_RESUMABLE: HeaderName = HeaderName::from_static("tus-resumable");
 const VERSION: &str = "1.0.0";
 const EXTENSIONS: &str = "creation,creation-with-upload,expiration,checksum,termination";
 const ALGORITHMS: &str = "sha1,sha256";
 
-/// What a client says about its file: pairs of a name and a value, in its order.
+/// Client metadata of a file: pairs of a name and a value, in the client's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata(Vec<(String, String)>);
 
 impl Metadata {
-    /// Reads `Upload-Metadata`: pairs with a comma between them, each a name and its value in base64.
+    /// Parses `Upload-Metadata`: comma-separated pairs of a name and its value in base64.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let refuse = || {
             ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a base64 value")
@@ -44,14 +45,14 @@ impl Metadata {
         Ok(Self(pairs))
     }
 
-    /// The value of the first of these names that is there and is not empty.
+    /// Returns the first value that is present and not empty under one of these names.
     pub fn text(&self, names: &[&str]) -> Option<&str> {
         let of = |name: &&str| self.0.iter().find(|(other, _)| other == name);
         names.iter().filter_map(of).map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
     }
 }
 
-/// What a piece must hash to, and what came of it so far.
+/// Expected checksum of a chunk, and the hash of the bytes so far.
 pub struct ChunkChecksum {
     expected: Vec<u8>,
     running: Running,
@@ -63,7 +64,7 @@ enum Running {
 }
 
 impl ChunkChecksum {
-    /// Reads `Upload-Checksum`: the name of an algorithm, and a hash in base64.
+    /// Parses `Upload-Checksum`: the name of an algorithm, and a hash in base64.
     pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let Some(value) = headers.get("upload-checksum") else { return Ok(None) };
         let refuse = || {
@@ -90,7 +91,7 @@ impl ChunkChecksum {
         }
     }
 
-    /// Whether the bytes were those that the client meant.
+    /// Returns whether the bytes match the checksum.
     pub fn holds(self) -> bool {
         match self.running {
             Running::Sha1(hasher) => hasher.finalize().as_slice() == self.expected,
@@ -99,7 +100,7 @@ impl ChunkChecksum {
     }
 }
 
-/// A whole number in a header; `None` when the header is absent.
+/// Parses an integer header; `None` if the header is absent.
 pub(crate) fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u64>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
@@ -108,7 +109,7 @@ pub(crate) fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u
     parsed.map(Some).ok_or_else(|| ApiError::bad_header(name, "must be an integer"))
 }
 
-/// Refuses a version of the protocol that is not spoken.
+/// Rejects an unsupported protocol version.
 pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     match headers.get(TUS_RESUMABLE) {
         Some(version) if version == VERSION => Ok(()),
@@ -116,7 +117,7 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Says which version is spoken.
+/// Adds the header with the protocol version.
 pub(crate) fn state_version(headers: &mut HeaderMap) {
     headers.insert(TUS_RESUMABLE, HeaderValue::from_static(VERSION));
 }

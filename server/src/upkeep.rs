@@ -1,7 +1,7 @@
-//! What the server does by itself, now and then, beside requests.
+//! Periodic background tasks of the server.
 //!
-//! Promises: what fails is logged and tried again; nothing here is needed for an answer to be right.
-//! Never here: what the store does by itself.
+//! Guarantees: failures are logged and retried; no response depends on these tasks. Non-goals: background work of the
+//! store.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::state::AppState;
 use crate::traffic::MINUTE_MS;
 use crate::webhooks::keep_delivering;
 
-/// All of it, going on.
+/// Running background tasks.
 pub(crate) struct Upkeep {
     tasks: JoinSet<()>,
     damage_log: JoinHandle<()>,
-    /// Dropped, it ends the log of damage after one more look.
+    /// Dropping it ends the corruption log after one more check.
     damage_log_end: oneshot::Sender<()>,
     catalog: Catalog,
 }
 
 impl Upkeep {
-    /// Begins.
+    /// Starts all tasks.
     pub(crate) fn start(state: &AppState) -> Self {
         let catalog = state.catalog.clone();
         let mut tasks = JoinSet::new();
@@ -49,11 +49,11 @@ impl Upkeep {
         Self { tasks, damage_log, damage_log_end, catalog }
     }
 
-    /// Ends, and writes what was not written yet.
+    /// Stops all tasks, and writes pending data.
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
         drop(self.damage_log_end);
-        // A task that panicked has said so.
+        // A panicked task has already reported it.
         let _ = self.damage_log.await;
         let catalog = self.catalog;
         let work = catalog.clone();
@@ -67,7 +67,7 @@ impl Upkeep {
     }
 }
 
-/// Forgets used tokens that have expired, and lets another key sign.
+/// Deletes expired used tokens, and rotates the signing key.
 async fn keep_presigned(catalog: Catalog) {
     loop {
         let catalog = catalog.clone();
@@ -84,7 +84,7 @@ async fn keep_presigned(catalog: Catalog) {
     }
 }
 
-/// Moves on accounts that break fair use. Each step is logged where it is taken.
+/// Runs the fair-use sweep. Each step is logged.
 async fn keep_fair_use(app: AppState) {
     loop {
         let catalog = app.catalog.clone();
@@ -95,7 +95,7 @@ async fn keep_fair_use(app: AppState) {
     }
 }
 
-/// Forgets events of webhooks that were given up long ago.
+/// Deletes old dead letters of webhooks.
 async fn keep_dead_letters(catalog: Catalog) {
     loop {
         let work = catalog.clone();
@@ -106,7 +106,7 @@ async fn keep_dead_letters(catalog: Catalog) {
     }
 }
 
-/// Gives what is counted its minute, writes it now and then, and forgets what is old.
+/// Advances usage counters by the minute, persists them periodically, and deletes old ones.
 async fn keep_traffic(catalog: Catalog) {
     loop {
         let now_ms = catalog.now_ms();
@@ -127,8 +127,8 @@ async fn keep_traffic(catalog: Catalog) {
     }
 }
 
-/// Finishes deletions of buckets and webhooks that a stop or a failure cut short, writes when keys and sessions were
-/// last used, and forgets sessions that are over.
+/// Finishes deletions of buckets and webhooks that a stop or a failure cut short, persists the last-used times of keys
+/// and sessions, and deletes expired sessions.
 async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();

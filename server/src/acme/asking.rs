@@ -1,8 +1,8 @@
-//! Requests to the authority, as the library for ACME wants them sent.
+//! HTTP client of the ACME library.
 //!
-//! Promises: bounded in time and size; they lead to the origin that is set, or to the internet at large; what an
-//! authority says of when it wants to be asked again is noted, and bounded for the library, which adds it to a time.
-//! Never here: what is asked.
+//! Guarantees: requests are bounded in time and size; they go only to the configured origin, or to public addresses;
+//! `Retry-After` of the certification authority is recorded, and bounded for the library, which adds it to a time.
+//! Non-goals: content of the requests.
 
 use std::fmt::Display;
 use std::pin::Pin;
@@ -22,12 +22,12 @@ use crate::destination::{Destination, Scheme};
 use crate::limits;
 use crate::outbound::Outbound;
 
-/// What sends them. Its clones are one.
+/// HTTP client; clones share its state.
 #[derive(Clone)]
 pub(super) struct Asking {
     outbound: Outbound,
     clock: Arc<dyn Clock>,
-    /// How many seconds the authority wants to be left alone, as it said when it refused last.
+    /// Seconds of the `Retry-After` in the last error response.
     rest_seconds: Arc<AtomicU64>,
 }
 
@@ -36,19 +36,19 @@ impl Asking {
         Self { outbound, clock, rest_seconds: Arc::default() }
     }
 
-    /// How long the authority wants to be left alone, once for each time that it says so.
+    /// Takes the recorded `Retry-After`, once for each response that has one.
     pub(super) fn take_rest(&self) -> Duration {
         Duration::from_secs(self.rest_seconds.swap(0, Ordering::Relaxed))
     }
 }
 
-/// Takes what is said of when to ask again, and leaves the seconds, no more than are waited.
+/// Reads `Retry-After`, and replaces the header by its seconds, bounded by the maximum wait.
 fn bounded_rest(headers: &mut HeaderMap, now_ms: u64) -> Option<u64> {
     let told = headers.remove(RETRY_AFTER)?;
     let told = told.to_str().ok()?.trim();
     let seconds = match told.parse::<u64>() {
         Ok(seconds) => seconds,
-        // More digits than a number has.
+        // More digits than a number can hold.
         Err(_) if !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit()) => u64::MAX,
         Err(_) => {
             let at = httpdate::parse_http_date(told).ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -88,7 +88,8 @@ impl HttpClient for Asking {
             if let Some(seconds) = rest.filter(|_| !answer.status().is_success()) {
                 this.rest_seconds.store(seconds, Ordering::Relaxed);
             }
-            // What is posted is answered with a problem that says why; of the rest the library tells no status.
+            // An error response to a POST has a problem document; for other requests the library does not report the
+            // status.
             if is_reading && !answer.status().is_success() {
                 return Err(broken(&format!(
                     "the response status is {}",

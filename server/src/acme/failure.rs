@@ -1,22 +1,22 @@
-//! Reasons why a certificate order failed, and what the operator can do.
+//! Errors of certificate orders, with advice for the operator.
 //!
-//! Never here: what is done about it.
+//! Non-goals: reactions to errors.
 
 use std::fmt;
 
 use instant_acme::{Error, Problem};
 
-/// What went wrong.
+/// Failed order.
 #[derive(Debug)]
 pub(super) struct Failure {
     why: String,
-    /// What to do, where anything can be.
+    /// Advice, if there is any.
     advice: Option<&'static str>,
-    /// The authority knows no such account.
+    /// Whether the certification authority does not know the account.
     pub(super) is_unknown_account: bool,
 }
 
-/// What every kind of problem begins with (RFC 8555, 6.7).
+/// Prefix of all ACME problem types (RFC 8555 section 6.7).
 const KIND: &str = "urn:ietf:params:acme:error:";
 
 impl Failure {
@@ -24,7 +24,7 @@ impl Failure {
         Self { why: why.to_string(), advice: None, is_unknown_account: false }
     }
 
-    /// What the authority says, of a name or of everything.
+    /// Converts a problem of the certification authority, about one name or the whole order.
     pub(super) fn of(problem: &Problem, name: Option<&str>) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or_default();
         let kind = kind.strip_prefix(KIND).unwrap_or(kind);
@@ -38,7 +38,7 @@ impl Failure {
     }
 }
 
-/// What to do about a kind of problem.
+/// Returns the advice for a problem type.
 fn advice(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "connection" | "tls" | "unauthorized" | "incorrectResponse" => {

@@ -1,8 +1,7 @@
-//! What outlives a restart: the account with the authority, and the certificate with its key. Two files in a folder of
-//! their own beside the store, which only their owner may read. The engine knows nothing of them, and no backup has
-//! them.
+//! ACME storage: the account, and the certificate with its key. Two files in the data folder's own subfolder, readable
+//! only by their owner. The engine does not manage them, and no backup contains them.
 //!
-//! Promises: a file is there whole or not at all. Never here: what is in them.
+//! Guarantees: files are written atomically. Non-goals: their content.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "no files of the store")]
 
@@ -15,16 +14,16 @@ use instant_acme::AccountCredentials;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The folder, in the data folder.
+/// Subfolder of the data folder.
 const FOLDER: &str = "acme";
 const ACCOUNT: &str = "account.json";
 const CERTIFICATE: &str = "certificate.json";
 
-/// The folder.
+/// ACME storage folder.
 #[derive(Clone, Debug)]
 pub(super) struct Kept(PathBuf);
 
-/// An account, and with whom.
+/// Stored account, with its directory.
 #[derive(Serialize, Deserialize)]
 pub(super) struct KeptAccount {
     pub(super) directory: String,
@@ -32,7 +31,7 @@ pub(super) struct KeptAccount {
     pub(super) credentials: AccountCredentials,
 }
 
-/// A certificate and its key, in PEM, for which names, and by whom.
+/// Stored certificate and key in PEM, with its names and directory.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptCertificate {
     pub(super) directory: String,
@@ -42,7 +41,7 @@ pub(super) struct KeptCertificate {
 }
 
 impl Kept {
-    /// Makes the folder, if it is not there. Only for the process that holds the store's lock.
+    /// Opens the folder, creating it if needed. Only for the process that holds the store's lock.
     pub(super) fn open(data: &Path) -> io::Result<Self> {
         let folder = data.join(FOLDER);
         match DirBuilder::new().mode(0o700).create(&folder) {
@@ -59,7 +58,7 @@ impl Kept {
         self.write(ACCOUNT, account)
     }
 
-    /// The authority does not know it.
+    /// Deletes an account that the certification authority does not know.
     pub(super) fn forget_account(&self) -> io::Result<()> {
         fs::remove_file(self.0.join(ACCOUNT))
     }
@@ -100,7 +99,7 @@ impl Kept {
 }
 
 impl KeptAccount {
-    /// The library's type cannot be copied, only written and read.
+    /// Copies the credentials by serialization, since the library's type is not `Clone`.
     pub(super) fn clone_credentials(&self) -> serde_json::Result<AccountCredentials> {
         serde_json::from_value(serde_json::to_value(&self.credentials)?)
     }

@@ -1,16 +1,15 @@
-//! Certificates from an authority that gives them by itself (ACME, RFC 8555), for the names that are set.
+//! Automatic certificates by ACME (RFC 8555), for the configured names.
 //!
 //! ```text
-//! order     one certificate: names are proven where the server listens, by TLS itself (TLS-ALPN-01)
-//! asking    what is sent to the authority
-//! kept      the account and the certificate, in the data folder
-//! failure   what went wrong, and what to do
+//! order     one certificate: validation of names at the TLS listener (TLS-ALPN-01)
+//! asking    HTTP client
+//! kept      storage of account and certificate, in the data folder
+//! failure   errors, with advice
 //! ```
 //!
-//! Promises: a certificate that was kept is used at once, and no other asked for before two thirds of its time are
-//! over; what fails is logged and tried again, later each time and never before the authority wants to be asked, while
-//! the certificate that is there is used. Until there is one nobody gets a connection. Never here: what is spoken
-//! over TLS.
+//! Guarantees: a stored certificate is used immediately, and renewed after two thirds of its lifetime; failures are
+//! logged and retried with increasing delays, honoring `Retry-After`, while the current certificate stays in use.
+//! Without a certificate no connection is accepted. Non-goals: protocols over TLS.
 
 mod asking;
 mod failure;
@@ -35,7 +34,7 @@ use crate::measures::CertificateMeasures;
 use crate::outbound::Outbound;
 use crate::tls::{CurrentTls, Identity, Proofs};
 
-/// What gets certificates.
+/// ACME client.
 pub(crate) struct Acme {
     settings: AcmeSettings,
     kept: Kept,
@@ -45,15 +44,15 @@ pub(crate) struct Acme {
     current: Option<Current>,
 }
 
-/// The certificate in use.
+/// Certificate in use.
 struct Current {
     identity: Identity,
-    /// It is for the names that are set, and by the authority.
+    /// Whether it has the configured names and directory.
     is_wanted: bool,
 }
 
 impl Acme {
-    /// Begins with what was kept, if anything was.
+    /// Starts with the stored certificate, if any.
     pub(crate) fn begin(
         data: &Path,
         settings: AcmeSettings,
@@ -75,13 +74,13 @@ impl Acme {
         Ok((tls.clone(), Self { settings, kept, asking, clock, tls, current }))
     }
 
-    /// Sees to it that there is a certificate, for ever, and tells of it.
+    /// Obtains and renews certificates, forever, and reports them to the metrics.
     pub(crate) async fn run(mut self, measures: Arc<CertificateMeasures>) {
         let mut retry_wait = limits::acme::RETRY_WAIT_MIN;
         measures.note_end(self.end_ms());
         loop {
             if let Some(wait) = self.wait() {
-                // Clocks are set, and machines sleep: it is looked again long before a long time is over.
+                // The clock may be set, and the machine may sleep, so long waits are split.
                 tokio::time::sleep(wait.min(limits::acme::LOOK_WAIT)).await;
                 continue;
             }
@@ -92,7 +91,7 @@ impl Acme {
                     retry_wait = limits::acme::RETRY_WAIT_MIN;
                     continue;
                 }
-                // Asking for the next one at once would go on for ever.
+                // Renewing again immediately would never end.
                 Ok(()) => Failure::new(
                     "the issued certificate is due for renewal already: check the clock of this \
                     machine",
@@ -112,7 +111,7 @@ impl Acme {
         }
     }
 
-    /// How long no other certificate is needed.
+    /// Returns the time until the renewal.
     fn wait(&self) -> Option<Duration> {
         let current = self.current.as_ref().filter(|current| current.is_wanted)?;
         let wait_ms = current.identity.renewal_ms().checked_sub(self.clock.unix_ms())?;
@@ -123,11 +122,11 @@ impl Acme {
         self.current.as_ref()?.identity.end_ms()
     }
 
-    /// Gets another certificate and uses it.
+    /// Obtains another certificate and installs it.
     async fn renew(&mut self) -> Result<(), Failure> {
         self.asking.take_rest();
         let asked = tokio::time::timeout(limits::acme::ORDER_WAIT, self.ask()).await;
-        // Whatever came of it, nothing has to be proven any more.
+        // Removes the challenge certificates, whatever the outcome.
         let own = self.current.as_ref().map(|current| &current.identity);
         match own {
             Some(own) => self.tls.replace(own),
@@ -137,7 +136,7 @@ impl Acme {
         let identity = Identity::parse(made.certificates.as_bytes(), made.key.as_bytes());
         let identity = identity
             .map_err(|why| Failure::new(format!("the issued certificate is invalid: {why}")))?;
-        // Used even where it cannot be kept: the one in use may end before there is room again.
+        // Installed even if it cannot be stored: the current one may expire before there is space.
         self.tls.replace(&identity);
         let ends = identity.ends().unwrap_or_default();
         tracing::info!(domains = made.domains.join(", "), ends, "certificate issued");
@@ -172,7 +171,7 @@ impl Acme {
         Ok(KeptCertificate { directory, domains: domains.clone(), certificates, key })
     }
 
-    /// The account with the authority: the one that was kept, or a new one, which is kept before it is used.
+    /// Returns the stored account, or registers a new one, which is stored before it is used.
     async fn account(&self) -> Result<Account, Failure> {
         let directory = self.settings.directory.as_str();
         let contacts = &self.settings.contacts;
@@ -211,7 +210,7 @@ impl Acme {
     }
 }
 
-/// What was kept, if it is a certificate.
+/// Loads the stored certificate, if it is valid.
 fn current(kept: &Kept, settings: &AcmeSettings) -> Option<Current> {
     let found = match kept.certificate() {
         Ok(found) => found?,

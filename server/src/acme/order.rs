@@ -1,6 +1,6 @@
-//! One certificate: ordered, proven, made.
+//! Order of one certificate: creation, validation, issuance.
 //!
-//! Never here: the account; what becomes of the certificate.
+//! Non-goals: the account; use of the certificate.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::failure::Failure;
 use crate::limits;
 use crate::tls::{CurrentTls, Identity, Proofs};
 
-/// How often the authority is asked whether it is done.
+/// Polling of the certification authority.
 const POLLS: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(limits::acme::WORK_WAIT);
 
-/// Gets a certificate for these names, as PEM: the chain, and the key. Meanwhile `tls` shows the proofs, and to
-/// everybody else `own`.
+/// Obtains a certificate for these names, in PEM: the chain, and the key. Until then `tls` serves the challenge
+/// certificates, and `own` to all other clients.
 pub(super) async fn order(
     account: &Account,
     names: &[String],
@@ -40,7 +40,7 @@ pub(super) async fn order(
     Ok((order.poll_certificate(&POLLS).await?, key))
 }
 
-/// Shows what proves the names that are not proven yet, and says so.
+/// Installs the challenge certificates of the names that are not validated yet, and reports each as ready.
 async fn prove(order: &mut Order, own: Option<&Identity>, tls: &CurrentTls) -> Result<(), Failure> {
     let mut proofs = Proofs::default();
     let mut authorizations = order.authorizations();
@@ -63,7 +63,7 @@ async fn prove(order: &mut Order, own: Option<&Identity>, tls: &CurrentTls) -> R
     Ok(())
 }
 
-/// Why an order was refused: what is said of one of its names says most.
+/// Returns the error of a rejected order, preferably that of one of its names.
 async fn refused(order: &mut Order, otherwise: Failure) -> Failure {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {

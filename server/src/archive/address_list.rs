@@ -1,9 +1,8 @@
-//! A list of addresses: one a line, and behind it, where it is said, the key that its file gets.
+//! URL list: one URL per line, optionally followed by the key of its file.
 //!
-//! Empty lines and those that begin with `#` are comments. Without a key a file is called as the path of its address,
-//! with what is escaped there written out.
-//! Promises: a line of any length takes bounded memory; a pipe that stalls is told from the end.
-//! Never here: asking anybody.
+//! Empty lines and those that start with `#` are comments. Without a key, a file has the decoded path of its URL as its
+//! key. Guarantees: a line of any length takes bounded memory; a stalled pipe is distinguished from the end. Non-goals:
+//! requests.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
@@ -12,16 +11,16 @@ use percent_encoding::percent_decode_str;
 use crate::destination::Destination;
 use crate::limits::archives::IMPORT_LINE_BYTES_MAX;
 
-/// A list that is being read.
+/// URL list that is being read.
 pub(super) struct AddressList<R> {
     input: BufReader<R>,
-    /// What was read of the line.
+    /// Partial line.
     line: Vec<u8>,
     number: u64,
     has_ended: bool,
 }
 
-/// What comes next in a list.
+/// Next item of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Listed {
     Address {
@@ -33,7 +32,7 @@ pub(super) enum Listed {
         name: Vec<u8>,
         why: String,
     },
-    /// Nothing yet.
+    /// No data available yet.
     Later,
     End,
 }
@@ -43,7 +42,7 @@ impl<R: Read> AddressList<R> {
         Self { input: BufReader::new(input), line: Vec::new(), number: 0, has_ended: false }
     }
 
-    /// The next address.
+    /// Returns the next URL.
     pub(super) fn next(&mut self) -> io::Result<Listed> {
         loop {
             if !self.read_line()? {
@@ -65,7 +64,7 @@ impl<R: Read> AddressList<R> {
         }
     }
 
-    /// Reads on to the end of a line, or of the list. False: there is nothing to read yet.
+    /// Reads to the end of a line, or of the list. Returns false if no data is available yet.
     fn read_line(&mut self) -> io::Result<bool> {
         loop {
             let read = match self.input.fill_buf() {
@@ -79,7 +78,7 @@ impl<R: Read> AddressList<R> {
                 Some(end) => (read.get(..end).unwrap_or_default(), end + 1),
                 None => (read, read.len()),
             };
-            // One byte more than may be tells that it is too long.
+            // One byte beyond the limit marks the line as too long.
             let room = (IMPORT_LINE_BYTES_MAX + 1).saturating_sub(self.line.len());
             self.line.extend(part.iter().take(room));
             self.has_ended = read.is_empty();
@@ -93,7 +92,7 @@ impl<R: Read> AddressList<R> {
     fn read(&self, line: &[u8]) -> Listed {
         let split = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (address, key) = line.split_at(split);
-        // What stands in a query may be a secret.
+        // The query may contain a secret.
         let shown = address.split(|byte| *byte == b'?').next().unwrap_or_default();
         let name = [format!("line {}, ", self.number).as_bytes(), shown].concat();
         if line.len() > IMPORT_LINE_BYTES_MAX {
@@ -124,7 +123,7 @@ impl<R: Read> AddressList<R> {
 mod tests {
     use super::*;
 
-    /// Gives a byte at a time, and between two of them nothing.
+    /// Reader that yields a byte at a time, and would block in between.
     struct Slow<'a>(&'a [u8], bool);
 
     impl Read for Slow<'_> {
@@ -137,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Names, with keys or reasons.
+    /// Collects names, with keys or reasons.
     fn all(source: impl Read) -> Vec<(String, String)> {
         let mut list = AddressList::new(source);
         let mut all = Vec::new();

@@ -1,9 +1,9 @@
-//! Files on their way from other machines: some at once, each told in pieces, in the order in which they were begun.
+//! Concurrent downloads of an import: several files at a time, each as a sequence of pieces, in the order of their
+//! start.
 //!
-//! A file comes ahead of its turn as far as its channel has room. What breaks off, and what is answered with an error
-//! that may pass, is asked for again, each time after a longer rest.
-//! Promises: memory is bounded by the files that are on their way; each file ends with a word of what became of it; one
-//! that is dropped is let go. Never here: what is done with the files, and which are wanted.
+//! A file is downloaded ahead of its turn as far as its channel has room. Interrupted downloads and transient errors
+//! are retried, with increasing delays. Guarantees: memory is bounded by the concurrent downloads; each file ends with
+//! a result; dropping a file cancels its download. Non-goals: processing and selection of the files.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -28,45 +28,45 @@ use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::outbound::Outbound;
 use crate::stored_headers::{StoredHeaders, sent};
 
-/// What a file is, as its machine says.
+/// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) bytes: Option<u64>,
     pub(super) modified_ms: Option<u64>,
     pub(super) content_type: Option<String>,
-    /// What is kept of a file beside its content, as it is stored.
+    /// Object attributes in their stored form.
     pub(super) attributes: Option<Vec<u8>>,
 }
 
-/// Whether a file is wanted, once its head is known.
+/// Decision whether a file is needed, given its metadata.
 pub(super) type Look = Box<dyn Fn(&Head) -> Need + Send + Sync>;
 
-/// What there is to do for a file.
+/// Decision about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Fetch,
-    /// It is there already.
+    /// The object exists with the same content.
     Unchanged,
-    /// Other content is there, and stays.
+    /// The object exists with other content, and is not replaced.
     Skip,
-    /// It cannot be told: a sentence.
+    /// The decision failed: the reason.
     Refuse(String),
 }
 
-/// A word of a file that is on its way.
+/// Event of a download.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// It begins; where it began before, it begins anew.
+    /// Start of the file; discards an earlier attempt.
     Head(Head),
     Bytes(Bytes),
     End,
-    /// It is not fetched.
+    /// The file is not downloaded.
     NotNeeded(Need),
-    /// It cannot be fetched: a sentence.
+    /// The download failed: the reason.
     Failed(String),
 }
 
-/// A file where it lies.
+/// Location of a remote file.
 pub(super) enum Remote {
     Address { outbound: Outbound, address: Destination },
     Object { bucket: Bucket, listed: ListedObject },
@@ -74,12 +74,12 @@ pub(super) enum Remote {
 
 type RemoteBody = UnsyncBoxBody<Bytes, String>;
 
-/// What fetches.
+/// Download runtime.
 pub(super) struct Fetches {
     runtime: Option<Runtime>,
 }
 
-/// A file that was begun.
+/// Download in progress.
 pub(super) struct Arriving {
     pieces: mpsc::Receiver<Piece>,
     task: AbortHandle,
@@ -95,21 +95,21 @@ impl Fetches {
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Begins to fetch a file.
+    /// Starts a download.
     pub(super) fn begin(&self, remote: Remote, look: Look) -> Option<Arriving> {
         let (tell, pieces) = mpsc::channel(limits::archives::IMPORT_PIECES_AHEAD_MAX);
         let task = self.runtime.as_ref()?.spawn(fetch(remote, look, tell)).abort_handle();
         Some(Arriving { pieces, task })
     }
 
-    /// The next word of a file, waited for while somebody is asked whether to go on.
+    /// Waits for the next event of a download, while checking for cancellation.
     pub(super) fn next(&self, file: &mut Arriving, work: &mut Work<'_>) -> engine::Result<Piece> {
         let lost = || Piece::Failed("the transfer was interrupted".to_owned());
         let piece = self.wait_for(Box::pin(file.pieces.recv()), work)?;
         Ok(piece.flatten().unwrap_or_else(lost))
     }
 
-    /// Waits for something, and asks meanwhile whether to go on. None only without a runtime.
+    /// Waits for a future, while checking for cancellation. `None` only without a runtime.
     pub(super) fn wait_for<T>(
         &self,
         mut coming: Pin<Box<dyn Future<Output = T> + Send + '_>>,
@@ -128,7 +128,7 @@ impl Fetches {
 
 impl Drop for Fetches {
     fn drop(&mut self) {
-        // A name that is being looked up is not waited for.
+        // Does not wait for pending name lookups.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -141,7 +141,7 @@ impl Drop for Arriving {
     }
 }
 
-/// Fetches a file, as often as it takes and may.
+/// Downloads a file, with retries.
 async fn fetch(remote: Remote, look: Look, tell: mpsc::Sender<Piece>) {
     let mut tries = Tries::begin();
     let last = loop {
@@ -153,11 +153,11 @@ async fn fetch(remote: Remote, look: Look, tell: mpsc::Sender<Piece>) {
             break Piece::Failed(why);
         }
     };
-    // Where nobody listens, nobody wants it.
+    // A dropped receiver has cancelled the download.
     let _ = tell.send(last).await;
 }
 
-/// Fetches a file; the last word of it.
+/// Downloads a file once; returns the last event.
 async fn fetch_once(
     remote: &Remote,
     look: &Look,
@@ -173,7 +173,7 @@ async fn fetch_once(
         return Ok(Piece::End);
     }
     let too_slow = || Fault::passing("timed out");
-    // Only the time that the other side takes counts.
+    // Counts only time spent waiting for the server.
     let mut left = limits::IMPORT_FILE_WAIT;
     loop {
         let asked = Instant::now();
@@ -208,7 +208,7 @@ impl Remote {
             Self::Object { bucket, listed } => {
                 let (headers, body) = bucket.object(listed).await?.into_parts();
                 let mut head = Head::of(&headers);
-                // Who cuts a body into chunks may say nothing of its length.
+                // A chunked response may not state its length.
                 head.bytes = head.bytes.or(Some(listed.bytes));
                 head.attributes = Some(attributes_of(&headers)?);
                 let body = body.map_err(|why| format!("the body was interrupted: {why}"));
@@ -232,7 +232,7 @@ impl Head {
     }
 }
 
-/// The attributes of an object of S3, encoded.
+/// Encodes the attributes of an S3 object.
 fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
     let mut metadata = BTreeMap::new();
     for (name, value) in headers {

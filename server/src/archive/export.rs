@@ -1,13 +1,13 @@
-//! Export: objects in byte order of their keys, each read, verified and written out.
+//! Export: objects in byte order of their keys, each read, verified and written.
 //!
-//! 1. A page of keys is listed; each object of it is looked up as it is then.
-//! 2. Its body is read and verified before anything of it is written: damage leaves it out, and names it.
+//! 1. A page of keys is listed; each object is looked up in its current version.
+//! 2. Its body is read and verified before anything of it is written: a corrupt object is skipped and reported.
 //! 3. It is appended to the archive, or written to a file of its own.
 //!
-//! Promises: each object is whole and one version that it had during the export; what was put before the export began
-//! and not changed until its end is in it. An archive appears under its name when it is whole and durable. A folder is
-//! filled file by file, and an export that is begun again passes over those that are there.
-//! Never here: objects that can be made again from others.
+//! Guarantees: each exported object is complete, in one version that it had during the export; every object that was
+//! stored before the export and did not change during it is included. An archive appears under its name when it is
+//! complete and durable. A folder is filled file by file, and a repeated export skips files that are up to date.
+//! Non-goals: derived objects, which can be regenerated.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -22,7 +22,7 @@ use super::{ArchiveError, ExportReport, Job, Place, absolute, place_error};
 use crate::bridge::stretches;
 use crate::limits;
 
-/// Where the objects go.
+/// Destination of the objects.
 enum Sink<'p> {
     Archive { output: Output, path: &'p Path },
     Folder { tree: Tree, path: &'p Path },
@@ -35,7 +35,7 @@ pub fn export<'w>(
     watch: &'w mut Watch<'w>,
 ) -> Result<ExportReport, ArchiveError> {
     let usage = job.store.bucket_usage(&job.bucket.name)?;
-    // How much lies in one folder is known when it was listed.
+    // The size of a single folder is unknown until it is listed.
     let (bytes, objects) = match job.folder.is_root() {
         true => (usage.bytes, usage.objects),
         false => (0, 0),
@@ -101,7 +101,7 @@ impl<'p> Sink<'p> {
         let key = name.key.as_str();
         let relative = key.strip_prefix(job.folder.as_str()).unwrap_or(key);
         let Ok(relative) = ObjectKey::parse(relative) else {
-            // The folder that is exported is marked itself.
+            // A folder marker of the exported folder itself.
             return Ok(());
         };
         if relative.is_folder_marker() {
@@ -175,11 +175,11 @@ impl<'p> Sink<'p> {
     }
 }
 
-/// What came of beginning the file of an object.
+/// Result of creating the file of an object.
 enum Begun {
     New(Output),
     SameIsThere,
-    /// The object was deleted meanwhile.
+    /// The object was deleted in the meantime.
     Gone,
     Refused(&'static str),
 }
@@ -205,13 +205,13 @@ fn begin_file(
     }
 }
 
-/// A body of which every byte was verified.
+/// Fully verified body.
 enum Verified {
     InMemory(Vec<Bytes>),
     OnDisk(Body),
 }
 
-/// The object as it is now, verified; None when it is gone.
+/// Reads and verifies the current version of an object; `None` if it was deleted.
 fn read_whole(
     job: &Job<'_>,
     name: &ObjectName,
@@ -220,7 +220,7 @@ fn read_whole(
     loop {
         let Some(object) = job.store.get(name)? else { return Ok(None) };
         let body = match job.store.body(&object) {
-            // Overwritten between looking and opening: look again.
+            // Overwritten between lookup and opening: repeat the lookup.
             Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
             body => body?,
         };
@@ -267,7 +267,7 @@ pub(super) fn write_all(
         match output.write(bytes) {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // A pipe whose reader takes nothing at the moment.
+            // A pipe whose reader is currently not reading.
             Err(error) if error.kind() == ErrorKind::WouldBlock => work.tell()?,
             Err(error) => return Err(place_error("write to", path)(error)),
         }

@@ -1,9 +1,8 @@
-//! Files outside the store: archives that are read or written, and the folders that stand for one.
+//! Files outside the store: archives that are read or written, and folders of files.
 //!
-//! Promises: no link is followed below a folder that was named, neither when it is read nor when it is written; a file
-//! appears under its name when it is whole and durable, or not at all; a pipe that stalls answers
-//! [`ErrorKind::WouldBlock`] after a moment instead of waiting for ever.
-//! Never here: the store, the format of archives.
+//! Guarantees: below a given folder no link is followed, neither for reading nor for writing; a file appears under its
+//! name when it is complete and durable, or not at all; a stalled pipe returns [`ErrorKind::WouldBlock`] after a moment
+//! instead of blocking forever. Non-goals: the store, the archive format.
 #![allow(clippy::disallowed_types, reason = "archives lie outside the store")]
 
 use std::fs::File;
@@ -21,20 +20,20 @@ use rustix::io::Errno;
 
 use crate::limits;
 
-/// A file that is read.
+/// Input file or pipe.
 pub(super) struct Input {
     file: File,
     bytes: u64,
 }
 
-/// A file that is written.
+/// Output file or pipe.
 pub(super) struct Output {
     file: File,
-    /// Where it will lie, when it is whole.
+    /// Final name, unless it is a stream.
     target: Option<Target>,
 }
 
-/// A file that is not whole yet, and where it goes when it is.
+/// Incomplete file and its final name.
 struct Target {
     from: OwnedFd,
     unfinished: PathBuf,
@@ -43,46 +42,46 @@ struct Target {
     is_done: bool,
 }
 
-/// A folder with everything below it, one file at a time, in no order.
+/// Recursive walk of a folder, one file at a time, in no order.
 pub(super) struct Walk {
     open: Vec<Level>,
 }
 
 struct Level {
-    /// The path below the first folder, empty or ending in `/`.
+    /// Path below the top folder, empty or ending in `/`.
     path: Vec<u8>,
     folder: Dir,
 }
 
-/// What a walk found.
+/// Item of a walk.
 pub(super) enum Found {
     File { path: Vec<u8>, input: Input },
     Refused { path: Vec<u8>, why: String },
 }
 
-/// A folder into which objects are written under their keys.
+/// Folder into which objects are written under their keys.
 pub(super) struct Tree {
     root: OwnedFd,
-    /// The folder that the last object went to: the next one often goes there too.
+    /// Folder of the last object, which the next one often shares.
     last: Option<(String, OwnedFd)>,
 }
 
-/// What became of a file that was to be made in a [`Tree`].
+/// Result of creating a file in a [`Tree`].
 pub(super) enum Made {
     New(Output),
-    /// A file of this size and time is there: it is whole.
+    /// A file of this size and time exists: it is up to date.
     SameIsThere,
 }
 
-/// Where files of a [`Tree`] are written until they are whole.
+/// Temporary name of a file in a [`Tree`] until it is complete.
 pub(super) const UNFINISHED: &str = ".trug-export.unfinished";
 
-/// How long is waited for a pipe before somebody is asked whether to go on.
+/// Maximum wait for a pipe between cancellation checks.
 const PIPE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Never waits for the other end of a pipe.
+/// Opens without waiting for the other end of a pipe.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const CREATE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
@@ -90,7 +89,7 @@ const CREATE: OFlags = OFlags::WRONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Whether a path leads to a folder; None where nothing is.
+/// Returns whether a path is a folder; `None` if it does not exist.
 pub(super) fn is_folder(path: &Path) -> io::Result<Option<bool>> {
     match stat(path) {
         Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode).is_dir())),
@@ -126,7 +125,7 @@ impl Input {
         Ok(Self { file: File::from(opened), bytes })
     }
 
-    /// Its size now; 0 of a pipe.
+    /// Returns the current size; 0 for a pipe.
     pub(super) fn size(&self) -> u64 {
         self.bytes
     }
@@ -145,13 +144,13 @@ impl Read for Input {
 }
 
 impl Output {
-    /// A file that replaces what is there when it is done.
+    /// Creates a file that replaces an existing one when it is finished.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let no_name = || io::Error::new(ErrorKind::InvalidInput, "it has no file name");
         let name = PathBuf::from(path.file_name().ok_or_else(no_name)?);
         let mut unfinished = name.clone().into_os_string();
         unfinished.push(".unfinished");
-        // The folder is the operator's word: links on the way to it are fine.
+        // The operator chose the folder: links in its own path are followed.
         let flags = FOLDER.difference(OFlags::NOFOLLOW);
         let folder = open(path.parent().unwrap_or(path), flags, Mode::empty())?;
         match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -167,7 +166,7 @@ impl Output {
         Self::begin(folder.try_clone()?, PathBuf::from(unfinished), folder, name)
     }
 
-    /// A stream that is open already, by its path among the open files of a process.
+    /// Opens a stream by its path among the open files of a process.
     pub(super) fn stream(path: &Path) -> io::Result<Self> {
         if let Some(file) = standard_stream(path)? {
             return Ok(Self { file, target: None });
@@ -178,7 +177,7 @@ impl Output {
     }
 
     fn begin(from: OwnedFd, unfinished: PathBuf, home: OwnedFd, name: PathBuf) -> io::Result<Self> {
-        // What an interrupted export left.
+        // Left over by an interrupted export.
         match unlinkat(&from, &unfinished, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -188,7 +187,7 @@ impl Output {
         Ok(Self { file: File::from(file), target })
     }
 
-    /// Makes an archive durable and gives it its name.
+    /// Makes an archive durable and renames it to its final name.
     pub(super) fn finish(self) -> io::Result<()> {
         match self.give_name()? {
             Some(home) => Ok(fsync(home)?),
@@ -196,13 +195,13 @@ impl Output {
         }
     }
 
-    /// Makes a file of a [`Tree`] durable and gives it time and name; the name is durable after [`Tree::finish`].
+    /// Makes a file of a [`Tree`] durable and gives it its time and name; the name is durable after [`Tree::finish`].
     pub(super) fn finish_in_tree(self, modified_ms: u64) -> io::Result<()> {
         futimens(&self.file, &times(modified_ms))?;
         self.give_name().map(drop)
     }
 
-    /// The folder where the file lies now; None of a stream.
+    /// Renames the file; returns its folder, or `None` for a stream.
     fn give_name(mut self) -> io::Result<Option<OwnedFd>> {
         let Some(target) = &mut self.target else { return Ok(None) };
         fsync(&self.file)?;
@@ -215,7 +214,7 @@ impl Output {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.is_done {
-            // The next export removes what cannot be removed now.
+            // The next export removes it if this fails.
             let _ = unlinkat(&self.from, &self.unfinished, AtFlags::empty());
         }
     }
@@ -243,7 +242,7 @@ impl Walk {
         Ok(Self { open: vec![Level { path: Vec::new(), folder: Dir::new(root)? }] })
     }
 
-    /// The next file, or what is none; None when everything was seen.
+    /// Returns the next file, or an item that is none; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
         loop {
             let deep = self.open.len();
@@ -292,7 +291,7 @@ impl Walk {
 }
 
 impl Tree {
-    /// The folder, made if it is not there; the folder that it lies in must be.
+    /// Opens the folder, creating it if needed; its parent must exist.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         match mkdirat(rustix::fs::CWD, path, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -302,7 +301,7 @@ impl Tree {
         Ok(Self { root, last: None })
     }
 
-    /// Begins the file of an object.
+    /// Creates the file of an object.
     pub(super) fn make(
         &mut self,
         key: &ObjectKey,
@@ -332,12 +331,12 @@ impl Tree {
         Ok(Made::New(Output::begin(from, PathBuf::from(UNFINISHED), home, name)?))
     }
 
-    /// Makes everything durable.
+    /// Makes all files durable.
     pub(super) fn finish(self) -> io::Result<()> {
         Ok(syncfs(&self.root)?)
     }
 
-    /// The folder below the root, made if it is not there.
+    /// Opens a folder below the root, creating it if needed.
     fn folder(&mut self, path: &str) -> io::Result<OwnedFd> {
         if let Some((_, folder)) = self.last.as_ref().filter(|(last, _)| last == path) {
             return folder.try_clone();
@@ -355,7 +354,7 @@ impl Tree {
     }
 }
 
-/// Whether the folder cannot take this one file, and others it can: what its name, or what lies there, is to blame for.
+/// Returns a reason if the error concerns only this file, because of its name or of what exists there.
 pub(super) fn is_about_one_file(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::NAMETOOLONG => Some("its name is too long for the file system"),
@@ -374,7 +373,7 @@ fn times(modified_ms: u64) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
-/// Waits a moment until a pipe can go on.
+/// Waits for a pipe to become ready, up to a maximum.
 fn wait(file: impl AsFd, wanted: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(&file, wanted)], Some(&PIPE_WAIT)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

@@ -1,14 +1,14 @@
-//! Import: files of an archive or a folder, or from other machines, each held to the rules of an upload, and stored.
+//! Import: files of an archive or a folder, or from remote hosts, validated like uploads, and stored.
 //!
-//! 1. The name becomes a key, or is refused.
-//! 2. What is there already, by its validator, is passed over without being stored again.
-//! 3. The body streams into the store's staging, and is compared with what it claims to be and with what is there.
-//! 4. A batch for each file is handed to the committer; some wait together, so that one sync covers them.
+//! 1. The name is converted to a key, or rejected.
+//! 2. A file whose validator matches the existing object is skipped.
+//! 3. The body is streamed into the store's staging, and compared with its claimed validator and with the existing
+//!    object.
+//! 4. A batch for each file is submitted to the committer; several wait together, so that one sync covers them.
 //!
-//! Promises: a file is stored whole or not at all; nothing that is there is lost unless the rules say so; an import
-//! that is begun again stores what is missing. What is refused is named, and the rest goes on; an archive that cannot
-//! be read on ends the import with what was imported until then.
-//! Never here: time stamps; an imported file is as old as its import.
+//! Guarantees: a file is stored whole or not at all; existing objects are replaced only if the rules say so; a repeated
+//! import stores what is missing. Rejected files are reported, and the import continues; an unreadable archive ends the
+//! import, with the files up to there imported. Non-goals: timestamps; an imported file has the time of its import.
 
 mod commits;
 mod fetched;
@@ -33,9 +33,9 @@ use crate::limits;
 use crate::object_attributes::StoredAttributes;
 use crate::target::{check_writable, normalize};
 
-/// Why an import ends before its source does.
+/// Reason for an import to end early.
 enum End {
-    /// What was imported stays, and is reported with this sentence.
+    /// The imported files remain, and the report contains this sentence.
     Stopped(String),
     Failed(ArchiveError),
 }
@@ -85,7 +85,7 @@ pub fn import<'w>(
         },
         Source::Bucket(source) => importer.bucket(source, watch),
     };
-    // What waits is stored in any case.
+    // Pending files are stored in any case.
     let Importer { mut commits, mut report, .. } = importer;
     let settled = commits.settle_all(&mut report);
     match imported.and(settled) {
@@ -96,7 +96,7 @@ pub fn import<'w>(
     Ok(report)
 }
 
-/// What is to be read, and whether it is a folder.
+/// Returns the path to read, and whether it is a folder.
 fn folder_or_file(place: &Place) -> Result<(&Path, bool), ArchiveError> {
     match place {
         Place::Stream(path) => Ok((path, false)),
@@ -111,9 +111,9 @@ struct Importer<'a> {
     job: &'a Job<'a>,
     rules: ImportRules,
     admitted_count: u64,
-    /// Hashes of the keys that came in: a name that comes twice is refused.
+    /// Hashes of imported keys, to reject duplicate names.
     seen: HashSet<[u8; 16]>,
-    /// The source has each name once. Then only those are remembered that are spelled in another way as a key.
+    /// Whether the source has unique names. Then only keys that Unicode normalization changed are remembered.
     lists_once: bool,
     taken_bytes: u64,
     commits: Commits<'a>,
@@ -121,12 +121,12 @@ struct Importer<'a> {
     buffer: Vec<u8>,
 }
 
-/// A file that may be imported.
+/// File that may be imported.
 struct Candidate {
-    /// As it stands in the source.
+    /// Name in the source.
     name: Vec<u8>,
     key: ObjectKey,
-    /// The key is another text than the name: what lies under it may be another file.
+    /// Whether normalization changed the name: the object with the key may then be another file.
     is_respelled: bool,
     records: Records,
 }
@@ -197,7 +197,7 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Whether a file may come in, and under which key: that of its path. Its name is for the report.
+    /// Decides whether a file is imported, and under which key: that of its path. The name is for the report.
     fn admit(
         &mut self,
         name: Vec<u8>,
@@ -233,7 +233,7 @@ impl Importer<'_> {
         Ok(Some(Candidate { name, key, is_respelled, records }))
     }
 
-    /// Remembers that a key came in; why it may not, if it came before.
+    /// Remembers an imported key; returns an error message for a duplicate.
     fn remember(&mut self, key: &ObjectKey, is_respelled: bool) -> Option<&'static str> {
         let mut hash = [0; 16];
         hash.copy_from_slice(Sha256::digest(key.as_str()).split_at(16).0);
@@ -249,7 +249,7 @@ impl Importer<'_> {
         None
     }
 
-    /// Whether a file of this size may come in.
+    /// Checks the limits for a file of this size.
     fn has_room(&mut self, name: &[u8], bytes: u64) -> Result<bool, End> {
         if bytes > engine::limits::OBJECT_BYTES_MAX {
             self.report.refused.add(name, "it exceeds the maximum object size");
@@ -285,7 +285,7 @@ impl Importer<'_> {
         Ok(key)
     }
 
-    /// Stores a file, or finds that there is nothing to store.
+    /// Stores a file, unless its content already exists.
     fn take(
         &mut self,
         file: Candidate,
@@ -316,7 +316,7 @@ impl Importer<'_> {
         self.keep(file, upload.finish()?, work)
     }
 
-    /// Stores what came of a file, if it is what it claims to be.
+    /// Stores a staged file, if it matches its claimed validator.
     fn keep(&mut self, file: Candidate, staged: Staged, work: &mut Work<'_>) -> Result<(), End> {
         let etag = Etag::of_hash(staged.hash()).to_string();
         if file.records.etag.as_ref().is_some_and(|claimed| *claimed != etag) {
@@ -324,7 +324,7 @@ impl Importer<'_> {
             return Ok(());
         }
         if self.lists_once && file.is_respelled && self.rules.on_conflict == OnConflict::Replace {
-            // What is on its way might be the file that is really called so, which is not replaced by this one.
+            // A pending file might be the one with exactly this name, which must not be replaced by this one.
             self.commits.settle_all(&mut self.report)?;
             let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
             let there = self.job.store.get(&name)?;
@@ -363,7 +363,7 @@ fn read_file(
 fn options_of(file: &Candidate, staged: &Staged) -> PutOptions {
     let declared = file.records.content_type.as_deref();
     let attributes = file.records.attributes.clone().unwrap_or_default();
-    // Of encoded content the first bytes prove nothing.
+    // The first bytes of encoded content prove nothing.
     let is_encoded = StoredAttributes::parse(&attributes).headers.content_encoding.is_some();
     let head = if is_encoded { &[] } else { staged.head() };
     PutOptions {
@@ -374,7 +374,7 @@ fn options_of(file: &Candidate, staged: &Staged) -> PutOptions {
     }
 }
 
-/// Whether bytes may be the attributes of an object: a JSON object that is not too long.
+/// Returns whether bytes may be the attributes of an object: a JSON object within the size limit.
 fn are_attributes(bytes: &[u8]) -> bool {
     bytes.len() <= engine::limits::ATTRIBUTES_BYTES_MAX
         && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok()

@@ -1,8 +1,8 @@
-//! A bucket, or a folder of it, as a tar archive or a folder of files: out and in again. And in from other machines.
+//! Export and import of a bucket or a folder, as a tar archive or a folder of files; and import from remote hosts.
 //!
-//! Whoever has the store open reads and writes these files. Promises: what comes in is held to the same rules as an
-//! upload; what is refused is named, and the rest goes on; nothing outside the place that was named is read or written.
-//! Never here: who asks, and what is printed.
+//! The process that has the store open reads and writes these files. Guarantees: imported files are validated like
+//! uploads; rejected files are reported, and the rest continues; nothing outside the given path is read or written.
+//! Non-goals: authorization, and output to the user.
 
 mod address_list;
 mod arrivals;
@@ -34,73 +34,73 @@ pub use self::files::standard_stream;
 pub use self::import::import;
 pub use self::object::read_object;
 
-/// Where an archive lies.
+/// Location of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Place {
-    /// A file or a folder, by its absolute path.
+    /// File or folder, by its absolute path.
     Path(PathBuf),
-    /// A file or stream of the process that makes the request. A server receives a channel in its place.
+    /// File or stream of the requesting process. A server receives a channel in its place.
     Stream(PathBuf),
 }
 
-/// Where an import comes from.
+/// Source of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
-    /// A tar archive, or a folder of files.
+    /// Tar archive, or folder of files.
     Files(Place),
-    /// One file.
+    /// Single file.
     File {
         place: Place,
         /// Size in bytes, for the progress; 0 if unknown.
         bytes: u64,
-        /// Key of the object, in the folder of the import.
+        /// Key of the object, relative to the folder of the import.
         path: String,
         /// Declared content type.
         content_type: Option<String>,
     },
-    /// What lies at the addresses of a list.
+    /// URLs of a list.
     Addresses { list: Place, reach: Reach },
-    /// A bucket of a service that speaks S3.
+    /// Bucket of an S3 service.
     Bucket(BucketSource),
 }
 
-/// Which machines an import may ask beside those of the internet at large, and whom it trusts.
+/// Private networks and additional authorities of an import's requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reach {
-    /// Origins of private networks.
+    /// Allowed origins in private networks.
     pub allow: Vec<String>,
-    /// Certificates (PEM) of authorities beside Mozilla's.
+    /// Certificates (PEM) of authorities in addition to Mozilla's.
     pub ca: Option<String>,
 }
 
-/// Which part of a store is exported or imported into.
+/// Part of a store that is exported or imported into.
 pub struct Job<'a> {
     pub store: &'a Store,
     pub catalog: &'a Catalog,
     pub bucket: &'a Bucket,
-    /// Only this folder, whose name stands in no name of the archive.
+    /// Restricts the job to this folder, whose name is not part of the archived names.
     pub folder: FolderKey,
 }
 
-/// How an import decides.
+/// Rules of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportRules {
     pub on_conflict: OnConflict,
-    /// It stops before it takes more files,
+    /// Maximum number of files, at which the import stops.
     pub files_max: u64,
-    /// or more bytes.
+    /// Maximum bytes, at which the import stops.
     pub bytes_max: Option<u64>,
 }
 
-/// What happens to a file whose key holds other content. The same content is left alone whatever is chosen.
+/// Handling of a file whose key holds other content. Identical content is skipped in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConflict {
-    /// The object stays as it is.
+    /// The object is not changed.
     #[default]
     Skip,
     /// The object is replaced.
@@ -111,44 +111,44 @@ pub enum OnConflict {
     Fail,
 }
 
-/// What an export did.
+/// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportReport {
     pub bucket_name: String,
     pub exported_count: u64,
     pub exported_bytes: u64,
-    /// Files of a folder that were there already.
+    /// Files of a folder that were already up to date.
     pub unchanged_count: u64,
-    /// Objects whose bytes are not what was written; they are left out.
+    /// Corrupt objects, which are left out.
     pub damaged: NamedList,
-    /// Objects that a folder cannot hold.
+    /// Objects that cannot be files in a folder.
     pub not_written: NamedList,
 }
 
-/// What an import did.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportReport {
     pub bucket_name: String,
-    /// Files that are new.
+    /// New files.
     pub imported_count: u64,
-    /// Bytes of the files that are new, replaced or renamed.
+    /// Bytes of new, replaced and renamed files.
     pub imported_bytes: u64,
     pub replaced_count: u64,
     pub renamed_count: u64,
-    /// Files whose content lies under their key already.
+    /// Files whose content already exists under their key.
     pub unchanged_count: u64,
-    /// Files whose keys hold other content, which stays.
+    /// Files whose keys hold other content, which is not replaced.
     pub skipped: NamedList,
-    /// Files that may not be imported.
+    /// Rejected files.
     pub refused: NamedList,
-    /// Why the rest was not looked at.
+    /// Reason for ending early.
     pub stopped: Option<String>,
     pub duration_ms: u64,
 }
 
-/// Names with what there is to say of each: all are counted, the first ones listed.
+/// Names with reasons: all are counted, the first ones listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedList {
@@ -156,26 +156,26 @@ pub struct NamedList {
     pub listed: Vec<Named>,
 }
 
-/// A name and what there is to say of it.
+/// Name and reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Named {
-    /// Shortened where it is very long.
+    /// Name, truncated if very long.
     pub name: String,
     pub why: String,
 }
 
-/// Why an export or an import was not done.
+/// Error of an export or import.
 #[derive(Debug)]
 pub enum ArchiveError {
-    /// The store failed, or the work was stopped.
+    /// The store failed, or the work was cancelled.
     Store(engine::Error),
-    /// The place cannot be read or written: a sentence.
+    /// The location cannot be read or written: a sentence.
     Place(String),
 }
 
 impl Reach {
-    /// What asks within these bounds; a sentence where they make no sense.
+    /// Creates the HTTP client with these restrictions; the error is a sentence.
     pub fn outbound(&self) -> Result<Outbound, String> {
         let mut allowed = Vec::new();
         for text in &self.allow {
@@ -200,7 +200,7 @@ impl NamedList {
     }
 }
 
-/// A name as text: what is no UTF-8 is written out, and of a long one only the start.
+/// Formats a name as text: escapes invalid UTF-8, and truncates a long one.
 fn shown(name: &[u8]) -> String {
     const BYTES_MAX: usize = 200;
     let mut text = String::new();
@@ -214,7 +214,7 @@ fn shown(name: &[u8]) -> String {
     text
 }
 
-/// Only absolute paths mean the same to every process.
+/// Requires an absolute path, which means the same to every process.
 fn absolute(path: &Path) -> Result<&Path, ArchiveError> {
     match path.is_absolute() {
         true => Ok(path),

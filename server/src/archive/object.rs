@@ -1,4 +1,4 @@
-//! One object, written to a file or stream.
+//! Writing of one object to a file or stream.
 //!
 //! Guarantees: every byte is verified before it is written; a file appears under its name when it is complete and
 //! durable. Non-goals: several objects, which `export` writes.
@@ -15,8 +15,8 @@ use crate::bridge::stretches;
 ///
 /// # Errors
 ///
-/// [`ArchiveError::Store`] with [`Error::Corrupt`] for a damaged object; a stream has then received the bytes before
-/// the damage.
+/// [`ArchiveError::Store`] with [`Error::Corrupt`] for a corrupt object; a stream has then received the bytes before
+/// the corruption.
 pub fn read_object<'w>(
     store: &Store,
     name: &ObjectName,

@@ -1,27 +1,27 @@
-//! The bytes in front of a file in a tar archive: its header block, and the extension records (pax) before that.
+//! Encoding of tar entries: the header block, and the extension records (pax) before it.
 //!
-//! What tar has no field for is kept in records of our own, which other readers pass over:
+//! Metadata without a tar field is stored in private records, which other readers ignore:
 //!
 //! | record            | meaning                                                        |
 //! | ----------------- | -------------------------------------------------------------- |
 //! | `TRUG.type`       | content type                                                   |
 //! | `TRUG.attributes` | attributes, as they are stored                                 |
-//! | `TRUG.etag`       | validator of the content: a file that has another was damaged  |
+//! | `TRUG.etag`       | validator of the content: a file with another one is corrupt   |
 //! | `TRUG.created`    | when the key was first put, in milliseconds since 1970         |
 //!
-//! Promises: pure; decoding never panics, and takes memory in proportion to the bytes that it is given.
-//! Never here: where the bytes come from, and whether a name may be a key.
+//! Guarantees: pure; decoding never panics, and takes memory in proportion to its input. Non-goals: source of the
+//! bytes, and validity of names as keys.
 
 use std::fmt::Write as _;
 
 use tar::{EntryType, Header};
 
-/// Everything in an archive is a multiple of this.
+/// Block size, of which everything in an archive is a multiple.
 pub(super) const BLOCK_BYTES: usize = 512;
 
-/// The largest size that the header's own field takes: eleven octal digits.
+/// Largest size that fits the header's own field: eleven octal digits.
 const HEADER_SIZE_MAX: u64 = 0o777_7777_7777;
-/// The longest name that is written into the header's own field.
+/// Longest name that is written into the header's own field.
 const HEADER_NAME_BYTES_MAX: usize = 100;
 
 const PATH: &str = "path";
@@ -32,7 +32,7 @@ const ATTRIBUTES: &str = "TRUG.attributes";
 const ETAG: &str = "TRUG.etag";
 const CREATED: &str = "TRUG.created";
 
-/// What a header block says.
+/// Decoded header block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) name: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct Head {
     pub(super) kind: Kind,
 }
 
-/// What follows a header block.
+/// Kind of the data after a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -49,19 +49,19 @@ pub(super) enum Kind {
     Records,
     /// Records for all further entries.
     GlobalRecords,
-    /// The name of the next entry, as GNU tar writes it.
+    /// Name of the next entry, in the format of GNU tar.
     LongName,
-    /// The target of the next entry, which is a link.
+    /// Target of the next entry, which is a link.
     LongLink,
-    /// A file with holes; whether blocks with more of its map follow.
+    /// Sparse file; whether further blocks of its map follow.
     Sparse {
         is_extended: bool,
     },
-    /// What is never imported, and why.
+    /// Never imported: the reason.
     Other(&'static str),
 }
 
-/// What the records before a file say of it.
+/// Decoded extension records of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Records {
     pub(super) path: Option<Vec<u8>>,
@@ -73,7 +73,7 @@ pub(super) struct Records {
     pub(super) created_ms: Option<u64>,
 }
 
-/// A file to be written.
+/// File to be written.
 pub(super) struct FileHead<'a> {
     pub(super) name: &'a str,
     pub(super) bytes: u64,
@@ -84,7 +84,7 @@ pub(super) struct FileHead<'a> {
     pub(super) etag: &'a str,
 }
 
-/// Reads a header block. The reason says what is wrong with it.
+/// Decodes a header block. The error describes the defect.
 pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
     let header = Header::from_byte_slice(block);
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
@@ -93,7 +93,7 @@ pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
     if header.cksum().ok() != Some(wanted) {
         return Err("header checksum mismatch");
     }
-    // Larger numbers than eleven octal digits are binary; tar's reader looks at the last eight bytes of them only.
+    // Numbers larger than eleven octal digits are binary; the tar crate reads only their last eight bytes.
     let bytes = match header.as_old().size.split_at(4) {
         ([first, rest @ ..], _) if first & 0x80 != 0 && (*first != 0x80 || rest != [0; 3]) => {
             return Err("the size in a header is negative or out of bounds");
@@ -120,7 +120,7 @@ pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
     Ok(Head { name, bytes, kind })
 }
 
-/// Reads extension records: each is its length in decimal, a space, a keyword, `=`, a value, and a line end.
+/// Decodes extension records: each is its length in decimal, a space, a keyword, `=`, a value, and a line end.
 pub(super) fn decode_records(mut bytes: &[u8]) -> Result<Records, &'static str> {
     const MALFORMED: &str = "an extension header is malformed";
     let mut records = Records::default();
@@ -149,7 +149,7 @@ pub(super) fn decode_records(mut bytes: &[u8]) -> Result<Records, &'static str> 
     Ok(records)
 }
 
-/// A file's header block, with its records and their own header block in front.
+/// Encodes a file's header block, preceded by its records and their own header block.
 pub(super) fn encode(file: &FileHead<'_>) -> Vec<u8> {
     let mut records = Vec::new();
     let fits = file.name.is_ascii() && file.name.len() <= HEADER_NAME_BYTES_MAX;
@@ -173,7 +173,7 @@ pub(super) fn encode(file: &FileHead<'_>) -> Vec<u8> {
     bytes.extend(header(EntryType::XHeader, "TRUG.records", records_bytes, seconds).as_bytes());
     bytes.extend(&records);
     bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
-    // Readers that know the records take name and size from there.
+    // Readers that support the records take name and size from there.
     let name = if fits { file.name } else { "TRUG.long-name" };
     let size = file.bytes.min(HEADER_SIZE_MAX);
     bytes.extend(header(EntryType::Regular, name, size, seconds).as_bytes());
@@ -197,7 +197,7 @@ fn header(kind: EntryType, name: &str, bytes: u64, modified_s: u64) -> Header {
 
 fn put_record(records: &mut Vec<u8>, keyword: &str, value: &[u8]) {
     let rest = keyword.len() + value.len() + 3;
-    // The length counts its own digits.
+    // The length includes its own digits.
     let mut length = rest + 1;
     while rest + decimal_digits(length) != length {
         length = rest + decimal_digits(length);

@@ -1,9 +1,8 @@
-//! Walks over a tar archive from front to back, in bounded memory, believing nothing.
+//! Streaming reader of untrusted tar archives, in bounded memory.
 //!
-//! Where two readers could take different bytes for the next header, the walk ends instead of choosing: a link with a
-//! body, global records that rename or resize, records too long to be read.
-//! Promises: a body is never longer than its header says; an archive that was cut off is told from one that ended.
-//! Never here: names as keys, the store.
+//! Where two readers could disagree about the position of the next header, reading stops: a link with a body, global
+//! records that rename or resize, records too long to be read. Guarantees: a body is never longer than its header says;
+//! a truncated archive is distinguished from a complete one. Non-goals: keys, the store.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -11,41 +10,41 @@ use super::tar_entry::{BLOCK_BYTES, Kind, Records, decode, decode_records};
 use super::work::Work;
 use crate::limits::archives::{NAME_BYTES_MAX, RECORDS_BYTES_MAX, SPARSE_BLOCKS_MAX};
 
-/// An archive that is being read.
+/// Archive that is being read.
 pub(super) struct TarReader<R> {
     source: R,
     /// Bytes read so far.
     at: u64,
-    /// What is left of the body of the entry, and of the zeros behind it.
+    /// Unread bytes of the entry's body and its padding.
     body_left: u64,
     padding_left: u64,
 }
 
-/// Something in an archive.
+/// Entry of an archive.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// As it stands there: not checked.
+    /// Unvalidated name.
     pub(super) name: Vec<u8>,
     pub(super) bytes: u64,
     pub(super) content: Content,
     pub(super) records: Records,
 }
 
-/// What an entry is.
+/// Content of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     File,
     Folder,
-    /// Nothing that is imported, and why.
+    /// Never imported: the reason.
     Refused(&'static str),
 }
 
-/// Why an archive cannot be read on.
+/// Reason why an archive cannot be read further.
 #[derive(Debug)]
 pub(super) enum Broken {
-    /// The work was stopped.
+    /// The work was cancelled.
     Stopped(engine::Error),
-    /// The archive is not what it should be: a sentence.
+    /// The archive is invalid: a sentence.
     Archive(String),
 }
 
@@ -54,7 +53,7 @@ impl<R: Read> TarReader<R> {
         Self { source, at: 0, body_left: 0, padding_left: 0 }
     }
 
-    /// The next entry; what was left of the one before is passed over. None at the archive's end.
+    /// Skips the rest of the current entry and returns the next one. `None` at the archive's end.
     pub(super) fn next(&mut self, work: &mut Work<'_>) -> Result<Option<Entry>, Broken> {
         self.skip_body(work)?;
         let mut records = Records::default();
@@ -120,8 +119,8 @@ impl<R: Read> TarReader<R> {
                 (None, Some(None)) => (head.name, Content::Refused("its name is too long")),
                 (None, None) => (head.name, content),
             };
-            // Before there was a kind for folders, they were empty files with a slash at the end of the name. The
-            // header's own name may be the start of a longer one, so this cannot be told before.
+            // Before tar had a type for folders, they were empty files with a trailing slash in the name. The header's
+            // own name may be the start of a longer one, so the type is known only here.
             let content = match content {
                 Content::File if bytes == 0 && name.ends_with(b"/") => Content::Folder,
                 other => other,
@@ -130,7 +129,7 @@ impl<R: Read> TarReader<R> {
         }
     }
 
-    /// The next bytes of the entry's body; 0 at its end.
+    /// Reads the next bytes of the entry's body; 0 at its end.
     pub(super) fn read(&mut self, buffer: &mut [u8], work: &mut Work<'_>) -> Result<usize, Broken> {
         let wanted = usize::try_from(self.body_left).unwrap_or(usize::MAX).min(buffer.len());
         let Some(buffer) = buffer.get_mut(..wanted).filter(|it| !it.is_empty()) else {
@@ -156,7 +155,7 @@ impl<R: Read> TarReader<R> {
         Ok(())
     }
 
-    /// A header block; None at the end mark, which is a block of zeros.
+    /// Reads a header block; `None` at the end marker, which is a block of zeros.
     fn header(&mut self, work: &mut Work<'_>) -> Result<Option<[u8; BLOCK_BYTES]>, Broken> {
         let mut block = [0; BLOCK_BYTES];
         let is_first = self.at == 0;
@@ -177,7 +176,7 @@ impl<R: Read> TarReader<R> {
         decode_records(&bytes).map_err(|why| self.broken(why))
     }
 
-    /// The name in a body, up to its zero; None when it is longer than any that is looked at.
+    /// Reads a name from a body, up to its zero byte; `None` if it is over the limit.
     fn name(&mut self, work: &mut Work<'_>) -> Result<Option<Vec<u8>>, Broken> {
         if self.body_left > NAME_BYTES_MAX {
             return Ok(None);
@@ -189,7 +188,7 @@ impl<R: Read> TarReader<R> {
         Ok(Some(name))
     }
 
-    /// Only for bodies that were found to be short.
+    /// Reads a whole body, whose length was checked.
     fn whole_body(&mut self, work: &mut Work<'_>) -> Result<Vec<u8>, Broken> {
         let mut bytes = vec![0; usize::try_from(self.body_left).unwrap_or(0)];
         self.read(&mut bytes, work)?;
@@ -197,7 +196,7 @@ impl<R: Read> TarReader<R> {
         Ok(bytes)
     }
 
-    /// Passes over the rest of a GNU map of holes, which the size of the entry does not count.
+    /// Skips the rest of a GNU sparse map, which the size of the entry does not include.
     fn skip_map(&mut self, mut is_extended: bool, work: &mut Work<'_>) -> Result<(), Broken> {
         const IS_EXTENDED_AT: usize = 504;
         for _ in 0..SPARSE_BLOCKS_MAX {
@@ -225,7 +224,7 @@ impl<R: Read> TarReader<R> {
                     work.read_to(self.at).map_err(Broken::Stopped)?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A pipe that has nothing at the moment.
+                // A pipe that currently has no data.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     work.read_to(self.at).map_err(Broken::Stopped)?;
                 }
@@ -244,7 +243,7 @@ fn unreadable(error: &io::Error) -> Broken {
     Broken::Archive(format!("the archive cannot be read: {error}"))
 }
 
-/// Tells what the first block is instead of a header.
+/// Describes a first block that is not a header.
 fn no_archive(block: &[u8; BLOCK_BYTES]) -> Broken {
     const COMPRESSED: &[(&[u8], &str)] = &[
         (b"\x1f\x8b", "gzip -dc"),
@@ -294,10 +293,10 @@ mod tests {
         bytes
     }
 
-    /// A name and a body.
+    /// Name and body of a file.
     type NamedFile = (Vec<u8>, Vec<u8>);
 
-    /// The files of an archive, and how it ended.
+    /// Returns the files of an archive, and how it ended.
     fn walk(source: impl Read) -> (Vec<NamedFile>, Result<(), Broken>) {
         let mut watch = |_| ControlFlow::Continue(());
         let mut work = Work::new(&mut watch, 0, 0);
@@ -321,7 +320,7 @@ mod tests {
         (files, ended)
     }
 
-    /// Gives a few bytes at a time, and now and then nothing yet.
+    /// Reader that yields a few bytes at a time, and sometimes would block.
     struct Trickle<'a>(&'a [u8], u32);
 
     impl Read for Trickle<'_> {

@@ -1,6 +1,6 @@
-//! What did not come, and when it is asked for again: each time after a longer rest, and not for ever.
+//! Retries of failed downloads, with increasing delays and a limit.
 //!
-//! Never here: asking.
+//! Non-goals: requests.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use tokio::time::sleep;
 use crate::limits;
 use crate::outbound::{FetchError, RetryAfter};
 
-/// Why something did not come.
+/// Failed request.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) why: String,
-    /// Whether it may come later, and how long the other side wants to be left alone.
+    /// Whether the error is transient, and the delay that the server requested.
     pub(super) passes: bool,
     pub(super) rest: Duration,
 }
 
-/// How often something was asked for.
+/// Attempts of a request.
 pub(super) struct Tries {
     count: u32,
     rest: Duration,
@@ -29,7 +29,7 @@ impl Tries {
         Self { count: 1, rest: limits::archives::IMPORT_FIRST_REST }
     }
 
-    /// Rests until it may be tried again. A sentence, where it is not to be.
+    /// Waits before the next attempt. Returns the error, a sentence, if there is none.
     pub(super) async fn rest_after(&mut self, fault: Fault) -> Result<(), String> {
         if !fault.passes {
             return Err(fault.why);
@@ -54,11 +54,11 @@ impl Fault {
     }
 }
 
-/// How long an answer wants its sender to be left alone.
+/// Returns the delay that a response requests.
 pub(super) fn wanted_rest(retry_after: Option<RetryAfter>) -> Duration {
     match retry_after {
         Some(RetryAfter::Wait(rest)) => rest,
-        // Whoever names a moment gets the longest rest, which costs no look at a clock.
+        // A date gets the longest delay, which avoids a look at the clock.
         Some(RetryAfter::Until(_)) => limits::archives::IMPORT_LONGEST_REST,
         None => Duration::ZERO,
     }

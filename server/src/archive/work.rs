@@ -1,12 +1,12 @@
-//! How far an export or import has come, told to whoever watches.
+//! Progress reporting of an export or import.
 //!
-//! Never here: what is done.
+//! Non-goals: the work.
 
 use std::ops::ControlFlow;
 
 use engine::{Error, Watch, WorkProgress};
 
-/// Work that is watched.
+/// Observed work.
 pub(super) struct Work<'w> {
     watch: &'w mut Watch<'w>,
     progress: WorkProgress,
@@ -18,25 +18,25 @@ impl<'w> Work<'w> {
         Self { watch, progress }
     }
 
-    /// The source was read up to here.
+    /// Sets the position in the source.
     pub(super) fn read_to(&mut self, bytes: u64) -> Result<(), Error> {
         self.progress.done_bytes = bytes;
         self.tell()
     }
 
-    /// So many bytes more are done.
+    /// Adds processed bytes.
     pub(super) fn add_bytes(&mut self, bytes: u64) -> Result<(), Error> {
         self.progress.done_bytes += bytes;
         self.tell()
     }
 
-    /// One more file is done.
+    /// Counts a processed file.
     pub(super) fn add_item(&mut self) -> Result<(), Error> {
         self.progress.done_items += 1;
         self.tell()
     }
 
-    /// Asks whether to go on.
+    /// Reports the progress, and checks for cancellation.
     pub(super) fn tell(&mut self) -> Result<(), Error> {
         match (self.watch)(self.progress) {
             ControlFlow::Continue(()) => Ok(()),

@@ -1,6 +1,6 @@
-//! The account: who owns buckets and keys, on which plan, in which standing, and how much it may store.
+//! Account: the owner of buckets and API keys, with its plan, standing and quota.
 //!
-//! Never here: what a plan may do in a minute, and who is asking.
+//! Non-goals: rate limits of plans, and authentication.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::id::AccountId;
 use super::quota::Quota;
 use super::record::Stored;
 
-/// Who owns buckets and keys.
+/// Owner of buckets and API keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub id: AccountId,
-    /// What people call it; no two accounts share a name.
+    /// Display name, unique among accounts.
     pub name: AccountName,
     pub role: Role,
     pub plan: Plan,
     pub standing: Standing,
-    /// How much all its buckets together may hold.
+    /// Quota of all its buckets together.
     pub quota: Quota,
     pub created_ms: u64,
 }
@@ -37,7 +37,7 @@ pub enum Role {
     Operator,
 }
 
-/// 1 to 100 characters without control characters.
+/// Account name: 1 to 100 characters without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountName(Arc<str>);
 
@@ -83,7 +83,7 @@ impl Stored for StoredAccount {
 const NAME_CHARS_MAX: usize = 100;
 
 impl AccountName {
-    /// Checks a name for an account.
+    /// Validates an account name.
     pub fn parse(name: &str) -> Result<Self, CatalogError> {
         if name.trim().is_empty() {
             return Err(CatalogError::Refused("an account needs a name".into()));
@@ -102,7 +102,7 @@ impl AccountName {
 }
 
 impl Account {
-    /// An account of which nothing was said but its name.
+    /// Creates an account with default settings.
     pub(super) fn with_defaults(id: AccountId, name: AccountName, created_ms: u64) -> Self {
         Self {
             id,

@@ -1,9 +1,9 @@
-//! The API key: how it is made, written and recognised, and what it lets its holder do.
+//! API key: creation, encoding and verification, and its rights.
 //!
-//! A key reads `trug_<id>_<secret>_<check>`. The id finds the record, the check tells a typing error from a guess
-//! without a look-up, and of the secret only a SHA-256 is kept.
-//! Promises: the secret exists in memory only while a key is issued or presented; it is compared in constant time.
-//! Never here: where in a request a key may stand, and whose bucket is asked for.
+//! A key reads `trug_<id>_<secret>_<check>`. The id finds the record, the checksum tells a typing error from a guess
+//! without a lookup, and only a SHA-256 of the secret is stored. Guarantees: the secret is in memory only while a key
+//! is issued or presented; it is compared in constant time. Non-goals: the position of a key in a request, and the
+//! owner of a requested bucket.
 
 use std::fmt;
 
@@ -18,29 +18,29 @@ use super::record::Stored;
 use super::{CatalogError, base32, hex};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
-/// 256 bits: as many as the hash that is kept.
+/// 256 bits: as many as the stored hash.
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 52;
 const CHECK_CHARS: usize = 7;
 
-/// A key as its owner holds it, before it is known whether it is one of ours.
+/// Key as a client presents it, before verification.
 pub struct PresentedKey {
     id: ApiKeyId,
     secret_sha256: [u8; 32],
 }
 
-/// A key as it is shown once, when it is issued.
+/// Newly issued key, whose text is shown only once.
 pub struct IssuedKey {
     pub record: ApiKey,
     pub text: String,
 }
 
-/// What is known of a key.
+/// Record of an API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: ApiKeyId,
     pub account: AccountId,
-    /// What its owner calls it; may be empty.
+    /// Name given by the owner; may be empty.
     pub name: String,
     secret_sha256: [u8; 32],
     pub scopes: Vec<Scope>,
@@ -49,11 +49,11 @@ pub struct ApiKey {
     pub revoked_ms: Option<u64>,
 }
 
-/// Where a key ends; all empty: its account's whole reach.
+/// Restrictions of a key; the default allows everything that its account may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyLimits {
     pub bucket: Option<BucketName>,
-    /// Only what lies in this folder, at any depth.
+    /// Restricts the key to this folder and its subfolders.
     pub prefix: FolderKey,
     pub expires_ms: Option<u64>,
 }
@@ -75,7 +75,7 @@ pub enum Scope {
 pub(super) struct StoredApiKey {
     account: String,
     name: String,
-    /// Hexadecimal.
+    /// SHA-256 of the secret, hexadecimal.
     secret_sha256: String,
     scopes: Vec<Scope>,
     bucket: Option<String>,
@@ -90,7 +90,7 @@ impl Stored for StoredApiKey {
 }
 
 impl Scope {
-    /// Every scope, in the order in which they are listed.
+    /// Every scope, in listing order.
     pub const ALL: [Self; 6] =
         [Self::Upload, Self::Delete, Self::Read, Self::List, Self::Presign, Self::Manage];
 
@@ -107,7 +107,7 @@ impl Scope {
 }
 
 impl PresentedKey {
-    /// Reads a key as it was presented; `None` for what cannot be one of ours.
+    /// Parses a presented key; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("trug_")?;
         let (id, rest) = rest.split_once('_')?;
@@ -128,7 +128,7 @@ impl PresentedKey {
 }
 
 impl ApiKey {
-    /// Makes a key; its text is in the answer and nowhere else.
+    /// Issues a key; its text is only in the result.
     pub(super) fn issue(
         entropy: &dyn Entropy,
         account: AccountId,
@@ -169,12 +169,12 @@ impl ApiKey {
         Ok(IssuedKey { record, text })
     }
 
-    /// Whether the presented key is this one; takes the same time wherever the secrets differ.
+    /// Returns whether the presented key matches, in constant time.
     pub fn is(&self, presented: &PresentedKey) -> bool {
         self.id == presented.id && bool::from(self.secret_sha256.ct_eq(&presented.secret_sha256))
     }
 
-    /// Whether the key still opens anything.
+    /// Returns whether the key is valid: neither revoked nor expired.
     pub fn is_live(&self, now_ms: u64) -> bool {
         self.revoked_ms.is_none()
             && self.limits.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
@@ -221,17 +221,17 @@ impl ApiKey {
 }
 
 impl KeyLimits {
-    /// Whether the key reaches into the bucket at all.
+    /// Returns whether the key may access the bucket at all.
     pub fn reach_bucket(&self, bucket: &BucketName) -> bool {
         self.bucket.as_ref().is_none_or(|only| only == bucket)
     }
 
-    /// Whether the key reaches an object of a bucket that it reaches into.
+    /// Returns whether the key may access an object of a bucket that it may access.
     pub fn reach_key(&self, key: &ObjectKey) -> bool {
         key.as_str().starts_with(self.prefix.as_str())
     }
 
-    /// Whether another key opens nothing that this one does not, and ends no later.
+    /// Returns whether the restrictions include all rights of another key, including its expiry.
     pub fn cover(&self, other: &Self) -> bool {
         let ends_no_later = self
             .expires_ms
@@ -239,26 +239,26 @@ impl KeyLimits {
         self.cover_places(other) && ends_no_later
     }
 
-    /// Whether another key opens no place that this one does not.
+    /// Returns whether the restrictions include all buckets and folders of another key.
     pub fn cover_places(&self, other: &Self) -> bool {
         let bucket = self.bucket.is_none() || self.bucket == other.bucket;
         bucket && self.reach_folder(&other.prefix)
     }
 
-    /// Whether the key reaches everything in a folder.
+    /// Returns whether the key may access everything in a folder.
     pub fn reach_folder(&self, folder: &FolderKey) -> bool {
         folder.as_str().starts_with(self.prefix.as_str())
     }
 }
 
-/// Nothing of a key is printed, not even by accident.
+/// Prints nothing, so that a key is never logged by accident.
 impl fmt::Debug for PresentedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PresentedKey({})", self.id)
     }
 }
 
-/// Reads a prefix as a person writes it, `img` or `img/`: always the folder, so that `img2/` is not in it.
+/// Parses a prefix such as `img` or `img/`: always the folder, so that `img2/` is not in it.
 pub fn prefix_folder(prefix: &str) -> Result<FolderKey, CatalogError> {
     let folder = match prefix.trim_start_matches('/') {
         "" => String::new(),
@@ -273,7 +273,7 @@ fn sha256(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// CRC-32 of what stands before it: one wrong, missing or swapped character is always noticed.
+/// Returns the CRC-32 of the text before it, which detects every wrong, missing or swapped character.
 fn check_of(id: &str, secret: &str) -> String {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(id.as_bytes());

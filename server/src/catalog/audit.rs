@@ -1,7 +1,7 @@
-//! Who changed what: one record of each change that is not a file.
+//! Audit log entry: a record of one change that is not a change of files.
 //!
-//! Promises: an entry is in the batch of the change that it tells of, so there is one exactly of what was done; nothing
-//! secret is in any. Never here: how many are kept, and who may see them.
+//! Guarantees: an entry is in the batch of its change, so that it exists exactly if the change was made; it contains no
+//! secrets. Non-goals: retention, and authorization of readers.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use super::record::Stored;
 use super::{ApiKey, Bucket};
 use crate::limits::AUDIT_TEXT_CHARS_MAX;
 
-/// What was done.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditAction {
     BucketCreate,
@@ -45,18 +45,18 @@ pub enum AuditAction {
     CompactionBegin,
 }
 
-/// Who did it.
+/// Author of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Actor {
     pub kind: ActorKind,
-    /// Of the key or the session.
+    /// Id of the key or session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Of the key, or of the account that is signed in.
+    /// Name of the key, or of the signed-in account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whose the key or the session is.
+    /// Account of the key or session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub enum ActorKind {
     Server,
 }
 
-/// What is told of a change, without when and by whom.
+/// Content of an entry, without time and author.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) action: AuditAction,
@@ -91,7 +91,7 @@ pub(super) struct Told {
     organisation: Option<OrganisationId>,
 }
 
-/// A change that was made.
+/// Entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditEntry {
@@ -100,15 +100,15 @@ pub struct AuditEntry {
     pub actor: Actor,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
-    /// The id of what was changed, where it is no bucket.
+    /// Id of the changed record, unless it is a bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The ids of the accounts that it concerns, besides whoever did it.
+    /// Ids of the affected accounts, besides that of the author.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<String>,
-    /// The id of the organisation whose administrators it concerns.
+    /// Id of the organisation whose administrators may see the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
@@ -118,10 +118,10 @@ impl Stored for AuditEntry {
 }
 
 impl AuditAction {
-    /// The class of those who were refused.
+    /// Retention class of rejected sign-ins.
     pub(super) const REFUSED_CLASS: &str = "refused";
 
-    /// The words for it, as in JSON.
+    /// Returns the name of the action, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BucketCreate => "bucket.create",
@@ -155,7 +155,7 @@ impl AuditAction {
 }
 
 impl Actor {
-    /// Whoever types commands on the machine.
+    /// Returns the author of commands on the server's machine.
     pub fn operator() -> Self {
         Self { kind: ActorKind::Operator, ..Self::default() }
     }
@@ -173,26 +173,26 @@ impl Told {
         }
     }
 
-    /// It is about this bucket, and concerns whose it is.
+    /// Sets the bucket that was changed, and its owner as affected.
     pub(super) fn bucket(mut self, bucket: &Bucket) -> Self {
         self.bucket = Some(bucket.name.clone());
         self.organisation = bucket.organisation.clone().or(self.organisation);
         self.account(&bucket.owner)
     }
 
-    /// It is about a bucket that is gone.
+    /// Sets a deleted bucket that was changed.
     pub(super) fn bucket_named(mut self, name: &BucketName) -> Self {
         self.bucket = Some(name.clone());
         self
     }
 
-    /// It is about this key.
+    /// Sets the key that was changed.
     pub(super) fn key(mut self, key: &ApiKey) -> Self {
         self.bucket = key.limits.bucket.clone();
         self.account(&key.account).target(&key.id).detail(format!("name: {}", key.name))
     }
 
-    /// It concerns this account.
+    /// Adds an affected account.
     pub(super) fn account(mut self, account: &AccountId) -> Self {
         if !self.accounts.contains(account) {
             self.accounts.push(account.clone());
@@ -200,7 +200,7 @@ impl Told {
         self
     }
 
-    /// It concerns this organisation.
+    /// Sets the affected organisation.
     pub(super) fn organisation(mut self, organisation: &OrganisationId) -> Self {
         self.organisation = Some(organisation.clone());
         self
@@ -232,10 +232,11 @@ impl Told {
 }
 
 impl AuditEntry {
-    /// Those of which there may be only so many together: what somebody did, or what was done for them.
+    /// Returns the retention class, within which old entries are evicted: the account that made the change, or that it
+    /// was made for.
     ///
-    /// Whoever does much drives out what they did themselves, and not what an operator did. Those who are refused at
-    /// the door are nobody yet.
+    /// A busy account thus evicts its own entries, and not those of an operator. Rejected sign-ins, which have no
+    /// account, are a class of their own.
     pub(super) fn class(&self) -> &str {
         if self.action == AuditAction::SessionRefused.as_str() {
             return AuditAction::REFUSED_CLASS;
@@ -248,8 +249,7 @@ impl AuditEntry {
     }
 }
 
-/// The settings that are others now, each with what it is now, as they are stored; of those that are hidden the name
-/// alone.
+/// Describes the changed settings with their new values, as they are stored; of hidden ones only the name.
 pub(super) fn difference<R: Stored>(before: &R, after: &R, hidden: &[&str]) -> String {
     let fields = |record: &R| match serde_json::to_value(record) {
         Ok(serde_json::Value::Object(fields)) => fields,

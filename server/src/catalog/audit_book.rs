@@ -1,8 +1,9 @@
-//! Which entries are kept of who changed what, and finding them.
+//! Audit log: retention and lookup of entries.
 //!
-//! Numbers in the order of changes; in memory there are the numbers, in the store one fact for each. Promises: no more
-//! than [`AUDIT_ENTRIES_MAX`], none older than [`AUDIT_KEPT`] for long; where there are too many, the oldest goes of
-//! whoever has most, so that nobody who does much hides what others did. Never here: what is told, and who may see it.
+//! Entries are numbered in the order of changes; the numbers are in memory, each entry is one fact in the store.
+//! Guarantees: at most [`AUDIT_ENTRIES_MAX`] entries, older than [`AUDIT_KEPT`] only briefly; at the limit the oldest
+//! entry of the largest retention class is evicted, so that a busy account does not displace the entries of others.
+//! Non-goals: content of entries, and authorization of readers.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,28 +15,28 @@ use super::record::{decode, encode};
 use super::{AccountId, Catalog, CatalogError, each_fact};
 use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_KEPT, AUDIT_REFUSED_MAX};
 
-/// The fact names of entries start with this; the number follows.
+/// Prefix of the fact names of entries; the number follows.
 const PREFIX: &str = "audit/";
 const NUMBER_DIGITS: usize = 20;
 
-/// The entries that are kept.
+/// Index of the stored entries.
 #[derive(Default)]
 pub(super) struct AuditBook(Mutex<Numbers>);
 
 #[derive(Default)]
 struct Numbers {
     next: u64,
-    /// When each was made, and of which class it is.
+    /// Time and retention class of each entry.
     kept: BTreeMap<u64, (u64, Arc<str>)>,
-    /// The same by class, the oldest first.
+    /// Entry numbers by class, oldest first.
     classes: HashMap<Arc<str>, VecDeque<u64>>,
 }
 
-/// A part of what is known, the newest first.
+/// Page of entries, newest first.
 pub struct AuditPage {
     /// Entries with their numbers.
     pub entries: Vec<(u64, AuditEntry)>,
-    /// What stands before the rest, where there is more.
+    /// Number before which the next page starts, if there is more.
     pub next: Option<u64>,
 }
 
@@ -43,7 +44,7 @@ impl AuditBook {
     pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
         let mut numbers = Numbers::default();
         each_fact(store, PREFIX, |fact, number, bytes| {
-            // What is not read is not counted, and stays.
+            // An unreadable entry is not counted, and stays.
             if let (Ok(number), Ok(entry)) = (number.parse(), decode::<AuditEntry>(fact, bytes)) {
                 numbers.insert(number, entry.at_ms, entry.class());
             }
@@ -78,7 +79,7 @@ impl Numbers {
         }
     }
 
-    /// The one that goes for a new one, where one has to.
+    /// Returns the entry to evict for a new one, if any.
     fn crowded_out(&self, class: &str) -> Option<u64> {
         let refused = self.classes.get(class).filter(|numbers| {
             class == AuditAction::REFUSED_CLASS && numbers.len() >= AUDIT_REFUSED_MAX
@@ -89,7 +90,7 @@ impl Numbers {
         if self.kept.len() < AUDIT_ENTRIES_MAX {
             return None;
         }
-        // Of those with as many the one whose oldest is older, so that it is always the same one.
+        // Among classes of equal size the one with the oldest entry, which makes the choice deterministic.
         let most = self.classes.values().max_by_key(|numbers| {
             (numbers.len(), std::cmp::Reverse(numbers.front().copied().unwrap_or(u64::MAX)))
         });
@@ -98,12 +99,12 @@ impl Numbers {
 }
 
 impl Catalog {
-    /// The same catalog in the hands of somebody: what is changed through it is theirs.
+    /// Returns the same catalog on behalf of an author: changes through it are recorded as theirs.
     pub fn by(&self, actor: Actor) -> Self {
         Self(self.0.clone(), Some(Arc::new(actor)))
     }
 
-    /// Puts an entry into the batch of the change that it tells of.
+    /// Adds an entry to the batch of its change.
     pub(super) fn audited(&self, batch: Batch, told: Told) -> Result<Batch, CatalogError> {
         let actor = self.1.as_deref().cloned().unwrap_or_default();
         let entry = told.entry(self.now_ms(), actor);
@@ -116,18 +117,18 @@ impl Catalog {
         let number = numbers.next;
         let fact = fact(number)?;
         let value = encode(&fact, &entry)?;
-        // Where the batch comes to nothing there is no such entry, and it is passed over.
+        // If the batch fails, the number has no entry, and readers skip it.
         numbers.insert(number, entry.at_ms, entry.class());
         Ok(batch.put_fact(fact, value))
     }
 
-    /// Tells of what is no change of the catalog.
+    /// Stores an entry for an action that does not change the catalog.
     fn tell(&self, told: Told) -> Result<(), CatalogError> {
         self.0.store.commit(self.audited(Batch::new(), told)?)?;
         Ok(())
     }
 
-    /// Somebody was refused who wanted to sign in to this account, or to none that there is.
+    /// Records a rejected sign-in to this account, or to an unknown one.
     pub fn note_refused_session(&self, account: Option<&AccountId>) -> Result<(), CatalogError> {
         let told = Told::of(AuditAction::SessionRefused);
         self.tell(match account {
@@ -136,13 +137,13 @@ impl Catalog {
         })
     }
 
-    /// A compaction begins that somebody asked for.
+    /// Records the start of a requested compaction.
     pub fn note_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
         let told = Told::of(AuditAction::CompactionBegin);
         self.tell(told.detail(format!("segments of which {dead_percent_min} % are dead")))
     }
 
-    /// The newest entries that are wanted, before a number. Waits for the index.
+    /// Returns the newest entries that match, before a number. Blocks on the index.
     pub fn audit_page(
         &self,
         wants: impl Fn(&AuditEntry) -> bool,
@@ -171,7 +172,7 @@ impl Catalog {
         Ok(AuditPage { entries, next: None })
     }
 
-    /// Forgets entries that are too old.
+    /// Deletes entries that are past their retention.
     pub fn sweep_audit(&self) -> Result<(), CatalogError> {
         let kept_ms = u64::try_from(AUDIT_KEPT.as_millis()).unwrap_or(u64::MAX);
         let before_ms = self.now_ms().saturating_sub(kept_ms);
@@ -222,7 +223,7 @@ mod tests {
         for at in 0..50 {
             assert_eq!(add(&mut numbers, "busy"), Some(10 + at));
         }
-        // Also for somebody else.
+        // Also for an entry of another class.
         assert_eq!(add(&mut numbers, "other"), Some(60));
         assert_eq!(numbers.kept.len(), AUDIT_ENTRIES_MAX);
         assert_eq!(numbers.classes["quiet"].len(), 10);

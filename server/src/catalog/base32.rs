@@ -1,10 +1,10 @@
-//! Random bytes as text that survives a double click: lower-case letters and the digits 2 to 7.
+//! Base32 encoding of random bytes as text that a double click selects: lower-case letters and the digits 2 to 7.
 //!
-//! Promises: of all texts only the one that `encode` gives is decoded to its bytes, so that no two texts mean the same.
+//! Guarantees: only the text that `encode` returns is decoded, so that no two texts have the same meaning.
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Five bits a character, the last one filled up with zeros.
+/// Encodes five bits per character, the last one padded with zero bits.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
     let (mut waiting, mut waiting_bits) = (0_u32, 0_u32);
@@ -22,12 +22,12 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether a text is made of the alphabet.
+/// Returns whether a text consists of the alphabet.
 pub(super) fn is(text: &str) -> bool {
     text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
-/// The bytes that a text stands for; `None` for a text that `encode` would not give.
+/// Decodes a text; `None` for a text that `encode` would not return.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
     let (mut waiting, mut waiting_bits) = (0_u32, 0_u32);

@@ -1,6 +1,6 @@
-//! The bucket: whose it is, who may read it, what it takes, how its files are delivered.
+//! Bucket: owner, access, accepted files, and delivery settings.
 //!
-//! Never here: objects, and who is asking.
+//! Non-goals: objects, and authentication.
 
 use std::sync::Arc;
 
@@ -21,61 +21,61 @@ use crate::reserved;
 use crate::traffic::Traffic;
 use crate::versions::Versioning;
 
-/// The fact names of buckets start with this.
+/// Prefix of the fact names of buckets.
 pub(super) const PREFIX: &str = "bucket/";
-/// And those of buckets whose objects are still being removed with this.
+/// Prefix of the fact names of deleted buckets whose objects are still being removed.
 pub(super) const REMOVAL_PREFIX: &str = "bucket-removal/";
 
-/// A named collection of objects.
+/// Named collection of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     pub name: BucketName,
-    /// The account to whose plan and quota it counts.
+    /// Account whose plan and quota apply.
     pub owner: AccountId,
-    /// The organisation whose members reach it, too.
+    /// Organisation whose members have access as well.
     pub organisation: Option<OrganisationId>,
     pub kind: BucketKind,
-    /// Who may read its files without a key: as granted, unless the public access block hides that.
+    /// Effective anonymous read access: as granted, unless the public access block hides it.
     pub access: Access,
-    /// The same as it was granted.
+    /// Anonymous read access as it was granted.
     pub granted_access: Access,
-    /// What S3 clients block of public access.
+    /// Public access block, set by S3 clients.
     pub public_access_block: Option<PublicAccessBlock>,
-    /// The policy by which an S3 client granted public access, as it was sent.
+    /// Policy with which an S3 client granted public access, verbatim.
     pub policy: Option<String>,
-    /// What is delivered, with status 404, where a file is missing: an object of this bucket, or of another one of the
+    /// Object that is delivered, with status 404, in place of a missing file: of this bucket, or of another one of the
     /// same account.
     pub placeholder: Option<ObjectName>,
-    /// `Cache-Control` of files whose names are not random, where the default does not fit.
+    /// `Cache-Control` of files whose names are not random, if not the default.
     pub cache_control: Option<CacheControl>,
-    /// Whose pages may read its files.
+    /// Origins whose pages may read its files.
     pub cors_origins: CorsOrigins,
-    /// CORS rules that S3 clients set; without any `cors_origins` counts.
+    /// CORS rules that S3 clients set; without any, `cors_origins` applies.
     pub cors_rules: Vec<CorsRule>,
-    /// Which files it takes.
+    /// Media types that it accepts.
     pub allowed_types: AllowedTypes,
-    /// Largest file that it takes.
+    /// Largest file that it accepts.
     pub file_bytes_max: Option<u64>,
-    /// How much it may hold.
+    /// Quota of the bucket.
     pub quota: Quota,
-    /// Whether HTML goes out as HTML.
+    /// Whether HTML is served as HTML.
     pub serve_html: ServeHtml,
-    /// Whether an upload that does not say makes thumbnails of its images.
+    /// Whether uploads create thumbnails of images by default.
     pub thumbnails: bool,
     /// Whether search engines may index its objects while it is public.
     pub index: bool,
     /// Tags that S3 clients set.
     pub tags: Tags,
-    /// Whether its objects have versions; `None` if they never had.
+    /// Versioning; `None` if it was never enabled.
     pub versioning: Option<Versioning>,
-    /// Object lock, once it is enabled; it takes enabled versioning and is never disabled.
+    /// Object lock, if enabled; it requires enabled versioning and is never disabled.
     pub object_lock: Option<BucketLock>,
-    /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
-    /// was made before that was noted.
+    /// LSN up to which log records with this bucket's name belong to an earlier bucket. `None` for buckets that predate
+    /// this field.
     pub after_lsn: Option<u64>,
     pub created_ms: u64,
     pub updated_ms: u64,
-    /// What happens in it: no setting, but found by whoever has found the bucket.
+    /// Usage counters; not a setting, but found together with the bucket.
     pub traffic: Arc<Traffic>,
 }
 
@@ -98,14 +98,14 @@ pub enum Access {
     Private,
 }
 
-/// How HTML files leave a bucket.
+/// Delivery of HTML files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServeHtml {
     /// As plain text that no browser runs.
     #[default]
     AsText,
-    /// As pages, under the sandbox policy.
+    /// As pages, with the sandbox policy.
     AsPages,
 }
 
@@ -119,7 +119,7 @@ pub(super) struct StoredBucket {
     access: Access,
     placeholder: Option<String>,
     cache_control: Option<String>,
-    /// Absent for every origin.
+    /// `None` for every origin.
     #[serde(default)]
     cors_origins: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -152,7 +152,7 @@ pub(super) struct StoredBucket {
     updated_ms: u64,
 }
 
-/// Default of [`Bucket::index`].
+/// Returns the default of [`Bucket::index`].
 fn indexed() -> bool {
     true
 }
@@ -162,7 +162,7 @@ impl Stored for StoredBucket {
 }
 
 impl Bucket {
-    /// A bucket of which nothing was set.
+    /// Creates a bucket with default settings.
     pub(super) fn with_defaults(
         name: BucketName,
         owner: AccountId,
@@ -200,7 +200,7 @@ impl Bucket {
         }
     }
 
-    /// The fact that makes the bucket exist: writes into the bucket require it.
+    /// Returns the fact whose existence makes the bucket exist: writes into the bucket require it.
     pub fn fact(&self) -> Result<FactName, NameError> {
         fact(&self.name)
     }
@@ -276,7 +276,7 @@ impl Bucket {
         Ok(bucket)
     }
 
-    /// The placeholder as it is written: a key of this bucket, or `/bucket/key`.
+    /// Formats the placeholder: a key of this bucket, or `/bucket/key`.
     pub fn placeholder_text(&self) -> Option<String> {
         self.placeholder.as_ref().map(|object| match object.bucket == self.name {
             true => object.key.to_string(),
@@ -285,7 +285,7 @@ impl Bucket {
     }
 }
 
-/// Reads the placeholder of a bucket, as it is written. A key never begins with `/`, so what does names its bucket.
+/// Parses the placeholder of a bucket. A key never starts with `/`, so a text that does names its bucket.
 pub fn placeholder_of(bucket: &BucketName, text: &str) -> Result<ObjectName, CatalogError> {
     let refuse = |why: &dyn std::fmt::Display| {
         CatalogError::Refused(format!(
@@ -306,7 +306,7 @@ pub fn placeholder_of(bucket: &BucketName, text: &str) -> Result<ObjectName, Cat
     Ok(ObjectName::new(bucket, key))
 }
 
-/// Checks a name for a new bucket: legal, and not one that the service keeps for itself.
+/// Validates the name of a new bucket: well-formed and not reserved.
 pub fn new_bucket_name(name: &str) -> Result<BucketName, CatalogError> {
     if reserved::is_reserved(name) {
         return Err(CatalogError::Refused(format!("the bucket name {name:?} is reserved")));

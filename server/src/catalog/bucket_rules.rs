@@ -1,35 +1,35 @@
-//! The settings of a bucket that have a form to be checked: its cache rule, its origins, its types.
+//! Validated settings of a bucket: cache rule, origins, media types.
 //!
-//! Promises: what is accepted here can stand in a header as it is. Never here: where a bucket keeps them.
+//! Guarantees: an accepted value is valid in a header as it is. Non-goals: storage of the settings.
 
 use super::CatalogError;
 use crate::limits::{BUCKET_LIST_MAX, CATALOG_TEXT_BYTES_MAX};
 
-/// A value of the header `Cache-Control`: visible ASCII and spaces.
+/// Value of the `Cache-Control` header: visible ASCII and spaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheControl(String);
 
-/// Whose pages may read the files of a bucket.
+/// Origins whose pages may read the files of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// Everybody's.
+    /// Every origin.
     #[default]
     Every,
-    /// Those of these origins, written as browsers send them.
+    /// Only these origins, in the form that browsers send.
     Only(Vec<String>),
 }
 
-/// Which media types a bucket takes.
+/// Media types that a bucket accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AllowedTypes {
     #[default]
     Every,
-    /// Media types such as `image/png`, and families of them such as `image/*`, in lower case.
+    /// Media types such as `image/png`, and families such as `image/*`, in lower case.
     Only(Vec<String>),
 }
 
 impl CacheControl {
-    /// Checks that the value can stand in a header.
+    /// Validates a header value.
     pub fn parse(value: &str) -> Result<Self, CatalogError> {
         let plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if value.trim().is_empty() || value.len() > CATALOG_TEXT_BYTES_MAX || !plain {
@@ -46,10 +46,10 @@ impl CacheControl {
 }
 
 impl CorsOrigins {
-    /// The word for everybody.
+    /// Wildcard for every origin.
     pub const EVERY: &str = "*";
 
-    /// Reads a list of origins, or `*` alone.
+    /// Parses a list of origins, or `*` alone.
     pub fn parse(origins: &[String]) -> Result<Self, CatalogError> {
         if origins.iter().any(|origin| origin == Self::EVERY) {
             return match origins {
@@ -71,7 +71,7 @@ impl CorsOrigins {
         Ok(Self::Only(list(origins, "origins", read)?))
     }
 
-    /// Whether pages of this origin may read.
+    /// Returns whether pages of this origin may read.
     pub fn allow(&self, origin: &str) -> bool {
         match self {
             Self::Every => true,
@@ -79,7 +79,7 @@ impl CorsOrigins {
         }
     }
 
-    /// As it was written: the origins, or `*`.
+    /// Returns the list form: the origins, or `*`.
     pub fn to_list(&self) -> Vec<String> {
         match self {
             Self::Every => vec![Self::EVERY.to_owned()],
@@ -89,7 +89,7 @@ impl CorsOrigins {
 }
 
 impl AllowedTypes {
-    /// Reads a list of media types; an empty one allows all.
+    /// Parses a list of media types; an empty one allows all.
     pub fn parse(types: &[String]) -> Result<Self, CatalogError> {
         if types.is_empty() {
             return Ok(Self::Every);
@@ -103,11 +103,11 @@ impl AllowedTypes {
         Ok(Self::Only(list(types, "types", read)?))
     }
 
-    /// Whether a media type, without parameters, is taken.
+    /// Returns whether a media type, without parameters, is accepted.
     pub fn allow(&self, essence: &str) -> bool {
         let Self::Only(types) = self else { return true };
         types.iter().any(|allowed| match allowed.strip_suffix('*') {
-            // The family keeps its slash, so that `image/*` does not take `imagery/x`.
+            // The family includes its slash, so that `image/*` does not match `imagery/x`.
             Some(family) => {
                 essence.get(..family.len()).is_some_and(|it| it.eq_ignore_ascii_case(family))
             }
@@ -115,7 +115,7 @@ impl AllowedTypes {
         })
     }
 
-    /// As it was written; empty for all.
+    /// Returns the list form; empty for all.
     pub fn to_list(&self) -> Vec<String> {
         match self {
             Self::Every => Vec::new(),
@@ -140,7 +140,8 @@ fn list(
     Ok(read)
 }
 
-/// `scheme://host` with a port perhaps, in lower case: what browsers send, and game clients with schemes of their own.
+/// Parses `scheme://host` with an optional port, in lower case: the form of browsers, and of game clients with schemes
+/// of their own.
 fn read_origin(origin: &str) -> Option<String> {
     let origin = origin.trim().to_ascii_lowercase();
     let (scheme, authority) = origin.split_once("://")?;

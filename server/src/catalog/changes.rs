@@ -1,7 +1,7 @@
-//! Changes of the catalog: each is one durable batch, then seen by all.
+//! Changes of the catalog: each is one durable batch, then visible in memory.
 //!
-//! Promises: as `catalog`. The order is always the same: take the lock for changes, check, commit, show.
-//! Never here: reading.
+//! Guarantees: those of `catalog`. The order is always the same: lock for changes, validate, commit, publish.
+//! Non-goals: reading.
 
 mod account_removal;
 mod accounts;
@@ -30,7 +30,7 @@ pub(super) use self::sessions::SessionChanges;
 pub use self::set_up::{FirstBucket, SetUp, SetUpDone};
 pub use self::webhooks::{NewWebhook, WebhookChange};
 
-/// What is to change of a quota; `Some(None)` takes a limit away.
+/// Change of a quota; `Some(None)` removes a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaChange {
     pub bytes_max: Option<Option<u64>>,
@@ -49,12 +49,12 @@ impl Catalog {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets everybody see what is durable now.
+    /// Publishes a durable change in memory.
     pub(super) fn show<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         change(&mut self.0.tables.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Stores a record that must not be there yet.
+    /// Stores a record that must not exist yet.
     fn add_record(
         &self,
         fact: FactName,
@@ -67,7 +67,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Stores a record in place of the one that is there.
+    /// Replaces an existing record.
     fn put_record(
         &self,
         fact: FactName,
@@ -88,7 +88,7 @@ impl Catalog {
     }
 }
 
-/// Whether one more record may be made.
+/// Checks that one more record may be created.
 fn check_total(count: usize, what: &str) -> Result<(), CatalogError> {
     check_count(count, CATALOG_RECORDS_MAX, what)
 }
@@ -100,7 +100,7 @@ fn check_count(count: usize, max: usize, what: &str) -> Result<(), CatalogError>
     Err(CatalogError::Refused(format!("limit reached: at most {max} {what}")))
 }
 
-/// A store in memory for the tests.
+/// In-memory store for tests.
 #[cfg(test)]
 mod world {
     use engine::disk::sim::SimDisk;

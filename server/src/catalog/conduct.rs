@@ -1,8 +1,7 @@
-//! What accounts did lately: requests, and refusals for asking too much, by day.
+//! Recent account activity for fair use: requests, and rejections by rate limits, by day.
 //!
-//! In memory only: it is evidence for fair use, and a restart errs on the side of the account. Promises: noting takes
-//! one lock of many, and allocates only the first time that an account does anything.
-//! Never here: what is too much.
+//! In memory only: a restart loses evidence, in favor of the account. Guarantees: recording takes one of many locks,
+//! and allocates only at the first activity of an account. Non-goals: the limits.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,30 +12,30 @@ use engine::Clock;
 use super::AccountId;
 use crate::limits::{FAIR_USE_USUAL_DAYS_MAX, FAIR_USE_USUAL_DAYS_MIN};
 
-/// What all accounts did.
+/// Activity of all accounts.
 pub struct Conduct {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
     shards: [Mutex<HashMap<AccountId, Days>>; SHARDS],
 }
 
-/// One day of an account.
+/// Activity of an account on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Day {
-    /// Requests with a key of the account, and for files in its buckets.
+    /// Requests with a key of the account, and requests for files in its buckets.
     pub requests: u64,
-    /// Those that were one too many.
+    /// Requests rejected by a rate limit.
     pub refused: u64,
-    /// The mean of the requests of the days before, once enough of them are known.
+    /// Mean of the requests of the preceding days, if there are enough of them.
     pub usual_requests: Option<u64>,
 }
 
 const SHARDS: usize = 16;
-/// Today, yesterday, and what was usual before that.
+/// Today, yesterday, and the baseline days before that.
 const DAYS: usize = 2 + FAIR_USE_USUAL_DAYS_MAX;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// The last days, newest first.
+/// Recent days, newest first.
 #[derive(Clone, Copy, Default)]
 struct Days {
     newest: u64,
@@ -46,22 +45,22 @@ struct Days {
 }
 
 impl Conduct {
-    /// Nothing is known yet.
+    /// Creates an empty record.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, hasher: RandomState::new(), shards: Default::default() }
     }
 
-    /// The account asked for something, or somebody asked for a file of it.
+    /// Counts a request of the account, or for one of its files.
     pub fn note_request(&self, account: &AccountId) {
         self.note(account, |days| days.requests.first_mut());
     }
 
-    /// It was one too many.
+    /// Counts a request rejected by a rate limit.
     pub fn note_refusal(&self, account: &AccountId) {
         self.note(account, |days| days.refused.first_mut());
     }
 
-    /// Today and yesterday of an account.
+    /// Returns today and yesterday of an account.
     pub fn lately(&self, account: &AccountId) -> [Day; 2] {
         let Some(mut days) = self.shard(account).get(account).copied() else {
             return Default::default();
@@ -98,7 +97,7 @@ impl Days {
         Self { newest: today, known_count: 1, ..Self::default() }
     }
 
-    /// Makes room for the days since; a clock that is set back changes nothing.
+    /// Advances to a day; a clock that is set back changes nothing.
     fn turn_to(&mut self, today: u64) {
         let passed = today.saturating_sub(self.newest).min(DAYS as u64) as usize;
         if passed == 0 {
@@ -145,7 +144,7 @@ mod tests {
         assert_eq!(today, Day { requests: 1, refused: 1, usual_requests: Some(20) });
         assert_eq!(yesterday, Day { requests: 30, refused: 0, usual_requests: None });
         assert_eq!(conduct.lately(&other), [Day::default(); 2]);
-        // A day on which nothing happened is a day.
+        // Days without activity count.
         clock.advance(2 * DAY_MS);
         let [today, yesterday] = conduct.lately(&account);
         assert_eq!(today.usual_requests, Some((10 + 20 + 30 + 1) / 5));

@@ -12,7 +12,7 @@ const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
 /// Characters of the id of a rule, as S3 has it.
 const ID_CHARS_MAX: usize = 255;
 
-/// A rule: requests of these origins by these methods with these headers are allowed.
+/// CORS rule: allows requests of these origins by these methods with these headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CorsRule {
@@ -27,7 +27,7 @@ pub struct CorsRule {
     /// Response headers that pages may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exposed: Vec<String>,
-    /// How long browsers may cache a preflight.
+    /// Time for which browsers may cache a preflight response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_seconds: Option<u32>,
 }
@@ -49,7 +49,7 @@ pub fn check_rules(rules: &[CorsRule]) -> Result<(), String> {
     Ok(())
 }
 
-/// The first rule that allows a request of this origin, by this method and with these headers.
+/// Returns the first rule that allows a request of this origin, by this method and with these headers.
 pub fn rule_for<'r>(
     rules: &'r [CorsRule],
     origin: &str,
@@ -93,8 +93,8 @@ impl CorsRule {
         Ok(())
     }
 
-    /// What a response to this origin names as allowed: the origin, or `*` where every origin is. `None` if the origin
-    /// is not allowed.
+    /// Returns the allowed origin for a response: the origin itself, or `*` if every origin is allowed. `None` if the
+    /// origin is not allowed.
     pub fn origin_for<'o>(&self, origin: &'o str) -> Option<&'o str> {
         if self.origins.iter().any(|pattern| pattern == "*") {
             return Some("*");
@@ -108,7 +108,7 @@ impl CorsRule {
     }
 }
 
-/// Whether a text is what a pattern with at most one `*` stands for.
+/// Returns whether a text matches a pattern with at most one `*`.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

@@ -1,7 +1,7 @@
-//! Events that were given up: looked at, sent again, forgotten.
+//! Dead letters: listing, retry and deletion of undeliverable events.
 //!
-//! Promises: a webhook keeps the newest [`limits::WEBHOOK_DEAD_LETTERS_MAX`], for
-//! [`limits::WEBHOOK_DEAD_LETTERS_KEPT`]. Never here: who may see them.
+//! Guarantees: a webhook retains the newest [`limits::WEBHOOK_DEAD_LETTERS_MAX`], for
+//! [`limits::WEBHOOK_DEAD_LETTERS_KEPT`]. Non-goals: authorization.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::{Catalog, CatalogError, WebhookId};
 use crate::limits;
 
 impl Catalog {
-    /// A page of events that were given up, the oldest first, after a place; and the place of the last one where there
-    /// are more.
+    /// Returns a page of dead letters, oldest first, after a position; and the position of the last one if there are
+    /// more.
     pub fn dead_letters(
         &self,
         id: &WebhookId,
@@ -28,8 +28,8 @@ impl Catalog {
         Ok((page.into_iter().map(|(_, letter)| letter).collect(), last))
     }
 
-    /// Sends events again that were given up: all, or the one of this id. Answers how many; those that find no room
-    /// stay.
+    /// Queues dead letters for delivery: all, or the one with this id. Returns their number; those beyond the queue
+    /// limit stay.
     pub fn retry_dead_letters(
         &self,
         id: &WebhookId,
@@ -65,7 +65,7 @@ impl Catalog {
         Ok(count)
     }
 
-    /// Forgets events that were given up: all, or the one of this id. Answers how many.
+    /// Deletes dead letters: all, or the one with this id. Returns their number.
     pub fn forget_dead_letters(
         &self,
         id: &WebhookId,
@@ -76,7 +76,7 @@ impl Catalog {
         self.forget(id, chosen.iter().map(|(number, _)| *number))
     }
 
-    /// Forgets events that were given up long ago. Answers how many.
+    /// Deletes old dead letters. Returns their number.
     pub fn sweep_dead_letters(&self) -> Result<usize, CatalogError> {
         let now_ms = self.0.clock.unix_ms();
         let ids: Vec<WebhookId> = self.tables().webhooks.keys().cloned().collect();

@@ -1,8 +1,8 @@
-//! What happens in a bucket, as webhooks are told of it, and as it waits for that.
+//! Bucket events, as they are queued for webhooks.
 //!
-//! The names are S3's. An event is one fact for each webhook that wants it, put in the batch of what it tells of: so it
-//! is there if and only if that happened. It goes when it was delivered, or becomes a dead letter.
-//! Promises: facts of one webhook are in the order in which things happened. Never here: when to send what.
+//! The names are S3's. An event is one fact for each subscribed webhook, in the same batch as the change it reports: it
+//! exists if and only if the change was made. It is deleted after delivery, or becomes a dead letter. Guarantees: the
+//! events of a webhook are in commit order. Non-goals: delivery schedule.
 
 use std::fmt;
 
@@ -13,34 +13,34 @@ use super::base32;
 use super::id::WebhookId;
 use super::record::Stored;
 
-/// The fact names of events that wait start with this; the webhook and the number follow.
+/// Prefix of the fact names of pending events; the webhook and the number follow.
 pub(super) const EVENT_PREFIX: &str = "webhook-event/";
-/// The same for those that were given up.
+/// Prefix of the fact names of dead letters; the webhook and the number follow.
 pub(super) const DEAD_PREFIX: &str = "webhook-dead/";
-/// The fact names of what is known of deliveries start with this; the webhook follows.
+/// Prefix of the fact names of delivery states; the webhook follows.
 pub(super) const STATE_PREFIX: &str = "webhook-state/";
 
-/// A kind of event.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventKind {
-    /// A file came as a raw body.
+    /// Upload of a raw body.
     #[serde(rename = "ObjectCreated:Put")]
     CreatedByPut,
-    /// A file came in a form.
+    /// Upload by a form.
     #[serde(rename = "ObjectCreated:Post")]
     CreatedByPost,
-    /// A file came in pieces.
+    /// Multipart or resumable upload.
     #[serde(rename = "ObjectCreated:CompleteMultipartUpload")]
     CreatedInPieces,
-    /// A file was moved there, or brought back: S3 does both by copying.
+    /// Moved or restored file: S3 does both by copying.
     #[serde(rename = "ObjectCreated:Copy")]
     CreatedByCopy,
-    /// A file was deleted.
+    /// Deletion of a file.
     #[serde(rename = "ObjectRemoved:Delete")]
     Removed,
 }
 
-/// Which events are meant.
+/// Selection of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventPattern {
     EveryCreated,
@@ -48,66 +48,66 @@ pub enum EventPattern {
     Only(EventKind),
 }
 
-/// What happened, and to which file.
+/// Event and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happening {
     pub kind: EventKind,
     pub key: ObjectKey,
-    /// None for a file that is gone.
+    /// `None` for a deleted file.
     pub content: Option<Content>,
 }
 
-/// What is told of the content of a file.
+/// Content data of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
     pub bytes: u64,
-    /// Without quotes.
+    /// Entity tag without quotes.
     pub etag: String,
     pub content_type: String,
 }
 
-/// An event on its way to one webhook.
+/// Event that is queued for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// The same for all webhooks, and each time it is sent.
+    /// Event id, the same for all webhooks and delivery attempts.
     pub id: String,
     pub kind: EventKind,
     pub key: String,
     pub content: Option<Content>,
-    /// When it happened.
+    /// Time of the event.
     pub at_ms: u64,
-    /// How many times it was sent in vain.
+    /// Number of failed delivery attempts.
     pub attempts: u32,
-    /// Not before then it is sent; zero for at once, whatever the clock says.
+    /// Earliest time of the next attempt; zero for immediately, whatever the clock says.
     pub next_ms: u64,
 }
 
-/// An event that was given up.
+/// Undeliverable event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetter {
     pub event: Event,
     pub died_ms: u64,
-    /// What the destination said last, where it did.
+    /// Status of the last response, if any.
     pub status: Option<u16>,
     pub error: String,
-    /// The beginning of the body of its last answer.
+    /// Start of the body of the last response.
     pub answer: String,
 }
 
-/// What is known of the deliveries of a webhook.
+/// Delivery state of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryState {
     pub last_attempt_ms: Option<u64>,
-    /// The answer to it; none when there was none.
+    /// Status of the response to it; `None` without a response.
     pub last_status: Option<u16>,
-    /// Why it failed, when it did.
+    /// Error of the attempt, if it failed.
     pub last_error: Option<String>,
     pub last_delivery_ms: Option<u64>,
-    /// Events that found no room.
+    /// Number of events dropped at the queue limit.
     pub dropped: u64,
 }
 
@@ -132,7 +132,7 @@ impl EventKind {
         Self::Removed,
     ];
 
-    /// S3's name of it.
+    /// Returns the S3 name of the event.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CreatedByPut => "ObjectCreated:Put",
@@ -145,18 +145,18 @@ impl EventKind {
 }
 
 impl EventPattern {
-    /// What can be named, for people.
+    /// Lists the valid names, for error messages.
     pub const KNOWN: &str = "there are s3:ObjectCreated:*, s3:ObjectCreated:Put, s3:ObjectCreated:Post, \
          s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectCreated:Copy, s3:ObjectRemoved:* and \
          s3:ObjectRemoved:Delete";
 
-    /// Every pattern.
+    /// Returns every pattern.
     pub fn all() -> impl Iterator<Item = Self> {
         let groups = [Self::EveryCreated, Self::EveryRemoved];
         groups.into_iter().chain(EventKind::ALL.into_iter().map(Self::Only))
     }
 
-    /// Reads S3's name of it, with `s3:` before it or without.
+    /// Parses an S3 event name, with or without `s3:`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix("s3:").unwrap_or(text) {
             "ObjectCreated:*" => Some(Self::EveryCreated),
@@ -175,7 +175,7 @@ impl EventPattern {
 }
 
 impl Happening {
-    /// A file is there now.
+    /// Creates the event of a stored file.
     pub fn created(
         kind: EventKind,
         key: ObjectKey,
@@ -186,7 +186,7 @@ impl Happening {
         Self { kind, key, content: Some(Content { bytes, etag: etag.to_string(), content_type }) }
     }
 
-    /// A file is gone.
+    /// Creates the event of a deleted file.
     pub fn removed(key: ObjectKey) -> Self {
         Self { kind: EventKind::Removed, key, content: None }
     }
@@ -204,29 +204,29 @@ impl Happening {
     }
 }
 
-/// A new id of an event.
+/// Generates an event id.
 pub(super) fn new_event_id(entropy: &dyn Entropy) -> String {
     let mut bytes = [0; 10];
     entropy.fill(&mut bytes);
     format!("evt_{}", base32::encode(&bytes))
 }
 
-/// The fact of an event that waits.
+/// Returns the fact of a pending event.
 pub(super) fn event_fact(webhook: &WebhookId, number: u64) -> Result<FactName, NameError> {
     FactName::parse(&format!("{EVENT_PREFIX}{webhook}/{number:020}"))
 }
 
-/// The fact of an event that was given up.
+/// Returns the fact of a dead letter.
 pub(super) fn dead_fact(webhook: &WebhookId, number: u64) -> Result<FactName, NameError> {
     FactName::parse(&format!("{DEAD_PREFIX}{webhook}/{number:020}"))
 }
 
-/// The fact of what is known of deliveries.
+/// Returns the fact of a delivery state.
 pub(super) fn state_fact(webhook: &WebhookId) -> Result<FactName, NameError> {
     FactName::parse(&format!("{STATE_PREFIX}{webhook}"))
 }
 
-/// The webhook and the number in the rest of such a name.
+/// Parses the webhook and the number from the rest of such a name.
 pub(super) fn parts_of(rest: &str) -> Option<(WebhookId, u64)> {
     let (webhook, number) = rest.split_once('/')?;
     Some((WebhookId::parse(webhook)?, number.parse().ok()?))

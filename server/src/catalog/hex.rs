@@ -1,4 +1,4 @@
-//! Hashes as text: 64 hexadecimal digits.
+//! Hexadecimal encoding of hashes, 64 digits.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
-//! The ids of records: 16 letters and digits, made by chance, of a type of their own for each kind of record.
+//! Record ids: 16 random letters and digits, with a type for each kind of record.
 //!
-//! Never here: whether there is such a record.
+//! Non-goals: existence of the record.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,52 +10,52 @@ use engine::{Entropy, FactName, NameError};
 
 use super::base32;
 
-/// Names a record for ever; not secret.
+/// Permanent id of a record; not secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Id<K>(Arc<str>, PhantomData<K>);
 
-/// The id of an account.
+/// Id of an account.
 pub type AccountId = Id<OfAccount>;
-/// The id of an API key.
+/// Id of an API key.
 pub type ApiKeyId = Id<OfApiKey>;
-/// The id of an organisation.
+/// Id of an organisation.
 pub type OrganisationId = Id<OfOrganisation>;
 
-/// The id of a webhook.
+/// Id of a webhook.
 pub type WebhookId = Id<OfWebhook>;
-/// The id of a session; its secret is something else.
+/// Id of a session; distinct from its secret.
 pub type SessionId = Id<OfSession>;
 
-/// The id of a job.
+/// Id of a job.
 pub type JobId = Id<OfJob>;
 
-/// What ids of one kind name.
+/// Kind of record that an id names.
 pub trait Kind {
-    /// The fact names of such records start with this; the id follows.
+    /// Prefix of the fact names of such records; the id follows.
     const PREFIX: &'static str;
 }
 
-/// Marks the id of an account.
+/// Marker of account ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfAccount {}
 
-/// Marks the id of an API key.
+/// Marker of API key ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfApiKey {}
 
-/// Marks the id of an organisation.
+/// Marker of organisation ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfOrganisation {}
 
-/// Marks the id of a webhook.
+/// Marker of webhook ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfWebhook {}
 
-/// Marks the id of a job.
+/// Marker of job ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfJob {}
 
-/// Marks the id of a session.
+/// Marker of session ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfSession {}
 
@@ -83,7 +83,7 @@ impl Kind for OfSession {
     const PREFIX: &'static str = "session/";
 }
 
-/// 80 bits: two alike are not to be expected, and none is guessed.
+/// 80 bits: collisions are not to be expected, and ids cannot be guessed.
 const ID_BYTES: usize = 10;
 const ID_CHARS: usize = 16;
 
@@ -94,7 +94,7 @@ impl<K> Id<K> {
         Self(base32::encode(&bytes).into(), PhantomData)
     }
 
-    /// Checks the form of an id; says nothing about whether there is such a record.
+    /// Parses an id; the record need not exist.
     pub fn parse(id: &str) -> Option<Self> {
         (id.len() == ID_CHARS && base32::is(id)).then(|| Self(id.into(), PhantomData))
     }

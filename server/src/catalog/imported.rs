@@ -1,7 +1,6 @@
-//! Which addresses of a job were taken already: a fact for each, in the batch of its file.
+//! Import progress of a job: one fact for each imported URL, in the batch of its file.
 //!
-//! Promises: an address is taken once, whatever happens to the server in between; nothing is left of jobs that ended.
-//! Never here: taking them.
+//! Guarantees: a URL is imported once, even across restarts; facts of finished jobs are deleted. Non-goals: the import.
 
 use bytes::Bytes;
 use engine::{Batch, FactName, NameError, Precondition};
@@ -18,19 +17,19 @@ fn fact(job: &JobId, at: usize) -> Result<FactName, NameError> {
 }
 
 impl Catalog {
-    /// Whether the address with this number was taken.
+    /// Returns whether the URL with this index was imported.
     pub fn is_imported(&self, job: &JobId, at: usize) -> Result<bool, CatalogError> {
         Ok(self.0.store.fact(&fact(job, at)?)?.is_some())
     }
 
-    /// What belongs into the batch of its file.
+    /// Returns the changes for the batch of the imported file.
     pub fn importing(&self, job: &JobId, at: usize) -> Result<Batch, CatalogError> {
         let fact = fact(job, at)?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
     }
 
-    /// Notes why an address was not taken, as far as there is room for it.
+    /// Records the error of a URL, while there is room in the record.
     pub fn note_failure(&self, job: &JobId, at: usize, why: &str) -> Result<(), CatalogError> {
         self.change_job(job, |job| {
             if job.failures.len() < limits::IMPORT_FAILURES_MAX {
@@ -42,7 +41,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Forgets what was taken by jobs that have ended, some at a time.
+    /// Deletes the facts of finished jobs, in small batches.
     pub(super) fn sweep_imported(&self) -> Result<(), CatalogError> {
         let facts = self.0.store.facts(PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;
         let is_over = |fact: &FactName| {

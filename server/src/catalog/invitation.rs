@@ -1,7 +1,7 @@
-//! The invitation: a link with which the holder of an account chooses its password, once.
+//! Invitation: a single-use link for setting the password of an account.
 //!
-//! Its text names the account and holds a secret, `<account>_<secret>`. Promises: an account has one invitation at a
-//! time, a new one takes the place of the last; of the secret only a hash is kept. Never here: the address before it.
+//! Its text names the account and contains a secret, `<account>_<secret>`. Guarantees: an account has at most one
+//! invitation, and a new one replaces it; only a hash of the secret is stored. Non-goals: the base URL of the link.
 
 use engine::{FactName, NameError};
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use super::AccountId;
 use super::record::Stored;
 use super::secret::SecretHash;
 
-/// The fact names of invitations start with this; the id of the account follows.
+/// Prefix of the fact names of invitations; the account id follows.
 pub(super) const PREFIX: &str = "invitation/";
 
-/// What is known of an invitation.
+/// Record of an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
     pub account: AccountId,
@@ -21,7 +21,7 @@ pub struct Invitation {
     pub expires_ms: u64,
 }
 
-/// An invitation as its holder gets it; its text is told this once.
+/// Newly issued invitation, whose text is shown only once.
 pub struct IssuedInvitation {
     pub text: String,
     pub expires_ms: u64,
@@ -30,7 +30,7 @@ pub struct IssuedInvitation {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredInvitation {
-    /// Hexadecimal.
+    /// SHA-256 of the secret, hexadecimal.
     secret_sha256: String,
     expires_ms: u64,
 }
@@ -53,7 +53,7 @@ impl Invitation {
     }
 }
 
-/// The account that a text names, and the hash of its secret; `None` for what cannot be an invitation.
+/// Parses the account and the hash of the secret; `None` for a malformed text.
 pub(super) fn parse(text: &str) -> Option<(AccountId, SecretHash)> {
     let (account, secret) = text.split_once('_')?;
     Some((AccountId::parse(account)?, SecretHash::of(secret)?))

@@ -1,8 +1,7 @@
-//! Jobs: work that goes on behind the answer, and across restarts.
+//! Jobs: background work that outlives its request and restarts.
 //!
-//! Promises: a job is in the store before anybody hears of it, and stays until it has ended; what it may touch is what
-//! was there when it began, told by a number of the log, so that a second start of it does nothing twice.
-//! Never here: doing it, and who may ask for it.
+//! Guarantees: a job is durable before it is reported, and until it has ended; it affects only what existed when it was
+//! requested, as identified by an LSN, so that a rerun repeats nothing. Non-goals: the work, and authorization.
 
 use std::sync::Arc;
 
@@ -17,38 +16,38 @@ use super::record::{Stored, encode};
 use super::{Catalog, CatalogError};
 use crate::limits;
 
-/// Work of some length.
+/// Long-running background work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub id: JobId,
-    /// Whose it is.
+    /// Account of the job.
     pub account: AccountId,
-    /// The key with which it was begun, or the person: what they may do no more, the job may not.
+    /// API key or account that started the job, whose current rights limit the job.
     pub issuer: Issuer,
     pub work: JobWork,
     pub state: JobState,
-    /// The last record of the log when it was asked for.
+    /// LSN of the last log record when the job was requested.
     pub began_lsn: u64,
     pub created_ms: u64,
     pub started_ms: Option<u64>,
     pub ended_ms: Option<u64>,
     pub sums: JobSums,
-    /// Why it failed, when it did: code and sentence.
+    /// Code and message of a failure.
     pub error: Option<JobError>,
-    /// The first addresses that were not taken.
+    /// Errors of the first URLs that failed.
     pub failures: Vec<JobFailure>,
 }
 
-/// An address that was not taken.
+/// Failed URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFailure {
-    /// Which of them, from 0.
+    /// Index of the URL.
     pub at: usize,
     pub error: String,
 }
 
-/// What is to be done.
+/// Operation of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum JobWork {
@@ -61,12 +60,12 @@ pub enum JobWork {
     Scrub,
 }
 
-/// A bucket's name as a record has it.
+/// Bucket name in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StoredName(pub BucketName);
 
-/// A folder as a record has it.
+/// Folder in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StoredFolder(pub FolderKey);
@@ -96,25 +95,24 @@ pub enum JobState {
     Failed,
 }
 
-/// How far a job has come.
+/// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobSums {
-    /// Files, addresses that are dealt with, or bytes of a job for the whole store.
+    /// Processed files or URLs, or bytes for a store job.
     pub done: u64,
-    /// Of how many, as far as that is known.
+    /// Total, as far as it is known.
     pub total: u64,
-    /// Files that stay as they are: their names are taken, they changed, or their bytes are gone;
-    /// addresses that no file was taken from.
+    /// Files that were skipped: their names are taken, they changed, or their bytes are gone; URLs that failed.
     pub skipped: u64,
-    /// Bytes moved, brought back, freed or read.
+    /// Bytes moved, restored, freed or read.
     pub bytes: u64,
-    /// Places of damage that a scrub knows of.
+    /// Corrupt locations that a scrub has found.
     #[serde(default)]
     pub damage: u64,
 }
 
-/// Why a job failed.
+/// Reason for a failed job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobError {
@@ -122,14 +120,14 @@ pub struct JobError {
     pub message: String,
 }
 
-/// What a new job is to be.
+/// Parameters of a new job.
 pub struct NewJob {
     pub account: AccountId,
     pub issuer: Issuer,
     pub work: JobWork,
 }
 
-/// How a job ended.
+/// Outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobEnd {
     Done,
@@ -187,7 +185,7 @@ impl From<StoredFolder> for String {
 }
 
 impl JobWork {
-    /// What it is called.
+    /// Returns the name of the kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::DeleteFolder { .. } => "deleteFolder",
@@ -200,7 +198,7 @@ impl JobWork {
         }
     }
 
-    /// The bucket that it works in; none where it is the whole store.
+    /// Returns the bucket of the job; `None` for a store job.
     pub fn bucket(&self) -> Option<&BucketName> {
         match self {
             Self::DeleteFolder { bucket, .. }
@@ -212,7 +210,7 @@ impl JobWork {
         }
     }
 
-    /// The folders that it works in: the one that is meant first.
+    /// Returns the folders of the job, the main one first.
     pub fn folders(&self) -> Vec<FolderKey> {
         match self {
             Self::DeleteFolder { folder, .. }
@@ -229,7 +227,7 @@ impl JobWork {
 }
 
 impl JobState {
-    /// Whether there is more to come.
+    /// Returns whether the job has not ended.
     pub fn is_active(self) -> bool {
         matches!(self, Self::Waiting | Self::Running)
     }
@@ -252,13 +250,13 @@ impl Job {
         }
     }
 
-    /// A job as it was left; one that ran waits again.
+    /// Restores a stored job; one that was running becomes pending.
     pub(super) fn from_stored(id: &str, stored: StoredJob) -> Result<Self, &'static str> {
         let account = AccountId::parse(&stored.account).ok_or("invalid account id")?;
         let issuer = Issuer::parse(&stored.issuer).ok_or("invalid credential")?;
         Ok(Self {
             id: JobId::parse(id).ok_or("invalid job id")?,
-            // Of earlier builds: who begins a job by a session means it to go on without.
+            // Records of earlier builds name the session, but a job is meant to outlive it.
             issuer: match issuer {
                 Issuer::Session(_) => Issuer::Account(account.clone()),
                 other => other,
@@ -279,24 +277,24 @@ impl Job {
         })
     }
 
-    /// In which order jobs are: by when they were asked for.
+    /// Returns the sort key: the time of the request.
     pub fn order(&self) -> (u64, &str) {
         (self.created_ms, self.id.as_str())
     }
 }
 
 impl Catalog {
-    /// Every job that is remembered, in no order that matters.
+    /// Returns every retained job, in arbitrary order.
     pub fn jobs(&self) -> Vec<Arc<Job>> {
         self.tables().jobs.values().cloned().collect()
     }
 
-    /// The job of that id.
+    /// Returns the job with this id.
     pub fn job(&self, id: &JobId) -> Option<Arc<Job>> {
         self.tables().jobs.get(id).cloned()
     }
 
-    /// Begins a job. None: the account, or the server, has as many as there may be.
+    /// Creates a job. `None` at the limit of the account or the server.
     pub fn add_job(&self, new: NewJob) -> Result<Option<Arc<Job>>, CatalogError> {
         let _changing = self.change();
         let (mine, all) = {
@@ -333,7 +331,7 @@ impl Catalog {
         Ok(Some(self.show_job(job)))
     }
 
-    /// Notes that a job runs. None where it has ended meanwhile.
+    /// Marks a job as running. `None` if it has ended.
     pub fn start_job(&self, id: &JobId) -> Result<Option<Arc<Job>>, CatalogError> {
         let now_ms = self.now_ms();
         self.change_job(id, |job| {
@@ -344,7 +342,7 @@ impl Catalog {
         })
     }
 
-    /// Notes how far a job has come. None where it has ended.
+    /// Persists the progress of a job. `None` if it has ended.
     pub fn save_job(&self, id: &JobId, sums: JobSums) -> Result<Option<Arc<Job>>, CatalogError> {
         self.change_job(id, |job| {
             job.sums = sums;
@@ -352,8 +350,7 @@ impl Catalog {
         })
     }
 
-    /// Ends a job. None where it has ended already; then that stands, but for what a cancelled one did until it stood
-    /// still.
+    /// Ends a job. `None` if it has already ended: then only the final progress of a cancelled job is stored.
     pub fn end_job(
         &self,
         id: &JobId,
@@ -385,7 +382,7 @@ impl Catalog {
         Ok(ended)
     }
 
-    /// Notes what a job did that was cancelled while it worked.
+    /// Stores the final progress of a job that was cancelled while it ran.
     fn settle_job(&self, id: &JobId, sums: JobSums) -> Result<(), CatalogError> {
         let is_cancelled = |job: &Job| job.state == JobState::Cancelled && job.sums != sums;
         self.alter_job(id, is_cancelled, |job| {
@@ -395,7 +392,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Forgets jobs that ended long ago.
+    /// Deletes jobs that ended long ago.
     pub fn sweep_jobs(&self) -> Result<(), CatalogError> {
         let kept_ms = limits::JOBS_ENDED_KEPT.as_millis() as u64;
         let before_ms = self.now_ms().saturating_sub(kept_ms);
@@ -405,7 +402,7 @@ impl Catalog {
         self.sweep_imported()
     }
 
-    /// Forgets the oldest ended jobs of an account that are too many.
+    /// Deletes the oldest ended jobs of an account beyond the limit.
     fn forget_jobs_of(&self, account: &AccountId) -> Result<(), CatalogError> {
         let is_theirs = |job: &Arc<Job>| job.account == *account && !job.state.is_active();
         let mut ended: Vec<_> = self.jobs().into_iter().filter(is_theirs).collect();
@@ -431,7 +428,7 @@ impl Catalog {
         self.alter_job(id, |job| job.state.is_active(), change)
     }
 
-    /// Changes a job of which this is true.
+    /// Changes a job that satisfies a condition.
     fn alter_job(
         &self,
         id: &JobId,

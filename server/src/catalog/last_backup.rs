@@ -1,6 +1,6 @@
-//! The last backup that was made whole: when, and where to.
+//! Record of the last complete backup: time and destination.
 //!
-//! Never here: making one.
+//! Non-goals: the backup.
 
 use engine::{Batch, FactName};
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use super::{Catalog, CatalogError};
 
 const FACT: &str = "last-backup";
 
-/// A backup.
+/// Completed backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastBackup {
     pub at_ms: u64,
-    /// The folder.
+    /// Destination folder.
     pub to: String,
-    /// The last record that is in it.
+    /// LSN of the last record in the backup.
     pub last_lsn: u64,
-    /// Places of damage in what was copied.
+    /// Number of corrupt locations in the copied data.
     pub damage_count: u64,
 }
 
@@ -28,7 +28,7 @@ impl Stored for LastBackup {
 }
 
 impl Catalog {
-    /// Notes a backup.
+    /// Records a backup.
     pub fn note_backup(&self, backup: &LastBackup) -> Result<(), CatalogError> {
         let fact = FactName::parse(FACT)?;
         let value = encode(&fact, backup)?;
@@ -36,7 +36,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The last backup, if there was one.
+    /// Returns the last backup, if any.
     pub fn last_backup(&self) -> Result<Option<LastBackup>, CatalogError> {
         let fact = FactName::parse(FACT)?;
         self.0.store.fact(&fact)?.map(|value| decode(&fact, &value)).transpose()

@@ -1,9 +1,8 @@
-//! When a key, or a session, was last used, to the hour.
+//! Last-used times of API keys and sessions, to the hour.
 //!
-//! A request sets a number in memory, and once an hour puts the key on a list; the list is written now and then, many
-//! keys in one batch. Promises: no request waits for it; what was written is there after a restart. A crash loses what
-//! was not written yet, at most some minutes.
-//! Never here: what a key opens.
+//! A request sets a number in memory, and once an hour puts the key on a list; the list is persisted periodically, many
+//! keys in one batch. Guarantees: no request waits for it; persisted times survive a restart. A crash loses what was
+//! not written yet, at most some minutes. Non-goals: rights of a key.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use super::record::{Stored, encode};
 use super::{ApiKeyId, Catalog, CatalogError};
 
-/// The fact names of last uses start with this; the id of the key follows.
+/// Prefix of the fact names of last-used times; the key id follows.
 pub(super) const PREFIX: &str = "apikey-use/";
-/// Last uses that are written in one batch.
+/// Facts that are written in one batch.
 const BATCH_FACTS: usize = 500;
 pub(super) const HOUR_MS: u64 = 60 * 60 * 1_000;
 
-/// The hour of the last use; zero for what was never used.
+/// Hour of the last use; zero if never used.
 #[derive(Debug, Default)]
 pub(super) struct LastUse(AtomicU64);
 
-/// Ids of keys, or of sessions, whose last use is not written yet.
+/// Ids of keys, or of sessions, whose last use is not persisted yet.
 pub(super) struct Unwritten<I>(Mutex<BTreeSet<I>>);
 
 #[derive(Serialize, Deserialize)]
@@ -52,10 +51,10 @@ impl LastUse {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Notes a use; whether it is one of another hour.
+    /// Records a use; returns whether its hour is new.
     fn note(&self, now_ms: u64) -> bool {
         let hour = now_ms / HOUR_MS;
-        // Read first: a write would take the cache line from all others with each request.
+        // Reads first: a write would invalidate the cache line on all cores with each request.
         self.0.load(Ordering::Relaxed) != hour && self.0.swap(hour, Ordering::Relaxed) != hour
     }
 
@@ -68,7 +67,7 @@ impl LastUse {
 }
 
 impl<I: Clone + Ord> Unwritten<I> {
-    /// Notes a use.
+    /// Records a use.
     pub(super) fn note(&self, id: &I, last_use: &LastUse, now_ms: u64) {
         if last_use.note(now_ms) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
@@ -91,14 +90,14 @@ impl<I> Default for Unwritten<I> {
 }
 
 impl Catalog {
-    /// When a key was last used: the beginning of that hour.
+    /// Returns the start of the hour in which a key was last used.
     pub fn last_use_ms(&self, id: &ApiKeyId) -> Option<u64> {
         self.tables().api_keys.get(id)?.last_use.ms()
     }
 
-    /// Writes what was noted. What cannot be written now is written the next time.
+    /// Persists the recorded times. Failed writes are retried the next time.
     pub fn write_last_uses(&self) -> Result<(), CatalogError> {
-        // A key that goes while its last use is written would leave it behind.
+        // Otherwise a key that is deleted concurrently would leave its fact behind.
         let _changing = self.change();
         let mut waiting = self.0.unwritten.take();
         while !waiting.is_empty() {

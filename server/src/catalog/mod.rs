@@ -1,12 +1,11 @@
-//! The catalog: the server's own facts, typed, in memory, and right at every moment.
+//! Catalog: the server's own records, typed, in memory, and always current.
 //!
-//! One process owns the store, so what was read at the start and changed together with every commit since is the truth:
-//! no request reads or decodes a fact.
-//! Promises: a change is durable before it is seen; a change that fails is not seen at all; a bucket that was deleted
-//! never comes back with old objects in it.
-//! Never here: who may ask for a change, and JSON for people.
+//! A single process owns the store, so the records read at the start and changed with every commit since are
+//! authoritative: no request reads or decodes a fact. Guarantees: a change is durable before it is visible; a failed
+//! change is never visible; a deleted bucket never reappears with old objects in it. Non-goals: authorization of
+//! changes, and JSON for clients.
 //!
-//! Everything that changes the catalog waits for the disk: call it where that is allowed.
+//! Every change of the catalog blocks on the disk.
 
 mod account;
 mod api_key;
@@ -111,7 +110,7 @@ pub use self::turn::{Failure, Letter, NextTry, Turn};
 pub use self::webhook::{Webhook, event_patterns};
 pub use self::webhook_secret::WebhookSecret;
 
-/// The server's facts, in the hands of somebody: of the server itself where nobody is named.
+/// Catalog, with the author of changes through it: the server itself if there is none.
 #[derive(Clone)]
 pub struct Catalog(Arc<Inner>, Option<Arc<Actor>>);
 
@@ -119,51 +118,51 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    /// No fact, but of the same life: what accounts did lately.
+    /// Recent account activity, which is not persisted.
     conduct: Arc<Conduct>,
-    /// Held from reading what is there until the change is seen, so that two changes of one record do not cross. Taken
-    /// before `tables`, never inside it.
+    /// Held from reading the current state until the change is published, so that concurrent changes of one record are
+    /// serialized. Taken before `tables`, never inside it.
     changing: Mutex<()>,
     tables: RwLock<Tables>,
     ledger: Ledger,
     /// Unfinished uploads.
     staging: Staging,
     unwritten: Unwritten<ApiKeyId>,
-    /// The same of sessions.
+    /// Sessions whose last use is not persisted yet.
     unwritten_sessions: Unwritten<SessionId>,
-    /// What is to be told to webhooks.
+    /// Pending webhook events.
     outbox: Outbox,
-    /// Turns for changes of versions.
+    /// Locks for changes of versions.
     version_turns: VersionTurns,
-    /// What happens, over time.
+    /// Usage history.
     traffic: TrafficBook,
-    /// Who changed what.
+    /// Audit log.
     audit: AuditBook,
 }
 
 #[derive(Default)]
 struct Tables {
     buckets: BTreeMap<BucketName, Arc<Bucket>>,
-    /// The same by owner.
+    /// Buckets by owner.
     owned: BTreeMap<AccountId, BTreeSet<BucketName>>,
     /// Deleted buckets whose objects are still being removed: their names are not free yet.
     removals: BTreeMap<BucketName, Unfinished>,
     accounts: BTreeMap<AccountId, Arc<Account>>,
     organisations: BTreeMap<OrganisationId, Arc<Organisation>>,
     api_keys: BTreeMap<ApiKeyId, KnownKey>,
-    /// By number; the last one signs.
+    /// Signing keys by number; the last one signs.
     signing_keys: BTreeMap<u32, SigningKey>,
     #[cfg(feature = "s3")]
     signature_secret: Option<signature_secret::SignatureSecret>,
     standings: BTreeMap<AccountId, Arc<StandingHistory>>,
     webhooks: BTreeMap<WebhookId, Arc<Webhook>>,
-    /// The same by bucket.
+    /// Webhooks by bucket.
     bucket_webhooks: BTreeMap<BucketName, BTreeSet<WebhookId>>,
     jobs: BTreeMap<JobId, Arc<Job>>,
     passwords: BTreeMap<AccountId, Arc<PasswordHash>>,
     invitations: BTreeMap<AccountId, Arc<Invitation>>,
     sessions: BTreeMap<SessionId, KnownSession>,
-    /// The same by what is kept of their secrets.
+    /// Sessions by the hash of their secret.
     session_secrets: BTreeMap<SecretHash, SessionId>,
 }
 
@@ -177,22 +176,22 @@ struct KnownSession {
     last_use: Arc<LastUse>,
 }
 
-/// Why the catalog does not do what it was asked.
+/// Error of a catalog operation.
 #[derive(Clone, Debug)]
 pub enum CatalogError {
     /// The store failed.
     Store(engine::Error),
-    /// A fact is not what this build can read. Nothing was guessed.
+    /// A fact cannot be read by this build.
     Unreadable { fact: FactName, why: String },
-    /// There is one of that name already: what it is.
+    /// A record of that name already exists: its description.
     Exists(String),
-    /// There is none: what was asked for.
+    /// The record does not exist: its description.
     Missing(String),
-    /// There is no such bucket: its name.
+    /// The bucket does not exist: its name.
     NoBucket(String),
-    /// The request breaks a rule: which.
+    /// The request violates a rule: its description.
     Refused(String),
-    /// A setting is not what it must be: its name in JSON, and why.
+    /// A setting is invalid: its name in JSON, and the rule.
     BadSetting { setting: &'static str, rule: String },
     /// The bucket still holds this many objects.
     NotEmpty(BucketName, u64),
@@ -200,20 +199,20 @@ pub enum CatalogError {
     HasBuckets(OrganisationId, usize),
     /// The account owns buckets or organisations.
     OwnsProperty { account: String, buckets: usize, organisations: usize },
-    /// The account owns the organisation, and stays its owner.
+    /// The account owns the organisation, and remains its owner.
     OwnsOrganisation,
-    /// There is an account already, so the first set-up is over.
+    /// An account exists already, so the first set-up is over.
     SetUpDone,
-    /// The link was used, or another one took its place.
+    /// The link was used or replaced.
     LinkGone,
-    /// The password that was checked is not the account's any more.
+    /// The verified password was changed in the meantime.
     PasswordChanged,
     /// The account is suspended.
     Suspended,
 }
 
 impl Catalog {
-    /// Reads all facts. What a stop left half done is finished by [`Catalog::finish_removals`].
+    /// Loads all facts. [`Catalog::finish_removals`] completes interrupted operations.
     pub fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -267,7 +266,7 @@ impl Catalog {
         })?;
         each_fact(&store, last_use::PREFIX, |fact, id, bytes| {
             let last_use = Arc::new(LastUse::from_stored(&record::decode(fact, bytes)?));
-            // The last use of a key that is gone says nothing.
+            // The last use of a deleted key is ignored.
             if let Some(known) = ApiKeyId::parse(id).and_then(|id| tables.api_keys.get_mut(&id)) {
                 known.last_use = last_use;
             }
@@ -336,22 +335,22 @@ impl Catalog {
         Ok(Self(Arc::new(inner), None))
     }
 
-    /// The unfinished uploads.
+    /// Returns the unfinished uploads.
     pub fn staging(&self) -> &Staging {
         &self.0.staging
     }
 
-    /// The bucket of that name.
+    /// Returns the bucket with this name.
     pub fn bucket(&self, name: &BucketName) -> Option<Arc<Bucket>> {
         self.tables().buckets.get(name).cloned()
     }
 
-    /// The account of that id.
+    /// Returns the account with this id.
     pub fn account(&self, id: &AccountId) -> Option<Arc<Account>> {
         self.tables().accounts.get(id).cloned()
     }
 
-    /// The account that is called or numbered so.
+    /// Returns the account with this name or id.
     pub fn account_called(&self, name_or_id: &str) -> Option<Arc<Account>> {
         let by_id = AccountId::parse(name_or_id).and_then(|id| self.account(&id));
         let by_name = || {
@@ -361,18 +360,17 @@ impl Catalog {
         by_id.or_else(by_name)
     }
 
-    /// The organisation of that id.
+    /// Returns the organisation with this id.
     pub fn organisation(&self, id: &OrganisationId) -> Option<Arc<Organisation>> {
         self.tables().organisations.get(id).cloned()
     }
 
-    /// The key of that id, whether or not it is in use.
+    /// Returns the key with this id, valid or not.
     pub fn api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
         self.tables().api_keys.get(id).map(|known| known.api_key.clone())
     }
 
-    /// The record of a key that was presented, when the secret is right and the key still opens anything. This is a
-    /// use of the key.
+    /// Returns the record of a presented key, if its secret matches and it is valid, and records its use.
     pub fn recognise(&self, presented: &PresentedKey) -> Option<Arc<ApiKey>> {
         let now_ms = self.0.clock.unix_ms();
         let (api_key, last_use) = {
@@ -387,7 +385,7 @@ impl Catalog {
         Some(api_key)
     }
 
-    /// The record of a key whose secret signed a request, if it still opens anything. This is a use of the key.
+    /// Returns the record of a key whose secret signed a request, if it is valid, and records its use.
     #[cfg(feature = "s3")]
     pub fn use_signed(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
         let api_key = self.live_api_key(id)?;
@@ -396,15 +394,15 @@ impl Catalog {
         Some(api_key)
     }
 
-    /// The record of a key that still opens something.
+    /// Returns the record of a valid key.
     pub fn live_api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
         self.api_key(id).filter(|api_key| api_key.is_live(self.0.clock.unix_ms()))
     }
 
-    /// What an account is to a bucket: its owner, or a member of its organisation in a role; else nothing.
+    /// Returns the role of an account in a bucket: its owner, or a member of its organisation.
     ///
-    /// The one place that decides who reaches a bucket. It is asked with each request, so that somebody who was removed
-    /// has lost it at once.
+    /// The single decision about access to a bucket. It is evaluated for each request, so that a removed member loses
+    /// access immediately.
     pub fn role_in(&self, account: &AccountId, bucket: &Bucket) -> Option<MemberRole> {
         if bucket.owner == *account {
             return Some(MemberRole::Owner);
@@ -413,47 +411,47 @@ impl Catalog {
         organisation.members.get(account).copied()
     }
 
-    /// Every bucket, by name.
+    /// Returns every bucket, by name.
     pub fn buckets(&self) -> Vec<Arc<Bucket>> {
         self.tables().buckets.values().cloned().collect()
     }
 
-    /// The names of the buckets that an account owns.
+    /// Returns the names of the buckets that an account owns.
     pub fn bucket_names_of(&self, owner: &AccountId) -> Vec<BucketName> {
         self.tables().owned.get(owner).into_iter().flatten().cloned().collect()
     }
 
-    /// Every account, by id.
+    /// Returns every account, by id.
     pub fn accounts(&self) -> Vec<Arc<Account>> {
         self.tables().accounts.values().cloned().collect()
     }
 
-    /// Every organisation, by id.
+    /// Returns every organisation, by id.
     pub fn organisations(&self) -> Vec<Arc<Organisation>> {
         self.tables().organisations.values().cloned().collect()
     }
 
-    /// The webhook of that id.
+    /// Returns the webhook with this id.
     pub fn webhook(&self, id: &WebhookId) -> Option<Arc<Webhook>> {
         self.tables().webhooks.get(id).cloned()
     }
 
-    /// The webhooks of a bucket, by id; of most buckets none.
+    /// Returns the webhooks of a bucket, by id; most buckets have none.
     pub fn webhooks_of(&self, bucket: &BucketName) -> Vec<Arc<Webhook>> {
         self.tables().webhooks_of(bucket).cloned().collect()
     }
 
-    /// Every key, revoked ones too, by id.
+    /// Returns every key, including revoked ones, by id.
     pub fn api_keys(&self) -> Vec<Arc<ApiKey>> {
         self.tables().api_keys.values().map(|known| known.api_key.clone()).collect()
     }
 
-    /// The time that changes get.
+    /// Returns the timestamp of changes.
     pub fn now_ms(&self) -> u64 {
         self.0.clock.unix_ms()
     }
 
-    /// What accounts did lately.
+    /// Returns the recent account activity.
     pub fn conduct(&self) -> &Arc<Conduct> {
         &self.0.conduct
     }
@@ -498,7 +496,7 @@ impl Tables {
         }
     }
 
-    /// Whose a bucket was that may come back.
+    /// Returns the owner of a deleted bucket that may be restored.
     fn removed_owner(&self, bucket: &BucketName) -> Option<AccountId> {
         let removal = self.removals.get(bucket)?;
         removal.must_be_empty.as_ref().map(|bucket| bucket.owner.clone())

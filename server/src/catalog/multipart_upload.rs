@@ -1,8 +1,8 @@
-//! An upload in parts of a client of S3, between its requests: what it is to become, and which parts have come.
+//! S3 multipart upload between its requests: its target, and its uploaded parts.
 //!
-//! Each part is a fact, and a body of the engine that outlives the process. Promises: a part has a record only after
-//! its bytes are durable; an upload that is done says so until it expires, so that a client that did not hear it is
-//! told. Never here: the protocol, and the bytes.
+//! Each part is a fact, and a body of the engine that outlives the process. Guarantees: a part has a record only after
+//! its bytes are durable; the record of a completed upload remains until it expires, so that a client that missed the
+//! response can retry. Non-goals: the protocol, and the bytes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,7 +22,7 @@ use crate::stored_headers::StoredHeaders;
 const PREFIX: &str = "s3-upload/";
 const PART_PREFIX: &str = "s3-part/";
 
-/// An upload in parts.
+/// Multipart upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartUpload {
     pub id: Uuid,
@@ -30,44 +30,44 @@ pub struct MultipartUpload {
     pub bucket: BucketName,
     pub key: ObjectKey,
     pub declared_type: Option<String>,
-    /// The response headers of the object.
+    /// Response headers of the object.
     pub headers: StoredHeaders,
-    /// What stood behind `x-amz-meta-`.
+    /// User metadata, without the prefix `x-amz-meta-`.
     pub metadata: BTreeMap<String, String>,
-    /// The key as it was sent, where that is not in Unicode normalization form C.
+    /// Original key, if it is not in Unicode normalization form C.
     pub sent_key: Option<String>,
-    /// The tags of the object.
+    /// Tags of the object.
     pub tags: Tags,
     /// Retention and legal hold of the object.
     pub lock: ObjectLock,
-    /// Which checksum the parts have, and of what the object has one.
+    /// Checksum algorithm of the parts, and checksum type of the object.
     pub checksum: Option<UploadChecksum>,
     pub begun_ms: u64,
-    /// The entity tag of the object, once it is stored.
+    /// Entity tag of the object, once it is stored.
     pub done: Option<String>,
-    /// Its checksum, once it is stored.
+    /// Checksum of the object, once it is stored.
     pub(crate) done_checksum: Option<StoredChecksum>,
 }
 
-/// The checksum that an upload was begun with.
+/// Checksum options that an upload was created with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadChecksum {
-    /// As in `x-amz-checksum-crc32`: the last component.
+    /// Algorithm name as in `x-amz-checksum-crc32`: the last word.
     pub algorithm: String,
     /// `FULL_OBJECT` or `COMPOSITE`.
     pub kind: String,
 }
 
-/// A part that has come.
+/// Uploaded part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadedPart {
     pub number: u32,
-    /// The body of the engine that holds it.
+    /// Engine body with the content.
     pub file: Uuid,
     pub received: Received,
-    /// Its entity tag: the MD5 of its bytes, hexadecimal.
+    /// Entity tag: the MD5 of the bytes, hexadecimal.
     pub etag: String,
-    /// Its checksum by the algorithm of the upload, in base64.
+    /// Checksum by the algorithm of the upload, in base64.
     pub checksum: Option<String>,
     pub stored_ms: u64,
 }
@@ -100,7 +100,7 @@ struct StoredUpload {
 struct StoredPart {
     file: String,
     bytes: u64,
-    /// BLAKE3, hexadecimal.
+    /// BLAKE3 hash, hexadecimal.
     hash: String,
     etag: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ impl Stored for StoredPart {
 }
 
 impl MultipartUpload {
-    /// The upload of an account.
+    /// Returns the upload of an account with this id.
     pub fn find(
         store: &Store,
         account: &AccountId,
@@ -127,7 +127,7 @@ impl MultipartUpload {
         store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
     }
 
-    /// The uploads of an account, by id, up to a bound.
+    /// Returns the uploads of an account, by id, up to a limit.
     pub fn of_account(
         store: &Store,
         account: &AccountId,
@@ -137,7 +137,7 @@ impl MultipartUpload {
         facts.iter().map(|(fact, bytes)| Self::read(fact, bytes)).collect()
     }
 
-    /// The fact that keeps it, and its value.
+    /// Returns the fact and its encoded value.
     pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
         let fact = fact(&self.account, self.id)?;
         let stored = StoredUpload {
@@ -158,7 +158,7 @@ impl MultipartUpload {
         Ok((fact, bytes))
     }
 
-    /// A batch that notes a part, if the upload is still there.
+    /// Returns a batch that records a part, provided that the upload still exists.
     pub fn noting(&self, part: &UploadedPart) -> Result<Batch, CatalogError> {
         let fact = part_fact(self.id, part.number)?;
         let stored = StoredPart {
@@ -174,13 +174,13 @@ impl MultipartUpload {
         Ok(batch.put_fact(fact, bytes))
     }
 
-    /// A part that has come.
+    /// Returns an uploaded part.
     pub fn part(&self, store: &Store, number: u32) -> Result<Option<UploadedPart>, CatalogError> {
         let fact = part_fact(self.id, number)?;
         store.fact(&fact)?.map(|bytes| UploadedPart::read(&fact, &bytes)).transpose()
     }
 
-    /// Parts that have come, by number, after one of them, up to a bound.
+    /// Returns uploaded parts by number, after a given one, up to a limit.
     pub fn parts(
         &self,
         store: &Store,
@@ -205,7 +205,7 @@ impl MultipartUpload {
         Ok(parts)
     }
 
-    /// Forgets the parts, and then their bytes. Waits for the disk.
+    /// Deletes the parts, and then their bytes. Blocks on the disk.
     pub fn remove_parts(&self, store: &Store) -> Result<(), CatalogError> {
         loop {
             let parts = self.parts(store, 0, engine::limits::LIST_PAGE_MAX)?;
@@ -223,7 +223,7 @@ impl MultipartUpload {
         }
     }
 
-    /// The uploads that are not done, as they count against quotas.
+    /// Returns the uploads that are not completed, as they count against quotas.
     pub(super) fn unfinished(store: &Store) -> Result<HashMap<Uuid, StagedUpload>, CatalogError> {
         let mut uploads = HashMap::new();
         each(store, PREFIX, |fact, bytes| {
@@ -245,7 +245,7 @@ impl MultipartUpload {
         Ok(uploads)
     }
 
-    /// How it counts against quotas before a part has come.
+    /// Returns the quota entry of an upload without parts.
     pub fn staged(&self, replaced: Amount) -> StagedUpload {
         StagedUpload {
             account: self.account.clone(),
@@ -258,8 +258,8 @@ impl MultipartUpload {
         }
     }
 
-    /// Forgets uploads that have expired or were evicted, and parts whose upload is done or gone; answers the bodies of
-    /// those that stay. Waits for the disk.
+    /// Deletes expired or evicted uploads, and parts whose upload is completed or deleted; returns the bodies still in
+    /// use. Blocks on the disk.
     pub fn sweep(
         store: &Store,
         staging: &Staging,
@@ -288,7 +288,7 @@ impl MultipartUpload {
         let mut kept = BTreeSet::new();
         each(store, PART_PREFIX, |fact, bytes| {
             let part = UploadedPart::read(fact, bytes)?;
-            // One that was begun since came with its part.
+            // A recent part may belong to an upload that was created after the first scan.
             let since_ms = part.stored_ms.saturating_add(limits::TUS_SWEEP_WAIT.as_millis() as u64);
             if open.contains(&upload_of(fact)?) || since_ms > now_ms {
                 kept.insert(part.file);
@@ -345,7 +345,7 @@ impl UploadedPart {
     }
 }
 
-/// The upload that the name of a part's fact names.
+/// Parses the upload id from the name of a part's fact.
 fn upload_of(fact: &FactName) -> Result<Uuid, CatalogError> {
     let id = fact.as_str().strip_prefix(PART_PREFIX).and_then(|rest| rest.split('/').next());
     let id = id.and_then(|id| Uuid::parse_str(id).ok());
@@ -468,7 +468,7 @@ mod tests {
         };
         assert!(!found(&old) && found(&fresh) && found(&done), "who asks again is told");
         assert!(done.parts(&store, 0, 9).unwrap().is_empty());
-        // Its bytes made room for others.
+        // Its bytes were evicted for other uploads.
         staging.remove(fresh.id);
         assert!(MultipartUpload::sweep(&store, &staging, now_ms).unwrap().is_empty());
         assert!(!found(&fresh) && found(&done));

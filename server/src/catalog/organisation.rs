@@ -1,7 +1,7 @@
-//! The organisation: several accounts that work on the same buckets, each in a role.
+//! Organisation: accounts that share buckets, each with a role.
 //!
-//! Promises: the account that owns it is always among its members, as an owner; no account is both a member and
-//! invited. Never here: who is asking.
+//! Guarantees: the account that owns it is always a member, as an owner; no account is both a member and invited.
+//! Non-goals: authentication.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use super::id::{AccountId, OrganisationId};
 use super::record::Stored;
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
-/// Accounts that share buckets.
+/// Group of accounts that share buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organisation {
     pub id: OrganisationId,
-    /// What people call it; several may share a name.
+    /// Display name, not necessarily unique.
     pub name: OrganisationName,
-    /// The account that owns its buckets: they count to its plan and its quota.
+    /// Account that owns its buckets, whose plan and quota apply.
     pub owner: AccountId,
     pub members: BTreeMap<AccountId, MemberRole>,
-    /// Accounts that become members in these roles when they accept.
+    /// Accounts that become members with these roles when they accept.
     pub invited: BTreeMap<AccountId, MemberRole>,
     pub created_ms: u64,
 }
 
-/// 1 to [`CATALOG_TEXT_BYTES_MAX`] bytes without control characters.
+/// Organisation name: 1 to [`CATALOG_TEXT_BYTES_MAX`] bytes without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganisationName(String);
 
@@ -62,7 +62,7 @@ impl Stored for StoredOrganisation {
 }
 
 impl MemberRole {
-    /// Whether the role is enough for what a scope names.
+    /// Returns whether the role permits a scope.
     pub fn allows(self, scope: Scope) -> bool {
         self >= match scope {
             Scope::Read | Scope::List => Self::Viewer,
@@ -82,7 +82,7 @@ impl MemberRole {
 }
 
 impl OrganisationName {
-    /// Checks a name for an organisation.
+    /// Validates an organisation name.
     pub fn parse(name: &str) -> Result<Self, CatalogError> {
         let name = name.trim();
         if name.is_empty() || name.len() > CATALOG_TEXT_BYTES_MAX || name.contains(char::is_control)

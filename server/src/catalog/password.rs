@@ -1,10 +1,9 @@
-//! The password of an account: which ones are taken, and the hash that is kept of one.
+//! Password of an account: validation and hashing.
 //!
-//! The hash is Argon2id, in the least form that OWASP names (19 MiB, two passes); what it was made with is kept beside
-//! it, so that other figures do not lock anybody out.
-//! Promises: a password is never printed; a check takes the same time wherever it goes wrong, and there is a hash that
-//! nothing matches, so that it takes as long for somebody who has none. Never here: who is asking, how often, and when
-//! there is time for it: hashing takes a tenth of a second and 19 MiB.
+//! The hash is Argon2id, with the minimum parameters of OWASP (19 MiB, two passes); the parameters are stored with it,
+//! so that later changes do not invalidate stored hashes. Guarantees: a password is never printed; a check takes the
+//! same time wherever it fails, and a dummy hash that nothing matches makes it as slow for accounts without a password.
+//! Non-goals: authentication, rate limits, and scheduling: hashing takes a tenth of a second and 19 MiB.
 
 use std::fmt;
 
@@ -18,24 +17,24 @@ use super::record::Stored;
 use super::{AccountId, CatalogError, base32, hex};
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
 
-/// The fact names of passwords start with this; the id of the account follows.
+/// Prefix of the fact names of passwords; the account id follows.
 pub(super) const PREFIX: &str = "password/";
 
 /// OWASP, Password Storage: Argon2id.
 const MEMORY_KIB: u32 = 19 * 1_024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// What a stored hash may ask for at most: more is no hash of ours.
+/// Maximum memory of a stored hash, beyond which it is rejected.
 const MEMORY_KIB_MAX: u32 = 256 * 1_024;
 const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 8;
 const SALT_BYTES: usize = 16;
 
-/// A password as somebody typed it, in Unicode's composed form.
+/// Password as entered, in Unicode's composed form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
-/// What is kept of a password.
+/// Stored password hash.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredHash", into = "StoredHash")]
 pub struct PasswordHash {
@@ -53,7 +52,7 @@ struct StoredHash {
     passes: u32,
     lanes: u32,
     salt: String,
-    /// Hexadecimal.
+    /// Argon2id hash, hexadecimal.
     argon2id: String,
 }
 
@@ -69,7 +68,7 @@ impl Stored for StoredPassword {
 }
 
 impl Password {
-    /// A password that somebody chooses: [`PASSWORD_CHARS_MIN`] characters and [`PASSWORD_BYTES_MAX`] bytes.
+    /// Validates a new password: at least [`PASSWORD_CHARS_MIN`] characters and at most [`PASSWORD_BYTES_MAX`] bytes.
     pub fn choose(text: &str) -> Result<Self, CatalogError> {
         let password = Self::presented(text).ok_or_else(|| {
             let rule = format!("a password has at most {PASSWORD_BYTES_MAX} bytes");
@@ -82,9 +81,9 @@ impl Password {
         Ok(password)
     }
 
-    /// A password as it is presented; `None` for one that is longer than any that was chosen.
+    /// Returns a presented password; `None` if it is longer than any valid one.
     pub fn presented(text: &str) -> Option<Self> {
-        // No character is composed of so many: what is longer than this is too long in any form.
+        // No composed character takes this many bytes, so a longer text is too long in any form.
         if text.len() > 8 * PASSWORD_BYTES_MAX {
             return None;
         }
@@ -94,7 +93,7 @@ impl Password {
 }
 
 impl PasswordHash {
-    /// The hash of a password. Takes a tenth of a second.
+    /// Hashes a password. Takes a tenth of a second.
     pub fn of(password: &Password, entropy: &dyn Entropy) -> Result<Self, CatalogError> {
         let mut salt = [0; SALT_BYTES];
         entropy.fill(&mut salt);
@@ -105,15 +104,15 @@ impl PasswordHash {
         Ok(hash)
     }
 
-    /// A hash that no password is known for: whoever has none is checked against it.
+    /// Returns a dummy hash without a known password, for accounts that have none.
     pub fn of_nobody() -> Self {
         let (salt, hash) = ([0; SALT_BYTES], [0; 32]);
         Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash }
     }
 
-    /// Whether it is the hash of this password. Takes a tenth of a second.
+    /// Verifies a password. Takes a tenth of a second.
     pub fn is_of(&self, password: &Password) -> bool {
-        // Without memory nobody is let in.
+        // Verification fails when memory is short.
         self.computed(password).is_ok_and(|hash| bool::from(hash.ct_eq(&self.hash)))
     }
 
@@ -160,7 +159,7 @@ impl From<PasswordHash> for StoredHash {
     }
 }
 
-/// Nothing of a password is printed, not even by accident.
+/// Prints nothing, so that a password is never logged by accident.
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password")
@@ -200,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_argon2id() {
-        // A vector of the reference implementation: two passes over 256 KiB.
+        // Vector of the reference implementation: two iterations, 256 KiB.
         let figures = Params::new(256, 2, 1, Some(32)).unwrap();
         let hash = argon2id(figures, b"password", b"somesalt").unwrap();
         let expected = "9dfeb910e80bad0311fee20f9c0e2b12c17987b4cac90c2ef54d5b3021c68bfe";
@@ -215,7 +214,7 @@ mod tests {
         }
         assert!(Password::choose(&"\u{e9}".repeat(10)).is_ok());
         assert!(Password::choose(&"x".repeat(128)).is_ok());
-        // 64 letters of two bytes, which come as three.
+        // 64 letters of two bytes, sent decomposed as three.
         assert!(Password::choose(&"e\u{301}".repeat(64)).is_ok());
         assert!(Password::choose(&"e\u{301}".repeat(65)).is_err());
     }

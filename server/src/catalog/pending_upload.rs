@@ -1,8 +1,8 @@
-//! A resumable upload between its requests: whose it is, where it goes, and how much of it has come.
+//! Resumable upload between its requests: owner, target, and offset.
 //!
-//! Promises: a record is written only after the bytes that it counts are durable; one that is done says so until it
-//! expires, so that a client that did not hear it does not begin again.
-//! Never here: the protocol, and the bytes.
+//! Guarantees: a record is written only after the bytes that it counts are durable; the record of a completed upload
+//! remains until it expires, so that a client that missed the response does not start over. Non-goals: the protocol,
+//! and the bytes.
 
 use bytes::Bytes;
 use engine::{BucketName, FactName, NameError, ObjectKey, Received, Store};
@@ -15,27 +15,27 @@ use super::{CatalogError, hex};
 
 const PREFIX: &str = "upload/";
 
-/// A resumable upload.
+/// Resumable upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingUpload {
     pub id: Uuid,
     pub account: AccountId,
     pub bucket: BucketName,
-    /// The folder, with a final `/` or empty, or the file.
+    /// Target folder, with a final `/` or empty, or target file.
     pub path: String,
     pub overwrite: bool,
     pub randomize_name: bool,
-    /// Whether thumbnails were asked for.
+    /// Whether thumbnails were requested.
     pub thumbnail: Option<bool>,
-    /// How long the whole is.
+    /// Length of the whole file.
     pub length: u64,
-    /// What the client said about it, word for word.
+    /// Client metadata, verbatim.
     pub metadata: String,
     pub received: Received,
     pub expires_ms: u64,
     /// Whether the file is stored.
     pub is_stored: bool,
-    /// Its key, when it was stored and that could be noted.
+    /// Key of the file, if it is stored and the key could be recorded.
     pub key: Option<ObjectKey>,
 }
 
@@ -51,7 +51,7 @@ struct StoredUpload {
     length: u64,
     metadata: String,
     received_bytes: u64,
-    /// BLAKE3 of what was received, hexadecimal.
+    /// BLAKE3 hash of the received bytes, hexadecimal.
     received_hash: String,
     expires_ms: u64,
     is_stored: bool,
@@ -63,7 +63,7 @@ impl Stored for StoredUpload {
 }
 
 impl PendingUpload {
-    /// The upload of an account.
+    /// Returns the upload of an account with this id.
     pub fn find(
         store: &Store,
         account: &AccountId,
@@ -73,12 +73,12 @@ impl PendingUpload {
         store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
     }
 
-    /// How many uploads of an account there are, up to a bound.
+    /// Returns the number of uploads of an account, up to a limit.
     pub fn count(store: &Store, account: &AccountId, bound: usize) -> Result<usize, CatalogError> {
         Ok(store.facts(&format!("{PREFIX}{account}/"), None, bound)?.len())
     }
 
-    /// A page of all uploads, after a name; and the name of the last.
+    /// Returns a page of all uploads, after a name; and the name of the last one.
     pub fn page(
         store: &Store,
         after: Option<&FactName>,
@@ -89,7 +89,7 @@ impl PendingUpload {
         Ok((uploads.collect::<Result<_, _>>()?, last))
     }
 
-    /// The fact that keeps it, and its value.
+    /// Returns the fact and its encoded value.
     pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
         let fact = fact(&self.account, self.id)?;
         let stored = StoredUpload {

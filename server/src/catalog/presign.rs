@@ -1,17 +1,17 @@
-//! A grant to upload, or to read one file, and the signed text that carries it: the token of a presigned upload or a
+//! Grants to upload, or to read one file, and the signed text that carries one: the token of a presigned upload or a
 //! download link.
 //!
-//! The text holds all there is to know, so issuing one writes nothing. It is, in base32, with numbers little-endian:
+//! The text is self-contained, so that issuing one writes nothing. It is, in base32, with numbers little-endian:
 //!
 //! | bytes | field       | meaning                                                              |
 //! | ----- | ----------- | -------------------------------------------------------------------- |
 //! | 1     | format      | 1                                                                    |
-//! | 4     | signing key | which key made the signature                                         |
-//! | each 2 + n | fields | length and bytes of: id, purpose, bucket, lock, wishes, issuer, expiry |
-//! | 32    | signature   | HMAC-SHA256 of all that stands before                                |
+//! | 4     | signing key | number of the key of the signature                                   |
+//! | each 2 + n | fields | length and bytes of: id, purpose, bucket, lock, options, issuer, expiry |
+//! | 32    | signature   | HMAC-SHA256 of all preceding bytes                                   |
 //!
-//! Promises: no text but one that was signed here becomes a grant, to the last bit; a grant says where it ends and
-//! nothing that is secret. Never here: keys to sign with, the clock, what is used up.
+//! Guarantees: only a text signed here becomes a grant, bit for bit; a grant states its restrictions and contains no
+//! secret. Non-goals: signing keys, the clock, used tokens.
 
 use std::fmt;
 
@@ -24,17 +24,17 @@ use super::bucket::Bucket;
 use super::id::{AccountId, ApiKeyId, SessionId};
 use crate::object_name::{NameRule, Naming};
 
-/// The fact names of tokens that are used up start with this.
+/// Prefix of the fact names of used tokens.
 pub(super) const USED_PREFIX: &str = "token/";
 
 pub(super) const SECRET_BYTES: usize = 32;
 const FORMAT: u8 = 1;
 const SIGNATURE_BYTES: usize = 32;
 const ID_BYTES: usize = 16;
-/// Longer than any text of ours: what is longer is not even decoded.
+/// Maximum length of a valid text; a longer one is not decoded.
 const TEXT_CHARS_MAX: usize = 2_048;
 
-/// What whoever holds the token may do.
+/// Rights of the holder of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub id: TokenId,
@@ -42,44 +42,44 @@ pub struct Grant {
     pub bucket: BucketName,
     pub lock: Lock,
     pub wishes: Wishes,
-    /// What the grant was made with. It is worth what that is worth when it is used.
+    /// Credential that created the grant, whose current rights apply at use.
     pub issuer: Issuer,
-    /// From then on it is worth nothing.
+    /// Expiry.
     pub expires_ms: u64,
 }
 
-/// The credential that a grant was made with.
+/// Credential that created a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Issuer {
     Key(ApiKeyId),
     Session(SessionId),
-    /// Somebody who was signed in, for what outlives the session.
+    /// Signed-in user, for work that outlives the session.
     Account(AccountId),
 }
 
-/// Names a token: 128 random bits.
+/// Token id: 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenId([u8; ID_BYTES]);
 
-/// How a grant is used.
+/// Use of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Once, with a form: the current presigned token.
+    /// One upload by form: the current presigned token.
     Form,
-    /// With raw bodies for one file: the earlier presigned address.
+    /// Raw uploads of one file: the earlier presigned URL.
     Raw,
-    /// To read one file: a download link.
+    /// Reading one file: a download link.
     Read,
 }
 
-/// What uploads are held to.
+/// Path restriction of an upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lock {
     Folder(FolderKey),
     File(ObjectKey),
 }
 
-/// What an upload asks for beside its files.
+/// Upload options besides the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
     pub naming: Naming,
@@ -87,17 +87,17 @@ pub struct Wishes {
     pub thumbnail: Thumbnail,
 }
 
-/// Whether a thumbnail is to be made.
+/// Thumbnail option of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thumbnail {
-    /// As the bucket has it.
+    /// Default of the bucket.
     Unsaid,
     No,
     Wanted,
 }
 
 impl Thumbnail {
-    /// What a flag says.
+    /// Converts an optional flag.
     pub fn of_flag(flag: Option<bool>) -> Self {
         match flag {
             None => Self::Unsaid,
@@ -106,7 +106,7 @@ impl Thumbnail {
         }
     }
 
-    /// Whether one is to be made in a bucket.
+    /// Returns whether a thumbnail is created in a bucket.
     pub fn is_wanted_in(self, bucket: &Bucket) -> bool {
         match self {
             Self::Unsaid => bucket.thumbnails,
@@ -117,18 +117,18 @@ impl Thumbnail {
 }
 
 impl Grant {
-    /// Whether its time is over.
+    /// Returns whether the grant has expired.
     pub fn is_expired(&self, now_ms: u64) -> bool {
         now_ms >= self.expires_ms
     }
 
-    /// The fact that says that the token is used up. Its name begins with the expiry, so that the oldest come first.
+    /// Returns the fact that marks the token as used. Its name starts with the expiry, so that the oldest come first.
     pub(super) fn used_fact(&self) -> Result<FactName, NameError> {
         let id = base32::encode(&self.id.0);
         FactName::parse(&format!("{USED_PREFIX}{:015}/{id}", self.expires_ms))
     }
 
-    /// The signed text.
+    /// Returns the signed text.
     pub(super) fn signed(&self, key_number: u32, secret: &[u8; SECRET_BYTES]) -> String {
         let mut bytes = vec![FORMAT];
         bytes.extend(key_number.to_le_bytes());
@@ -150,7 +150,7 @@ impl Grant {
         base32::encode(&bytes)
     }
 
-    /// The grant that a text carries; `None` for every text that was not signed with the key that it names.
+    /// Verifies a text; `None` unless it was signed with the key that it names.
     pub(super) fn verified(
         text: &str,
         secret_of: impl FnOnce(u32) -> Option<[u8; SECRET_BYTES]>,
@@ -163,7 +163,7 @@ impl Grant {
         let (&[format], rest) = signed.split_first_chunk()?;
         let (key_number, fields) = rest.split_first_chunk()?;
         let secret = secret_of(u32::from_le_bytes(*key_number))?;
-        // In constant time.
+        // Constant-time comparison.
         signing(&secret, signed).verify_slice(signature).ok()?;
         if format == FORMAT { Self::of_fields(fields) } else { None }
     }
@@ -192,9 +192,9 @@ impl Grant {
     }
 }
 
-/// Stands before the id of a session; an id of a key stands alone, as it did before there were sessions.
+/// Prefix of a session id; a key id has no prefix, since it predates sessions.
 const SESSION_MARK: &str = "session/";
-/// Stands before the id of an account.
+/// Prefix of an account id.
 const ACCOUNT_MARK: &str = "account/";
 
 impl Issuer {
@@ -222,7 +222,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
 }
 
 fn signing(secret: &[u8; SECRET_BYTES], bytes: &[u8]) -> Hmac<Sha256> {
-    // A key shorter than a block of the hash is filled up with zeros, as HMAC wants it.
+    // HMAC pads a key shorter than a block of the hash with zeros.
     let mut block = [0; 64];
     block[..SECRET_BYTES].copy_from_slice(secret);
     let mut mac = Hmac::<Sha256>::new(&block.into());
@@ -231,7 +231,7 @@ fn signing(secret: &[u8; SECRET_BYTES], bytes: &[u8]) -> Hmac<Sha256> {
 }
 
 impl TokenId {
-    /// A new one.
+    /// Generates a token id.
     pub fn issue(entropy: &dyn Entropy) -> Self {
         let mut id = [0; ID_BYTES];
         entropy.fill(&mut id);
@@ -246,7 +246,7 @@ impl fmt::Debug for TokenId {
 }
 
 impl Lock {
-    /// Reads a path in a bucket: a folder when it ends in `/` or is empty, else a file.
+    /// Parses a path in a bucket: a folder if it ends in `/` or is empty, else a file.
     pub fn parse(path: &str) -> Result<Self, NameError> {
         if path.is_empty() || path.ends_with('/') {
             return FolderKey::parse(path).map(Self::Folder);
@@ -287,7 +287,7 @@ const THUMBNAIL: u8 = 4;
 const NO_THUMBNAIL: u8 = 8;
 
 impl Wishes {
-    /// Those of what uploads nothing.
+    /// Options of grants that upload nothing.
     pub const NONE: Self =
         Self { naming: Naming::Kept, rule: NameRule::Suffix, thumbnail: Thumbnail::Unsaid };
 
@@ -346,14 +346,14 @@ mod tests {
         Grant::verified(text, |number| (number == 3).then_some(SECRET))
     }
 
-    /// Bytes in hexadecimal, for a vector of another implementation.
+    /// Decodes hexadecimal, for a vector of another implementation.
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]
     fn a_signature_is_hmac_sha256() {
-        // RFC 4231, test case 2, has a key of four bytes: zeros behind it change nothing.
+        // RFC 4231, test case 2, has a key of four bytes: trailing zeros do not change the result.
         let mut secret = [0; SECRET_BYTES];
         secret[..4].copy_from_slice(b"Jefe");
         let signature = signing(&secret, b"what do ya want for nothing?").finalize().into_bytes();
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_run_into_one_another() {
-        // The same letters in a row, cut elsewhere: bucket and lock, lock and issuer.
+        // The same concatenated text, split differently: bucket and lock, lock and issuer.
         let bucket = |name: &str| BucketName::parse(name).unwrap();
         let one = Grant { bucket: bucket("photos"), ..grant("a/b/") };
         let other = Grant { bucket: bucket("photosa"), ..grant("b/") };

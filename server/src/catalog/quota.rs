@@ -1,11 +1,10 @@
-//! Quotas: how much an account and a bucket may hold, and who is about to fill it.
+//! Quotas of accounts and buckets, and reservations of uploads in flight.
 //!
-//! What is stored is counted by the store, exactly. Unfinished uploads are counted by `staging.rs`, as if they were
-//! stored. Between the decision that an upload fits and the moment when the store counts it, the upload is reserved in
-//! a ledger in memory.
-//! Promises: what was granted fits, however many uploads come at once; an upload is refused only when it would not fit
-//! beside what is stored, and waits while the difference is made by others that may yet fail.
-//! Never here: names, and which uploads replace what.
+//! The store counts stored objects exactly. Unfinished uploads are counted by `staging.rs`, as if they were stored.
+//! From the decision that an upload fits until the store counts it, it is reserved in a ledger in memory. Guarantees: a
+//! granted upload fits, regardless of concurrent uploads; an upload is rejected only if it would not fit with the
+//! stored objects alone, and waits if it only exceeds the quota together with uploads that may still fail. Non-goals:
+//! names, and which uploads replace objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -21,7 +20,7 @@ use super::id::AccountId;
 use super::{Bucket, Catalog, CatalogError};
 use crate::versions;
 
-/// The most that may be held; without a number as much as there is room for.
+/// Quota of objects and bytes; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
@@ -29,24 +28,24 @@ pub struct Quota {
     pub objects_max: Option<u64>,
 }
 
-/// Objects and their bytes. Derived ones do not count.
+/// Number of objects and bytes. Derived objects do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub objects: u64,
     pub bytes: u64,
 }
 
-/// What came of a wish for room.
+/// Result of a reservation.
 pub enum Room {
-    /// It is there as long as this is held.
+    /// Granted, while this is held.
     Granted(Reservation),
-    /// There is not enough, whatever becomes of others.
+    /// The quota is exceeded, whatever becomes of other uploads.
     Exceeded(Exceeded),
-    /// It depends on uploads that are not stored yet: ask again when one of them has ended.
+    /// Depends on uploads in flight: retry when one of them has ended.
     Depends,
 }
 
-/// Which quota there is not enough room in.
+/// Exceeded quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
     pub whose: QuotaOwner,
@@ -67,17 +66,17 @@ pub enum QuotaMeasure {
     Objects,
 }
 
-/// Room that is kept until what it was kept for is stored, or failed.
+/// Reservation, held until the upload is stored or has failed.
 pub struct Reservation {
     catalog: Catalog,
     account: AccountId,
     bucket: BucketName,
     amount: Amount,
-    /// The unfinished upload that it completes.
+    /// Unfinished upload that it completes.
     completes: Option<Uuid>,
 }
 
-/// What is granted and not stored yet. Nobody is in it with nothing.
+/// Reservations that are not stored yet, without empty entries.
 #[derive(Default)]
 pub(super) struct Ledger {
     reserved: Mutex<Reserved>,
@@ -95,14 +94,14 @@ impl Quota {
         self.bytes_max.is_none() && self.objects_max.is_none()
     }
 
-    /// Looks whether there is room for more beside what is stored, and what others have been granted.
+    /// Decides whether more fits, given what is stored and reserved.
     fn judge(&self, whose: QuotaOwner, used: Amount, granted: Amount, more: Amount) -> Verdict {
         let mut verdict = Verdict::Fits;
         for (what, limit, used, granted, more) in [
             (QuotaMeasure::Bytes, self.bytes_max, used.bytes, granted.bytes, more.bytes),
             (QuotaMeasure::Objects, self.objects_max, used.objects, granted.objects, more.objects),
         ] {
-            // What does not grow is let in over the limit, too: it may have been lowered.
+            // An upload that does not grow the usage is accepted even over the limit, which may have been lowered.
             let Some(limit) = limit.filter(|_| more > 0) else { continue };
             if used.saturating_add(more) > limit {
                 return Verdict::Exceeded(Exceeded { whose, what, limit, used });
@@ -138,25 +137,25 @@ impl Amount {
 }
 
 impl Catalog {
-    /// Whether anything limits what the bucket holds.
+    /// Returns whether any quota limits the bucket.
     pub fn is_limited(&self, bucket: &Bucket) -> bool {
         let account_is_limited =
             self.account(&bucket.owner).is_some_and(|account| !account.quota.is_unlimited());
         account_is_limited || !bucket.quota.is_unlimited()
     }
 
-    /// Asks for room in a bucket and in the account that owns it. Waits for the index. `completes` is the unfinished
-    /// upload that is stored in it, which is counted no more while the reservation lasts.
+    /// Reserves room in a bucket and in the account that owns it. Blocks on the index. `completes` is the unfinished
+    /// upload that is being stored, which is not counted separately while the reservation lasts.
     pub fn reserve(
         &self,
         bucket: &Bucket,
         amount: Amount,
         completes: Option<Uuid>,
     ) -> Result<Room, CatalogError> {
-        // As they are now: an upload may have begun long before they were changed.
+        // The current settings: an upload may have started long before they were changed.
         let bucket = self.require_bucket(&bucket.name)?;
         let account = self.require_account(&bucket.owner)?;
-        // Held while the store is asked: what is taken out of the ledger was counted by the store before.
+        // Held during the lookup: the store has counted an upload before it leaves the ledger.
         let mut reserved = self.0.ledger.reserved();
         let granted = |amount: Option<&Amount>| amount.copied().unwrap_or_default();
         let mut depends = false;
@@ -198,12 +197,12 @@ impl Catalog {
         Ok(Room::Granted(Reservation { catalog, account, bucket, amount, completes }))
     }
 
-    /// Ends when a reservation ends. To be made before room is asked for, so that none is missed.
+    /// Resolves when a reservation ends. Must be created before reserving, so that none is missed.
     pub fn room_changes(&self) -> Notified<'_> {
         self.0.ledger.released.notified()
     }
 
-    /// What a bucket holds, noncurrent versions and delete markers too.
+    /// Returns the usage of a bucket, including noncurrent versions and delete markers.
     pub fn bucket_amount(&self, bucket: &BucketName) -> Result<Amount, CatalogError> {
         let has_versions = self.bucket(bucket).is_some_and(|it| it.versioning.is_some());
         let usage = self.0.store.bucket_usage(bucket)?;
@@ -215,7 +214,7 @@ impl Catalog {
         Ok(amount.plus(Amount { objects: versions.objects, bytes: versions.bytes }))
     }
 
-    /// What all buckets of an account hold.
+    /// Returns the usage of all buckets of an account.
     pub fn account_amount(&self, account: &AccountId) -> Result<Amount, CatalogError> {
         let mut sum = Amount::default();
         for bucket in self.bucket_names_of(account) {
@@ -232,7 +231,7 @@ impl Ledger {
 }
 
 impl Reservation {
-    /// What it was made for is stored: the unfinished upload that it completes is counted no more.
+    /// Ends the reservation of a stored upload; an unfinished upload that it completes is no longer counted.
     pub fn settle(mut self) {
         if let Some(id) = self.completes.take() {
             self.catalog.0.staging.remove(id);

@@ -1,8 +1,7 @@
-//! How a fact of the server is written: JSON in an envelope that says which version of the record it holds.
+//! Encoding of the server's facts: JSON in an envelope with the version of the record.
 //!
-//! Promises: what `encode` gives, `decode` reads back; a record of a newer version, or one that is not what it claims,
-//! is an error that names the fact and is never guessed at.
-//! Never here: what a record means.
+//! Guarantees: `decode` is the inverse of `encode`; a record of a newer version, or an invalid one, is an error that
+//! names the fact. Non-goals: meaning of records.
 
 use bytes::Bytes;
 use engine::FactName;
@@ -11,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::CatalogError;
 
-/// What is kept in a fact, as it is written.
+/// Record in its stored form.
 pub(super) trait Stored: Serialize + DeserializeOwned {
-    /// The version that this build writes and reads.
+    /// Version that this build writes and reads.
     const VERSION: u32;
 }
 
@@ -24,7 +23,7 @@ struct Envelope<R> {
     record: R,
 }
 
-/// Read on its own first: only it has the same shape in every version.
+/// Parsed first: only this part has the same form in every version.
 #[derive(Deserialize)]
 struct Version {
     version: u32,

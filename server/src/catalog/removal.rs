@@ -1,11 +1,10 @@
-//! Buckets on their way out: the bucket goes at once, its objects later.
+//! Deletion of buckets: the bucket disappears immediately, its objects later.
 //!
-//! First a fact takes the bucket's place that keeps its name: from then on no upload into it commits. Then its objects
-//! go, then that fact. An upload may be stored between the look that found a bucket empty and the bucket's end; it was
-//! acknowledged, so the bucket that was to be empty comes back instead.
-//! Promises: a stop at any point is finished by somebody later; one at a time removes the objects of a bucket, so that
-//! nobody empties a bucket that was made again.
-//! Never here: whether anybody may delete it.
+//! First a tombstone fact replaces the bucket and reserves its name: from then on no upload into it commits. Then its
+//! objects are removed, then the tombstone. An upload may be stored between the check that found a bucket empty and the
+//! bucket's deletion; it was acknowledged, so a bucket that had to be empty is restored instead. Guarantees: an
+//! interruption at any point is completed later; one task at a time removes the objects of a bucket, so that a bucket
+//! created again is never emptied. Non-goals: authorization.
 
 use std::sync::Arc;
 
@@ -18,14 +17,14 @@ use super::record::{Stored, encode};
 use super::{Bucket, Catalog, CatalogError};
 use crate::versions;
 
-/// Whether a bucket may be deleted with what is in it.
+/// Handling of the objects of a bucket to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketContents {
     MustBeGone,
     DeleteToo,
 }
 
-/// A bucket that is deleted, and whose objects this one may remove. Dropped before, it leaves them to somebody else.
+/// Deleted bucket whose objects the holder may remove. Dropping it early leaves them to a later removal.
 pub struct Removal {
     catalog: Catalog,
     name: BucketName,
@@ -33,11 +32,11 @@ pub struct Removal {
     is_done: bool,
 }
 
-/// A removal that is not done.
+/// Unfinished removal.
 pub(super) struct Unfinished {
-    /// The bucket, where it was to be empty.
+    /// The bucket, if it had to be empty.
     pub(super) must_be_empty: Option<Arc<Bucket>>,
-    /// Whether a [`Removal`] of it is about.
+    /// Whether a [`Removal`] of it exists.
     pub(super) is_claimed: bool,
 }
 
@@ -59,7 +58,7 @@ impl Unfinished {
 }
 
 impl Catalog {
-    /// Deletes a bucket. Its name is free, and its space comes back, when the removal is finished. A bucket with object
+    /// Deletes a bucket. Its name is free, and its space reclaimed, when the removal is finished. A bucket with object
     /// lock must always be empty.
     pub fn delete_bucket(
         &self,
@@ -94,7 +93,7 @@ impl Catalog {
         Ok(Removal { catalog: self.clone(), name: name.clone(), must_be_empty, is_done: false })
     }
 
-    /// Finishes what nobody is at: after a start, and after failures. Answers how many objects were removed.
+    /// Finishes unclaimed removals: after a start, and after failures. Returns the number of removed objects.
     pub fn finish_removals(&self) -> Result<u64, CatalogError> {
         let mut removed = 0;
         while let Some(removal) = self.claim_removal() {
@@ -118,8 +117,8 @@ impl Catalog {
 }
 
 impl Removal {
-    /// Removes the objects, then frees the name; answers how many went, without those that were made of others. Waits
-    /// for the disk, for long where there are many objects. A bucket that was to be empty and is not comes back:
+    /// Removes the objects, then frees the name; returns the number of objects, without derived ones. Blocks on the
+    /// disk, for long if there are many objects. A bucket that had to be empty and is not is restored:
     /// [`CatalogError::NotEmpty`].
     pub fn finish(mut self) -> Result<u64, CatalogError> {
         let (store, fact) = (&self.catalog.0.store, bucket::removal_fact(&self.name)?);
@@ -152,7 +151,7 @@ impl Removal {
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        // What is done may have been made and deleted again since.
+        // A bucket of this name may have been created and deleted again since.
         if self.is_done {
             return;
         }

@@ -1,7 +1,7 @@
-//! A secret of 256 bits: its text goes out once, of it only a SHA-256 is kept.
+//! 256-bit secret: its text is returned once, and only a SHA-256 of it is stored.
 //!
-//! Sessions and links that are used once are found by such texts. Promises: a text is in memory only while it is issued
-//! or presented; hashes are compared in constant time. Never here: what a secret opens, and for how long.
+//! Sessions and single-use links are found by such texts. Guarantees: a text is in memory only while it is issued or
+//! presented; hashes are compared in constant time. Non-goals: rights and lifetime of a secret.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use super::{base32, hex};
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 52;
 
-/// What is kept of a secret.
+/// Stored hash of a secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretHash([u8; 32]);
 
-/// A secret as its holder gets it.
+/// Newly issued secret.
 pub struct IssuedSecret {
     pub text: String,
     pub hash: SecretHash,
 }
 
 impl IssuedSecret {
-    /// A new one.
+    /// Generates a secret.
     pub fn issue(entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; SECRET_BYTES];
         entropy.fill(&mut bytes);
@@ -36,12 +36,12 @@ impl IssuedSecret {
 }
 
 impl SecretHash {
-    /// The hash of a text as it was presented; `None` for what cannot be one of ours.
+    /// Hashes a presented text; `None` if it is malformed.
     pub fn of(text: &str) -> Option<Self> {
         (text.len() == SECRET_CHARS && base32::is(text)).then(|| Self(sha256(text)))
     }
 
-    /// Whether both are of one secret; takes the same time wherever they differ.
+    /// Compares two hashes in constant time.
     pub fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -55,7 +55,7 @@ impl SecretHash {
     }
 }
 
-/// Nothing of a secret is printed, not even by accident.
+/// Prints nothing, so that a secret is never logged by accident.
 impl fmt::Debug for SecretHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretHash")

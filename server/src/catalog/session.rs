@@ -1,9 +1,9 @@
-//! The session of somebody who signed in with a password.
+//! Session of a user who signed in with a password.
 //!
-//! A session has an id, by which people name it, and a secret, which the browser holds as a cookie. It ends when it was
-//! not used for [`SESSION_IDLE`], and [`SESSION_LIFE`] after it began whatever is done with it.
-//! Promises: of the secret only a hash is kept; when a session was last used is known to the hour, rounded down, so it
-//! never lives longer than that says. Never here: cookies, and who is asking.
+//! A session has an id, which names it in the API, and a secret, which the browser holds as a cookie. It ends after
+//! [`SESSION_IDLE`] without use, and [`SESSION_LIFE`] after its start in any case. Guarantees: only a hash of the
+//! secret is stored; the last use is recorded to the hour, rounded down, so that a session never outlives its stated
+//! end. Non-goals: cookies, and authentication.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::record::Stored;
 use super::secret::SecretHash;
 use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE, SESSION_LIFE};
 
-/// Somebody who is signed in.
+/// Session of a signed-in user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     pub id: SessionId,
@@ -25,23 +25,23 @@ pub struct Session {
     pub visitor: Visitor,
 }
 
-/// Where somebody signed in, as it is shown to the account's owner.
+/// Client of a sign-in, as displayed to the account's owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Visitor {
-    /// Empty where there is none.
+    /// Client address; empty if unknown.
     pub address: String,
-    /// What the browser calls itself; may be empty.
+    /// User agent; may be empty.
     pub agent: String,
 }
 
-/// A session that began; the secret is told this once.
+/// Newly started session; its secret is returned only once.
 pub struct StartedSession {
     pub session: Session,
     pub secret: String,
 }
 
-/// A session as it stands.
+/// Session and its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionState {
     pub session: std::sync::Arc<Session>,
@@ -53,10 +53,10 @@ pub struct SessionState {
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredSession {
     account: String,
-    /// Hexadecimal.
+    /// SHA-256 of the secret, hexadecimal.
     secret_sha256: String,
     created_ms: u64,
-    /// Hours since 1970.
+    /// Last use, in hours since 1970.
     pub(super) seen_hour: u64,
     visitor: Visitor,
 }
@@ -66,7 +66,7 @@ impl Stored for StoredSession {
 }
 
 impl Visitor {
-    /// What a request says of its client. A long name loses its end.
+    /// Creates the client data of a request. A long user agent is truncated.
     pub fn new(address: Option<std::net::IpAddr>, agent: &str) -> Self {
         let address = address.map(|address| address.to_canonical().to_string());
         let mut agent: String = agent.chars().filter(|c| !c.is_control()).collect();
@@ -76,7 +76,7 @@ impl Visitor {
 }
 
 impl Session {
-    /// When it ends unless it is used again.
+    /// Returns when the session ends unless it is used again.
     pub(super) fn ends_ms(&self, seen_ms: u64) -> u64 {
         let seen_ms = seen_ms.max(self.created_ms);
         let idle_ms = seen_ms.saturating_add(millis(SESSION_IDLE));

@@ -1,9 +1,9 @@
-//! The secrets with which clients of S3 sign: one for each API key, made of the key's id and of a secret of the store.
+//! S3 signing secrets: one for each API key, derived from the key's id and a secret of the store.
 //!
-//! Of API keys only hashes are kept, and a signature can only be checked by who has the secret. So clients of S3 get
-//! another secret: the HMAC of the id under 256 random bits that are made at first need and stay in the store.
-//! Promises: the same key has the same secret for ever; whoever knows that of one key knows nothing of another's.
-//! Never here: signatures, and what a key opens.
+//! Only hashes of API keys are stored, but verifying a signature requires the secret. S3 clients therefore get a
+//! separate one: the HMAC of the id under 256 random bits, which are generated at first use and stored. Guarantees: the
+//! secret of a key never changes; the secret of one key reveals nothing about another's. Non-goals: signatures, and
+//! rights of a key.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ use sha2::Sha256;
 use super::record::{Stored, encode};
 use super::{ApiKeyId, Catalog, CatalogError, base32};
 
-/// The fact names of such secrets start with this.
+/// Prefix of the fact names of such secrets.
 pub(super) const PREFIX: &str = "signature-secret/";
 const NAME: &str = "signature-secret/s3";
 const SECRET_BYTES: usize = 32;
 
-/// What the secrets of all keys are made of.
+/// Master secret from which the secrets of all keys are derived.
 #[derive(Clone)]
 pub(super) struct SignatureSecret([u8; SECRET_BYTES]);
 
@@ -41,7 +41,7 @@ impl SignatureSecret {
     }
 
     fn of_key(&self, id: &ApiKeyId) -> String {
-        // A key of any length is fine, so this is never without one.
+        // HMAC accepts a key of any length, so this never fails.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
         mac.update(b"s3");
         mac.update(id.as_str().as_bytes());
@@ -49,7 +49,7 @@ impl SignatureSecret {
     }
 }
 
-/// Nothing of a secret is printed, not even by accident.
+/// Prints nothing, so that a secret is never logged by accident.
 impl fmt::Debug for SignatureSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SignatureSecret")
@@ -57,12 +57,12 @@ impl fmt::Debug for SignatureSecret {
 }
 
 impl Catalog {
-    /// The secret with which the holder of a key signs. `None` while nothing could be stored to make it of.
+    /// Returns the S3 secret of a key. `None` if no master secret could be stored.
     pub fn signature_secret(&self, id: &ApiKeyId) -> Option<String> {
         Some(self.tables().signature_secret.as_ref()?.of_key(id))
     }
 
-    /// Makes what the secrets are made of, where that is not there yet.
+    /// Generates the master secret, if it does not exist.
     pub fn make_signature_secret(&self) -> Result<(), CatalogError> {
         let _changing = self.change();
         if self.tables().signature_secret.is_some() {

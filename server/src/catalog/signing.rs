@@ -1,10 +1,9 @@
-//! The keys that sign presigned uploads, and what is remembered of tokens that were used.
+//! Signing keys of presigned uploads, and records of used tokens.
 //!
-//! A key is made at the first start and lives in the store; every thirty days another takes its place. What an older
-//! one signed stays good until it expires. That a token was used is one fact, put in the batch of its objects: it says
-//! so until some time after the token would have expired anyway.
-//! Promises: a token is used up together with the upload that it was for, or not at all, across races and crashes.
-//! Never here: what a token says, and who may have one.
+//! A key is generated at the first start and stored; it is rotated every thirty days. Signatures of an older key stay
+//! valid until they expire. A used token is one fact, stored in the batch of its objects until some time after the
+//! token would have expired anyway. Guarantees: a token is used up together with its upload, or not at all, across
+//! races and crashes. Non-goals: content of tokens, and authorization.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,10 +21,10 @@ use super::record::{Stored, encode};
 use super::{Catalog, CatalogError, base32};
 use crate::limits;
 
-/// The fact names of keys that sign start with this.
+/// Prefix of the fact names of signing keys.
 pub(super) const PREFIX: &str = "signing-key/";
 
-/// A key that signs.
+/// Signing key.
 #[derive(Clone)]
 pub(super) struct SigningKey {
     pub(super) number: u32,
@@ -62,14 +61,14 @@ impl SigningKey {
         FactName::parse(&format!("{PREFIX}{:010}", self.number))
     }
 
-    /// Kept apart from the signatures of grants by what precedes the text.
+    /// Returns the MAC of a device token. The prefix of its text separates these signatures from those of grants.
     fn device_mac(&self, signed: &str) -> Option<Hmac<Sha256>> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.secret).ok()?;
         Some(mac.chain_update(b"device\0").chain_update(signed))
     }
 }
 
-/// Nothing of a secret is printed, not even by accident.
+/// Prints nothing, so that a key is never logged by accident.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SigningKey({})", self.number)
@@ -82,21 +81,21 @@ impl Catalog {
         TokenId::issue(&*self.0.entropy)
     }
 
-    /// The text that carries a grant. `None` while there is no key to sign with, because none could be stored.
+    /// Signs a grant. `None` while there is no key, because none could be stored.
     pub fn sign(&self, grant: &Grant) -> Option<String> {
         let tables = self.tables();
         let (number, key) = tables.signing_keys.last_key_value()?;
         Some(grant.signed(*number, &key.secret))
     }
 
-    /// The grant that a text carries, when it was signed here. It may be expired, used up or worth nothing any more.
+    /// Returns the grant of a text that was signed here. It may be expired, used up or no longer authorized.
     pub fn grant(&self, text: &str) -> Option<Grant> {
         let tables = self.tables();
         let secret_of = |number| tables.signing_keys.get(&number).map(|key| key.secret);
         Grant::verified(text, secret_of)
     }
 
-    /// The text by which a device is known again on which an account has signed in. `None` while there is no key.
+    /// Returns the token of a device on which an account has signed in. `None` while there is no key.
     pub fn device_token(&self, account: &AccountId, id: Uuid) -> Option<String> {
         let tables = self.tables();
         let (number, key) = tables.signing_keys.last_key_value()?;
@@ -105,7 +104,7 @@ impl Catalog {
         Some(format!("{signed}.{mac}"))
     }
 
-    /// The id of the device that a text names, when the text was signed here for the account.
+    /// Returns the id of the device that a text names, if the text was signed here for the account.
     pub fn known_device(&self, text: &str, account: &AccountId) -> Option<String> {
         let (signed, mac) = text.rsplit_once('.')?;
         let (number, rest) = signed.split_once('.')?;
@@ -116,26 +115,27 @@ impl Catalog {
         (named == account.to_string()).then(|| id.to_owned())
     }
 
-    /// Whether the token was used.
+    /// Returns whether the token was used.
     pub fn is_used(&self, grant: &Grant) -> Result<bool, CatalogError> {
         Ok(self.0.store.fact(&grant.used_fact()?)?.is_some())
     }
 
-    /// A batch that uses the token up, and fails when it is used already. The objects go into the same batch.
+    /// Returns a batch that uses the token up, and fails if it is already used. The objects are added to the same
+    /// batch.
     pub fn using_up(grant: &Grant) -> Result<Batch, CatalogError> {
         let fact = grant.used_fact()?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
     }
 
-    /// Makes a key that signs where there is none, or where the last one has signed for long enough; forgets those
-    /// whose last signature has expired long ago.
+    /// Generates a signing key if there is none, or if the last one is due for rotation; deletes those whose last
+    /// signature expired long ago.
     pub fn renew_signing_keys(&self) -> Result<(), CatalogError> {
         let _changing = self.change();
         let now_ms = self.0.clock.unix_ms();
         let keys: Vec<SigningKey> = self.tables().signing_keys.values().cloned().collect();
         let mut batch = Batch::new();
-        // A key has signed nothing since the next one was made.
+        // A key signs nothing after its successor is created.
         let followed = keys.iter().zip(keys.iter().skip(1));
         let is_over =
             |next: &SigningKey| is_past(next.created_ms, limits::SIGNING_KEY_REST, now_ms);
@@ -170,8 +170,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Forgets tokens that were used and have long expired, at most [`limits::USED_TOKENS_SWEPT_MAX`] of them; answers
-    /// how many.
+    /// Deletes used tokens that expired long ago, at most [`limits::USED_TOKENS_SWEPT_MAX`]; returns their number.
     pub fn sweep_used_tokens(&self) -> Result<usize, CatalogError> {
         let now_ms = self.0.clock.unix_ms();
         let oldest = self.0.store.facts(USED_PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;

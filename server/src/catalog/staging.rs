@@ -1,10 +1,9 @@
-//! Unfinished uploads: what they will take of the quotas, and what they take of the disk.
+//! Unfinished uploads: their share of the quotas and of the disk.
 //!
 //! A resumable upload counts against the quotas of its bucket and of the bucket's owner with its declared length, from
-//! its creation on; a multipart upload of S3 with the parts that have come. The table is rebuilt from their records
-//! when the catalog is opened.
-//! Guarantees: an upload is counted as unfinished or as stored, never as both; one that is being stored is not evicted.
-//! Non-goals: the records, and the bytes.
+//! its creation on; an S3 multipart upload with its uploaded parts. The table is rebuilt from their records when the
+//! catalog is opened. Guarantees: an upload is counted as unfinished or as stored, never as both; one that is being
+//! stored is not evicted. Non-goals: the records, and the bytes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,34 +18,34 @@ use super::{Amount, CatalogError, PendingUpload};
 #[derive(Default)]
 pub struct Staging(Mutex<HashMap<Uuid, StagedUpload>>);
 
-/// An unfinished upload.
+/// Unfinished upload.
 #[derive(Clone, Debug)]
 pub struct StagedUpload {
-    /// The account that uploads it.
+    /// Account of the uploader.
     pub account: AccountId,
     pub bucket: BucketName,
-    /// Its declared length; of a multipart upload that of the parts that have come or are coming.
+    /// Declared length; for a multipart upload that of the parts that are uploaded or in flight.
     pub length: u64,
-    /// What it replaces, as far as that is known.
+    /// Object that it replaces, as far as that is known.
     pub replaced: Amount,
-    /// The bodies of the engine that hold what has come, each with its bytes. Of a multipart upload one for each part.
+    /// Engine bodies with the received bytes, and their lengths: one for each part of a multipart upload.
     pub bodies: BTreeMap<Uuid, u64>,
-    /// When bytes of it came last.
+    /// Time of the last received bytes.
     pub touched_ms: u64,
-    /// Whether it is being stored: then it is reserved in the ledger.
+    /// Whether it is being stored, and therefore reserved in the ledger.
     pub is_completing: bool,
 }
 
-/// Unfinished uploads together.
+/// Totals of unfinished uploads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StagedTotals {
     pub uploads: u64,
-    /// Bytes that have come.
+    /// Received bytes.
     pub bytes: u64,
 }
 
 impl Staging {
-    /// Reads the records of unfinished uploads.
+    /// Loads the records of unfinished uploads.
     pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
         let mut uploads = HashMap::new();
         let mut after = None;
@@ -65,7 +64,7 @@ impl Staging {
         Ok(Self(Mutex::new(uploads)))
     }
 
-    /// Counts an upload from now on, unless the declared lengths of its account would exceed this together.
+    /// Starts counting an upload, unless the declared lengths of its account would exceed the limit together.
     pub fn insert(&self, id: Uuid, upload: StagedUpload, account_bytes_max: u64) -> bool {
         let mut uploads = self.uploads();
         let own = uploads.values().filter(|other| other.account == upload.account);
@@ -77,17 +76,17 @@ impl Staging {
         fits
     }
 
-    /// Counts an upload no more: it was stored, abandoned, or evicted.
+    /// Stops counting an upload that was stored, abandoned, or evicted.
     pub fn remove(&self, id: Uuid) -> Option<StagedUpload> {
         self.uploads().remove(&id)
     }
 
-    /// Whether an upload is counted: not where it was evicted.
+    /// Returns whether an upload is counted, which ends when it is evicted.
     pub fn contains(&self, id: Uuid) -> bool {
         self.uploads().contains_key(&id)
     }
 
-    /// By how much the claim of an upload grows with so many bytes more; `None` where the upload is not counted.
+    /// Returns by how much more bytes grow the claim of an upload; `None` if the upload is not counted.
     #[cfg(feature = "s3")]
     pub fn claim_growth(&self, id: Uuid, bytes: u64) -> Option<Amount> {
         let uploads = self.uploads();
@@ -98,7 +97,7 @@ impl Staging {
     }
 
     /// Counts a part with its declared length before it is received, and returns the length of the upload with it.
-    /// `None` if the unfinished uploads of the account would exceed the bound.
+    /// `None` if the unfinished uploads of the account would exceed the limit.
     #[cfg(feature = "s3")]
     pub fn begin_part(
         &self,
@@ -126,7 +125,7 @@ impl Staging {
         }
     }
 
-    /// Notes how much of a body has come.
+    /// Records the received bytes of a body.
     pub fn note_received(&self, id: Uuid, body: Uuid, bytes: u64, now_ms: u64) {
         if let Some(upload) = self.uploads().get_mut(&id) {
             upload.bodies.insert(body, bytes);
@@ -134,7 +133,7 @@ impl Staging {
         }
     }
 
-    /// What the unfinished uploads to some buckets will take of a quota, but for those that are being stored and `but`.
+    /// Returns the quota claim of the unfinished uploads to some buckets, except those that are being stored and `but`.
     pub(super) fn claimed(&self, is_in: impl Fn(&BucketName) -> bool, but: Option<Uuid>) -> Amount {
         let uploads = self.uploads();
         let counted = uploads.iter().filter(|(id, upload)| {
@@ -150,17 +149,17 @@ impl Staging {
         }
     }
 
-    /// What has come of the unfinished uploads to a bucket.
+    /// Returns the totals of unfinished uploads to a bucket.
     pub fn totals_of(&self, bucket: &BucketName) -> StagedTotals {
         self.totals_where(|upload| upload.bucket == *bucket)
     }
 
-    /// What has come of all unfinished uploads.
+    /// Returns the totals of all unfinished uploads.
     pub fn totals(&self) -> StagedTotals {
         self.totals_where(|_| true)
     }
 
-    /// Takes out the upload that was touched least lately and holds bytes, if there is one that nobody is using.
+    /// Evicts the least recently touched upload that holds bytes and is not in use, if any.
     pub fn evict(&self, is_in_use: impl Fn(Uuid) -> bool) -> Option<(Uuid, StagedUpload)> {
         let mut uploads = self.uploads();
         let candidates = uploads.iter().filter(|(id, upload)| {
@@ -186,7 +185,7 @@ impl Staging {
 }
 
 impl StagedUpload {
-    /// What it will take of the quotas: its length less what it replaces.
+    /// Returns the quota claim: its length less the replaced object.
     pub fn claim(&self) -> Amount {
         Amount {
             objects: 1_u64.saturating_sub(self.replaced.objects),

@@ -1,8 +1,8 @@
-//! How an account came to its standing: each change of it with its time, its reason, and who made it.
+//! History of an account's standing: time, reason and author of each change.
 //!
-//! The standing itself is in the account's record; this one lies beside it and is written in the same batch.
-//! Promises: a standing never changes without a change here that says why; a suspension ends the account's sessions.
-//! Never here: what is a reason to change it.
+//! The standing itself is in the account's record; the history is a separate record, written in the same batch.
+//! Guarantees: a standing never changes without an entry that states the reason; a suspension ends the account's
+//! sessions. Non-goals: the reasons for a change.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use super::record::{Stored, encode};
 use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing, invitation};
 use crate::limits::STANDING_CHANGES_MAX;
 
-/// The fact names of these records start with this.
+/// Prefix of the fact names of these records.
 pub(super) const PREFIX: &str = "standing/";
 
-/// The changes of one account's standing, the oldest first.
+/// Changes of an account's standing, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StandingHistory {
     pub changes: Vec<StandingChange>,
 }
 
-/// One change of a standing.
+/// Change of a standing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StandingChange {
     pub at_ms: u64,
     pub from: Standing,
     pub to: Standing,
-    /// A sentence for the account's owner.
+    /// Sentence for the account's owner.
     pub reason: String,
     pub by: ChangedBy,
 }
@@ -57,7 +57,7 @@ impl Stored for StoredStanding {
 }
 
 impl StandingHistory {
-    /// The change that led to the standing of now.
+    /// Returns the change that led to the current standing.
     pub fn latest(&self) -> Option<&StandingChange> {
         self.changes.last()
     }
@@ -66,7 +66,7 @@ impl StandingHistory {
         Self { changes: stored.changes }
     }
 
-    /// The history with one more change.
+    /// Returns the history with one more change.
     fn with(&self, change: StandingChange) -> Self {
         let kept = self.changes.len().saturating_sub(STANDING_CHANGES_MAX - 1);
         let changes = self.changes.iter().skip(kept).cloned().chain([change]).collect();
@@ -75,12 +75,12 @@ impl StandingHistory {
 }
 
 impl Catalog {
-    /// How an account came to its standing; `None` when it was good from the start.
+    /// Returns the history of an account's standing; `None` if it was good from the start.
     pub fn standing_history(&self, id: &AccountId) -> Option<Arc<StandingHistory>> {
         self.tables().standings.get(id).cloned()
     }
 
-    /// Moves an account of the plan Free on from a standing. `None` when meanwhile it has another one, or another plan.
+    /// Escalates the standing of an account on the plan Free. `None` if its standing or plan changed in the meantime.
     pub fn step_standing(
         &self,
         id: &AccountId,
@@ -98,7 +98,7 @@ impl Catalog {
         self.put_account(account, &before, ChangedBy::Sweep, reason).map(Some)
     }
 
-    /// Stores a changed account, and why its standing is another one now, if it is.
+    /// Stores a changed account, with an entry in the history if its standing changed.
     pub(super) fn put_account(
         &self,
         account: Account,
@@ -125,7 +125,7 @@ impl Catalog {
         }
         let mut sessions = SessionChanges::default();
         if to == Standing::Suspended {
-            // Whoever comes back signs in again, and invites again.
+            // A suspension requires a new sign-in and new invitations afterwards.
             (batch, sessions.ended) = self.end_sessions_in(batch, &id, None)?;
             batch = batch.delete_fact(invitation::fact(&id)?);
         }
@@ -164,7 +164,7 @@ impl ChangedBy {
 }
 
 impl Standing {
-    /// The word for it, as in JSON.
+    /// Returns the name of the standing, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "good",

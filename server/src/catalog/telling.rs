@@ -1,7 +1,7 @@
-//! What happens in a bucket, kept for its webhooks together with it.
+//! Transactional outbox: commits changes of objects together with their webhook events.
 //!
-//! Promises: an event is in the store from the moment on at which what it tells of is, in the same batch; numbers are
-//! in the order of commits. Where nobody is to be told nothing is written. Never here: sending.
+//! Guarantees: an event is stored in the same batch as its change; event numbers are in commit order. Without a
+//! subscribed webhook nothing is written. Non-goals: delivery.
 
 use std::sync::{Arc, mpsc};
 
@@ -16,11 +16,11 @@ use crate::bridge::{blocking, told};
 use crate::limits;
 use crate::versions::{Absent, Rules, keeping};
 
-/// Reads what waits in the store.
+/// Loads the pending events from the store.
 pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
     let outbox = Outbox::default();
     for webhook in tables.webhooks.values() {
-        // A bucket that is being deleted has no owner any more; its webhooks go with it.
+        // A bucket that is being deleted has no owner; its webhooks are deleted with it.
         let owner = tables.buckets.get(&webhook.bucket).map(|bucket| bucket.owner.clone());
         if let Some(owner) = owner.or_else(|| tables.removed_owner(&webhook.bucket)) {
             outbox.begin(webhook.id.clone(), owner);
@@ -50,14 +50,13 @@ pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, Cat
 }
 
 impl Catalog {
-    /// Whether anybody is to be told of what happens in a bucket.
+    /// Returns whether a bucket has webhooks.
     pub fn has_webhooks(&self, bucket: &BucketName) -> bool {
         self.tables().bucket_webhooks.contains_key(bucket)
     }
 
-    /// Commits a batch, and with it that webhooks of the bucket are told what it does, and the versions that it
-    /// replaces if the bucket keeps them. What comes back is durable. Where nobody is to be told and nothing is to be
-    /// kept this is a plain commit.
+    /// Commits a batch with the webhook events of the bucket, and with the versions that it replaces in a versioned
+    /// bucket. The result is durable. Without webhooks and versioning this is a plain commit.
     pub async fn commit_telling(
         &self,
         bucket: &BucketName,
@@ -67,7 +66,8 @@ impl Catalog {
         self.commit_changing(bucket, batch, happenings, Absent::Ignore).await
     }
 
-    /// The same, and what a deletion of an object that is not there does in a bucket with versions.
+    /// Commits like [`Catalog::commit_telling`], with a rule for the deletion of a missing object in a versioned
+    /// bucket.
     pub(crate) async fn commit_changing(
         &self,
         bucket: &BucketName,
@@ -83,7 +83,7 @@ impl Catalog {
         }
     }
 
-    /// Rules for new versions of a bucket; `None` if it never had versions.
+    /// Returns the rules for new versions of a bucket; `None` if it was never versioned.
     pub(crate) fn version_rules(&self, bucket: &BucketName) -> Option<Rules> {
         let bucket = self.bucket(bucket)?;
         let retention = bucket.object_lock.and_then(|lock| lock.default_retention);
@@ -91,7 +91,7 @@ impl Catalog {
         Some(Rules { versioning: bucket.versioning?, retention })
     }
 
-    /// Commits a batch with what keeps the versions that it replaces.
+    /// Commits a batch with records of the versions that it replaces.
     async fn commit_keeping(
         &self,
         bucket: &BucketName,
@@ -101,14 +101,14 @@ impl Catalog {
         absent: Absent,
     ) -> engine::Result<Committed> {
         let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
-        // A bucket that is deleted meanwhile leaves no versions to one that is made again.
+        // A bucket deleted concurrently leaves no versions to a later bucket of the same name.
         let batch = batch.require(Precondition::FactPresent(fact));
         let _turn = self.0.version_turns.copy().await?;
         for _ in 0..limits::versions::TRIES_MAX {
             let (store, of, plain) = (self.0.store.clone(), bucket.clone(), batch.clone());
             let kept = blocking(move || keeping(&store, &of, rules, absent, plain)).await;
             let kept = match kept {
-                // The body of a version that was replaced while it was copied.
+                // The version was replaced while its body was copied.
                 Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
                 kept => kept?,
             };
@@ -121,7 +121,7 @@ impl Catalog {
         Err(Error::Busy)
     }
 
-    /// Commits a batch that keeps no versions, and with it that webhooks are told.
+    /// Commits a batch that retains no versions, with its webhook events.
     pub(crate) async fn commit_as_is(
         &self,
         bucket: &BucketName,
@@ -130,13 +130,13 @@ impl Catalog {
     ) -> engine::Result<Committed> {
         let (answer, answered) = oneshot::channel();
         self.submit_as_is(bucket, batch, happenings, move |result| {
-            // The receiver is gone when the client disconnected; the batch is committed or not all the same.
+            // The receiver is gone after a client disconnect; the batch is committed or rejected regardless.
             let _ = answer.send(result);
         });
         told(answered).await
     }
 
-    /// [`Catalog::commit_telling`] for callers that may block.
+    /// Commits like [`Catalog::commit_telling`], for callers that may block.
     pub fn commit_telling_blocking(
         &self,
         bucket: &BucketName,
@@ -187,7 +187,7 @@ impl Catalog {
         if !happenings.iter().any(is_wanted) {
             return self.0.store.submit(batch, answer);
         }
-        // Batches are committed in the order of their event numbers because they are submitted in it.
+        // Batches are submitted, and therefore committed, in the order of their event numbers.
         let mut last = self.0.outbox.numbers();
         let mut events = Vec::new();
         let now_ms = self.0.clock.unix_ms();
@@ -220,7 +220,7 @@ impl Catalog {
                 }
                 *last += 1;
                 events.push((webhook.id.clone(), *last));
-                // The names and values of our own facts are always legal.
+                // Names and values of the server's own facts are always valid.
                 if let Ok(fact) = event::event_fact(&webhook.id, *last)
                     && let Ok(value) = encode(&fact, &event)
                 {
@@ -231,12 +231,12 @@ impl Catalog {
         batch
     }
 
-    /// The events of all webhooks together.
+    /// Returns the totals of all webhooks.
     pub fn outbox_totals(&self) -> OutboxTotals {
         self.0.outbox.totals()
     }
 
-    /// What is known of the deliveries of a webhook.
+    /// Returns the delivery state of a webhook.
     pub fn deliveries(&self, id: &WebhookId) -> (EventCounts, DeliveryState) {
         (self.0.outbox.counts(id), self.0.outbox.state(id))
     }

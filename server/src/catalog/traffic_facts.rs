@@ -1,6 +1,6 @@
-//! What happened, as it lies in the store: a fact for each day with its hours, later one for each 32 days.
+//! Stored usage history: one fact for each day with its hours, later one for each 32 days.
 //!
-//! Never here: which of them are written, and when.
+//! Non-goals: which of them are written, and when.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use super::quota::Amount;
 use super::record::Stored;
 use crate::traffic::Counts;
 
-/// The fact names of days with their hours start with this; whose they are, and the number of the day, follow.
+/// Prefix of the fact names of days with their hours; the owner and the number of the day follow.
 pub(super) const HOURS_PREFIX: &str = "traffic-hours/";
-/// And those of so many days together with this; then the number of the day, divided by that.
+/// Prefix of the fact names of blocks of days; the owner and the block number (day divided by block size) follow.
 pub(super) const DAYS_PREFIX: &str = "traffic-days/";
 /// Days in one fact.
 pub(super) const BLOCK_DAYS: u64 = 32;
-/// Whose what is that happened anywhere: no bucket has this name.
+/// Owner of the server-wide history: not a valid bucket name.
 pub(super) const EVERYTHING: &str = "-";
 
-/// The hours of a day, or the days of a block; of those without any nothing is there.
+/// Hours of a day, or days of a block, without empty ones.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stretch {
     pub(super) parts: BTreeMap<u8, Sum>,
 }
 
-/// What happened in one of them, and what was stored when it was looked at last.
+/// Counts of one hour or day, and the storage usage at its last measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Sum {
@@ -45,7 +45,7 @@ pub(super) struct Sum {
     images: u64,
     #[serde(skip_serializing_if = "is_zero")]
     image_us: u64,
-    /// Objects, and their bytes.
+    /// Objects and their bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<(u64, u64)>,
 }
@@ -78,7 +78,7 @@ impl Sum {
 }
 
 impl Stretch {
-    /// All parts as one; what was stored is what the last one says that knows it.
+    /// Returns the sum of all parts; the storage usage is that of the last part that has one.
     pub(super) fn sum(&self) -> Sum {
         self.parts.values().fold(Sum::default(), |mut sum, part| {
             sum.add(&part.counts());
@@ -92,17 +92,17 @@ impl Stretch {
     }
 }
 
-/// The fact of a day with its hours.
+/// Returns the fact of a day with its hours.
 pub(super) fn hours_fact(whose: &str, day: u64) -> Result<FactName, NameError> {
     FactName::parse(&format!("{HOURS_PREFIX}{whose}/{day:06}"))
 }
 
-/// The fact of a block with its days.
+/// Returns the fact of a block with its days.
 pub(super) fn days_fact(whose: &str, block: u64) -> Result<FactName, NameError> {
     FactName::parse(&format!("{DAYS_PREFIX}{whose}/{block:06}"))
 }
 
-/// Whose a fact is, and of which day or block.
+/// Parses the owner, and the day or block number, of a fact.
 pub(super) fn parse<'a>(prefix: &str, fact: &'a FactName) -> Option<(&'a str, u64)> {
     let (whose, number) = fact.as_str().strip_prefix(prefix)?.split_once('/')?;
     Some((whose, number.parse().ok()?))

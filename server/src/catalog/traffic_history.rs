@@ -1,9 +1,8 @@
-//! What happened over time, in each bucket and everywhere: written now and then, added up, forgotten.
+//! Usage history, per bucket and server-wide: persisted periodically, aggregated, deleted.
 //!
-//! Counts are in memory (`traffic`) until they are written; a crash loses what was not. Promises: what is written is
-//! written once, for a bucket and for everything in one batch; what is added up is gone as hours in the same batch; a
-//! bucket that goes takes its history along, and one that is made again under its name has none of it.
-//! Never here: who may see it.
+//! Counts are in memory (`traffic`) until they are persisted; a crash loses the rest. Guarantees: counts are written
+//! once, for a bucket and server-wide in one batch; aggregated hours are deleted in the same batch; the history of a
+//! bucket is deleted with it, and a later bucket of the same name has none of it. Non-goals: authorization.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,28 +21,28 @@ use crate::traffic::{Counts, HOUR_MS, MINUTE_MS, Traffic};
 
 const DAY_HOURS: u64 = 24;
 
-/// What is known of it in memory.
+/// In-memory state of the usage history.
 pub(super) struct TrafficBook {
-    /// What happens in no bucket.
+    /// Counts outside any bucket.
     elsewhere: Arc<Traffic>,
-    /// What requests under way still count for buckets that are gone. Taken last of all locks here.
+    /// Counters of deleted buckets that requests in flight still use. The last lock in the order.
     left: Mutex<Vec<Arc<Traffic>>>,
     since_ms: u64,
-    /// Held while facts of it are written, and while they are read together with what is not written yet. Taken before
-    /// the lock for changes.
+    /// Held while facts are written, and while they are read together with unwritten counts. Taken before the lock for
+    /// changes.
     written: Mutex<Written>,
 }
 
 #[derive(Default)]
 struct Written {
-    /// What a bucket held when that was written last.
+    /// Storage usage of each bucket at the last write.
     amounts: BTreeMap<BucketName, Amount>,
     everything: Option<Amount>,
-    /// The last day on which it was looked for what is old.
+    /// Last day on which old history was swept.
     swept_day: Option<u64>,
 }
 
-/// How far apart points are.
+/// Resolution of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficStep {
     Minute,
@@ -51,19 +50,19 @@ pub enum TrafficStep {
     Day,
 }
 
-/// Whose history is asked for.
+/// Scope of a history.
 pub enum TrafficOf {
-    /// What happened anywhere, also in buckets that are gone.
+    /// The whole server, including deleted buckets.
     Everything,
-    /// These together.
+    /// Several buckets, added up.
     Buckets(Vec<Arc<Bucket>>),
 }
 
-/// What happened in one step.
+/// Usage in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficPoint {
     pub counts: Counts,
-    /// What was stored at the end of it, as far as that was looked at by then.
+    /// Storage usage at its end, if measured by then.
     pub amount: Option<Amount>,
 }
 
@@ -76,7 +75,7 @@ impl TrafficStep {
         }
     }
 
-    /// The step in which an hour lies.
+    /// Returns the step that contains an hour.
     fn of_hour(self, hour: u64) -> u64 {
         match self {
             Self::Day => hour / DAY_HOURS,
@@ -96,26 +95,26 @@ impl TrafficBook {
     }
 }
 
-/// Counting and looking.
+/// Counting and reading.
 impl Catalog {
-    /// What happens in no bucket.
+    /// Returns the counters outside any bucket.
     pub fn traffic_elsewhere(&self) -> &Arc<Traffic> {
         &self.0.traffic.elsewhere
     }
 
-    /// Since when minutes are known.
+    /// Returns the time since which minutes are available.
     pub fn traffic_since_ms(&self) -> u64 {
         self.0.traffic.since_ms
     }
 
-    /// What is counted from now on belongs to this minute, also where nobody asks for anything.
+    /// Advances all counters to the current minute, including idle ones.
     pub fn turn_traffic(&self) {
         let now_ms = self.now_ms();
         self.traffic_elsewhere().turn_to(now_ms);
         self.buckets().iter().for_each(|bucket| bucket.traffic.turn_to(now_ms));
     }
 
-    /// The points of these steps, counted since 1970. Waits for the index.
+    /// Returns the points of these steps, counted since 1970. Blocks on the index.
     pub fn traffic_points(
         &self,
         of: &TrafficOf,
@@ -152,7 +151,7 @@ impl Catalog {
         }
     }
 
-    /// Adds what the store knows, the newest first.
+    /// Adds the stored history, newest first.
     fn add_stored(&self, course: &mut Course, whose: &str) -> Result<(), CatalogError> {
         if course.step == TrafficStep::Minute {
             return Ok(());
@@ -196,12 +195,12 @@ impl Catalog {
     }
 }
 
-/// The points that are asked for, on their way.
+/// Points of a history under construction.
 struct Course {
     step: TrafficStep,
     steps: std::ops::Range<u64>,
     points: Vec<TrafficPoint>,
-    /// What was stored when the first one began.
+    /// Storage usage when the first step began.
     before: Option<Amount>,
 }
 
@@ -216,7 +215,7 @@ impl Course {
         self.points.get_mut(at)
     }
 
-    /// Whether nothing that ended with this hour is wanted any more.
+    /// Returns whether nothing that ended by this hour is needed.
     fn is_past(&self, end_hour: u64) -> bool {
         self.before.is_some() && self.step.of_hour(end_hour.saturating_sub(1)) < self.steps.start
     }
@@ -225,7 +224,7 @@ impl Course {
         self.add(self.step.of_hour(hour), sum);
     }
 
-    /// A day is no hour: of it only what was stored then is told where hours are asked for.
+    /// Adds a day, whose counts cannot be split into hours: an hourly history uses only its storage usage.
     fn add_day(&mut self, day: u64, sum: &Sum) {
         let hour = day * DAY_HOURS + DAY_HOURS - 1;
         match self.step {
@@ -235,7 +234,7 @@ impl Course {
         }
     }
 
-    /// What is newer was there before.
+    /// Adds counts to a step; a newer storage usage was set before.
     fn add(&mut self, step: u64, sum: &Sum) {
         if step < self.steps.start {
             self.before = self.before.or(sum.amount());
@@ -245,7 +244,7 @@ impl Course {
         }
     }
 
-    /// Adds what is in memory alone.
+    /// Adds the counts that are only in memory.
     fn add_recent(&mut self, traffic: &Traffic, now_ms: u64) {
         let (recent, is_minutes) = match self.step {
             TrafficStep::Minute => (traffic.minutes(now_ms), true),
@@ -259,7 +258,7 @@ impl Course {
         }
     }
 
-    /// What is stored does not change where nobody has seen a change.
+    /// Fills in the storage usage of steps without a measurement, which is that of the step before.
     fn finish(mut self, now: Amount, now_ms: u64) -> Vec<TrafficPoint> {
         let now_step = now_ms / self.step.ms();
         if let Some(point) = self.at(now_step) {
@@ -284,19 +283,18 @@ impl TrafficPoint {
     }
 }
 
-/// Hours that were taken out of memory, to be written.
+/// Hours taken out of memory to be persisted.
 type Taken = Vec<(Arc<Traffic>, BTreeMap<u64, Counts>)>;
 
-/// Writing and forgetting.
+/// Persistence and deletion.
 impl Catalog {
-    /// Writes what was counted since the last time, and what is stored. What cannot be written now is written the next
-    /// time.
+    /// Persists the counts since the last time, and the storage usage. Failed writes are retried the next time.
     pub fn write_traffic(&self) -> Result<(), CatalogError> {
         let mut written = self.0.traffic.written();
         let mut rest = self.buckets().into_iter();
         let mut everything = Amount::default();
         loop {
-            // A bucket that goes while its history is written would leave it behind.
+            // Otherwise a bucket that is deleted concurrently would leave its history behind.
             let _changing = self.change();
             let mut taken = Taken::new();
             let done = self.write_some(&mut rest, &mut everything, &mut written, &mut taken);
@@ -309,7 +307,7 @@ impl Catalog {
         }
     }
 
-    /// Writes one batch. Whether it was the last one.
+    /// Writes one batch. Returns whether it was the last one.
     fn write_some(
         &self,
         rest: &mut impl Iterator<Item = Arc<Bucket>>,
@@ -322,7 +320,7 @@ impl Catalog {
         let mut amounts = Vec::new();
         let mut is_last = true;
         for bucket in rest {
-            // As it is now, if it still is.
+            // The current record, if the bucket still exists.
             let Some(bucket) = self.bucket(&bucket.name) else { continue };
             let amount = self.bucket_amount(&bucket.name)?;
             *everything = everything.plus(amount);
@@ -364,7 +362,7 @@ impl Catalog {
         Ok(is_last)
     }
 
-    /// The days of somebody with these hours added, and with what is stored now.
+    /// Adds these hours and the current storage usage to the stored days of an owner.
     fn with_hours(
         &self,
         whose: &str,
@@ -403,7 +401,7 @@ impl Catalog {
         Ok(value.map(|value| decode(fact, &value)).transpose()?.unwrap_or_default())
     }
 
-    /// Makes days of hours that are old, and forgets days that are older. Once a day; then it costs nothing.
+    /// Aggregates old hours to days, and deletes older days. Runs once a day, and is free otherwise.
     pub fn sweep_traffic(&self) -> Result<(), CatalogError> {
         let mut written = self.0.traffic.written();
         let today = self.now_ms() / TrafficStep::Day.ms();
@@ -432,13 +430,13 @@ impl Catalog {
         Ok(())
     }
 
-    /// Adds the hours of these days to their blocks; in the same batch the hours go.
+    /// Adds the hours of these days to their blocks, and deletes the hours in the same batch.
     fn make_days(&self, days: &[(String, u64)]) -> Result<(), CatalogError> {
         let _changing = self.change();
         let mut blocks = BTreeMap::<(&str, u64), Stretch>::new();
         let mut batch = Batch::new();
         for (whose, day) in days {
-            // What is left of a bucket that goes is forgotten with it.
+            // Leftovers of a deleted bucket are deleted with it.
             let name = BucketName::parse(whose).ok();
             let is_there = name.is_some_and(|name| self.bucket(&name).is_some());
             if !is_there && whose != EVERYTHING {
@@ -471,22 +469,22 @@ impl Catalog {
         Ok(())
     }
 
-    /// What was counted for a bucket that goes and is not written yet stays in what happened anywhere, and so does what
-    /// requests under way count for it from now on.
+    /// Assigns the unwritten counts of a deleted bucket to the server-wide history, including those of requests in
+    /// flight.
     pub(super) fn keep_traffic_of(&self, bucket: &Bucket) {
         self.left().push(bucket.traffic.clone());
     }
 
-    /// The bucket is back: what is counted for it is its own again.
+    /// Returns the counters to a restored bucket.
     pub(super) fn give_back_traffic_to(&self, bucket: &Bucket) {
         self.left().retain(|left| !Arc::ptr_eq(left, &bucket.traffic));
     }
 
-    /// Takes over what was counted for buckets that are gone, until nobody counts for them any more.
+    /// Takes over the counts of deleted buckets, until no request uses their counters.
     fn take_over_left(&self) {
         let now_ms = self.now_ms();
         self.left().retain_mut(|left| {
-            // Asked before: whoever let go by then has counted.
+            // Checked first: a request that has released the counters by then has counted.
             let is_counted = Arc::get_mut(left).is_none();
             self.traffic_elsewhere().take_over(left, now_ms);
             is_counted
@@ -497,7 +495,7 @@ impl Catalog {
         self.0.traffic.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the history of a bucket that is gone from the store.
+    /// Deletes the stored history of a deleted bucket.
     pub(super) fn forget_traffic_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
         let mut written = self.0.traffic.written();
         written.amounts.remove(bucket);

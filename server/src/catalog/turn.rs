@@ -1,9 +1,9 @@
-//! Events on their way to one webhook, one after the other.
+//! Delivery turns: the events of one webhook, in order.
 //!
-//! [`Catalog::take_turn`] hands out webhooks that have something due; a [`Turn`] gives their events, and is told how
-//! each ended. What was given up is a dead letter.
-//! Promises: an event goes from the store only when it was delivered or given up: a stop in between sends it again.
-//! Never here: the network, and when to try again.
+//! [`Catalog::take_turn`] returns a webhook with due events; a [`Turn`] yields these events, and records the outcome of
+//! each. An undeliverable event becomes a dead letter. Guarantees: an event is removed from the store only when it was
+//! delivered or has become a dead letter: an interruption causes a redelivery. Non-goals: the network, and the retry
+//! schedule.
 
 use std::sync::Arc;
 
@@ -16,39 +16,39 @@ use super::record::{decode, encode, unreadable};
 use super::{Catalog, CatalogError, Standing, Webhook, WebhookId};
 use crate::limits;
 
-/// The right to send what is due to one webhook. One at a time; dropped, it is given back.
+/// Exclusive right to send the due events of a webhook, released when dropped.
 pub struct Turn {
     catalog: Catalog,
     webhook: WebhookId,
 }
 
-/// An event that is due, and where it goes.
+/// Due event and its destination.
 pub struct Letter {
     pub webhook: Arc<Webhook>,
     pub event: Event,
     number: u64,
 }
 
-/// Why an event was not delivered.
+/// Failed delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the destination answered, where it did.
+    /// Status of the response, if any.
     pub status: Option<u16>,
     pub error: String,
-    /// The beginning of the body of its answer.
+    /// Start of the response body.
     pub answer: String,
 }
 
-/// What becomes of an event that was not delivered.
+/// Next step after a failed delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextTry {
-    /// Milliseconds since 1970.
+    /// Retry not before this time, in milliseconds since 1970.
     NotBefore(u64),
     Never,
 }
 
 impl Catalog {
-    /// The turn of the webhook that has waited longest of those that have something due.
+    /// Takes the turn of the longest waiting webhook with due events.
     pub fn take_turn(&self) -> Option<Turn> {
         loop {
             let now_ms = self.0.clock.unix_ms();
@@ -61,7 +61,7 @@ impl Catalog {
         }
     }
 
-    /// Whether the webhook is enabled, its bucket is there, and the bucket's owner is not suspended.
+    /// Returns whether the webhook is enabled, its bucket exists, and the bucket's owner is not suspended.
     fn may_send(&self, id: &WebhookId) -> bool {
         let Some(webhook) = self.webhook(id).filter(|webhook| webhook.enabled) else {
             return false;
@@ -70,12 +70,12 @@ impl Catalog {
         owner.is_some_and(|owner| owner.standing != Standing::Suspended)
     }
 
-    /// Whether any event waits for its time.
+    /// Returns whether any event waits for its due time.
     pub fn has_events_waiting(&self) -> bool {
         self.0.outbox.is_waiting()
     }
 
-    /// Waits until an event may be due that was not.
+    /// Waits until an event may have become due.
     pub async fn events_changed(&self) {
         self.0.outbox.changed().await;
     }
@@ -88,7 +88,7 @@ impl Catalog {
 }
 
 impl Turn {
-    /// The oldest event that is due; none once there is none, or nothing may be sent any more. Waits for the index.
+    /// Returns the oldest due event; `None` if there is none, or sending is not allowed. Blocks on the index.
     pub fn next(&self) -> Result<Option<Letter>, CatalogError> {
         let (catalog, id) = (&self.catalog, &self.webhook);
         if !catalog.may_send(id) {
@@ -100,7 +100,7 @@ impl Turn {
         match catalog.read_event(id, number) {
             Ok(event) => Ok(Some(Letter { webhook, event, number })),
             Err(error) => {
-                // It blocks nobody, and is looked at again.
+                // The unreadable event does not block others, and is retried later.
                 let later_ms = now_ms + millis(limits::WEBHOOK_REST_MAX);
                 let state = catalog.0.outbox.state(id);
                 catalog.0.outbox.left(id, number, 1, &Left::Waits(later_ms), state);
@@ -109,7 +109,7 @@ impl Turn {
         }
     }
 
-    /// Notes that the destination took an event. Waits for the disk.
+    /// Records a successful delivery. Blocks on the disk.
     pub fn delivered(&self, letter: &Letter, status: u16) -> Result<(), CatalogError> {
         let now_ms = self.catalog.0.clock.unix_ms();
         self.catalog.0.outbox.note_success(&self.webhook);
@@ -124,12 +124,12 @@ impl Turn {
         self.close(letter, batch, Left::Delivered, state)
     }
 
-    /// Counts a failure of the destination; how many in a row that makes.
+    /// Counts a failure of the destination; returns the number of consecutive ones.
     pub fn note_failure(&self) -> u32 {
         self.catalog.0.outbox.note_failure(&self.webhook)
     }
 
-    /// Notes that the destination did not take an event, and what becomes of it. Waits for the disk.
+    /// Records a failed delivery and its next step. Blocks on the disk.
     pub fn failed(
         &self,
         letter: &Letter,
@@ -174,7 +174,7 @@ impl Turn {
         }
     }
 
-    /// Nothing is sent to this webhook before that moment.
+    /// Pauses the webhook until this time.
     pub fn rest_until(&self, until_ms: u64) {
         self.catalog.0.outbox.rest(&self.webhook, until_ms);
     }
@@ -194,7 +194,8 @@ impl Turn {
         match &committed {
             Ok(()) => outbox.left(id, letter.number, attempts, &left, state),
             Err(_) => {
-                // What cannot be noted happens again; not at once, or a store that takes no writes would send for ever.
+                // An unrecorded outcome is retried; with a pause, or a store that rejects writes would cause an endless
+                // loop.
                 let now_ms = self.catalog.0.clock.unix_ms();
                 outbox.rest(id, now_ms + millis(limits::WEBHOOK_HELD_WAIT));
             }

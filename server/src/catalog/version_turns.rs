@@ -1,6 +1,7 @@
-//! Turns for changes of versions: how many copies are made at once, and who changes what is on top of a key.
+//! Locks for changes of versions: concurrent copies, and changes of the current version of a key.
 //!
-//! Guarantees: of two removals at the top of one key the second sees what the first did. Non-goals: what is done.
+//! Guarantees: of two removals of the current version of one key, the second sees the result of the first. Non-goals:
+//! the changes.
 
 #[cfg(feature = "s3")]
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::Catalog;
 use crate::limits::versions;
 
-/// The turns of a catalog.
+/// Locks of a catalog.
 pub(super) struct VersionTurns {
     copies: Semaphore,
     #[cfg(feature = "s3")]
@@ -33,7 +34,7 @@ impl Default for VersionTurns {
 }
 
 impl VersionTurns {
-    /// A turn to copy the versions that a batch replaces.
+    /// Waits for a permit to copy the versions that a batch replaces.
     pub(super) async fn copy(&self) -> engine::Result<SemaphorePermit<'_>> {
         self.copies.acquire().await.map_err(|_| engine::Error::Closed)
     }
@@ -41,7 +42,7 @@ impl VersionTurns {
 
 #[cfg(feature = "s3")]
 impl Catalog {
-    /// A turn to change what is on top of the versions of keys: until it is dropped nobody else has one.
+    /// Locks the current versions of keys until dropped.
     pub(crate) async fn version_turn(
         &self,
         names: impl Iterator<Item = &ObjectName>,
@@ -50,7 +51,7 @@ impl Catalog {
             let hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
             std::hash::BuildHasher::hash_one(&hasher, name) % versions::TURNS as u64
         };
-        // In one order, so that nobody waits for somebody who waits for them.
+        // Locked in a fixed order, which prevents deadlocks.
         let wanted: BTreeSet<u64> = names.map(hash_of).collect();
         let mut turns = Vec::with_capacity(wanted.len());
         for (at, turn) in (0..).zip(&self.0.version_turns.keys) {

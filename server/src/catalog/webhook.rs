@@ -1,6 +1,6 @@
-//! The webhook: whom to tell what of a bucket.
+//! Webhook: a subscription of an HTTP endpoint to the events of a bucket.
 //!
-//! Never here: what happened, and telling it.
+//! Non-goals: events, and their delivery.
 
 use engine::{BucketName, ObjectKey};
 use serde::{Deserialize, Serialize};
@@ -12,20 +12,20 @@ use super::record::Stored;
 use super::webhook_secret::WebhookSecret;
 use crate::destination::Destination;
 
-/// A subscription to what happens in a bucket.
+/// Subscription to the events of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     pub id: WebhookId,
     pub bucket: BucketName,
     pub destination: Destination,
     pub secret: WebhookSecret,
-    /// What it wants to hear of; never empty.
+    /// Subscribed events; never empty.
     pub events: Vec<EventPattern>,
-    /// Only of keys that begin so.
+    /// Prefix of the keys whose events are sent.
     pub prefix: String,
-    /// While it is not, nothing new is kept for it, and nothing sent.
+    /// Whether events are queued and sent.
     pub enabled: bool,
-    /// Why the server disabled it.
+    /// Reason why the server disabled it.
     pub disabled_reason: Option<String>,
     pub created_ms: u64,
     pub updated_ms: u64,
@@ -50,7 +50,7 @@ impl Stored for StoredWebhook {
 }
 
 impl Webhook {
-    /// Whether it is to hear of this.
+    /// Returns whether an event is subscribed.
     pub fn wants(&self, kind: EventKind, key: &ObjectKey) -> bool {
         self.enabled
             && key.as_str().starts_with(&self.prefix)
@@ -88,7 +88,7 @@ impl Webhook {
     }
 }
 
-/// Reads what a webhook wants to hear of: at least one pattern, each once, in one order.
+/// Parses the subscribed events: at least one pattern, deduplicated and sorted.
 pub fn event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
     let read = |text: &String| {
         let unknown = || {

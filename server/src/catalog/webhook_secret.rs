@@ -1,8 +1,8 @@
-//! The secret of a webhook, and what it signs.
+//! Webhook secret and signatures.
 //!
-//! After Standard Webhooks (github.com/standard-webhooks/standard-webhooks, "Signature scheme"): the secret is 32 random
-//! bytes, written `whsec_` and base64; signed is `<id>.<seconds>.<body>` by HMAC-SHA256.
-//! Promises: nothing of it is printed by accident. Unlike an API key's, it is kept itself, since it signs.
+//! Follows Standard Webhooks (github.com/standard-webhooks/standard-webhooks, "Signature scheme"): the secret is 32
+//! random bytes, written `whsec_` and base64; the signed text is `<id>.<seconds>.<body>`, with HMAC-SHA256. Guarantees:
+//! the secret is never printed by accident. Unlike that of an API key, it is stored in plain form, since it signs.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use sha2::Sha256;
 const SECRET_BYTES: usize = 32;
 const PREFIX: &str = "whsec_";
 
-/// What receiver and server share.
+/// Secret shared with the receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret([u8; SECRET_BYTES]);
 
@@ -26,7 +26,7 @@ impl WebhookSecret {
         Self(bytes)
     }
 
-    /// The secret as its owner holds it.
+    /// Returns the secret as its owner holds it.
     pub fn text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(self.0))
     }
@@ -36,9 +36,9 @@ impl WebhookSecret {
         bytes.try_into().ok().map(Self)
     }
 
-    /// The value of `webhook-signature` for a message that is sent at this second.
+    /// Returns the value of `webhook-signature` for a message that is sent at this second.
     pub fn signature(&self, id: &str, unix_seconds: u64, body: &[u8]) -> Option<String> {
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(format!("{id}.{unix_seconds}.").as_bytes());
         mac.update(body);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_known_message_has_its_known_signature() {
-        // Made with Python: hmac.new(bytes(range(32)), b"msg_1.1614265330.{}", "sha256").
+        // Computed with Python: hmac.new(bytes(range(32)), b"msg_1.1614265330.{}", "sha256").
         let secret = WebhookSecret(std::array::from_fn(|index| index as u8));
         let text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
         assert_eq!(

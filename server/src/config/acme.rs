@@ -1,6 +1,6 @@
-//! What is said of certificates that the server gets itself, by ACME.
+//! ACME settings.
 //!
-//! Never here: getting them.
+//! Non-goals: the ACME client.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -12,22 +12,22 @@ use crate::destination::{Destination, Scheme};
 use crate::limits;
 use crate::roots::ExtraRoots;
 
-/// For whom, and from whom.
+/// Validated ACME settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeSettings {
-    /// At least one, in lower case, each once.
+    /// Domains: at least one, in lower case, without duplicates.
     pub domains: Vec<String>,
-    /// As ACME writes them: `mailto:` and an address.
+    /// Contacts in ACME form: `mailto:` and an address.
     pub contacts: Vec<String>,
     pub directory: Destination,
-    /// Where authorities lie, in PEM, by which this one may prove itself beside Mozilla's. Whoever reads it puts them
-    /// into `roots`.
+    /// PEM file of certification authorities trusted for the ACME directory, in addition to Mozilla's. The caller loads
+    /// it into `roots`.
     pub ca_file: Option<PathBuf>,
-    /// These authorities.
+    /// Loaded additional certification authorities.
     pub roots: ExtraRoots,
 }
 
-/// The same as it is said.
+/// Unvalidated ACME settings.
 pub(super) struct Asked {
     pub(super) domains: Option<Texts>,
     pub(super) contacts: Option<Texts>,
@@ -36,7 +36,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// None: no names are said.
+    /// Validates the settings. `None` without domains.
     pub(super) fn checked(self) -> Result<Option<AcmeSettings>, ConfigError> {
         let Texts(domains) = self.domains.unwrap_or_default();
         if domains.is_empty() {
@@ -68,7 +68,7 @@ impl Asked {
     }
 }
 
-/// A name that can be proven where it is connected to; `*.example.com` cannot.
+/// Validates a domain for TLS-ALPN-01, which excludes wildcards such as `*.example.com`.
 fn domain(name: &str) -> Result<String, ConfigError> {
     let lower = name.to_ascii_lowercase();
     match DnsName::try_from(&*lower) {

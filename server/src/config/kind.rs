@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::units::Unit;
 
-/// An unparsed value.
+/// Unparsed value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Written<'a> {
     /// From the command line or the environment.
@@ -17,7 +17,7 @@ pub(super) enum Written<'a> {
     Toml(&'a Value),
 }
 
-/// A type of settings.
+/// Type of settings.
 pub(super) trait Kind: Sized {
     /// Description of valid values, for errors.
     const NAME: &'static str;
@@ -51,7 +51,7 @@ pub(super) trait Kind: Sized {
     }
 }
 
-/// A list of texts, or one text with commas, since the environment has only texts.
+/// List of texts, or one text with commas, since the environment has only texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts(pub Vec<String>);
 

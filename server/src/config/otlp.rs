@@ -1,6 +1,6 @@
-//! What is said of traces: where they go, and how many.
+//! Settings of trace export: collector and sampling.
 //!
-//! Never here: sending them.
+//! Non-goals: export.
 
 use toml::Value;
 
@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::{ConfigError, needed};
 use crate::destination::Destination;
 
-/// Where spans go, of which traces.
+/// Collector and sampling of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpSettings {
     pub traces: Destination,
@@ -16,16 +16,16 @@ pub struct OtlpSettings {
     pub service_name: String,
 }
 
-/// A part of everything, from 0 to 1, to the millionth.
+/// Ratio from 0 to 1, with a precision of one millionth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio(u32);
 
 const WHOLE: u32 = 1_000_000;
 
-/// What stands behind the address of a collector (OTLP, Protocol Details).
+/// Path below the base URL of a collector (OTLP, Protocol Details).
 const TRACES: &str = "/v1/traces";
 
-/// None: spans go nowhere.
+/// Validates the settings. `None` disables the export.
 pub(super) fn otlp(
     endpoint: Option<String>,
     sample_ratio: Option<Ratio>,
@@ -53,7 +53,7 @@ pub(super) fn otlp(
 }
 
 impl Ratio {
-    /// Everything.
+    /// Ratio 1.
     pub(super) const WHOLE: Self = Self(WHOLE);
 
     pub fn as_f64(self) -> f64 {

@@ -1,18 +1,18 @@
-//! The address under which people reach the server.
+//! Public base URL of the server.
 //!
-//! Promises: it is one, without query, fragment and user. Never here: where the server listens.
+//! Guarantees: the URL is valid, without query, fragment and user. Non-goals: the listen address.
 
 use std::net::SocketAddr;
 
 use super::ConfigError;
 use crate::destination::Scheme;
 
-/// The public address of the service: `http` or `https`, without a final slash.
+/// Public base URL: `http` or `https`, without a final slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(String);
 
 impl PublicUrl {
-    /// Checks a public address.
+    /// Validates a public URL.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let refuse = |why: &str| Err(ConfigError::of("public_url", format!("{text:?} {why}")));
         let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
@@ -25,7 +25,7 @@ impl PublicUrl {
         Ok(Self(text.trim_end_matches('/').to_owned()))
     }
 
-    /// The address at which a server that listens there can be reached from the same machine.
+    /// Returns the URL at which a server with this listen address can be reached from the same machine.
     pub fn of_listener(scheme: Scheme, listen: SocketAddr) -> Self {
         let host = if listen.ip().is_unspecified() {
             "localhost".to_owned()
@@ -49,7 +49,7 @@ impl PublicUrl {
         self.0.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"))
     }
 
-    /// The host that it names, without the port.
+    /// Returns its host, without the port.
     pub fn host(&self) -> Option<String> {
         self.0.parse::<http::Uri>().ok()?.host().map(str::to_owned)
     }

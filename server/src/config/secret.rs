@@ -1,7 +1,7 @@
-//! A setting that is used and never shown: not in a log, not in an error, not by `trug config show`.
+//! Secret setting: used but never shown, neither in a log, nor in an error, nor by `trug config show`.
 //!
-//! Promises: it is compared in constant time; the mask that is shown in its place cannot be read back as a secret.
-//! Never here: reading the file that it may lie in.
+//! Guarantees: it is compared in constant time; the mask shown in its place is not accepted as a secret. Non-goals:
+//! reading its file.
 
 use std::fmt;
 use std::io;
@@ -15,15 +15,15 @@ use super::ConfigError;
 use super::kind::Kind;
 use crate::limits::{SECRET_CHARS_MAX, SECRET_CHARS_MIN};
 
-/// What stands where a secret would.
+/// Displayed in place of a secret.
 const MASK: &str = "***";
 
-/// A secret.
+/// Secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Whether this is it. Takes as long for one that is nearly right as for any other of its length.
+    /// Compares the secret with a presented one, in time that depends only on the length.
     pub fn is(&self, presented: &[u8]) -> bool {
         let hash = |bytes: &[u8]| Sha256::digest(bytes);
         hash(self.0.as_bytes()).as_slice().ct_eq(hash(presented).as_slice()).into()
@@ -53,7 +53,7 @@ impl Kind for Secret {
     }
 }
 
-/// A secret that may lie in a file of its own: the setting itself, and the one that names the file.
+/// Pair of a secret setting and the setting that names its file.
 pub(super) struct Hidden<'a> {
     pub(super) setting: &'static str,
     pub(super) secret: &'a mut Option<Secret>,
@@ -62,7 +62,7 @@ pub(super) struct Hidden<'a> {
 }
 
 impl Hidden<'_> {
-    /// Checks what is said of it.
+    /// Validates the pair.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         match (&self.secret, self.file) {
             (Some(_), Some(_)) => {
@@ -74,7 +74,7 @@ impl Hidden<'_> {
         }
     }
 
-    /// Takes it from its file, if it lies in one. What ends a line there is no part of it.
+    /// Reads the secret from its file, if one is set, without the line end.
     pub(super) fn take(
         self,
         read: &dyn Fn(&Path) -> io::Result<String>,
@@ -91,7 +91,7 @@ impl Hidden<'_> {
     }
 }
 
-/// What a header can carry, and nobody guesses.
+/// Requires a valid header value that cannot be guessed.
 fn check(setting: &'static str, text: &str) -> Result<(), ConfigError> {
     let lengths = SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
     if lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -151,7 +151,7 @@ mod tests {
         }
         let error = Layer::from_toml("metrics_token = 1234567890123456", "file").unwrap_err();
         assert!(!error.to_string().contains("1234"), "{error}");
-        // What `trug config show` prints is no secret.
+        // The output of `trug config show` is not a secret.
         let shown = Layer::from_toml("metrics_token = \"***\"", "file").unwrap_err().to_string();
         assert!(shown.contains("line 1: metrics_token: "), "{shown}");
     }

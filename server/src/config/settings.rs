@@ -19,11 +19,11 @@ pub struct Setting {
     /// Description, as Markdown.
     pub about: String,
     pub default: SettingDefault,
-    /// How changes are applied.
+    /// Effect of changes.
     pub change: SettingChange,
 }
 
-/// How changes of a setting are applied.
+/// Effect of changes of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingChange {
     /// By SIGHUP.
@@ -38,7 +38,7 @@ impl SettingChange {
         if marks.is_empty() { Self::Restart } else { Self::Reload }
     }
 
-    /// Name in the documentation.
+    /// Returns the name in the documentation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reload => "reload",

@@ -1,7 +1,7 @@
-//! Where settings come from, the strongest first: the command line, the environment, a file, the defaults.
+//! Sources of settings, in order of precedence: the command line, the environment, a file, the defaults.
 //!
-//! Promises: a setting that is not known is an error that says where it stands, and which was perhaps meant; a value
-//! that is refused, too. Never here: reading files and flags.
+//! Guarantees: an unknown setting is an error that names its source, with a suggestion; so is an invalid value.
+//! Non-goals: reading files and flags.
 
 use toml::de::DeTable;
 
@@ -9,14 +9,14 @@ use super::kind::Written;
 use super::settings::{Layer, SettingDefault, settings};
 use super::{Config, ConfigError};
 
-/// The start of every environment variable that is ours.
+/// Prefix of all environment variables of settings.
 pub const VARIABLE_PREFIX: &str = "TRUG_";
 /// Variables that the command line reads itself.
 const VARIABLES_ELSEWHERE: &[&str] = &["TRUG_CONFIG", "TRUG_DATA", "TRUG_LOG"];
-/// How like a name must be to be proposed: Jaro and Winkler's measure, of which 1 says that both are the same.
+/// Minimum Jaro-Winkler similarity of a suggested name; 1 means equality.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// What all sources say, the strongest first.
+/// All sources, the strongest first.
 #[derive(Clone, Debug)]
 pub struct Sources(Vec<Source>);
 
@@ -26,50 +26,50 @@ struct Source {
     layer: Layer,
 }
 
-/// What a server runs with.
+/// Settings of a running server.
 #[derive(Clone, Debug)]
 pub struct Running(Layer);
 
-/// What a server runs with once it was told to read its settings again.
+/// Result of a reload.
 #[derive(Clone, Debug)]
 pub struct Reloaded {
     pub running: Running,
     pub config: Config,
-    /// Settings that have other values now.
+    /// Settings with new values.
     pub changed: Vec<&'static str>,
-    /// Settings of which other values were said, that are as they were.
+    /// Settings whose new values require a restart.
     pub unchanged: Vec<&'static str>,
 }
 
-/// A setting as it is in force.
+/// Effective setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     pub name: &'static str,
-    /// As TOML, or in words where there is no value.
+    /// Value as TOML, or a description without a value.
     pub value: SettingDefault,
-    /// Who says so.
+    /// Source of the value.
     pub source: String,
 }
 
 impl Sources {
-    /// The defaults alone.
+    /// Creates the defaults alone.
     pub fn new() -> Self {
         Self(vec![Source { name: "default".to_owned(), layer: Layer::defaults() }])
     }
 
-    /// Adds what stands over all that was said so far.
+    /// Adds a source that takes precedence over the earlier ones.
     #[must_use]
     pub fn under(mut self, name: impl Into<String>, layer: Layer) -> Self {
         self.0.insert(0, Source { name: name.into(), layer });
         self
     }
 
-    /// What is in force, checked.
+    /// Returns the effective, validated configuration.
     pub fn config(&self) -> Result<Config, ConfigError> {
         self.check(self.whole())
     }
 
-    /// What a server runs with that is started now.
+    /// Returns the settings of a server that starts now.
     pub fn running(&self) -> Running {
         Running(self.whole())
     }
@@ -79,7 +79,7 @@ impl Sources {
         layers.reduce(Layer::over).unwrap_or_default()
     }
 
-    /// Checks a layer; what it refuses is told with who said so.
+    /// Validates a layer; the error names the source.
     fn check(&self, layer: Layer) -> Result<Config, ConfigError> {
         let in_force = self.in_force_of(&layer);
         let checked = Config::checked(layer).map(|config| Config { in_force, ..config });
@@ -92,7 +92,7 @@ impl Sources {
         })
     }
 
-    /// Every setting, what it is, and who says so.
+    /// Returns every setting with its value and source.
     pub fn in_force(&self) -> Vec<InForce> {
         let found = settings().into_iter().map(|setting| match self.source_of(setting.name) {
             Some((source, value)) => InForce {
@@ -107,7 +107,7 @@ impl Sources {
         found.collect()
     }
 
-    /// Every setting of a running server. A setting whose sources have another value by now says so.
+    /// Returns every setting of a running server. A setting whose sources have a newer value is marked.
     fn in_force_of(&self, running: &Layer) -> Vec<InForce> {
         let values = running.said();
         let mut all = self.in_force();
@@ -126,7 +126,7 @@ impl Sources {
         all
     }
 
-    /// Who says what a setting is, and as what.
+    /// Returns the source of a setting and its value.
     fn source_of(&self, setting: &str) -> Option<(&str, String)> {
         self.0.iter().find_map(|source| {
             let mut said = source.layer.said().into_iter();
@@ -137,12 +137,12 @@ impl Sources {
 }
 
 impl Running {
-    /// What the server goes on with when the sources say this by now. Nothing of it is, when anything in it is wrong.
+    /// Returns the settings after a reload of these sources. Changes nothing if any of them is invalid.
     pub fn reload(&self, sources: &Sources) -> Result<Reloaded, ConfigError> {
         sources.config()?;
         let (was, said) = (&self.0, sources.whole());
         let mut running = was.clone().changed_to(said.clone());
-        // Whether TLS is spoken at all is settled where it listens.
+        // Whether a listener uses TLS is fixed when it starts.
         if was.tls_certificate_file.is_some() != said.tls_certificate_file.is_some() {
             running.tls_certificate_file.clone_from(&was.tls_certificate_file);
             running.tls_key_file.clone_from(&was.tls_key_file);
@@ -153,7 +153,7 @@ impl Running {
     }
 }
 
-/// The names of settings that two layers differ in.
+/// Returns the names of settings in which two layers differ.
 fn differing(one: &Layer, other: &Layer) -> Vec<&'static str> {
     let (one, other) = (one.said(), other.said());
     let value = |said: &[(&'static str, String)], name: &str| {
@@ -170,7 +170,7 @@ impl Default for Sources {
 }
 
 impl Layer {
-    /// Reads a configuration file; `source` is what the file is called in an error.
+    /// Parses a configuration file; `source` names the file in an error.
     pub fn from_toml(text: &str, source: &str) -> Result<Self, ConfigError> {
         let syntax = |error: toml::de::Error| ConfigError::new(error.to_string()).in_source(source);
         let spans = DeTable::parse(text).map_err(syntax)?;
@@ -187,7 +187,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Reads the environment: `TRUG_LISTEN` is `listen`, and so on. Other variables are left alone.
+    /// Reads the environment: `TRUG_LISTEN` is `listen`, and so on. Ignores other variables.
     pub fn from_variables(
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
@@ -203,7 +203,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Reads assignments as `drain_seconds=5`.
+    /// Parses assignments such as `drain_seconds=5`.
     pub fn from_assignments<'a>(
         assignments: impl Iterator<Item = &'a str>,
         source: &str,
@@ -219,7 +219,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Sets what a source wrote; `spelled` is how the source spells the name of a setting.
+    /// Sets a value; `spelled` is the name of the setting as the source spells it.
     fn set_or_propose(
         &mut self,
         name: &str,
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(reloaded.config.listen.port(), 80);
         assert_eq!(reloaded.config.drain.as_secs(), 6);
         assert!(reloaded.config.plan_rates);
-        // What did not change then is told again, and what did is not.
+        // Settings that were not changed are reported again, changed ones are not.
         let again = reloaded.running.reload(&now).unwrap();
         assert!(again.changed.is_empty());
         assert_eq!(again.unchanged, ["listen", "scrub_days"]);

@@ -40,7 +40,7 @@ pub fn parse_seconds(text: &str) -> Option<u64> {
     number.checked_mul(seconds)
 }
 
-/// The unit of a setting whose value is a number, by the name of the setting.
+/// Unit of a numeric setting, by the name of the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Bytes,
@@ -68,7 +68,7 @@ impl Unit {
         }
     }
 
-    /// What a value must be.
+    /// Describes valid values.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::Bytes => "a size such as 10GB, 512MiB, or a number of bytes",

@@ -1,6 +1,6 @@
-//! The body of an answer: the service's, or one of our own where the service was not asked.
+//! Response body: that of the service, or a generated one if the service was not called.
 //!
-//! Never here: what the end of it means.
+//! Non-goals: handling of its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// A body.
+/// Response body.
 pub(super) enum AnswerBody<B> {
     Service(B),
     Own(Option<Bytes>),

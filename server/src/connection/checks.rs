@@ -1,6 +1,6 @@
-//! What a request must be before the service sees it, and what others are answered.
+//! Validation of requests before the service sees them, and the responses to invalid ones.
 //!
-//! Never here: connections.
+//! Non-goals: connections.
 
 use bytes::Bytes;
 use http::header::{EXPECT, HOST, HeaderValue};
@@ -11,7 +11,7 @@ use http_body::Body;
 use crate::error::{ApiError, Asked};
 use crate::limits;
 
-/// The whole answer to a head that hyper cannot read, as it goes out.
+/// Returns the raw response to a head that hyper cannot parse.
 pub(super) fn refuse(status: u16) -> Bytes {
     let error = match status {
         414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "Request target too long"),
@@ -21,13 +21,13 @@ pub(super) fn refuse(status: u16) -> Bytes {
     written(&error)
 }
 
-/// The whole answer to who speaks without TLS where it is spoken, as it goes out.
+/// Returns the raw response to plain HTTP on a TLS port.
 pub(super) fn refuse_plain() -> Bytes {
     let message = "This port requires TLS: use https://";
     written(&ApiError::new(StatusCode::BAD_REQUEST, "tls_required", message))
 }
 
-/// An answer as HTTP/1.1, after which the connection ends.
+/// Formats an error as an HTTP/1.1 response that closes the connection.
 fn written(error: &ApiError) -> Bytes {
     let (head, body) = error.response(&Asked::default()).into_parts();
     let mut answer = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
@@ -51,8 +51,8 @@ fn head_too_large() -> ApiError {
     )
 }
 
-/// Refuses a request with too many header fields. Hyper itself refuses more than a hundred; it could be told of our
-/// bound, but then takes memory for so many at each request.
+/// Rejects a request with too many header fields. Hyper's default limit is a hundred; a custom limit would make it
+/// allocate memory for that many at each request.
 pub(super) fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
     match request.headers().len() <= limits::HEADERS_MAX {
         true => Ok(()),
@@ -60,18 +60,19 @@ pub(super) fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
     }
 }
 
-/// Whether a request changes nothing, so that it is only answered for as long as its client is there. What changes
-/// something is done to its end.
+/// Returns whether a request changes nothing, so that its response is dropped when the client disconnects. A request
+/// that changes something runs to completion.
 pub(super) fn asks_only<B: Body>(request: &Request<B>) -> bool {
     request.method().is_safe() && request.body().is_end_stream()
 }
 
-/// The same for HTTP/1, of which 1.0 has no interim answers to find out by who is there.
+/// Returns whether a response over HTTP/1 is dropped when the client disconnects. HTTP/1.0 has no interim responses
+/// with which to detect a disconnect.
 pub(super) fn is_watched<B: Body>(request: &Request<B>) -> bool {
     asks_only(request) && request.version() == Version::HTTP_11
 }
 
-/// Whether the client waits for `100 Continue` before it sends the body. RFC 9110, 10.1.1.
+/// Returns whether the client waits for `100 Continue` before it sends the body. RFC 9110 section 10.1.1.
 pub(super) fn asks_for_continue<B>(request: &Request<B>) -> bool {
     request.version() == Version::HTTP_11
         && request
@@ -80,8 +81,8 @@ pub(super) fn asks_for_continue<B>(request: &Request<B>) -> bool {
             .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Checks the host of a request of HTTP/2, and has it said as HTTP/1.1 says it: by `Host`, before an address that is a
-/// path.
+/// Validates the host of an HTTP/2 request, and converts it to the form of HTTP/1.1: a `Host` header, and a target that
+/// is a path.
 pub(super) fn settle_host<B>(request: &mut Request<B>) -> Result<(), ApiError> {
     let authority = request.uri().authority();
     if !request.headers().contains_key(HOST)
@@ -96,7 +97,7 @@ pub(super) fn settle_host<B>(request: &mut Request<B>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Refuses a request whose `Host` is missing, doubled, no host at all, or not that of its address.
+/// Rejects a request whose `Host` is missing, duplicate, malformed, or not that of its target.
 pub(super) fn check_host<B>(request: &Request<B>) -> Result<(), ApiError> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
@@ -123,7 +124,7 @@ pub(super) fn check_host<B>(request: &Request<B>) -> Result<(), ApiError> {
     }
 }
 
-/// The port of an address that says none.
+/// Returns the default port of a URL without one.
 fn usual_port<B>(request: &Request<B>) -> u16 {
     if request.uri().scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 }
 }

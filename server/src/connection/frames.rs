@@ -1,9 +1,9 @@
-//! The bytes of a connection of HTTP/2: which frames come in, and how much goes out.
+//! Frame accounting of an HTTP/2 connection: incoming frames, and outgoing bytes.
 //!
-//! `h2` answers every frame, be it a request or a `PING`; who sends nothing but such frames keeps a processor busy for
-//! nothing. So frames that carry nothing are counted, like requests: so many at once, and so many in a second, more
-//! where much goes out. Promises: bytes are passed on as they are; who sends more is cut off.
-//! Never here: what a frame means.
+//! `h2` processes every frame, be it a request or a `PING`; a client that sends only such frames keeps a processor busy
+//! for nothing. Frames without payload are therefore rate-limited by a token bucket, which outgoing bytes refill
+//! further. Guarantees: bytes are forwarded unchanged; a client over the limit is disconnected. Non-goals: meaning of
+//! the frames.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::limits;
 
-/// A connection whose frames are counted.
+/// Connection whose frames are counted.
 pub(super) struct CountedFrames<I> {
     io: I,
     frames: Frames,
@@ -24,15 +24,15 @@ pub(super) struct CountedFrames<I> {
     written: Arc<AtomicU64>,
 }
 
-/// Where in the bytes that come in we are (RFC 9113, 3.4 and 4.1).
+/// Parser position in the incoming bytes (RFC 9113 sections 3.4 and 4.1).
 struct Frames {
-    /// Bytes that are passed over: first the preface, then what frames carry.
+    /// Bytes to skip: first the preface, then frame payloads.
     passed_over: usize,
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
 }
 
-/// How many frames that carry nothing may still come.
+/// Token bucket of frames without payload.
 struct Allowance {
     left: u64,
     counted_at: Instant,
@@ -41,14 +41,14 @@ struct Allowance {
 
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
-/// Types of frames.
+/// Frame type.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
-/// The flag of a frame after which nothing comes on its stream.
+/// Flag of the last frame of a stream.
 const END_STREAM: u8 = 1;
 
 impl<I> CountedFrames<I> {
-    /// Counts what goes out in `written`.
+    /// Wraps a connection. Counts outgoing bytes in `written`.
     pub(super) fn new(io: I, written: Arc<AtomicU64>) -> Self {
         let frames = Frames { passed_over: PREFACE_BYTES, head: [0; HEAD_BYTES], head_bytes: 0 };
         let left = limits::HTTP2_EMPTY_FRAMES_BURST;
@@ -64,7 +64,7 @@ impl<I> CountedFrames<I> {
 }
 
 impl Frames {
-    /// Goes on over what came in; the number of frames in it that carry nothing.
+    /// Advances the parser; returns the number of frames without payload.
     fn empty_in(&mut self, mut bytes: &[u8]) -> u64 {
         let mut count = 0;
         while !bytes.is_empty() {
@@ -96,11 +96,11 @@ impl Frames {
 }
 
 impl Allowance {
-    /// Takes so many. False: there are not as many left.
+    /// Takes tokens. Returns false if there are not enough.
     fn take(&mut self, count: u64, written: u64) -> bool {
         let now = Instant::now();
         let passed_ms = now.duration_since(self.counted_at).as_millis() as u64;
-        // Less than the time of one frame is saved up for the next look.
+        // A fraction of a token carries over to the next call.
         let by_time = passed_ms.saturating_mul(limits::HTTP2_EMPTY_FRAMES_PER_SECOND) / 1_000;
         if by_time > 0 {
             self.counted_at = now;

@@ -1,10 +1,9 @@
-//! HTTP/2 on one connection (RFC 9113), with an end to everything that many streams make possible.
+//! HTTP/2 on one connection (RFC 9113), with limits on everything that many streams make possible.
 //!
-//! Promises: a connection on which nothing is asked and nothing taken ends, as does one that answers no `PING`; a
-//! stream whose client takes nothing of its answer ends alone; requests that are reset, or frames that carry nothing,
-//! end the connection when they are many (`frames`); a request that changes something is done to its end. Memory of one
-//! connection is bounded by the windows and buffers of `limits`.
-//! Never here: what is served.
+//! Guarantees: a connection without requests and without reads ends, as does one that answers no `PING`; a stream whose
+//! client does not read its response is reset alone; many resets, or many frames without payload (`frames`), end the
+//! connection; a request that changes something runs to completion. Memory of a connection is bounded by the windows
+//! and buffers of `limits`. Non-goals: the service.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -35,15 +34,15 @@ use crate::limits;
 use crate::pace::Pace;
 use crate::paced_io::{Idleness, Waits};
 
-/// The requests of a connection.
+/// Requests of a connection.
 struct Activity {
-    /// Requests whose responses are not complete.
+    /// Requests whose responses are incomplete.
     open: AtomicUsize,
     begun: AtomicU64,
     idleness: Arc<Idleness>,
 }
 
-/// A request whose answer is not complete.
+/// Guard of a request whose response is incomplete.
 struct OpenRequest(Arc<Activity>);
 
 impl OpenRequest {
@@ -63,10 +62,10 @@ impl Drop for OpenRequest {
     }
 }
 
-/// Less than this goes out on a connection where nothing is taken: answers to a few `PING`.
+/// Minimum of sent bytes that counts as activity: more than the answers to a few `PING`.
 const TAKEN_BYTES_MIN: u64 = 4_000;
 
-/// Serves one connection, from its first byte to its last.
+/// Serves one connection.
 pub(super) async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Waits, mut ends: Ends)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -91,7 +90,7 @@ where
         };
         async move {
             let response = match answer {
-                // Who resets a request lets go of its answer; so does hyper.
+                // Resetting a request drops its response, in hyper as well.
                 Ok(answer) if asks_only => answer.await?.map(AnswerBody::Service),
                 Ok(answer) => to_its_end(answer).await?.map(AnswerBody::Service),
                 Err(refusal) => refusal.map(|body| AnswerBody::Own(Some(body))),
@@ -132,7 +131,7 @@ where
                 is_ending = true;
                 connection.as_mut().graceful_shutdown();
                 if *ends.stop.borrow() == Stop::Running {
-                    // Its place is needed now.
+                    // The connection was evicted.
                     look_at = Instant::now() + EVICTION_PAUSE;
                 }
             }
@@ -141,7 +140,7 @@ where
                 if is_busy {
                     (seen, look_at) = (done(), Instant::now() + waits.idle);
                 } else if is_ending {
-                    // It was asked to end, and does not.
+                    // The connection did not end after its graceful shutdown.
                     return;
                 } else {
                     is_ending = true;
@@ -153,7 +152,7 @@ where
     }
 }
 
-/// Runs what answers streams, each only for as long as its client takes of the answer.
+/// Executor of response streams, each of which is reset if the client does not read.
 #[derive(Clone, Copy)]
 struct PacedStreams {
     wait: Duration,
@@ -165,7 +164,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for PacedStreams {
     }
 }
 
-/// A piece of an answer that was handed over, and the next that is not asked for yet.
+/// Transfer state of a stream: whether hyper holds an unsent chunk, and the number of chunks that were sent.
 #[derive(Default)]
 struct Handing {
     is_waiting: AtomicBool,
@@ -176,8 +175,8 @@ tokio::task_local! {
     static HANDING: Arc<Handing>;
 }
 
-/// Hyper asks for the next piece when there is room for it: in the client's window, and in the buffer before the
-/// socket. A stream that is let go of is reset.
+/// Runs a stream, and drops it if the client does not read, which resets the stream. Hyper requests the next chunk when
+/// the client's window and the buffer before the socket have room for it.
 async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
     let handing = Arc::new(Handing::default());
     let mut stream = pin!(HANDING.scope(handing.clone(), stream));
@@ -201,7 +200,7 @@ async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
     .await;
 }
 
-/// The body of an answer, in pieces that are small enough to see a slow client go on.
+/// Response body in chunks small enough to observe the progress of a slow client.
 struct StreamBody<B> {
     body: AnswerBody<B>,
     rest: Option<Bytes>,
@@ -209,7 +208,7 @@ struct StreamBody<B> {
 }
 
 impl<B> StreamBody<B> {
-    /// The next piece of what is there.
+    /// Takes the next chunk of the buffered data.
     fn piece(&mut self) -> Option<Bytes> {
         let mut piece = self.rest.take()?;
         if piece.len() > limits::HTTP2_FRAME_BYTES_MAX as usize {

@@ -1,8 +1,7 @@
-//! The body of a request, as the service gets it.
+//! Request body, as the service gets it.
 //!
-//! Guarantees: of HTTP/1, the exchange knows whether the body was read to its end, on which depends whether another
-//! request can follow on the connection (RFC 9112, 9.3 and 9.6).
-//! Non-goals: limits, which `request_body.rs` has.
+//! Guarantees: the exchange of an HTTP/1 request knows whether the body was read to its end, which decides whether
+//! another request can follow on the connection (RFC 9112 sections 9.3 and 9.6). Non-goals: limits (`request_body.rs`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,16 +14,16 @@ use hyper::body::Incoming;
 
 use crate::paced_io::Exchange;
 
-/// The body of a request.
+/// Request body.
 #[derive(Debug)]
 pub struct IncomingBody {
     body: Incoming,
-    /// To be notified at the end of the body; `None` from then on, and for HTTP/2.
+    /// Notified at the end of the body; `None` from then on, and for HTTP/2.
     exchange: Option<Arc<Exchange>>,
 }
 
 impl IncomingBody {
-    /// The body of a request over HTTP/1.
+    /// Wraps the body of an HTTP/1 request.
     pub(super) fn of_exchange(
         request: Request<Incoming>,
         exchange: &Arc<Exchange>,
@@ -35,7 +34,7 @@ impl IncomingBody {
         })
     }
 
-    /// The body of a request over HTTP/2, of which streams end on their own.
+    /// Wraps the body of an HTTP/2 request, whose stream ends on its own.
     pub(super) fn of_stream(request: Request<Incoming>) -> Request<Self> {
         request.map(|body| Self { body, exchange: None })
     }

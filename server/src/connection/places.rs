@@ -1,4 +1,4 @@
-//! How many connections each address, and each /48 of IPv6, has and may have.
+//! Connection limit per address, and per IPv6 /48.
 //!
 //! Non-goals: which addresses are exempt.
 
@@ -9,22 +9,22 @@ use super::{ConnectionOptions, Peer};
 use crate::address::AddressKey;
 use crate::limits;
 
-/// How many connections each address has, and each /48 of IPv6.
+/// Connection counts per address, and per IPv6 /48.
 #[derive(Default)]
 pub(super) struct Addresses(Mutex<HashMap<Counted, usize>>);
 
-/// What connections are counted of.
+/// Key of a count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Counted {
     Address(AddressKey),
     Network(AddressKey),
 }
 
-/// A connection's share of the limits of its address, returned when it is dropped.
+/// Slot of a connection within the limits of its address, released when dropped.
 pub(super) struct AddressPlace(Option<(Arc<Addresses>, AddressKey)>);
 
 impl Addresses {
-    /// Counts one more connection; `None` when the address, or its network, has its share.
+    /// Takes a slot; `None` if the address, or its network, is at its limit.
     pub(super) fn enter(
         this: &Arc<Self>,
         peer: Peer,
@@ -53,7 +53,7 @@ impl Addresses {
         Some(AddressPlace(Some((this.clone(), key))))
     }
 
-    /// How many addresses and networks have connections.
+    /// Returns the number of addresses and networks with connections.
     #[cfg(test)]
     pub(super) fn known_count(&self) -> usize {
         self.counts().len()

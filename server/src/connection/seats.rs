@@ -1,8 +1,7 @@
-//! Which connections are idle, so that the one that is idle longest gives way to a new one when all are taken.
+//! Registry of idle connections, of which the longest idle is closed for a new one when all are taken.
 //!
-//! Guarantees: a connection is asked to end only while no request is in progress on it; looking for idle ones happens
-//! only when no connection is free, and then frees several at once.
-//! Non-goals: how many connections there may be.
+//! Guarantees: a connection is evicted only while no request is in progress on it; the registry is scanned only when no
+//! connection is free, and then several are evicted at once. Non-goals: the connection limit.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,21 +12,21 @@ use tokio::time::Instant;
 use crate::limits;
 use crate::paced_io::Idleness;
 
-/// All open connections of an accept loop.
+/// Open connections of an accept loop.
 pub(super) struct Seats {
     opened: Instant,
     seats: Mutex<HashMap<u64, Arc<Idleness>>>,
     next: AtomicU64,
 }
 
-/// The entry of an open connection, removed when it is dropped.
+/// Entry of an open connection, removed when dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
     number: u64,
     idleness: Arc<Idleness>,
 }
 
-/// Milliseconds after which a connection that has begun to be idle may be closed.
+/// Milliseconds after which an idle connection may be closed.
 const SETTLED_MS: u64 = 100;
 
 impl Seats {
@@ -35,7 +34,7 @@ impl Seats {
         Arc::new(Self { opened: Instant::now(), seats: Mutex::default(), next: AtomicU64::new(0) })
     }
 
-    /// An entry for a new connection, which is idle until its first request.
+    /// Adds an entry for a new connection, which is idle until its first request.
     pub(super) fn enter(self: &Arc<Self>) -> Seat {
         let idleness = Arc::new(Idleness::new(self.opened));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +42,7 @@ impl Seats {
         Seat { seats: Arc::clone(self), number, idleness }
     }
 
-    /// Asks the connections that are idle longest to end, a few at most: none, one, or several.
+    /// Asks the longest idle connections to close, up to a maximum.
     pub(super) fn evict_idle(&self) {
         let now_ms = self.opened.elapsed().as_millis() as u64;
         // The first request of a new connection may have arrived and not been read yet.

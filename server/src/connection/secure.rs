@@ -1,6 +1,6 @@
-//! TLS on a fresh connection: from the first byte to a connection of which it is known what is spoken on it.
+//! TLS accept: handshake, and protocol selection by ALPN.
 //!
-//! Promises: who speaks HTTP without TLS is told so. Never here: certificates, and how long it may take.
+//! Guarantees: a client that speaks HTTP without TLS gets an error response. Non-goals: certificates, and time-outs.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use super::checks::refuse_plain;
 use crate::limits;
 use crate::tls::{CurrentTls, HTTP2};
 
-/// A connection with TLS, by what is spoken on it.
+/// TLS connection, by its protocol.
 pub(super) enum Secured<I> {
     Http1(Box<TlsStream<I>>),
     Http2(Box<TlsStream<I>>),
 }
 
-/// Every connection with TLS begins with a record of this type: a handshake.
+/// Type of the first TLS record of a connection: a handshake.
 const HANDSHAKE: u8 = 22;
 
-/// Agrees on TLS. `None`: there is nobody, or somebody who speaks something else and was told so.
+/// Performs the handshake. `None` if the client disconnected, or spoke another protocol and got an error.
 pub(super) async fn secured<L: Listener>(
     mut io: L::Io,
     tls: &CurrentTls,
@@ -40,14 +40,15 @@ pub(super) async fn secured<L: Listener>(
     let (_, session) = io.get_ref();
     Ok(match session.alpn_protocol() {
         Some(HTTP2) => Some(Secured::Http2(io)),
-        // An authority that has seen the proof that it wanted.
+        // A certification authority has verified its ACME challenge.
         #[cfg(feature = "acme")]
         Some(crate::tls::ACME_PROTOCOL) => None,
         _ => Some(Secured::Http1(io)),
     })
 }
 
-/// Answers, and reads some of what is still sent, so that the answer is seen and not a reset.
+/// Sends an error response, then reads some of the remaining input, so that the client sees the response instead of a
+/// reset.
 async fn tell_plain<I: AsyncReadExt + AsyncWriteExt + Unpin>(io: &mut I) -> io::Result<()> {
     io.write_all(&refuse_plain()).await?;
     io.shutdown().await?;

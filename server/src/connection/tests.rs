@@ -1,4 +1,4 @@
-//! The accept loop over real sockets, with short time-outs: what it ends, what it lets end.
+//! Tests of the accept loop over real sockets, with short time-outs.
 
 use super::*;
 use std::time::Instant;
@@ -26,8 +26,8 @@ fn options() -> ConnectionOptions {
     ConnectionOptions { waits, drain: SOON.into(), ..ConnectionOptions::new() }
 }
 
-/// `/large` gives 64 MiB, `/slow` waits, `/limited` takes at most 10 bytes, `/take` takes a body; all else says
-/// "hello".
+/// Serves `/large` with 64 MiB, `/slow` after a wait, `/limited` with a body limit of 10 bytes, `/take` with any body,
+/// and "hello" elsewhere.
 async fn answer(request: Request<IncomingBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
     let limits = |bytes_max| BodyLimits { bytes_max, window: SHORT, window_bytes_min: 100 };
@@ -70,7 +70,7 @@ async fn send(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Everything until the other side ends, and how long that took.
+/// Returns all data until the peer closes, and how long that took.
 async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> (String, Duration) {
     let (began, mut bytes) = (now(), Vec::new());
     let read = stream.read_to_end(&mut bytes);
@@ -204,7 +204,7 @@ async fn a_refused_body_does_not_hide_the_answer() {
     let server = run(options()).await;
     let head = format!("POST /limited HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 32 << 20);
     let mut stream = send(server.address, head.as_bytes()).await;
-    // Like python-requests: everything is sent before anything is read.
+    // As python-requests does: the whole request is sent before anything is read.
     let sent = stream.write_all(&vec![b'x'; 32 << 20]).await;
     assert!(sent.is_ok(), "{sent:?}");
     let (answer, _) = rest(&mut stream).await;
@@ -250,7 +250,7 @@ async fn a_client_that_ends_its_side_still_gets_the_answer() {
     assert!(answer.ends_with("slow"), "{answer}");
 }
 
-/// A service that answers nothing, and tells of each request by what is closed when its answer is dropped.
+/// Runs a service that never responds, and reports each request by a channel that closes when its response is dropped.
 async fn run_held() -> (SocketAddr, watch::Sender<Stop>, mpsc::UnboundedReceiver<Held>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -277,7 +277,7 @@ async fn an_answer_is_dropped_when_its_client_goes_away() {
     for linger in [None, Some(Duration::ZERO)] {
         let stream = send(address, GET).await;
         let held = beginnings.recv().await.unwrap();
-        // With no time to linger the end is a reset.
+        // With a linger time of zero, closing sends a reset.
         #[allow(deprecated, reason = "zero does not block")]
         stream.set_linger(linger).unwrap();
         drop(stream);

@@ -1,11 +1,11 @@
 //! Content that a request reads or writes, over a second connection of the client.
 //!
-//! A request whose place is a stream names a channel in the header [`HEADER`]. The client opens the channel with
+//! A request whose location is a stream names a channel in the header [`HEADER`]. The client opens the channel with
 //! `PUT /channels/NAME`, whose body is what the request reads, or `GET /channels/NAME`, whose response body is what the
-//! request writes. In the server each channel is an OS pipe. So the command line reads and writes its files with its
-//! own permissions, also where the server runs as another user or in a sandbox.
-//! Guarantees: content that ends early is never taken for complete: its pipe stays open until the request has ended.
-//! Non-goals: what the request does with the content.
+//! request writes. In the server each channel is an OS pipe. The command line thus reads and writes its files with its
+//! own permissions, even if the server runs as another user or in a sandbox. Guarantees: content that ends early is
+//! never taken for complete: its pipe stays open until the request has ended. Non-goals: use of the content by the
+//! request.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -40,27 +40,27 @@ pub(super) struct Channels {
     changed: Notify,
 }
 
-/// The end of a channel that a request uses.
+/// End of a channel that a request uses.
 pub(super) struct Channel {
     end: OwnedFd,
-    /// The other end of content that ended early, which stays open as long as this.
+    /// Other end of content that ended early, held open as long as this.
     _broken: Arc<Mutex<Option<pipe::Sender>>>,
 }
 
-/// A channel while its connection is open.
+/// Channel while its connection is open.
 struct Open<'a> {
     channels: &'a Channels,
     name: &'a str,
 }
 
-/// The other end of content that is received.
+/// Other end of received content.
 struct Feed {
     sender: Option<pipe::Sender>,
     broken: Arc<Mutex<Option<pipe::Sender>>>,
 }
 
 impl Channels {
-    /// Answers the request that opens a channel.
+    /// Handles the request that opens a channel.
     pub(super) async fn open(
         self: Arc<Self>,
         request: http::Request<IncomingBody>,
@@ -122,7 +122,7 @@ impl Channels {
                 let mut piece = vec![0; limits::control::PIECE_BYTES];
                 let read = tokio::select! {
                     read = receiver.read(&mut piece) => read,
-                    // The client has gone. Closing the pipe is what the request notices.
+                    // The client disconnected. The request notices the closed pipe.
                     () = pieces.closed() => return,
                 };
                 match read {
@@ -160,7 +160,7 @@ impl Channels {
 }
 
 impl Channel {
-    /// Path by which this process opens the end again.
+    /// Returns the path by which this process opens the end again.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.end.as_raw_fd()))
     }

@@ -1,4 +1,4 @@
-//! The client's end of a channel: a stream of this process, to the server or from it.
+//! Client end of a channel: a stream of this process, to the server or from it.
 //!
 //! Non-goals: the request that uses the channel.
 #![allow(
@@ -25,12 +25,12 @@ use super::{AbortOnDrop, ControlError, broken, channels};
 use crate::archive::standard_stream;
 use crate::limits;
 
-/// A stream of this process, by its path in `/proc`.
+/// Stream of this process, by its path in `/proc`.
 #[derive(Clone, Debug)]
 pub(super) enum Stream {
-    /// What the request reads.
+    /// Input of the request.
     Input(PathBuf),
-    /// What the request writes.
+    /// Output of the request.
     Output(PathBuf),
 }
 
@@ -62,12 +62,12 @@ async fn send(socket: UnixStream, path: &str, file: PathBuf) -> Result<(), Contr
     let request = request.body(StreamBody(body)).map_err(broken)?;
     let answered = sender.send_request(request).await;
     let unread = |why: String| ControlError::Stream(format!("cannot read the input: {why}"));
-    // Whether the content arrived is for the reply to the request to say.
+    // The reply to the request states whether the content arrived.
     drop(answered);
     failure.try_recv().map_or(Ok(()), |why| Err(unread(why)))
 }
 
-/// Sends the content of a file piece by piece. Ends early when nobody receives it any more.
+/// Sends the content of a file in chunks. Ends early when the receiver is gone.
 fn read_pieces(path: &Path, pieces: &mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
     let mut file = match standard_stream(path)? {
         Some(file) => file,

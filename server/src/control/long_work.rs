@@ -1,9 +1,8 @@
-//! A long request, at work, as the body of its answer.
+//! NDJSON progress stream: response body of a long request.
 //!
-//! The work runs on the blocking pool and leaves word of how far it has come; the body sends the latest word every
-//! [`limits::control::PROGRESS_WAIT`], whether it is new or not, and so notices that nobody reads it any more.
-//! Promises: a body that is dropped, and a server that stops, stop the work at the next word.
-//! Never here: what the work is.
+//! The work runs on the blocking pool and reports its progress; the body sends the latest progress every
+//! [`limits::control::PROGRESS_WAIT`], changed or not, and thereby detects a disconnected client. Guarantees: dropping
+//! the body, or stopping the server, cancels the work at its next report. Non-goals: the work.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,16 +24,16 @@ use crate::limits;
 use crate::management::{Reply, Request, execute};
 use crate::state::AppState;
 
-/// The lines that answer a long request.
+/// Lines of the response to a long request.
 pub(super) struct WorkBody {
-    /// Dropped with the body; its sender sees that.
+    /// Latest progress; dropped with the body, which its sender detects.
     progress: watch::Receiver<WorkProgress>,
     ticks: Interval,
     work: Option<JoinHandle<Result<Reply, CatalogError>>>,
 }
 
 impl WorkBody {
-    /// Begins the work. `held` is dropped when it has ended, which may be after the body is dropped.
+    /// Starts the work. `held` is dropped when the work has ended, which may be after the body is dropped.
     pub(super) fn start(app: AppState, request: Request, held: impl Send + 'static) -> Self {
         let (told, progress) = watch::channel(WorkProgress::default());
         let work = spawn_blocking(move || {
@@ -65,14 +64,14 @@ impl http_body::Body for WorkBody {
         let line = match Pin::new(work).poll(context) {
             Poll::Ready(ended) => {
                 self.work = None;
-                // The work panicked, or the runtime goes down.
+                // The work panicked, or the runtime is shutting down.
                 let internal =
                     |error: tokio::task::JoinError| ApiError::internal(error.to_string());
                 last_line(ended.map_err(internal).and_then(|done| done.map_err(ApiError::from)))
             }
             Poll::Pending => {
                 std::task::ready!(self.ticks.poll_tick(context));
-                // The timer is asked again by the next call, which comes when this line was taken.
+                // The next call polls the timer again, after this line was consumed.
                 Line::Progress { progress: (*self.progress.borrow()).into() }
             }
         };

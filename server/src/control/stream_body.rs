@@ -1,4 +1,4 @@
-//! A body whose pieces come from another task.
+//! Response body whose chunks come from another task.
 //!
 //! Non-goals: its length, which is unknown.
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::sync::mpsc::Receiver;
 
-/// The body. It ends when the sender is dropped, and fails with the error that the sender sends.
+/// Streaming body. It ends when the sender is dropped, and fails with the error that the sender sends.
 pub(super) struct StreamBody<E>(pub(super) Receiver<Result<Bytes, E>>);
 
 impl<E> http_body::Body for StreamBody<E> {

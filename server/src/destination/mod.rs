@@ -1,9 +1,8 @@
-//! Where the server may send something to that somebody else named: the address of a webhook.
+//! Destination of an outbound request: a URL that a user supplied, such as that of a webhook.
 //!
-//! An address is parsed once, by the rules of [`Destination::parse`]. Which machines it may lead to is decided where
-//! the connection is made, with the very address that is connected to; the rules for that are in `reach.rs`.
-//! Promises: what is shown of a destination in logs is its host, never its path or query, which may be secret.
-//! Never here: names looked up, connections.
+//! A URL is parsed once, by the rules of [`Destination::parse`]. Its address is checked where the connection is made,
+//! on the very address that is connected to; the rules for that are in `reach.rs`. Guarantees: logs show only the host
+//! of a destination, never its path or query, which may be secret. Non-goals: name lookups, connections.
 
 mod reach;
 
@@ -16,7 +15,7 @@ use http::uri::PathAndQuery;
 pub use self::reach::is_public;
 use crate::limits;
 
-/// An address that webhooks may be sent to, as far as its text tells.
+/// Syntactically valid destination URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
@@ -25,28 +24,28 @@ pub struct Destination {
     path: PathAndQuery,
 }
 
-/// Scheme, host and port: what an operator allows, and what one connection reaches.
+/// Scheme, host and port: the unit of the operator's allow list, and of connection reuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     scheme: Scheme,
-    /// In lower case, an IPv6 address without brackets.
+    /// Host in lower case; an IPv6 address without brackets.
     host: String,
     port: u16,
 }
 
-/// How a destination is spoken to.
+/// URL scheme of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     Http,
     Https,
 }
 
-/// The rule that an address breaks.
+/// Rule that a URL violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadDestination(&'static str);
 
 impl Destination {
-    /// Reads an address: `http` or `https`, a host in ASCII, any port, no user, no fragment, at most
+    /// Parses a URL: `http` or `https`, an ASCII host, any port, no user, no fragment, at most
     /// [`limits::WEBHOOK_URL_BYTES_MAX`] bytes.
     pub fn parse(text: &str) -> Result<Self, BadDestination> {
         if text.len() > limits::WEBHOOK_URL_BYTES_MAX {
@@ -83,7 +82,7 @@ impl Destination {
             },
             None => return Err(BadDestination("is not a URL")),
         };
-        // A query may stand behind the host at once; in a request it does not.
+        // In a URL a query may directly follow the host, but not in a request target.
         let path = match uri.path_and_query().map_or("", PathAndQuery::as_str) {
             path if path.starts_with('/') => PathAndQuery::try_from(path),
             query => PathAndQuery::try_from(format!("/{query}")),
@@ -96,7 +95,7 @@ impl Destination {
         })
     }
 
-    /// The address as it was given.
+    /// Returns the URL as given.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -105,25 +104,25 @@ impl Destination {
         &self.origin
     }
 
-    /// What stands in `Host`.
+    /// Returns the value of `Host`.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// What stands in the first line of a request.
+    /// Returns the request target.
     pub fn path(&self) -> &PathAndQuery {
         &self.path
     }
 
-    /// Another path on the same host. How long it is is the caller's business.
+    /// Returns a destination with another path on the same host. Does not check its length.
     pub fn at(&self, path: PathAndQuery) -> Self {
         let scheme = self.origin.scheme.name();
         let text = format!("{scheme}://{}{path}", self.authority);
         Self { text, path, ..self.clone() }
     }
 
-    /// Refuses an address that names a machine by its number which no webhook may be sent to. One that names it by a
-    /// name is decided when it is sent to.
+    /// Rejects a URL with a literal IP address to which requests are forbidden. A host name is checked when it is
+    /// connected to.
     pub fn check_literal(&self, allowed: &[Origin]) -> Result<(), BadDestination> {
         match self.origin.host.parse::<IpAddr>() {
             Ok(address) if !is_public(address) && !allowed.contains(&self.origin) => {
@@ -135,7 +134,7 @@ impl Destination {
 }
 
 impl Origin {
-    /// Reads an origin: an address with nothing behind the port.
+    /// Parses an origin: a URL without a path.
     pub fn parse(text: &str) -> Result<Self, BadDestination> {
         let destination = Destination::parse(text)?;
         if destination.path != "/" || text.ends_with('?') {
@@ -148,7 +147,7 @@ impl Origin {
         self.scheme
     }
 
-    /// In lower case, an IPv6 address without brackets.
+    /// Returns the host in lower case; an IPv6 address without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -266,7 +265,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What is taken can be asked for: its host, its path and its port fit into a request.
+        /// Tests that every accepted URL yields a request: its host, path and port are valid.
         #[test]
         fn whatever_is_taken_makes_a_request(
             text in "(https?://)?([a-z0-9.:@\\[\\]%_-]{0,20}|.{0,20})([/?#][ -~]{0,20})?",

@@ -1,24 +1,24 @@
-//! Which addresses belong to machines of the internet at large.
+//! Classification of public IP addresses, for SSRF protection.
 //!
-//! After IANA's registries of special-purpose addresses for IPv4 and IPv6 (RFC 6890), stricter where that costs nobody
-//! anything: of IPv6 only what is given out (2000::/3), and nothing that leads to an IPv4 address in disguise.
-//! Never here: exceptions that an operator makes.
+//! Follows the IANA special-purpose address registries of IPv4 and IPv6 (RFC 6890), and is stricter where that has no
+//! practical cost: of IPv6 only the allocated range (2000::/3), and no addresses that embed an IPv4 address. Non-goals:
+//! exceptions by the operator.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Networks of IPv4 that are not the internet's: first address, and how many bits count.
+/// IPv4 networks that are not public: first address, and prefix length.
 const NOT_PUBLIC_V4: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),       // this network
     ([10, 0, 0, 0], 8),      // private
-    ([100, 64, 0, 0], 10),   // behind a carrier's translation
+    ([100, 64, 0, 0], 10),   // carrier-grade NAT
     ([127, 0, 0, 0], 8),     // loopback
-    ([169, 254, 0, 0], 16),  // link-local, where clouds keep their metadata
+    ([169, 254, 0, 0], 16),  // link-local, cloud metadata services
     ([172, 16, 0, 0], 12),   // private
     ([192, 0, 0, 0], 24),    // protocol assignments
     ([192, 0, 2, 0], 24),    // documentation
     ([192, 31, 196, 0], 24), // AS112
-    ([192, 52, 193, 0], 24), // multicast tunnels
-    ([192, 88, 99, 0], 24),  // relays of 6to4
+    ([192, 52, 193, 0], 24), // AMT
+    ([192, 88, 99, 0], 24),  // 6to4 relays
     ([192, 168, 0, 0], 16),  // private
     ([192, 175, 48, 0], 24), // AS112
     ([198, 18, 0, 0], 15),   // benchmarks
@@ -28,16 +28,16 @@ const NOT_PUBLIC_V4: &[([u8; 4], u32)] = &[
     ([240, 0, 0, 0], 4),     // reserved, and broadcast
 ];
 
-/// What is given out of IPv6.
+/// Allocated range of IPv6.
 const GIVEN_OUT_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Networks of IPv6 within that which are not the internet's.
+/// IPv6 networks within that range that are not public.
 const NOT_PUBLIC_V6: &[(Ipv6Addr, u32)] = &[
     // Protocol assignments: Teredo, benchmarks, ORCHID.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     // Documentation.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    // 6to4, which has an IPv4 address inside.
+    // 6to4, which embeds an IPv4 address.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     // AS112.
     (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48),
@@ -45,14 +45,14 @@ const NOT_PUBLIC_V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// NAT64: an IPv6 address that a network makes of an IPv4 address, in the last 32 bits. RFC 6052.
+/// NAT64: IPv6 addresses with an embedded IPv4 address in the last 32 bits. RFC 6052.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Whether an address is one of the internet at large: no machine of ours, of this network or of nobody.
+/// Returns whether an address is public: neither local, private, reserved nor unallocated.
 pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
-        // Networks without IPv4 reach all of it so; what counts is what they reach.
+        // Networks without IPv4 reach all of it this way, so the embedded address decides.
         IpAddr::V6(address) if holds(NAT64, address) => {
             is_public_v4(Ipv4Addr::from_bits(address.to_bits() as u32))
         }
@@ -139,7 +139,7 @@ mod tests {
             "239.255.255.255",
             "240.0.0.1",
             "255.255.255.255",
-            // Nothing, loopback, and IPv4 addresses inside.
+            // Unspecified, loopback, and embedded IPv4 addresses.
             "::",
             "::1",
             "::127.0.0.1",

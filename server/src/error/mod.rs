@@ -1,9 +1,9 @@
-//! What a client is told when something fails: status, code, sentence, and what belongs to it.
+//! API errors: status, code, message, and additional fields.
 //!
-//! The one file, with the handler of delivery, that knows status codes. The sentence for the client and the line for
-//! the log are two fields: what the machine says about disks and files stays in the log.
-//! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; it is short
-//! and steers no terminal, whatever was sent; errors are readable across origins and never cached.
+//! The only file, besides the delivery handler, that knows status codes. The message for the client and the line for
+//! the log are separate fields: system errors about disks and files are only logged. Guarantees: the body is JSON with
+//! `success: false` and `error` as a plain string, for every error; texts are truncated and free of terminal control
+//! characters, regardless of the request; errors are readable across origins and never cached.
 
 mod refusals;
 mod schema;
@@ -26,7 +26,7 @@ use crate::variants::VariantError;
 use self::refusals::QUOTA_EXCEEDED;
 pub use self::refusals::{INVALID_API_KEY, LOG_TOO_LARGE, SESSION_ENDED};
 
-/// A refusal or a failure on its way to the client.
+/// Error response to a client.
 #[derive(Clone)]
 pub struct ApiError(Box<Inner>);
 
@@ -36,25 +36,25 @@ struct Inner {
     code: &'static str,
     message: Cow<'static, str>,
     extra: Vec<(&'static str, Value)>,
-    /// What only `application/problem+json` has, over what every such body has.
+    /// Fields that only `application/problem+json` has, in addition to the common ones.
     problem: Vec<(&'static str, Value)>,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The allowance of which nothing was left.
+    /// Rate limit that was exceeded.
     policy: Option<&'static str>,
     log: Option<String>,
 }
 
-/// What of a request decides how an error to it looks.
+/// Request data that determines the form of an error.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// The request's id, echoed in the body.
+    /// Request id, echoed in the body.
     pub request_id: String,
-    /// Whether the client asks for `application/problem+json`.
+    /// Whether the client accepts `application/problem+json`.
     pub problem_json: bool,
 }
 
 impl Asked {
-    /// Reads the request's headers.
+    /// Reads the request headers.
     pub fn of(headers: &HeaderMap, request_id: impl Into<String>) -> Self {
         let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
         let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
@@ -65,8 +65,7 @@ impl Asked {
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A text as it may stand in an answer, whatever a request brought of it: such characters are written out, and the end
-/// of a long one is left out.
+/// Sanitizes a text that may contain parts of a request: escapes the given characters, and truncates it.
 fn tamed(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str> {
     if text.len() <= limits::ERROR_TEXT_CHARS_MAX && !text.contains(is_wild) {
         return text;
@@ -82,14 +81,14 @@ fn tamed(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str
     tamed.into()
 }
 
-/// Whether a character could steer the terminal, or turn the sentence, of whoever reads it.
+/// Returns whether a character can control a terminal, or reverse the direction of text.
 fn is_wild(c: char) -> bool {
     c.is_control() || turns_text(c)
 }
 
-/// How errors are made.
+/// Construction of errors.
 impl ApiError {
-    /// An error with a status, a code for programs and a sentence for people.
+    /// Creates an error with a status, a code for programs and a message for users.
     pub fn new(
         status: StatusCode,
         code: &'static str,
@@ -101,10 +100,10 @@ impl ApiError {
         Self(Box::new(Inner { status, code, message, extra, problem, headers, policy, log }))
     }
 
-    /// The same with one more field in the body.
+    /// Adds a field to the body.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         let value = match value.into() {
-            // A key may hold characters that turn text, and is told as it is.
+            // A key may contain characters that reverse text, and is returned verbatim.
             Value::String(text) => tamed(text.into(), char::is_control).into(),
             other => other,
         };
@@ -112,13 +111,13 @@ impl ApiError {
         self
     }
 
-    /// The same with one more field in the body where that is `application/problem+json`.
+    /// Adds a field that only `application/problem+json` has.
     pub fn with_problem(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.problem.push((name, value.into()));
         self
     }
 
-    /// The same with one more header. A value that no header can carry is left out.
+    /// Adds a header. Skips an invalid header value.
     pub fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
         if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
             self.0.headers.push((name, value));
@@ -126,13 +125,13 @@ impl ApiError {
         self
     }
 
-    /// The same, of an allowance of which nothing was left.
+    /// Sets the rate limit that was exceeded.
     pub fn with_policy(mut self, name: &'static str) -> Self {
         self.0.policy = Some(name);
         self
     }
 
-    /// The same with a line for the log.
+    /// Sets the log line.
     pub fn with_log(mut self, line: impl Into<String>) -> Self {
         self.0.log = Some(line.into());
         self
@@ -199,39 +198,39 @@ impl From<VariantError> for ApiError {
     }
 }
 
-/// How errors are looked at and sent.
+/// Inspection and conversion of errors.
 impl ApiError {
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.0.status
     }
 
-    /// The code for programs.
+    /// Returns the code for programs.
     pub fn code(&self) -> &'static str {
         self.0.code
     }
 
-    /// The allowance of which nothing was left, if it was one.
+    /// Returns the rate limit that was exceeded, if any.
     pub fn policy(&self) -> Option<&'static str> {
         self.0.policy
     }
 
-    /// The sentence for people.
+    /// Returns the message for users.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Whether it lies with the server, and somebody should look after it. A quota that is full does not.
+    /// Returns whether the error is a server failure that needs attention. An exceeded quota is none.
     pub fn is_failure(&self) -> bool {
         self.0.status.is_server_error() && self.0.code != QUOTA_EXCEEDED
     }
 
-    /// The line for the log, when there is more to say than the client is told.
+    /// Returns the log line, if there is more to log than the message.
     pub fn log(&self) -> Option<&str> {
         self.0.log.as_deref()
     }
 
-    /// The answer to the request.
+    /// Converts the error to a response.
     pub fn response(&self, asked: &Asked) -> Response<Bytes> {
         let mut response = Response::new(Bytes::from(self.body(asked).to_string()));
         *response.status_mut() = self.0.status;
@@ -247,7 +246,7 @@ impl ApiError {
         response
     }
 
-    /// The JSON body.
+    /// Returns the JSON body.
     pub fn body(&self, asked: &Asked) -> Value {
         let mut body = Map::new();
         let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
@@ -274,10 +273,10 @@ impl ApiError {
     }
 }
 
-/// Renders the errors among the answers once more, now with what the request asked for.
+/// Renders an error response again, in the form that the request asks for.
 ///
-/// A handler returns an [`ApiError`] without knowing the request; its answer carries the error as an extension. Headers
-/// that were added on the way out are kept.
+/// A handler returns an [`ApiError`] without knowing the request; its response carries the error as an extension.
+/// Headers that were added to the response are preserved.
 pub fn complete(response: Response<Body>, asked: &Asked) -> Response<Body> {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
     let (mut parts, _) = response.into_parts();

@@ -1,6 +1,6 @@
-//! The body of an error, as the OpenAPI document describes it.
+//! Schema of the error body, for the OpenAPI document.
 //!
-//! Never here: what is sent, which `ApiError::body` decides.
+//! Non-goals: the body itself, which `ApiError::body` builds.
 
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -8,7 +8,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::ApiError;
 
-/// Every code that an error can have.
+/// All error codes.
 const CODES: &[&str] = &[
     "account_not_found",
     "account_suspended",

@@ -1,7 +1,7 @@
-//! Copies of one file inside its bucket.
+//! Copy of one file inside its bucket.
 //!
 //! Guarantees: a copy is stored like an upload, within the limits and quotas of the bucket; content type, headers,
-//! metadata and tags stay; memory is one piece of the body. Non-goals: folders, other buckets.
+//! metadata and tags are preserved; memory is bounded by one chunk of the body. Non-goals: folders, other buckets.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::limits;
 use crate::object_name::NameRule;
 use crate::state::AppState;
 
-/// Copies a file. A file that changes while it is copied is copied in its newest version.
+/// Copies a file. A file that changes during the copy is copied in its newest version.
 pub async fn copy_file(
     app: &AppState,
     bucket: &Arc<Bucket>,
@@ -29,7 +29,7 @@ pub async fn copy_file(
     let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
     let name = ObjectName::new(bucket.name.clone(), from.clone());
     let rule = match on_taken {
-        // The batch requires that nothing has the name.
+        // The batch requires that the name is free.
         OnTaken::Overwrite | OnTaken::Refuse => NameRule::Overwrite,
         OnTaken::Rename => NameRule::Suffix,
     };

@@ -1,7 +1,7 @@
-//! Many files deleted, of versions that were seen.
+//! Batch deletion of files by version.
 //!
-//! Promises: what was put since stays; a thumbnail goes with its file, and one whose file is gone by itself.
-//! Never here: which files.
+//! Guarantees: a version stored since the listing is not deleted; a thumbnail is deleted with its file, and on its own
+//! if it has none. Non-goals: selection of the files.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ use crate::error::ApiError;
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
 
-/// What became of them.
+/// Result of a batch deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
-    /// So many files are gone, and so many bytes of theirs.
+    /// Number and bytes of the deleted files.
     Files { files: u64, bytes: u64 },
-    /// One of them is another version by now: nothing was done, and they are to be looked up again.
+    /// One of the files has changed: nothing was deleted, and they have to be looked up again.
     Changed,
 }
 
-/// Deletes these versions, all or none: at most
-/// [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their thumbnails.
+/// Deletes these versions, all or none: at most [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their
+/// thumbnails.
 pub async fn delete_seen(
     app: &AppState,
     bucket: &Bucket,
@@ -64,7 +64,7 @@ pub async fn delete_seen(
     }
 }
 
-/// Those whose files are not there.
+/// Returns the thumbnails without a file.
 async fn orphans(
     app: &AppState,
     bucket: &Bucket,

@@ -1,7 +1,6 @@
-//! Whose turn it is to read the log: one at a time, a few wait.
+//! Lock for log scans: one at a time, with a bounded queue.
 //!
-//! Promises: a request reads the log for a bounded time, and waits no longer for its turn. Never here: what is looked
-//! for.
+//! Guarantees: a request scans the log for a bounded time, and waits at most as long for its turn. Non-goals: the scan.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use crate::error::ApiError;
 use crate::limits::LOG_LOOK_WAIT;
 use crate::state::AppState;
 
-/// Looks through the log for a request.
+/// Scans the log for a request.
 ///
 /// # Errors
 ///
-/// `overloaded` where too many wait; `log_too_large` where [`LOG_LOOK_WAIT`] is not enough.
+/// `overloaded` if the queue is full; `log_too_large` if [`LOG_LOOK_WAIT`] is exceeded.
 pub async fn look_through_log<T: Send + 'static>(
     app: &AppState,
     look: impl FnOnce(&Store, &mut Watch<'_>) -> engine::Result<T> + Send + 'static,
@@ -27,7 +26,7 @@ pub async fn look_through_log<T: Send + 'static>(
     let _place = place.map_err(|_| ApiError::overloaded(5))?;
     let turn = timeout(LOG_LOOK_WAIT, app.log_look.clone().acquire_owned()).await;
     let turn = turn.ok().and_then(Result::ok).ok_or_else(|| ApiError::overloaded(5))?;
-    // Whoever asked may have gone away: then nobody holds this any more.
+    // Dropped with the request, which cancels the scan.
     let asking = Arc::new(());
     let asked = Arc::downgrade(&asking);
     let app = app.clone();

@@ -1,16 +1,16 @@
-//! Files that are put elsewhere in their bucket, deleted many at once, or brought back.
+//! Object operations: moving, copying, batch deletion and restoring of files.
 //!
 //! ```text
-//! copying     a file to another name, stored like an upload
-//! moving      a file to another name: its body copied, then put and deleted in one batch
-//! deleting    many files, of versions that were seen
-//! restoring   a version that is gone, put again
-//! log_look    whose turn it is to read the log
+//! copying     copy of a file, stored like an upload
+//! moving      move of a file: its body copied, then put and deleted in one batch
+//! deleting    batch deletion of files, by version
+//! restoring   a deleted version, stored again
+//! log_look    lock for log scans
 //! ```
 //!
-//! Promises: each batch requires the versions that were read, so nothing that is written meanwhile is lost or undone;
-//! thumbnails go with their files; webhooks are told; a bucket that is deleted meanwhile gets nothing more.
-//! Never here: who may do it, jobs, what the answer looks like.
+//! Guarantees: each batch requires the versions that were read, so no concurrent write is lost or undone; thumbnails
+//! follow their files; webhooks get the events; nothing is written to a bucket that is deleted concurrently. Non-goals:
+//! authorization, jobs, the response.
 
 mod copying;
 mod deleting;
@@ -32,17 +32,17 @@ pub use self::log_look::look_through_log;
 pub use self::moving::{Moved, MovedMany, move_file, move_many};
 pub use self::restoring::{RestoredMany, Wanted, put_back, restore_many, span_of};
 
-/// Says that work is to stop.
+/// Cancellation check of long operations.
 pub type IsStopped = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// An empty batch for a bucket: it requires that the bucket is there.
+/// Creates a batch for a bucket, which requires that the bucket exists.
 fn batch_in(bucket: &Bucket) -> Result<Batch, ApiError> {
     let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     Ok(Batch::new().require(Precondition::FactPresent(fact)))
 }
 
-/// Commits a batch that moves so much. In a bucket with versions what is moved stays where it was, as a noncurrent
-/// version, which needs room.
+/// Commits a batch of moves, with a quota reservation for a versioned bucket, where the moved version remains as a
+/// noncurrent version.
 async fn commit_moves(
     app: &AppState,
     bucket: &Bucket,
@@ -57,7 +57,7 @@ async fn commit_moves(
     Ok(commit_in(app, &bucket.name, batch, happenings, room).await)
 }
 
-/// Commits a batch that needs no room, also when whoever asked for it goes away.
+/// Commits a batch that needs no quota, even if its caller is dropped.
 async fn commit_telling(
     app: &AppState,
     bucket: &Bucket,

@@ -1,13 +1,13 @@
-//! A file to another name in its bucket.
+//! Move of a file inside its bucket.
 //!
-//! 1. The version that its name means is looked up, and its body staged again: a body belongs to its record, whose
-//!    place its checksums are bound to.
-//! 2. One batch puts it under the new name and deletes the old one, on condition that the old name still means that
-//!    version, and that the new one is free, if it has to be.
-//! 3. What changed meanwhile is looked at again.
+//! 1. The current version is looked up, and its body staged again: a body belongs to its record, to whose position its
+//!    checksums are bound.
+//! 2. One batch puts it under the new name and deletes the old one, with the preconditions that the old name still has
+//!    that version, and that the new one is free, if required.
+//! 3. After a conflict the files are looked up again.
 //!
-//! Promises: the bytes are there under one of the names at every moment, never under both or none; memory is one piece
-//! of a body, however large it is. Content type, attributes and the time of creation stay. Never here: folders.
+//! Guarantees: the bytes exist under exactly one of the names at every moment; memory is bounded by one chunk of the
+//! body. Content type, attributes and the creation time are preserved. Non-goals: folders.
 
 use std::ops::ControlFlow;
 
@@ -27,31 +27,31 @@ use crate::state::AppState;
 use crate::target::check_writable;
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_of};
 
-/// A file that has another name now.
+/// Moved file.
 pub struct Moved {
     pub object: Object,
-    /// Whether the name that it should have had was taken.
+    /// Whether the wanted name was taken.
     pub renamed: bool,
 }
 
-/// What came of many.
+/// Result of moving several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedMany {
     pub files: u64,
     pub bytes: u64,
-    /// Files whose names are taken, or that changed meanwhile.
+    /// Files whose names are taken, or that changed concurrently.
     pub skipped: u64,
 }
 
-/// A version of a file, and copies of what is to be put.
+/// Version of a file, with copies of its body and thumbnail.
 struct Copied {
     object: Object,
     body: Staged,
-    /// Its thumbnail as it is.
+    /// Thumbnail, as stored.
     thumbnail: Option<(Object, Staged)>,
 }
 
-/// What is to be committed for one file.
+/// Batch that moves one file.
 struct Proposed {
     batch: Batch,
     happenings: [Happening; 2],
@@ -60,16 +60,16 @@ struct Proposed {
     _claims: Vec<Claim<ObjectName>>,
 }
 
-/// What became of an attempt.
+/// Result of an attempt.
 enum Attempt {
     Moved(Moved),
-    /// Something has the name, and is to keep it.
+    /// The name is taken, and not to be replaced.
     Taken,
-    /// The file is another one now, or gone.
+    /// The file has changed, or was deleted.
     Changed,
 }
 
-/// Moves a file. One that is changed meanwhile is moved as it is then.
+/// Moves a file. If it changes concurrently, its newest version is moved.
 pub async fn move_file(
     app: &AppState,
     bucket: &Bucket,
@@ -102,7 +102,7 @@ pub async fn move_file(
     Err(ApiError::conflict("The file kept changing: try again"))
 }
 
-/// Moves versions of files, in few batches. What is another version by then stays.
+/// Moves versions of files, in few batches. Skips files that have changed.
 pub async fn move_many(
     app: &AppState,
     bucket: &Bucket,
@@ -140,7 +140,7 @@ pub async fn move_many(
     Ok(sums)
 }
 
-/// Moves some in one batch; where one of them cannot be moved any more, each in its own.
+/// Moves files in one batch, or each on its own after a conflict.
 async fn move_together(
     app: &AppState,
     bucket: &Bucket,
@@ -176,7 +176,7 @@ async fn move_together(
     Ok(())
 }
 
-/// Whether all of them were moved; else none was.
+/// Tries to move all files in one batch. Returns whether they were moved; otherwise none was.
 async fn try_together(
     app: &AppState,
     bucket: &Bucket,
@@ -227,7 +227,7 @@ async fn move_version(
         let moved = Amount { objects: 1, bytes: copied.object.bytes() };
         match commit_moves(app, bucket, batch, proposed.happenings.into(), moved).await? {
             Ok(committed) => {
-                // Of the objects that were put the file comes first.
+                // The file comes first among the objects of the batch.
                 let object = committed.objects.into_iter().next();
                 let object = object.ok_or_else(|| ApiError::internal("a move put nothing"))?;
                 return Ok(Attempt::Moved(Moved { object, renamed: proposed.renamed }));
@@ -240,7 +240,7 @@ async fn move_version(
             {
                 return Ok(Attempt::Changed);
             }
-            // The new name, or that of a thumbnail, was taken meanwhile.
+            // The new name, or that of a thumbnail, was taken concurrently.
             Err(Error::Conflict(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -248,7 +248,7 @@ async fn move_version(
     Err(ApiError::conflict("Too many concurrent operations on this name: try again"))
 }
 
-/// Whether a file has this key.
+/// Returns whether a file with this key exists.
 pub(super) async fn is_there(
     app: &AppState,
     bucket: &Bucket,
@@ -258,7 +258,7 @@ pub(super) async fn is_there(
     Ok(blocking(move || store.get(&name)).await?.is_some())
 }
 
-/// Copies the body of a version, and its thumbnail. None: it is another one by now.
+/// Copies the body of a version, and its thumbnail. `None` if the file has changed.
 async fn copy(
     app: &AppState,
     object: Object,
@@ -278,7 +278,7 @@ async fn copy(
         {
             match store.stage_copy(&there, &mut watch) {
                 Ok(picture) => thumbnail = Some((there, picture)),
-                // Without it the file is as good: it went meanwhile, or is damaged.
+                // The thumbnail is optional: it was deleted concurrently, or is corrupt.
                 Err(Error::Conflict(_) | Error::Corrupt(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -292,7 +292,7 @@ async fn copy(
     }
 }
 
-/// What moves a file, as things are. None: the name is taken.
+/// Builds the batch that moves a file, given the current objects. `None` if the name is taken.
 async fn propose_move(
     app: &AppState,
     bucket: &Bucket,
@@ -352,7 +352,7 @@ async fn propose_move(
     blocking(decide).await
 }
 
-/// Whether a thumbnail can lie there: nothing does, or what it takes the place of.
+/// Returns whether a thumbnail may have this name: it is free, or held by the thumbnail to replace.
 fn is_free_for(
     app: &AppState,
     place: &ObjectName,

@@ -1,8 +1,8 @@
-//! Versions that are gone, put again.
+//! Restoring of deleted and replaced versions.
 //!
-//! Promises: a version of somebody else, who had a bucket of this name before, is never found; what is put again fits
-//! the quotas, as an upload does; nothing is replaced but where that is asked for, and then it is what was seen.
-//! Never here: finding them, which the engine does.
+//! Guarantees: a version of an earlier bucket with the same name is never found; a restored version counts against the
+//! quotas, like an upload; an object is replaced only on request, and only in the version that was seen. Non-goals: the
+//! search for versions, which the engine does.
 
 use engine::{
     Batch, Conflict, Error, LogSpan, Object, ObjectKey, ObjectName, Precondition, PutOptions,
@@ -21,25 +21,25 @@ use crate::state::AppState;
 use crate::target::check_writable;
 use crate::thumbnails::delete_thumbnail;
 
-/// Which version is wanted back.
+/// Requested version.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub key: ObjectKey,
-    /// This one; else the newest that is whole.
+    /// LSN of the version; the newest intact version if absent.
     pub lsn: Option<u64>,
     pub on_taken: OnTaken,
 }
 
-/// What came of many.
+/// Result of restoring several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestoredMany {
     pub files: u64,
     pub bytes: u64,
-    /// Files whose bytes are gone, or whose names were taken meanwhile.
+    /// Files whose bytes are gone, or whose names were taken in the meantime.
     pub skipped: u64,
 }
 
-/// The stretch of the log that is about a bucket, and since when what was put is its own.
+/// Returns the log range of a bucket, and the time since which its versions are its own.
 pub fn span_of(bucket: &Bucket) -> (LogSpan, u64) {
     match bucket.after_lsn {
         Some(after_lsn) => (LogSpan::after(after_lsn), 0),
@@ -47,7 +47,7 @@ pub fn span_of(bucket: &Bucket) -> (LogSpan, u64) {
     }
 }
 
-/// Brings a version back: the object, the number of its version before, and whether its name was taken.
+/// Restores a version: returns the object, the LSN of the original version, and whether its name was taken.
 pub async fn put_back(
     app: &AppState,
     bucket: &Bucket,
@@ -56,7 +56,7 @@ pub async fn put_back(
     check_writable(&wanted.key)?;
     let name = ObjectName::new(bucket.name.clone(), wanted.key.clone());
     if wanted.on_taken == OnTaken::Refuse {
-        // Before the log is read in vain.
+        // Checked first, to avoid a useless log scan.
         place(app, &name, wanted.on_taken).await?;
     }
     let version = find(app, bucket, &name, wanted.lsn).await?;
@@ -64,7 +64,7 @@ pub async fn put_back(
     for _ in 0..limits::NAME_TRIES_MAX {
         let placed = place(app, &name, wanted.on_taken).await?;
         let mut growth = Growth::default();
-        // What is replaced stays where it is a version.
+        // In a versioned bucket a replaced object still uses its space.
         let replaces = placed.replaces.as_ref().filter(|_| bucket.versioning.is_none());
         growth.count(version.bytes(), replaces);
         let (batch, happening) = putting(&version, placed.name.clone(), staged.clone());
@@ -86,7 +86,7 @@ pub async fn put_back(
     Err(ApiError::conflict("Too many concurrent operations on this name: try again"))
 }
 
-/// Brings versions back whose names are free, in few batches. What has its name by then stays.
+/// Restores versions whose names are free, in few batches. Skips names that are taken by then.
 pub async fn restore_many(
     app: &AppState,
     bucket: &Bucket,
@@ -121,7 +121,7 @@ pub async fn restore_many(
     Ok(sums)
 }
 
-/// Puts some in one batch; where a name is taken by now, each in its own.
+/// Restores versions in one batch, or each on its own after a conflict.
 async fn restore_together(
     app: &AppState,
     bucket: &Bucket,
@@ -146,7 +146,7 @@ async fn restore_together(
     Ok(())
 }
 
-/// What became of some that were to be restored together.
+/// Result of restoring several versions together.
 enum All {
     Restored,
     /// One of the names is taken: none was restored.
@@ -178,7 +178,7 @@ async fn restore_all(
     }
 }
 
-/// What puts a version again under a name, and what webhooks are told.
+/// Returns the batch that stores a version under a name, and its webhook event.
 fn putting(version: &Object, name: ObjectName, staged: Staged) -> (Batch, Option<Happening>) {
     let options = PutOptions {
         content_type: version.content_type().to_owned(),
@@ -196,11 +196,11 @@ fn putting(version: &Object, name: ObjectName, staged: Staged) -> (Batch, Option
         version.etag(),
         options.content_type.clone(),
     );
-    // The thumbnail of what was there till now would show something else.
+    // The thumbnail of the replaced object would show other content.
     (delete_thumbnail(Batch::new().put(name.clone(), staged, options), &name), Some(created))
 }
 
-/// The version that is wanted: what went lately is known, anything else is looked for in the log.
+/// Finds the requested version: among recently deleted ones, or else by a log scan.
 async fn find(
     app: &AppState,
     bucket: &Bucket,
@@ -235,7 +235,7 @@ async fn stage(app: &AppState, version: Object) -> Result<Result<Staged, Unrecov
     Ok(blocking(move || store.stage_gone(&version)).await?)
 }
 
-/// Where a version goes, as things are.
+/// Name of a restored version, given the current objects.
 struct Placed {
     name: ObjectName,
     require: Precondition,

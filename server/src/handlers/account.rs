@@ -1,6 +1,6 @@
 //! `/api/account`: the caller's own account.
 //!
-//! Promises: nobody gives themselves a plan, a standing, a role or a quota.
+//! Guarantees: a caller cannot change its own plan, standing, role or quota.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub async fn show(
     caller: Caller,
 ) -> Result<Json<AccountReply>, ApiError> {
     caller.check_whole_reach()?;
-    // As it is now; the caller's is as it was when the request came.
+    // Current state; the caller's copy is from the start of the request.
     let account = app.catalog.account(&caller.account().id);
     let account = account_view(&app.catalog, &*account.ok_or_else(ApiError::account_not_found)?);
     Ok(Json(AccountReply { success: true, account }))

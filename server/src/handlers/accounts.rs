@@ -1,4 +1,4 @@
-//! `/api/accounts`: what the operator does with accounts.
+//! `/api/accounts`: account management by the operator.
 
 use axum::extract::State;
 use http::Uri;
@@ -24,7 +24,7 @@ use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
 
-/// What nobody but the operator does here.
+/// Description of the operation for authorization errors.
 const MANAGES: &str = "manages accounts";
 
 /// A page of accounts.

@@ -1,7 +1,7 @@
-//! `/api/keys`: API keys issued, listed and revoked.
+//! `/api/keys`: creation, listing and revocation of API keys.
 //!
-//! Promises: no key makes one that can do more than itself, or sees or revokes one that reaches where it does not; the
-//! key itself is told once.
+//! Guarantees: a key cannot create one with more rights than its own, nor see or revoke one whose reach exceeds its
+//! own; the key's secret is returned only once.
 
 use axum::extract::State;
 use engine::BucketName;

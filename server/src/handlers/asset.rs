@@ -1,7 +1,7 @@
-//! A file of the binary, as it goes out.
+//! Embedded static file as a response.
 //!
-//! Promises: two versions never have the same entity tag; whoever takes gzip gets it, packed once. Never here: where an
-//! asset lies, how long it is kept, and what it may do: its handler says so in its headers.
+//! Guarantees: two versions never have the same entity tag; clients that accept gzip get it, compressed once.
+//! Non-goals: path, cache lifetime and security policy of an asset, which its handler sets as headers.
 
 use std::io::Write;
 
@@ -18,16 +18,16 @@ use crate::conditional::{Outcome, Validators, evaluate};
 use crate::error::ApiError;
 use crate::preferences::names;
 
-/// Something of the binary, with what tells its versions apart.
+/// Embedded file with its validators.
 pub(super) struct Asset {
     content_type: &'static str,
-    /// Beside those that every asset has.
+    /// Headers besides those that every asset has.
     headers: HeaderMap,
     plain: Coded,
     packed: Coded,
 }
 
-/// The asset in one coding.
+/// Asset in one content coding.
 struct Coded {
     body: Bytes,
     validators: Validators,
@@ -49,7 +49,7 @@ impl Asset {
         Self { content_type, headers: headers.into_iter().collect(), plain, packed }
     }
 
-    /// The answer to a GET with these headers.
+    /// Returns the response to a GET with these request headers.
     pub(super) fn answer(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
         let takes_gzip = names(headers, header::ACCEPT_ENCODING, "gzip");
         let coded = if takes_gzip { &self.packed } else { &self.plain };
@@ -77,7 +77,7 @@ impl Asset {
     }
 }
 
-/// What tells versions of these texts apart: half of a SHA-256.
+/// Returns a version hash of these texts: half of a SHA-256.
 pub(super) fn hash(texts: &[&[u8]]) -> String {
     let mut digest = Sha256::new();
     for text in texts {
@@ -89,7 +89,7 @@ pub(super) fn hash(texts: &[&[u8]]) -> String {
 
 fn packed(body: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::best());
-    // Memory takes everything.
+    // Writing to memory cannot fail.
     let written = encoder.write_all(body).and_then(|()| encoder.finish());
     written.map(Bytes::from).unwrap_or_default()
 }

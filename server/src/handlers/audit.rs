@@ -1,7 +1,7 @@
-//! `GET /api/audit`: who changed what, the newest first.
+//! `GET /api/audit`: audit log, newest first.
 //!
-//! Promises: an operator sees everything; others what they did, what was done to their accounts, keys and buckets, and
-//! to the organisations that they administer. Never here: what is told of a change.
+//! Guarantees: an operator sees all entries; other callers see their own changes, and changes of their accounts, keys
+//! and buckets, and of the organisations that they administer. Non-goals: content of the entries.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -84,7 +84,7 @@ fn seen(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> Seen {
     if !concerns(catalog, id, entry) {
         return Seen::Nothing;
     }
-    // Where operators are is nobody's business.
+    // The addresses of operators are not disclosed.
     let actor = entry.actor.account.as_deref().and_then(AccountId::parse);
     let actor = actor.and_then(|actor| catalog.account(&actor));
     match actor.is_some_and(|actor| actor.role == Role::Operator) {
@@ -93,7 +93,7 @@ fn seen(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> Seen {
     }
 }
 
-/// Whether an entry is about somebody's account, key or bucket, or about an organisation that they administer now.
+/// Returns whether an entry concerns an account, its keys or buckets, or an organisation that it currently administers.
 fn concerns(catalog: &Catalog, account: &AccountId, entry: &AuditEntry) -> bool {
     let organisation = entry.organisation.as_deref().and_then(OrganisationId::parse);
     let organisation = organisation.and_then(|id| catalog.organisation(&id));

@@ -1,7 +1,7 @@
-//! `/api/buckets`: buckets made, looked at, changed and deleted.
+//! `/api/buckets`: creation, reading, editing and deletion of buckets.
 //!
-//! Promises: a bucket that the caller has no part in is answered like one that does not exist; a deletion answers
-//! before the files are gone.
+//! Guarantees: a bucket that the caller has no role in gives the same response as one that does not exist; a deletion
+//! responds before the files are removed.
 
 use std::sync::Arc;
 
@@ -197,7 +197,7 @@ pub async fn folders(
     Ok(Json(FoldersReply { success: true, page }))
 }
 
-/// A folder directly in another one.
+/// Parses a direct child of a folder.
 fn child_of(parent: &FolderKey, text: &str) -> Result<FolderKey, ()> {
     let rest = text.strip_prefix(parent.as_str()).and_then(|rest| rest.strip_suffix('/'));
     let is_child = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'));
@@ -222,12 +222,12 @@ pub async fn edit(
 ) -> Result<Json<BucketReply>, ApiError> {
     let bucket = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?;
     let name = bucket.name.clone();
-    // The settings are those of the whole bucket.
+    // Settings apply to the whole bucket.
     caller.check_folder(&FolderKey::root())?;
     let change = bucket_change(&name, body.settings::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &change)?;
     if change.access == Some(Access::Public) && bucket.access == Access::Private {
-        // Publishing a bucket lets everybody read it.
+        // Making a bucket public grants read access to everyone.
         caller.bucket(&app.catalog, &name, Scope::Read)?;
     }
     reply(&app, &caller, move |catalog| catalog.edit_bucket(&name, change)).await
@@ -280,7 +280,7 @@ pub async fn delete(
     Ok(Json(BucketDeletedReply { success: true, message, deleted }))
 }
 
-/// Removes what a deleted bucket held, behind the answer. What fails is tried again by the upkeep of the catalog.
+/// Removes the content of a deleted bucket after the response. Failures are retried by the upkeep of the catalog.
 async fn finish(removal: Removal) {
     if let Err(error) = blocking(move || removal.finish()).await {
         tracing::error!(%error, "failed to delete the objects of a deleted bucket; will retry");
@@ -302,7 +302,7 @@ async fn reply(
     Ok(Json(BucketReply { success: true, bucket, scopes }))
 }
 
-/// A file of another bucket becomes readable where it is a placeholder, so the caller must be able to read it.
+/// Checks that the caller can read a placeholder from another bucket, since it becomes readable as the placeholder.
 fn check_placeholder(
     app: &AppState,
     caller: &Caller,
@@ -320,7 +320,7 @@ fn check_placeholder(
     may_read.map_err(|_| ApiError::bad_parameter("placeholder", must))
 }
 
-/// The name is this component of the address, which begins with an empty one.
+/// Index of the name among the path segments, the first of which is empty.
 const NAME_AT: usize = 3;
 
 fn name_in(uri: &Uri) -> Result<BucketName, ApiError> {

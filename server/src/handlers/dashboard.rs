@@ -1,9 +1,9 @@
-//! The dashboard: one page for all of its views, and what it is made of.
+//! Dashboard: a single page for all views, and its assets.
 //!
-//! The page is the same at the address of every view; its script looks at the address. Promises: everything is part of
-//! the binary; the page runs what carries the number of this one answer and what that brings along, nothing else,
-//! however anybody's files of the same origin are called; an address of an asset never means another content.
-//! Never here: what a view shows, which the modules in the folder of assets know, and who is signed in.
+//! The page is the same at the URL of every view; its script examines the URL. Guarantees: everything is embedded in
+//! the binary; the page runs only scripts with the nonce of this response and those they import, regardless of the
+//! names of users' files on the same origin; the URL of an asset never changes its content. Non-goals: content of the
+//! views, which the modules in the assets folder define, and the session.
 
 use std::sync::LazyLock;
 
@@ -19,17 +19,17 @@ use super::asset::{Asset, hash};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The page, with marks where something is put in.
+/// Page template with placeholders.
 const SHELL: &str = include_str!("../../assets/dashboard/shell.html");
 
-/// Names and texts of these files of the dashboard's folder.
+/// Lists names and texts of files of the dashboard's folder.
 macro_rules! files {
     ($($name:literal,)*) => {
         &[$(($name, include_str!(concat!("../../assets/dashboard/", $name)))),*]
     };
 }
 
-/// What the views of files are made of, which the page asks for at once. A test compares both tables with the folder.
+/// Modules of the file views, which the page preloads. A test compares both tables with the folder.
 const FIRST: &[(&str, &str)] = files![
     "actions.mjs",
     "address.mjs",
@@ -65,7 +65,7 @@ const FIRST: &[(&str, &str)] = files![
     "viewport.mjs",
 ];
 
-/// What the other views are made of, which their modules bring along when one of them is opened.
+/// Modules of the other views, which are imported when one of them is opened.
 const LATER: &[(&str, &str)] = files![
     "account.mjs",
     "accounts.mjs",
@@ -103,7 +103,7 @@ const LATER: &[(&str, &str)] = files![
     "webhooks.mjs",
 ];
 
-/// First components of the addresses of views, behind `/-/`.
+/// First segments of view URLs, after `/-/`.
 const VIEWS: &[&str] = &[
     "account",
     "accounts",
@@ -126,14 +126,14 @@ const VIEWS: &[&str] = &[
     "webhooks",
 ];
 
-/// A year, which is for ever.
+/// Immutable for a year, the customary maximum.
 const FOREVER: &str = "public, max-age=31536000, immutable";
-/// Pages of other origins neither read nor show what is the dashboard's.
+/// Prevents pages of other origins from loading the dashboard's resources.
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// The files of one build, under one version: modules name each other by relative addresses.
+/// Assets of one build, under one version: modules import each other by relative URLs.
 struct Bundle {
     version: String,
     files: Vec<(&'static str, Asset)>,
@@ -152,7 +152,7 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
         let text = if name.ends_with(".mjs") { bare(text) } else { (*text).to_owned() };
         (*name, Asset::new(text, content_type(name), headers))
     });
-    // All at once, instead of one after the other as they name each other.
+    // Preloaded in parallel, instead of one after the other as imports resolve.
     let modules = FIRST.iter().filter(|(name, _)| name.ends_with(".mjs")).map(|(name, _)| {
         format!("<link rel=\"modulepreload\" nonce=\"@nonce@\" href=\"@assets@/{name}\">\n")
     });
@@ -211,7 +211,7 @@ pub async fn shell(State(app): State<AppState>) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// The page at the address of a view; nothing at any other.
+/// Returns the page at the URL of a view; 404 at any other.
 pub async fn view(state: State<AppState>, method: Method, uri: Uri) -> Result<Response, ApiError> {
     let first = uri.path().split('/').nth(2).unwrap_or_default();
     if !VIEWS.contains(&first) {
@@ -249,7 +249,8 @@ pub async fn asset(
     found.ok_or_else(ApiError::not_found)?.1.answer(&headers)
 }
 
-/// What the page may do. Files of users lie on the same origin, so no script is allowed by where it comes from.
+/// Returns the Content-Security-Policy of the page. Users' files are on the same origin, so no script is allowed by its
+/// URL.
 fn policy(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'nonce-{nonce}' 'strict-dynamic'; style-src 'nonce-{nonce}'; \
@@ -267,8 +268,8 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// A module without the lines that are comments as a whole, and without indentation: a fifth of what is sent. No module
-/// has a text over several lines, which a test checks, so every line that begins like a comment is one.
+/// Removes whole-line comments and indentation from a module, a fifth of its size. A test checks that no module has a
+/// multi-line string, so every line that begins like a comment is one.
 fn bare(text: &str) -> String {
     let mut is_inside = false;
     let lines = text.lines().map(str::trim).filter(|line| {
@@ -277,13 +278,13 @@ fn bare(text: &str) -> String {
         let is_comment =
             is_inside || line.starts_with("//") || (begins && !line[3..].contains("*/"));
         is_inside = (is_inside || begins) && is_comment && !ends;
-        // One that ends within its line is a comment as a whole if nothing stands behind it.
+        // A comment that ends within its line covers the whole line only if nothing follows it.
         !(is_comment || (begins && line.find("*/").is_some_and(|at| at + 2 == line.len())))
     });
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Text that stands in an attribute between double quotes.
+/// Escapes text for a double-quoted attribute.
 fn attribute(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
 }

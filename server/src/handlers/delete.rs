@@ -1,6 +1,6 @@
-//! `DELETE /{bucket}/{*path}`: one file, or what lies in a folder.
+//! `DELETE /{bucket}/{*path}`: deletes one file, or the files in a folder.
 //!
-//! Promises: one request is one batch, all of it or nothing; thumbnails go with their files and do not count.
+//! Guarantees: one request is one atomic batch; thumbnails are deleted with their files and do not count.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub async fn delete(
     }
 }
 
-/// Deletes files by their names, those that exist, in as few batches as it takes, each under the conditions of `along`.
+/// Deletes existing files by name, in as few batches as possible, each under the preconditions of `along`.
 #[cfg(feature = "s3")]
 pub async fn delete_named(
     app: &AppState,
@@ -115,20 +115,20 @@ async fn delete_folder(
     Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, files.rest))
 }
 
-/// What goes in one request.
+/// Files that one request deletes.
 struct FirstFiles {
     batch: Batch,
     happenings: Vec<Happening>,
     rest: Remainder,
 }
 
-/// The first files of a folder, with their thumbnails. Waits for the index.
+/// Returns the first files of a folder, with their thumbnails. Blocks on the index.
 fn first_files(
     app: &AppState,
     bucket: &BucketName,
     folder: &FolderKey,
 ) -> Result<FirstFiles, ApiError> {
-    // A thumbnail comes behind its file in the order of keys: among so many are files enough.
+    // A thumbnail follows its file in key order, so this many keys contain enough files.
     let limit = 2 * limits::DELETE_FILES_MAX;
     let page = app.store.list_keys(bucket, folder.as_str(), None, limit)?;
     let mut files =

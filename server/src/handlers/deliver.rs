@@ -1,8 +1,8 @@
-//! `GET` and `HEAD` of a file: whole, in ranges, or not at all because the client has it.
+//! Delivery: `GET` and `HEAD` of a file, with ranges and preconditions.
 //!
-//! The statuses 200, 206, 304, 404, 412 and 416 are decided here. Promises: HEAD has the headers of GET; nothing is
-//! read for an answer without a body; what a private bucket refuses does not depend on what is in it.
-//! Never here: what the headers say, and how ranges and preconditions are read.
+//! Decides the statuses 200, 206, 304, 404, 412 and 416. Guarantees: HEAD has the headers of GET; nothing is read for a
+//! response without a body; the error of a private bucket does not depend on its content. Non-goals: content of the
+//! headers, and parsing of ranges and preconditions.
 
 mod gate;
 mod shown;
@@ -34,7 +34,7 @@ use crate::state::AppState;
 use crate::target::Target;
 use crate::variants::VariantError;
 
-/// How long a placeholder stands in for a file that may come.
+/// Cache lifetime of a placeholder, whose file may still be uploaded.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 
 /// Returns a file, or an image variant of it.
@@ -91,14 +91,14 @@ pub async fn deliver(
     Err(ApiError::overloaded(1))
 }
 
-/// How often an object that is replaced while it is opened is looked up again.
+/// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;
 
-/// Why there is no answer from this look-up.
+/// Reason why a lookup yields no response.
 enum Undelivered {
-    /// The object was replaced or deleted since it was looked up, and its bytes are gone.
+    /// The object was replaced or deleted since the lookup, and its bytes are gone.
     Changed,
-    /// The answer is this error.
+    /// The response is this error.
     Refused(ApiError),
 }
 
@@ -132,7 +132,7 @@ async fn deliver_object(
 ) -> Result<Response, Undelivered> {
     let download = query.text_or_empty(&["download"])?;
     let shown = Shown::of(app, request, query, bucket, object).await?;
-    // Without a query the file itself is shown.
+    // Without a query the file itself is served.
     let kept = query.is_empty().then(|| app.kept_heads.get(object.lsn(), bucket)).flatten();
     let validators = match &kept {
         Some(kept) => Cow::Borrowed(&kept.validators),
@@ -182,14 +182,14 @@ async fn deliver_object(
     Ok(answer(status, headers, body(app, request, &shown, pieces).await?))
 }
 
-/// The same headers with a place for what is added to each answer, so that a copy need not grow.
+/// Copies headers with spare capacity for those that are added to each response.
 fn with_room(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     headers.insert(REQUEST_ID, HeaderValue::from_static(""));
     headers
 }
 
-/// A missing file: the bucket's placeholder with status 404, or else an error.
+/// Delivers a missing file: the bucket's placeholder with status 404, or else an error.
 async fn deliver_placeholder(
     app: &AppState,
     request: &Parts,
@@ -199,7 +199,7 @@ async fn deliver_placeholder(
     let missing = ApiError::file_not_found;
     let name = bucket.placeholder.as_ref().ok_or_else(missing)?;
     if name.bucket != bucket.name {
-        // It may have been deleted since, and made again by somebody else.
+        // The bucket may have been deleted since, and created again by another account.
         let other = app.catalog.bucket(&name.bucket);
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
@@ -207,7 +207,7 @@ async fn deliver_placeholder(
     let shown = Shown::of(app, request, query, bucket, &object).await?;
     let validators = validators_of(&shown, &object);
     let mut headers = headers(bucket, &shown, &validators, Download::No, object_headers);
-    // These describe the file at this address, and there is none.
+    // These describe the file at this URL, which does not exist.
     for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
         headers.remove(name);
     }
@@ -220,7 +220,7 @@ async fn deliver_placeholder(
     Ok(answer(StatusCode::NOT_FOUND, headers, body))
 }
 
-/// The body of an answer, which is empty where only the head was asked for.
+/// Returns the response body, which is empty for HEAD.
 async fn body(
     app: &AppState,
     request: &Parts,
@@ -248,7 +248,7 @@ async fn read(app: &AppState, object: &Object, pieces: Vec<Piece>) -> engine::Re
     bridge::body_of(body, pieces, &app.disk_reads).await
 }
 
-/// Removes a damaged variant, so that another look makes it anew.
+/// Removes a corrupt variant, so that the retry renders it again.
 async fn discard(app: &AppState, variant: &Object, error: engine::Error) -> Undelivered {
     tracing::warn!(%error, "cached variant corrupt; rendering again");
     let (variants, variant) = (app.variants.clone(), variant.clone());
@@ -262,7 +262,7 @@ fn validators_of(shown: &Shown<'_>, object: &Object) -> Validators {
     Validators::of_object(shown.etag(), object.created_ms(), object.modified_ms())
 }
 
-/// The headers of what is shown, made by one of the functions for that.
+/// Returns the response headers of a representation, built by one of the functions for that.
 fn headers(
     bucket: &Bucket,
     shown: &Shown<'_>,

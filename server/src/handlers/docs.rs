@@ -1,7 +1,7 @@
-//! `/-/openapi.json`, and `/-/docs`, which shows it.
+//! `/-/openapi.json`, and `/-/docs`, the API documentation page.
 //!
-//! Promises: both are part of the binary and need no network; the page runs no script but its own, however anybody's
-//! files of the same origin are called. Never here: how the document is made, which `openapi` knows.
+//! Guarantees: both are embedded in the binary and need no network; the page runs no script but its own, regardless of
+//! the names of users' files on the same origin. Non-goals: generation of the document (`openapi`).
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use super::asset::Asset;
 use crate::delivery_headers::allow_every_origin;
 use crate::error::ApiError;
 
-/// The committed document. A test holds it together with the code.
+/// Committed OpenAPI document. A test compares it with the code.
 const DOCUMENT: &str = include_str!("../../openapi.json");
 const PAGE: &str = include_str!("../../assets/docs/page.html");
 const STYLE: &str = include_str!("../../assets/docs/style.css");
@@ -28,13 +28,13 @@ static DOCUMENT_ASSET: LazyLock<Asset> = LazyLock::new(|| {
 
 static PAGE_ASSET: LazyLock<Asset> = LazyLock::new(|| {
     let page = PAGE.replace("/* style */", STYLE).replace("/* script */", SCRIPT);
-    // What cannot be written into a header would run nothing at all.
+    // A policy that is not a valid header value falls back to one that runs nothing.
     let policy = HeaderValue::from_str(&policy(STYLE, SCRIPT));
     let policy = policy.unwrap_or(HeaderValue::from_static("default-src 'none'"));
     asset(page, "text/html; charset=utf-8", policy)
 });
 
-/// Open to pages of every origin, and asked for again each time.
+/// Creates an asset that pages of every origin may load, and that caches revalidate each time.
 fn asset(text: String, content_type: &'static str, policy: HeaderValue) -> Asset {
     let headers = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -83,7 +83,7 @@ pub async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
     answer(&PAGE_ASSET, &headers)
 }
 
-/// Allows exactly this style and this script: files of the same origin are anybody's.
+/// Returns a policy that allows exactly this style and this script: other files of the same origin are user uploads.
 fn policy(style: &str, script: &str) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(

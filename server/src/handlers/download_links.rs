@@ -1,7 +1,7 @@
-//! `POST /api/buckets/{bucketName}/download-links`: an address by which anybody may read one file for a time.
+//! `POST /api/buckets/{bucketName}/download-links`: creates a temporary public URL of one file.
 //!
-//! Promises: nothing is stored for it; it opens that one file and no other, for GET and HEAD, and is worth what whoever
-//! asked for it may still do. Never here: how it is written and signed.
+//! Guarantees: nothing is stored for a link; it allows GET and HEAD of this one file only, with the current rights of
+//! its creator. Non-goals: encoding and signing.
 
 use axum::extract::State;
 use http::Uri;
@@ -86,7 +86,7 @@ pub async fn create(
         issuer: caller.lasting_issuer(),
         expires_ms,
     };
-    // Only a store that took no write since it was made has no key to sign with.
+    // Without a signing key, which only happens if the store has never accepted a write.
     let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
     let url = format!("{}?token={text}", public_url(app.public_url.as_str(), &name));
     Ok(Json(DownloadLinkReply { success: true, url, expires_at: iso_time(expires_ms) }))

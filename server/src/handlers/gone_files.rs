@@ -1,8 +1,8 @@
-//! `/api/buckets/{bucketName}/deleted` and `/undelete`: what is gone and can still come back, and bringing it back.
+//! `/api/buckets/{bucketName}/deleted` and `/undelete`: listing and restoring deleted versions.
 //!
-//! Promises: what went lately is told at once, without a look into the log, however large that is; the log is read for
-//! a bounded time, and of one that takes longer each page tells a stretch, so that all of it can be reached. A version
-//! of a bucket that had the same name before never shows. Never here: the log.
+//! Guarantees: recently deleted versions are listed without a log scan, whatever the size of the log; the log is
+//! scanned for a bounded time, and a log that takes longer is listed in sections, one per page, so that all of it can
+//! be reached. Versions of an earlier bucket with the same name never appear. Non-goals: the log.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -95,13 +95,13 @@ pub struct UndeletedReply {
     renamed: bool,
 }
 
-/// Where a page begins.
+/// Start of a page.
 enum Cursor {
-    /// Among what went lately: before the record of this number.
+    /// Among recently deleted versions: before the record with this number.
     Lately(Option<u64>),
-    /// In the log, behind this version.
+    /// In the log, after this version.
     Log(Option<(ObjectKey, u64)>),
-    /// Along a log that is too large for that, behind this place.
+    /// In a section of a large log, after this position.
     Along(LogPlace),
 }
 
@@ -182,7 +182,7 @@ pub async fn list(
                 in_the_log(store, &asked, after, limit, watch)
             };
             match look_through_log(&app, look).await {
-                // It is told in stretches from here on, from the beginning.
+                // Continues in sections, from the start of the log.
                 Err(error) if error.code() == LOG_TOO_LARGE => {
                     (Vec::new(), Some(Cursor::Along(LogPlace::default())))
                 }
@@ -244,7 +244,7 @@ fn asked(bucket: &Arc<Bucket>, prefix: String) -> GoneAsked {
     GoneAsked { bucket: bucket.name.clone(), prefix, span, put_since_ms }
 }
 
-/// A page of what the log tells, without what was listed as gone lately.
+/// Returns a page from a full log scan, without the versions listed as recently deleted.
 fn in_the_log(
     store: &Store,
     asked: &GoneAsked,
@@ -257,7 +257,7 @@ fn in_the_log(
     Ok((not_lately(store, asked, versions)?, next))
 }
 
-/// The same of a stretch of the log.
+/// Returns a page from a section of the log, without the versions listed as recently deleted.
 fn along_the_log(
     store: &Store,
     asked: &GoneAsked,
@@ -270,7 +270,7 @@ fn along_the_log(
     Ok((not_lately(store, asked, versions)?, next.map(Cursor::Along)))
 }
 
-/// Those that are not known to have gone lately.
+/// Removes the versions that are listed as recently deleted.
 fn not_lately(
     store: &Store,
     asked: &GoneAsked,

@@ -1,7 +1,6 @@
-//! `/-/health` and `/-/ready`: for whoever watches over the server.
+//! `/-/health` and `/-/ready`: health checks.
 //!
-//! Neither needs a key, so neither says why: the log does, and `trug stats`.
-//! Never here: anything that waits.
+//! Neither needs a key, so neither gives a reason: the log and `trug stats` do. Non-goals: anything that waits.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -54,7 +53,7 @@ pub async fn ready(State(app): State<AppState>) -> Result<Response, ApiError> {
         Health::ReadOnly(reason) => {
             Err(not_ready("The store is not writable").with_log(format!("not ready: {reason}")))
         }
-        // Files are delivered and deleted: whoever sends requests elsewhere now makes it worse.
+        // A full store still delivers and deletes files: redirecting the requests elsewhere would make it worse.
         health @ (Health::Writable | Health::Full { .. }) => Ok(reply("ready", &health)),
     }
 }

@@ -1,7 +1,7 @@
-//! `GET /-/integrations/...`: what other programs need to upload here, ready to be pasted.
+//! `GET /-/integrations/...`: upload configuration for other programs, ready to be pasted.
 //!
-//! Promises: nobody's key is in it, whoever asks and however; the address is the configured one. Whether the bucket
-//! exists makes no difference. Never here: storing anything.
+//! Guarantees: the reply contains no API key, regardless of the caller; the base URL is the configured one. The reply
+//! does not depend on the existence of the bucket. Non-goals: storing anything.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -20,9 +20,9 @@ use crate::reserved::is_reserved;
 use crate::state::AppState;
 
 const BUCKET: &[&str] = &["bucket", "bucketName"];
-/// Stands for the bucket where none was named: no bucket can be called so.
+/// Placeholder of the bucket if none was given: not a valid bucket name.
 const ANY_BUCKET: &str = "BUCKET";
-/// Stands for the key. lb-phone puts its own in place of this word.
+/// Placeholder of the API key. lb-phone inserts its own in place of this word.
 const ANY_KEY: &str = "API_KEY";
 
 /// A custom uploader of ShareX.
@@ -161,7 +161,7 @@ pub async fn curl(State(app): State<AppState>, query: Query) -> Result<Text, Api
     )))
 }
 
-/// The bucket that is named, or the word that stands for one.
+/// Returns the requested bucket, or the placeholder.
 fn bucket(query: &Query) -> Result<String, ApiError> {
     match query.text(BUCKET)? {
         None => Ok(ANY_BUCKET.to_owned()),

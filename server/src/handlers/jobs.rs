@@ -1,7 +1,7 @@
-//! `/api/jobs`: long work, begun, looked at and cancelled.
+//! `/api/jobs`: creation, reading and cancellation of long-running jobs.
 //!
-//! Promises: whoever could not do it to one file cannot do it by a job; a job is seen by whoever works in its bucket,
-//! and those for the whole store by operators. Never here: the work.
+//! Guarantees: a job requires the same permissions as its operation on a single file; a job is visible to callers that
+//! may list its bucket, and jobs on the whole store to operators. Non-goals: the work.
 
 use std::sync::Arc;
 
@@ -237,7 +237,7 @@ pub async fn cancel(
     uri: Uri,
 ) -> Result<Json<JobReply>, ApiError> {
     let job = find(&app, &caller, &uri)?;
-    // Whoever could begin it can cancel it.
+    // The permission to start a job is the permission to cancel it.
     check_allowed(&app, &caller, &job.work)?;
     if !jobs::cancel(&app, &job.id, caller.actor()).await? {
         return Err(ApiError::job_ended());
@@ -252,7 +252,7 @@ fn find(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Job>, ApiError
     job.ok_or_else(ApiError::job_not_found)
 }
 
-/// Whether somebody may know of a job: who lists its bucket, or manages the server.
+/// Returns whether the caller may see a job: if it may list the bucket, or is an operator.
 fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
     if caller.is_operator() {
         return true;
@@ -264,7 +264,7 @@ fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
     may && job.work.folders().iter().all(|folder| caller.check_folder(folder).is_ok())
 }
 
-/// What a wish comes to. What belongs to another kind is refused, so that nobody takes it for heeded.
+/// Parses a job request. Rejects fields of other kinds, instead of ignoring them silently.
 fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
     let JobWish { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min, urls } =
         wish;
@@ -355,7 +355,7 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
     })
 }
 
-/// Addresses, as far as their texts tell whether they can be asked.
+/// Checks the syntax of URLs.
 fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
     let refused = |why: String| ApiError::bad_parameter("urls", &why);
     if urls.is_empty() || urls.len() > limits::IMPORT_URLS_MAX {
@@ -364,7 +364,7 @@ fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
     for (at, url) in urls.iter().enumerate() {
         Destination::parse(url).map_err(|why| refused(format!("number {} {why}", at + 1)))?;
     }
-    // As a record has them.
+    // Size as encoded in a record.
     let bytes: usize = urls.iter().map(|url| url.len() + url.matches('"').count() + 3).sum();
     match bytes > limits::IMPORT_URLS_BYTES_MAX {
         true => Err(refused("are too long in total: start several jobs".to_owned())),

@@ -1,7 +1,7 @@
-//! `GET /api/list-objects`: keys of a bucket, as S3's ListObjectsV2 answers in JSON.
+//! `GET /api/list-objects`: keys of a bucket, with the semantics of S3's ListObjectsV2 in JSON.
 //!
-//! Promises: a key that is there throughout is on exactly one page: the cursor between two pages is the last item of
-//! the first, whatever is written meanwhile. Never here: search.
+//! Guarantees: a key that exists throughout is on exactly one page: the continuation token is the last item of a page,
+//! regardless of concurrent writes. Non-goals: search.
 
 use axum::extract::State;
 use base64::Engine;
@@ -26,7 +26,7 @@ const CURSOR: &[&str] = &["continuationToken"];
 const FORMAT: u8 = 1;
 const CHECK_BYTES: usize = 8;
 
-/// Which keys, and how they are put together. A cursor belongs to exactly one of these.
+/// Selection and order of the keys. A continuation token is valid for exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listing {
     bucket: BucketName,
@@ -87,7 +87,7 @@ pub async fn list(
         None => start_after.clone(),
     };
     let page = match keys_max {
-        // There is nothing that a next page could begin after.
+        // No page can follow an empty one.
         0 => GroupPage::default(),
         _ => {
             let (store, listing) = (app.store.clone(), listing.clone());
@@ -146,7 +146,7 @@ impl Listing {
             return Ok(store.list_groups(&self.bucket, grouping, after, limit)?);
         }
         let folder = FolderKey::parse(&self.prefix).map_err(ApiError::bad_path)?;
-        // What a cursor names decides by its last letter what it is.
+        // The last character of the item decides whether it is a folder.
         let after = after.map(|item| match FolderKey::parse(item) {
             Ok(folder) => Ok(FolderCursor::AfterFolder(folder)),
             Err(_) => ObjectKey::parse(item).map(FolderCursor::AfterFile),
@@ -161,8 +161,8 @@ impl Listing {
         Ok(GroupPage { groups, objects: page.files, next })
     }
 
-    /// A cursor after an item of this listing. It opens nothing that the caller could not ask for, so it is not secret:
-    /// the check only finds what was mixed up or cut off.
+    /// Returns the continuation token after an item of this listing. It grants no access of its own, so it is not
+    /// secret: the checksum only detects mixed-up or truncated tokens.
     fn cursor(&self, last: &str) -> String {
         let mut bytes = vec![FORMAT];
         bytes.extend_from_slice(&self.check(last));

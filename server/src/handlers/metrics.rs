@@ -1,7 +1,7 @@
-//! `GET /-/metrics`: what the server measures of itself, for whoever watches over it.
+//! `GET /-/metrics`: metrics in the Prometheus text format.
 //!
-//! Promises: without the token nothing is told, and whoever guesses it is slowed down like whoever guesses API keys.
-//! Never here: what is measured, and how it is written.
+//! Guarantees: without the token nothing is returned, and guesses are rate-limited like invalid API keys. Non-goals:
+//! the metrics, and their format.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -51,7 +51,7 @@ pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Respons
     Err(ApiError::wrong_metrics_token())
 }
 
-/// The same where nobody comes who may not see it.
+/// Returns the metrics on the admin listener, without a token.
 pub async fn metrics_for_admins(State(app): State<AppState>) -> Result<Response, ApiError> {
     answer(app).await
 }
@@ -67,7 +67,7 @@ async fn answer(app: AppState) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// What stands behind `Bearer` in the one `Authorization`.
+/// Extracts the bearer token of the only `Authorization` header.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };

@@ -1,4 +1,4 @@
-//! One file per resource: who is asking, what is meant, one call of the engine, one reply.
+//! HTTP handlers, one file per resource: authentication, request parsing, one call of the engine, one response.
 
 pub mod account;
 pub mod accounts;
@@ -43,7 +43,7 @@ use crate::error::ApiError;
 use crate::state::AppState;
 use crate::target::{Place, last_component};
 
-/// Asks the catalog what waits for the disk.
+/// Runs catalog work that blocks on the disk.
 async fn with_catalog<T: Send + 'static>(
     app: &AppState,
     work: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,
@@ -52,7 +52,7 @@ async fn with_catalog<T: Send + 'static>(
     Ok(blocking(move || work(&catalog)).await?)
 }
 
-/// Changes the catalog for a caller.
+/// Changes the catalog on behalf of a caller.
 async fn changing<T: Send + 'static>(
     app: &AppState,
     caller: &Caller,
@@ -61,7 +61,7 @@ async fn changing<T: Send + 'static>(
     changing_as(app, caller.actor(), work).await
 }
 
-/// The same for somebody of whom less is known.
+/// Changes the catalog on behalf of an audit actor.
 async fn changing_as<T: Send + 'static>(
     app: &AppState,
     actor: Actor,
@@ -71,13 +71,13 @@ async fn changing_as<T: Send + 'static>(
     Ok(blocking(move || work(&catalog)).await?)
 }
 
-/// The bucket in an address below `/api/buckets/`.
+/// Parses the bucket in a path below `/api/buckets/`.
 fn bucket_in(uri: &Uri) -> Result<BucketName, ApiError> {
     let component = uri.path().split('/').nth(3).unwrap_or_default();
     BucketName::parse(&last_component(component)?).map_err(|_| ApiError::bucket_not_found())
 }
 
-/// The file that a field of a body names.
+/// Parses the file that a field of a body names.
 fn file_in(path: &str) -> Result<ObjectKey, ApiError> {
     match Place::parse(path)? {
         Place::File(key) => Ok(key),

@@ -1,4 +1,4 @@
-//! `POST /api/buckets/{bucketName}/move` and `/copy`: a file to another name in its bucket.
+//! `POST /api/buckets/{bucketName}/move` and `/copy`: moves or copies a file within its bucket.
 
 use axum::extract::State;
 use engine::ObjectKey;

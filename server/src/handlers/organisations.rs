@@ -1,7 +1,7 @@
-//! `/api/organisations`: organisations, and who belongs to them.
+//! `/api/organisations`: organisations and their members.
 //!
-//! Promises: an organisation that the caller does not belong to is answered like one that does not exist; so is an
-//! account.
+//! Guarantees: an organisation that the caller does not belong to gives the same response as one that does not exist;
+//! so does an account.
 
 use std::sync::Arc;
 
@@ -247,7 +247,7 @@ pub async fn set_member(
 ) -> Result<Json<MembersReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, MemberRole::Owner)?;
     let MemberSettings { account, role } = body.settings()?;
-    // By id alone: names could be tried until one is known.
+    // By id alone: names could be guessed.
     let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
     let account = account.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
@@ -291,7 +291,7 @@ pub async fn decline_membership(
     Ok(Json(OrganisationDeclinedReply { success: true }))
 }
 
-/// The organisation of the address, if it invites the caller.
+/// Returns the organisation in the path, if it has invited the caller.
 fn invitation_in(
     app: &AppState,
     caller: &Caller,
@@ -366,7 +366,7 @@ fn name_in(body: JsonBody) -> Result<OrganisationName, ApiError> {
         .map_err(|error| ApiError::bad_parameter("name", &format!("is refused: {error}")))
 }
 
-/// The id in `/api/organisations/{id}/members`.
+/// Parses the id in `/api/organisations/{id}/members`.
 fn id_above(uri: &Uri) -> Result<String, ApiError> {
     last_component(uri.path().rsplit_once('/').map_or("", |(above, _)| above))
 }

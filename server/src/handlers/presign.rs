@@ -1,8 +1,8 @@
 //! Presigned uploads: `GET /api/presigned-url` issues a token, `POST /api/presigned-url/{token}` uses it up; the
-//! earlier `GET /{bucket}/presigned/{*path}` issues an address that `presigned_put` takes.
+//! earlier `GET /{bucket}/presigned/{*path}` issues a URL for `presigned_put`.
 //!
-//! Promises: issuing writes nothing; one upload succeeds with a token, and one that fails leaves it as it was; no file
-//! gets a key outside the lock. Never here: how a token is written and signed.
+//! Guarantees: issuing writes nothing; exactly one upload succeeds with a token, and a failed one leaves it valid; no
+//! file gets a key outside the token's restriction. Non-goals: encoding and signing of tokens.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -88,7 +88,7 @@ fn issue_address(
     query: &Query,
     head: &Parts,
 ) -> Result<AddressReply, ApiError> {
-    // The bucket, and what comes behind `presigned/`, each as it was sent.
+    // The bucket, and the path after `presigned/`, both as sent.
     let path = head.uri.path();
     let between = format!("/{}/", reserved::PRESIGNED);
     let (bucket, rest) = path.split_once(&*between).unwrap_or((path, ""));
@@ -131,13 +131,13 @@ pub async fn upload_with_token(
 ) -> Result<Response, ApiError> {
     let text = request.uri().path().strip_prefix(TOKEN_PATH).unwrap_or_default();
     let grant = unexpired_grant(&app, text, Purpose::Form)?;
-    // Held until this request ends, however it ends.
+    // Held until this request ends, whatever its outcome.
     let _in_use = app.tokens_in_use.claim(grant.id).ok_or_else(ApiError::token_in_use)?;
     if app.catalog.is_used(&grant).map_err(internal)? {
         return Err(ApiError::token_used());
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
-    // From here on it is known whose account answers for this upload.
+    // From here on the account that is charged for this upload is known.
     let taken = take(&app, LimitedAction::Upload, &issuer)?;
     if let Some(meter) = request.extensions().get::<Meter>() {
         meter.count_for(&destination.bucket.traffic, app.clock.unix_ms());
@@ -147,7 +147,7 @@ pub async fn upload_with_token(
     Ok(telling(&taken, stored))
 }
 
-/// What a text grants, when it was signed here for this purpose and its time is not over.
+/// Verifies a grant: signed by this server, for this purpose, and not expired.
 pub fn unexpired_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<Grant, ApiError> {
     let grant = app.catalog.grant(text).filter(|grant| grant.purpose == purpose);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
@@ -157,7 +157,7 @@ pub fn unexpired_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<G
     Ok(grant)
 }
 
-/// Whoever issued the grant, and where its files go. A grant is worth what its issuer may do now.
+/// Returns the issuer of a grant, and the destination of its files. A grant has the current rights of its issuer.
 pub fn issuer_and_destination(
     app: &AppState,
     grant: &Grant,
@@ -200,17 +200,18 @@ fn issue(
         issuer: caller.issuer(),
         expires_ms: now_ms.saturating_add(1_000 * expires_in),
     };
-    // Only a store that took no write since it was made has no key to sign with.
+    // Without a signing key, which only happens if the store has never accepted a write.
     let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
     Ok(Issued { grant, text, expires_in })
 }
 
-/// The place that a token is asked for: `path` is `<bucket>/<rest>`, or, where the bucket is known otherwise, `<rest>`.
+/// Parses the path that a token is requested for: `path` is `<bucket>/<rest>`, or `<rest>` if the bucket is given
+/// separately.
 fn asked_target(caller: &Caller, query: &Query) -> Result<Target, ApiError> {
     let limits = caller.limits();
     let path = query.text_or_empty(PATH)?;
     let path = path.as_deref().map(|path| path.strip_prefix('/').unwrap_or(path));
-    // Without a path: everything that the key reaches.
+    // Without a path: everything that the key may access.
     let all = limits.prefix.as_str();
     if let Some(bucket) = query.text(BUCKET)? {
         return Target::of_names(&bucket, path.unwrap_or(all));
@@ -232,7 +233,7 @@ fn asked_target(caller: &Caller, query: &Query) -> Result<Target, ApiError> {
     }
 }
 
-/// How long the grant shall live: seconds, or a moment in seconds or milliseconds since 1970.
+/// Parses the lifetime of a grant: seconds, or an expiry in seconds or milliseconds since 1970.
 fn asked_seconds(query: &Query, now_ms: u64) -> Result<u64, ApiError> {
     let Some(text) = query.text(EXPIRY)? else { return Ok(limits::PRESIGN_SECONDS_DEFAULT) };
     let number: f64 = text.trim().parse().unwrap_or(f64::NAN);

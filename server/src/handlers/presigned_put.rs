@@ -1,7 +1,7 @@
-//! `PUT /{bucket}/{*path}?token=`: one file as a raw body, to the address that was issued for it.
+//! `PUT /{bucket}/{*path}?token=`: uploads one file as a raw body to its presigned URL.
 //!
-//! Promises: the file goes to the key that the address was issued for, and replaces what is there; nothing else can be
-//! put. Never here: issuing addresses.
+//! Guarantees: the file gets the key that the URL was issued for, and replaces an existing file; nothing else can be
+//! uploaded. Non-goals: issuing URLs.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -24,7 +24,7 @@ use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::Target;
 
-/// Methods of a place in a bucket; GET and HEAD never get here. PUT is one only where an address was issued for it.
+/// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
 pub const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 
 const TOKEN: &[&str] = &["token"];

@@ -1,4 +1,4 @@
-//! `GET /api/recent-uploads`: the latest uploads of the buckets that the caller can list.
+//! `GET /api/recent-uploads`: latest uploads of the buckets that the caller can list.
 
 use axum::extract::State;
 use engine::Object;

@@ -1,7 +1,7 @@
-//! `GET /api/search/{bucketName}`: files and folders by likeness to a query, or the contents of a folder.
+//! `GET /api/search/{bucketName}`: fuzzy search of files and folders, or the contents of a folder.
 //!
-//! Promises: one whose request is dropped ends soon, whether it waits or runs.
-//! Never here: what matches, and how well, how many searches run at once.
+//! Guarantees: the search of a dropped request ends soon, whether it waits or runs. Non-goals: matching and ranking,
+//! and the number of concurrent searches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::state::AppState;
 use crate::target::{Place, Target, normalize, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
 
-/// What of [`THUMBNAIL_ENDING`] a query has to hold for thumbnails to be hits.
+/// Part of [`THUMBNAIL_ENDING`] that a query must contain for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";
 
 /// Searches files and folders by name; without `q`, lists a folder.
@@ -85,7 +85,7 @@ pub async fn search(
         .took(took_ms))
 }
 
-/// How long a search may go on.
+/// Cancellation and deadline of a search.
 struct Patience {
     clock: Arc<dyn Clock>,
     until_ms: u64,
@@ -103,7 +103,7 @@ impl Patience {
     }
 }
 
-/// Tells the work when the request's future is dropped.
+/// Sets the flag when the request's future is dropped.
 struct SetWhenDropped(Arc<AtomicBool>);
 
 impl Drop for SetWhenDropped {
@@ -112,7 +112,7 @@ impl Drop for SetWhenDropped {
     }
 }
 
-/// The folder that is searched, with or without its slashes.
+/// Parses the folder to search, with or without slashes at its ends.
 fn parent(query: &Query) -> Result<FolderKey, ApiError> {
     let text = query.text(&["parent"])?.unwrap_or_default();
     let text = normalize(text.trim_matches('/'));
@@ -168,7 +168,7 @@ fn found_file(app: &AppState, object: &Object) -> Result<FoundFile, ApiError> {
     })
 }
 
-/// What is shown as the thumbnail of a file: the one that was made of it, or somebody's own file of that name.
+/// Returns the displayed thumbnail of a file: the generated one, or an uploaded file of that name.
 fn shown_thumbnail(store: &Store, file: &ObjectName) -> Result<Option<ObjectName>, ApiError> {
     let Ok(name) = thumbnail_of(file) else { return Ok(None) };
     let there = store.get(&name)?;

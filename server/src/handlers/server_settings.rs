@@ -1,6 +1,6 @@
-//! `GET /api/settings`: the settings that the server runs with, and its version, for operators.
+//! `GET /api/settings`: settings in effect, and version of the server, for operators.
 //!
-//! Guarantees: a secret is never in the reply, only that it is set. Non-goals: changing a setting.
+//! Guarantees: a secret is never in the reply, only whether it is set. Non-goals: changing a setting.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::replies::Json;
 use crate::state::AppState;
 
-/// The version of the server.
+/// Version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The version, the data folder, and every setting.

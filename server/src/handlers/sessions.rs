@@ -1,7 +1,7 @@
-//! `/-/session` and `/-/sessions`: who is signed in, signing in and out; `/-/password`: another password.
+//! `/-/session` and `/-/sessions`: current session, sign-in and sign-out; `/-/password`: password change.
 //!
-//! Promises: a session is a new one each time that somebody signs in, whatever cookie came along; a wrong password and
-//! a name that there is not are told apart neither by the answer nor by its time. Never here: what a session opens.
+//! Guarantees: each sign-in creates a new session, whatever cookie the request carries; a wrong password and an unknown
+//! name are indistinguishable by response and timing. Non-goals: rights of a session.
 
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ pub async fn sign_in(
     body.finish()?;
     let (account, hash) = app.catalog.account_to_sign_in(&name).unzip();
     let hash = hash.flatten();
-    // What is typed stands for the name where there is no such account.
+    // For an unknown account the entered name is rate-limited.
     let counted = account.as_ref().map_or(name.trim(), |account| account.name.as_str());
     let device = account.as_ref().and_then(|account| {
         let token = app.device_cookie.read(&head.headers)?;
@@ -311,7 +311,7 @@ pub async fn change_password(
     body.finish()?;
     let account = caller.account().id.clone();
     let checked = app.catalog.password_of(&account);
-    // The session is as good as a known device.
+    // The session counts as a known device.
     let device = format!("session {session}");
     let tried = SignIn { name: caller.account().name.as_str(), device: Some(&device) };
     check_password(&app, &head, tried, checked.clone(), current).await?;
@@ -323,7 +323,7 @@ pub async fn change_password(
     Ok(nothing())
 }
 
-/// A password that somebody chooses, or why it is refused, by the name of its field.
+/// Validates a new password, with the name of its field in the error.
 pub(super) fn chosen(field: &'static str, text: &str) -> Result<Password, ApiError> {
     Password::choose(text).map_err(|error| match error {
         CatalogError::Refused(rule) => CatalogError::BadSetting { setting: field, rule }.into(),
@@ -331,19 +331,19 @@ pub(super) fn chosen(field: &'static str, text: &str) -> Result<Password, ApiErr
     })
 }
 
-/// What is kept of a new password.
+/// Hashes a new password for storage.
 pub(super) async fn hashed(app: &AppState, password: Password) -> Result<PasswordHash, ApiError> {
     let hashed = app.passwords.hash(password, app.entropy.clone()).await;
     Ok(hashed.map_err(|_| ApiError::overloaded(1))??)
 }
 
-/// Where a request comes from, as a session remembers it.
+/// Returns the client data that a session records.
 pub(super) fn visitor(head: &Parts) -> Visitor {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     Visitor::new(client_address(&head.extensions), &String::from_utf8_lossy(agent))
 }
 
-/// The answer to whoever has a new session now, with its cookie.
+/// Returns the response that starts a new session, with its cookies.
 pub(super) fn welcome(
     app: &AppState,
     started: &StartedSession,
@@ -359,10 +359,10 @@ pub(super) fn welcome(
     Ok(response)
 }
 
-/// A try to sign in, as the rate limits count it.
+/// Sign-in attempt, as the rate limits count it.
 struct SignIn<'a> {
     name: &'a str,
-    /// The id of a device that is known for the account.
+    /// Id of a known device of the account.
     device: Option<&'a str>,
 }
 
@@ -392,7 +392,7 @@ async fn check_password(
     }
 }
 
-/// Notes a refusal, by the name where it is somebody's: what is typed there may be a password.
+/// Records a rejected sign-in, with the name only if the account exists: the entered text may be a password.
 async fn note_refused(app: &AppState, head: &Parts, name: &str) {
     let account = app.catalog.account_to_sign_in(name).map(|(account, _)| account);
     let name = account.as_ref().map(|account| account.name.as_str().to_owned());
@@ -405,7 +405,7 @@ async fn note_refused(app: &AppState, head: &Parts, name: &str) {
     }
 }
 
-/// The session that the same browser has: it ends when another one takes its cookie.
+/// Returns the current session of the browser, which ends when a new one replaces its cookie.
 fn session_before(app: &AppState, head: &Parts) -> Option<SessionId> {
     let caller = Caller::of_session(app, Asking::of(head)).ok()??;
     caller.session().ok().map(|session| session.id.clone())

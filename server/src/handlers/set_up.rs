@@ -1,7 +1,7 @@
-//! `/-/set-up`: the first operator, with the link that the server prints; `/-/invitation` and
-//! `/api/accounts/{id}/invitations`: links with which accounts choose their passwords.
+//! `/-/set-up`: creates the first operator, with the link that the server prints; `/-/invitation` and
+//! `/api/accounts/{id}/invitations`: links for setting the password of an account.
 //!
-//! Guarantees: a link works once; its secret comes in a request body, so that it is in no log and no history.
+//! Guarantees: a link works once; its secret is sent in a request body, so that it is in no log and no history.
 //! Non-goals: what a set-up creates, which the catalog decides.
 
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! `GET /api/storage`: how it is with the store on its disk, for operators.
+//! `GET /api/storage`: state of the store and its disk, for operators.
 
 use axum::extract::State;
 use serde::Serialize;

@@ -1,6 +1,6 @@
-//! `POST /{bucket}/{*path}`: files of a form, into a folder or to one path.
+//! `POST /{bucket}/{*path}`: uploads the files of a form, into a folder or to one path.
 //!
-//! Promises: all files of a request are stored, or none.
+//! Guarantees: all files of a request are stored, or none.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -20,11 +20,11 @@ use crate::request_body::BodyLimits;
 use crate::state::AppState;
 use crate::target::{Place, Target, check_writable, public_url};
 
-/// Names of the flag that replaces what is there.
+/// Names of the flag that replaces existing files.
 pub const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];
-/// Names of the flag that gives a file a name by chance.
+/// Names of the flag that randomises file names.
 pub const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
-/// Names of the flag that asks for a thumbnail.
+/// Names of the flag that requests thumbnails.
 pub const THUMBNAIL: &[&str] =
     &["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
 
@@ -52,7 +52,7 @@ pub async fn upload(
     store_form(&app, &caller, &destination, wishes, Batch::new(), request).await
 }
 
-/// What the query asks for.
+/// Parses the upload options of the query.
 pub fn wishes(query: &Query) -> Result<Wishes, ApiError> {
     let is_set = |names| Ok::<_, ApiError>(query.flag(names)?.unwrap_or(false));
     Ok(Wishes {
@@ -62,13 +62,13 @@ pub fn wishes(query: &Query) -> Result<Wishes, ApiError> {
     })
 }
 
-/// Whether the query asks for thumbnails.
+/// Parses whether the query requests thumbnails.
 pub fn wanted_thumbnail(query: &Query) -> Result<Thumbnail, ApiError> {
     Ok(Thumbnail::of_flag(query.flag(THUMBNAIL)?))
 }
 
-/// Receives a form for somebody who may write to its destination, and stores its files in one batch with what `along`
-/// brings.
+/// Receives a form from a caller that may write to its destination, and stores its files in one batch with the changes
+/// in `along`.
 pub async fn store_form(
     app: &AppState,
     caller: &Caller,
@@ -88,13 +88,13 @@ pub async fn store_form(
     Ok(reply(app, destination, kept))
 }
 
-/// The answer for files that are stored.
+/// Returns the response for stored files.
 pub fn reply(app: &AppState, destination: &Destination, kept: Vec<Kept>) -> UploadReply {
     let files = kept.into_iter().map(|file| uploaded(app, file)).collect();
     UploadReply::new(destination.bucket.name.as_str(), files)
 }
 
-/// Refuses before the body is read what would be refused after it.
+/// Checks, before the body is read, what would be rejected after it.
 pub fn check_destination(caller: &Caller, destination: &Destination) -> Result<(), ApiError> {
     if let Place::File(key) = &destination.place {
         check_writable(key)?;

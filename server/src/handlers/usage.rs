@@ -1,4 +1,4 @@
-//! `GET /api/usage`: what the account stores, in each of its buckets and in all.
+//! `GET /api/usage`: storage used by the account, per bucket and in total.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ pub async fn usage(
     let reached = names.into_iter().filter(|name| limits.reach_bucket(name));
     let (names, next_cursor) = page.cut(reached, |name| name.as_str());
     let count = move |catalog: &Catalog| {
-        // What was deleted meanwhile holds nothing.
+        // A bucket deleted in the meantime uses nothing.
         let buckets = names.iter().filter_map(|name| catalog.bucket(name));
         let buckets = buckets.map(|bucket| bucket_usage(catalog, &bucket));
         let buckets = buckets.collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,6 @@
-//! `GET /api/usage/history`: what happened over time, by minutes, hours or days.
+//! `GET /api/usage/history`: usage over time, by minute, hour or day.
 //!
-//! Never here: what is counted, and how long it is kept.
+//! Non-goals: the counters, and their retention.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ pub async fn history(
     }))
 }
 
-/// All that somebody may see: an operator everything.
+/// Returns all usage that the caller may see: for an operator, that of the whole server.
 fn all_of(catalog: &Catalog, caller: &Caller) -> TrafficOf {
     let is_whole = caller.check_whole_reach().is_ok();
     if is_whole && caller.account().role == Role::Operator {
@@ -133,7 +133,7 @@ fn all_of(catalog: &Catalog, caller: &Caller) -> TrafficOf {
     TrafficOf::Buckets(catalog.buckets().into_iter().filter(is_seen).collect())
 }
 
-/// The steps that are asked for, counted since 1970.
+/// Returns the range of requested steps, counted since 1970.
 fn steps(query: &Query, step: Step, now_ms: u64) -> Result<Range<u64>, ApiError> {
     let ms = step.of_traffic().ms();
     let now = now_ms / ms;
@@ -160,7 +160,7 @@ fn time(query: &Query, name: &'static str) -> Result<Option<u64>, ApiError> {
     let Some(text) = query.text(&[name])? else { return Ok(None) };
     let refuse =
         || ApiError::bad_parameter(name, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z");
-    // A plus that stands for itself has become a space.
+    // An unescaped plus was decoded to a space.
     let time: jiff::Timestamp = text.replace(' ', "+").parse().map_err(|_| refuse())?;
     u64::try_from(time.as_millisecond()).map(Some).map_err(|_| refuse())
 }
@@ -185,7 +185,7 @@ impl Step {
         }
     }
 
-    /// How many are told where nobody says.
+    /// Returns the default number of steps.
     fn usual_count(self) -> u64 {
         match self {
             Self::Minute => 60,
@@ -194,7 +194,7 @@ impl Step {
         }
     }
 
-    /// The most that are told, with the one that is not over.
+    /// Returns the maximum number of steps, including the current one.
     fn count_max(self) -> u64 {
         match self {
             Self::Minute => TRAFFIC_MINUTES,
@@ -203,7 +203,7 @@ impl Step {
         }
     }
 
-    /// The first of which anything is kept.
+    /// Returns the oldest retained step.
     fn first_known(self, now: u64) -> u64 {
         match self {
             Self::Minute => (now + 1).saturating_sub(TRAFFIC_MINUTES),

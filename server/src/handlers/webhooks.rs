@@ -1,7 +1,7 @@
-//! `/api/buckets/{bucketName}/webhooks`: who is told what happens in a bucket, and how that goes.
+//! `/api/buckets/{bucketName}/webhooks`: webhooks of a bucket, and their delivery status.
 //!
-//! Promises: only those who manage the bucket see or make any; a key that is limited to a folder sees and makes only
-//! those that are, too; the secret is told once.
+//! Guarantees: only callers that manage the bucket see or create webhooks; a key restricted to a folder sees and
+//! creates only webhooks with such a restriction; the secret is returned only once.
 
 use std::sync::Arc;
 
@@ -332,14 +332,14 @@ pub async fn forget_dead_letters(
     Ok(Json(DeadLettersForgottenReply { success: true, forgotten }))
 }
 
-/// The bucket of the address, when the caller manages it.
+/// Returns the bucket in the path, if the caller manages it.
 fn bucket(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Bucket>, ApiError> {
     let name = BucketName::parse(&component(uri, 3)?);
     let name = name.map_err(|_| ApiError::bucket_not_found())?;
     caller.bucket(&app.catalog, &name, Scope::Manage)
 }
 
-/// The webhook of the address, when the caller manages it.
+/// Returns the webhook in the path, if the caller manages it.
 fn webhook(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Webhook>, ApiError> {
     let bucket = bucket(app, caller, uri)?;
     let found = WebhookId::parse(&component(uri, 5)?).and_then(|id| app.catalog.webhook(&id));
@@ -351,7 +351,7 @@ fn sees(caller: &Caller, webhook: &Webhook) -> bool {
     caller.check_prefix(&webhook.prefix).is_ok()
 }
 
-/// A component of the address, which begins with an empty one.
+/// Returns a segment of the path, the first of which is empty.
 fn component(uri: &Uri, index: usize) -> Result<String, ApiError> {
     last_component(uri.path().split('/').nth(index).unwrap_or(""))
 }

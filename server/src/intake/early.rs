@@ -1,6 +1,6 @@
-//! What is sure to be refused, refused before anything is paid for it.
+//! Prechecks of an upload: rejects what is certain to fail before expensive work is done for it.
 //!
-//! Never here: a promise. What is found here may be otherwise when the batch is decided, which has its own conditions.
+//! Non-goals: guarantees. The result may differ when the batch is decided, which has preconditions of its own.
 
 use engine::{Error, Health, ObjectKey, ObjectName};
 
@@ -12,8 +12,8 @@ use crate::error::ApiError;
 use crate::object_name::NameRule;
 use crate::state::AppState;
 
-/// Looks for names, for room in the quotas, and whether the store takes bodies: in the order in which storing the files
-/// asks for them, so that the answer is the same.
+/// Checks for free names, room in the quotas, and a writable store, in the order in which storing the files checks
+/// them, so that the error is the same.
 pub(super) async fn check(
     app: &AppState,
     bucket: &Bucket,

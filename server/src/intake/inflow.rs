@@ -1,10 +1,10 @@
-//! A file that is being received: what stays in memory is taken at once; what goes to the disk is gathered, and written
-//! in chunks while more arrives.
+//! Staging of an incoming file: small files stay in memory; large ones are buffered, and written to the disk in chunks
+//! while more arrives.
 //!
-//! Guarantees: a file that goes to the disk has at most two chunks in memory; all such files together have
-//! [`UPLOAD_GATHERED_BYTES_MAX`], and beyond that one piece of the body each; at most [`UPLOAD_WRITES_MAX`] threads
-//! write at once, since each keeps memory of its own; no worker waits for the disk.
-//! Non-goals: where the bytes come from, and how the file is stored.
+//! Guarantees: a large file has at most two chunks in memory; all such files together have
+//! [`UPLOAD_GATHERED_BYTES_MAX`], and beyond that one frame of the body each; at most [`UPLOAD_WRITES_MAX`] threads
+//! write at once, since each holds memory of its own; no async worker waits for the disk. Non-goals: the source of the
+//! bytes, and storing the file.
 
 use std::fmt::Display;
 use std::mem;
@@ -25,9 +25,9 @@ use crate::multipart::FormFile;
 use crate::multipart::FormFiles;
 use crate::request_body::RequestBody;
 
-/// Where a file comes from.
+/// Source of a file's bytes.
 pub(super) trait Pieces {
-    /// The next bytes of it; `None` at the end.
+    /// Returns the next bytes; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, ApiError>> + Send;
 }
 
@@ -37,7 +37,7 @@ impl Pieces for FormFile<'_> {
     }
 }
 
-/// The current part of a form, each piece of which is checked.
+/// Current part of a form, each chunk of which is checked.
 #[cfg(feature = "s3")]
 pub(super) struct CheckedPart<'f> {
     pub(super) form: &'f mut FormFiles,
@@ -65,7 +65,7 @@ where
     }
 }
 
-/// Takes a file in, to its end. More than the limit is refused.
+/// Stages a file to its end. Fails if it exceeds the limit.
 pub(super) async fn take_in(
     upload: Upload,
     file_bytes_max: Option<u64>,
@@ -89,27 +89,27 @@ pub(super) async fn take_in(
     Err(drop_apart(inflow, refusal).await)
 }
 
-/// The turns to write to the disk.
+/// Permits to write to the disk.
 static WRITES: Semaphore = Semaphore::const_new(UPLOAD_WRITES_MAX);
 
-/// Bytes of all files that are gathered, or being written.
+/// Bytes of all files that are buffered or being written.
 static GATHERED: AtomicUsize = AtomicUsize::new(0);
 
-/// A file of which more may come.
+/// Incomplete staged file.
 struct Inflow {
-    /// `None` while it is written to, and after that has failed.
+    /// `None` while a thread writes to it, and after a failed write.
     upload: Option<Box<Upload>>,
     writing: Option<Writing>,
-    /// What has come and is not with the upload yet.
+    /// Received bytes that are not written yet.
     gathered: Gathered,
-    /// Memory for the next chunk.
+    /// Buffer for the next chunk.
     spare: Gathered,
 }
 
-/// A thread that returns the upload, and the memory of what it wrote.
+/// Write task, which returns the upload and its buffer.
 type Writing = JoinHandle<engine::Result<(Box<Upload>, Gathered)>>;
 
-/// Bytes that are counted in [`GATHERED`] with the memory they take.
+/// Buffer whose capacity is counted in [`GATHERED`].
 #[derive(Default)]
 struct Gathered(Vec<u8>);
 
@@ -127,7 +127,7 @@ impl Drop for Gathered {
     }
 }
 
-/// Whether no more is to be gathered than must be.
+/// Returns whether buffering should be minimized, because memory is short.
 fn is_short() -> bool {
     GATHERED.load(Ordering::Relaxed) > UPLOAD_GATHERED_BYTES_MAX
 }
@@ -157,7 +157,7 @@ impl Inflow {
         Ok(())
     }
 
-    /// Begins to write what was gathered, once what was gathered before is written.
+    /// Starts writing the buffered bytes, after the previous write has finished.
     async fn write_gathered(&mut self) -> Result<(), ApiError> {
         let mut upload = self.settled().await?;
         let mut chunk = mem::replace(&mut self.gathered, mem::take(&mut self.spare));
@@ -171,7 +171,7 @@ impl Inflow {
         Ok(())
     }
 
-    /// The upload, once nobody writes to it.
+    /// Returns the upload, once no thread writes to it.
     async fn settled(&mut self) -> Result<Box<Upload>, ApiError> {
         if let Some(writing) = self.writing.take() {
             let (upload, spare) = joined(writing).await?;
@@ -268,7 +268,7 @@ mod tests {
             assert_eq!(refusal.status(), 413, "{max}");
         }
         assert!(taken(&store, &file, 100_000, Some(3_000_000)).await.is_ok());
-        // A thread that still wrote is the last to let go of a file.
+        // A thread that is still writing is the last to release a file.
         let is_left =
             || disk.paths().iter().any(|path| path.starts_with("big/") && path.ends_with(".seg"));
         for _ in 0..400 {

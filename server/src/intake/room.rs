@@ -1,7 +1,7 @@
-//! Room in the quotas for what is about to be stored.
+//! Quota reservation for objects about to be stored.
 //!
-//! Promises: room that was found is kept until the batch is stored or refused, also when the client goes away
-//! meanwhile; nobody waits longer than [`limits::QUOTA_WAIT`]. Never here: what a quota is.
+//! Guarantees: a reservation is held until the batch is stored or rejected, even if the client disconnects; no request
+//! waits longer than [`limits::QUOTA_WAIT`]. Non-goals: quotas themselves.
 
 use engine::{Batch, BucketName, Committed, Object};
 use tokio::time::{Instant, timeout_at};
@@ -14,7 +14,7 @@ use crate::limits;
 use crate::state::AppState;
 use crate::traces::carried;
 
-/// By how much a batch makes a bucket grow; what it replaces counts against it.
+/// Growth of a bucket by a batch, net of the objects that it replaces.
 #[derive(Default)]
 pub struct Growth {
     objects: i128,
@@ -22,7 +22,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Counts a file of so many bytes, and the object in whose place it is put.
+    /// Counts a file and the object that it replaces.
     pub fn count(&mut self, bytes: u64, replaces: Option<&Object>) {
         self.objects += 1;
         self.bytes += i128::from(bytes);
@@ -32,15 +32,15 @@ impl Growth {
         }
     }
 
-    /// What room is needed for; none for what shrinks.
+    /// Returns the amount to reserve; zero if the usage shrinks.
     pub fn amount(&self) -> Amount {
         let at_least_nothing = |number: i128| u64::try_from(number.max(0)).unwrap_or(u64::MAX);
         Amount { objects: at_least_nothing(self.objects), bytes: at_least_nothing(self.bytes) }
     }
 }
 
-/// Finds room for so much. Where it depends on uploads that are not stored yet, waits for them. `completes` is the
-/// unfinished upload that is stored in it.
+/// Reserves room. If the result depends on uploads in flight, waits for them. `completes` is the unfinished upload that
+/// is being stored.
 pub async fn make_room(
     app: &AppState,
     bucket: &Bucket,
@@ -50,13 +50,13 @@ pub async fn make_room(
     let deadline = Instant::now() + limits::QUOTA_WAIT;
     loop {
         let mut changes = std::pin::pin!(app.catalog.room_changes());
-        // From here on a change is noticed, also one while the question is asked.
+        // Registered first, so that a change during the reservation is noticed.
         changes.as_mut().enable();
         let asked = if app.catalog.is_limited(bucket) {
             let (app, bucket) = (app.clone(), bucket.clone());
             blocking(move || app.catalog.reserve(&bucket, amount, completes)).await
         } else {
-            // Then it asks the index nothing.
+            // Without a quota this does not access the index.
             app.catalog.reserve(bucket, amount, completes)
         };
         match asked? {
@@ -70,7 +70,7 @@ pub async fn make_room(
     }
 }
 
-/// Commits a batch in room that was found for it, and with it that webhooks are told.
+/// Commits a batch with its reservation and its webhook events.
 pub async fn commit_in(
     app: &AppState,
     bucket: &BucketName,
@@ -79,7 +79,7 @@ pub async fn commit_in(
     room: Reservation,
 ) -> engine::Result<Committed> {
     let (catalog, bucket) = (app.catalog.clone(), bucket.clone());
-    // A task of its own goes on when the client goes away: the batch is stored all the same.
+    // A separate task continues after a client disconnect, so that the batch is stored regardless.
     let committing = tokio::spawn(carried(async move {
         let committed = catalog.commit_telling(&bucket, batch, &happenings).await;
         match &committed {

@@ -1,7 +1,7 @@
 //! Thumbnails of the files of one request.
 //!
-//! Promises: they are made one after the other, so that no request takes all threads, and within a bound of time; the
-//! files of the request come first where names are short. Never here: how one is made.
+//! Guarantees: they are rendered one after the other, so that a request does not take all threads, within a time limit;
+//! if names conflict, the files of the request take precedence. Non-goals: rendering.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -18,26 +18,26 @@ use crate::thumbnails::{
     NoThumbnail, delete_thumbnail, is_thumbnail_of, make, put_thumbnail, thumbnail_of,
 };
 
-/// Where the thumbnail of a file goes, or why there is none. None where none was asked for.
+/// Name of a file's thumbnail, or why there is none. `None` if none was requested.
 pub(super) type Placed = Option<Result<ObjectName, NoThumbnail>>;
 
-/// The thumbnail of a file that could not be stored yet, kept between attempts: it is made and paid for once.
+/// Thumbnail of a file that could not be stored yet, preserved between attempts: it is rendered and charged once.
 #[derive(Clone, Default)]
 pub struct ThumbnailKept(Arc<OnceLock<Staged>>);
 
 impl ThumbnailKept {
-    /// One that was made, if it was.
+    /// Creates a holder with a rendered thumbnail, if any.
     pub fn new(made: Option<Staged>) -> Self {
         Self(Arc::new(made.map_or_else(OnceLock::new, OnceLock::from)))
     }
 
-    /// The thumbnail, if it was made by now.
+    /// Returns the thumbnail, if it is rendered.
     pub fn made(&self) -> Option<Staged> {
         self.0.get().cloned()
     }
 }
 
-/// Makes the thumbnails of files that are about to be stored in a bucket, which pays for them.
+/// Renders the thumbnails of files about to be stored, charged to their bucket.
 pub(super) async fn make_all(app: &AppState, bucket: &Bucket, files: &mut [Received]) {
     let deadline = Instant::now() + THUMBNAILS_WAIT;
     let pays = |ms| app.allowances.take_picture_time(None, &bucket.name, ms).is_ok();
@@ -56,7 +56,7 @@ pub(super) async fn make_all(app: &AppState, bucket: &Bucket, files: &mut [Recei
     }
 }
 
-/// Decides where the thumbnails go that were made, as things are. Waits for the index.
+/// Selects the names of the rendered thumbnails, given the current objects. Blocks on the index.
 pub(super) fn place(
     store: &Store,
     bucket: &BucketName,
@@ -74,7 +74,7 @@ pub(super) fn place(
     places.collect()
 }
 
-/// The name of a file's thumbnail, if nothing else has it or is about to.
+/// Returns the name of a file's thumbnail, unless another object has it or is about to.
 fn free_name(
     store: &Store,
     file: &ObjectName,
@@ -89,7 +89,7 @@ fn free_name(
     Ok(is_ours.then_some(name).ok_or(NoThumbnail::NameTaken))
 }
 
-/// Adds the thumbnails to the batch that puts their files, and takes away what is there of files that get none.
+/// Adds the thumbnails to the batch of their files, and deletes existing thumbnails of files that get none.
 pub(super) fn add(
     mut batch: Batch,
     bucket: &BucketName,
@@ -102,7 +102,7 @@ pub(super) fn add(
             (Some(Ok(name)), Some(picture)) => {
                 put_thumbnail(batch, &proposal.key, name.clone(), picture.clone())
             }
-            // Also where the name was free: an operator may have brought a thumbnail back without its file.
+            // Even if the name was free: an operator may have restored a thumbnail without its file.
             _ => delete_thumbnail(batch, &ObjectName::new(bucket.clone(), proposal.key.clone())),
         };
     }
@@ -110,12 +110,12 @@ pub(super) fn add(
 }
 
 impl Received {
-    /// Whether a thumbnail was made, where one was asked for.
+    /// Returns whether the thumbnail was rendered, if one was requested.
     pub(super) fn thumbnail_made(&self) -> Option<Result<(), NoThumbnail>> {
         self.thumbnail.as_ref().map(|made| made.as_ref().map(drop).map_err(|why| *why))
     }
 
-    /// The thumbnail, if one was made.
+    /// Returns the thumbnail, if one was rendered.
     fn made(&self) -> Option<&Staged> {
         self.thumbnail.as_ref().and_then(|made| made.as_ref().ok())
     }

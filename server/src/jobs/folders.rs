@@ -1,8 +1,8 @@
-//! Jobs in the files of a folder, or of a whole bucket.
+//! Jobs on the files of a folder, or of a whole bucket.
 //!
-//! Only versions that were there when the job was asked for are touched: their records have smaller numbers. So a job
-//! that is begun a second time finds what is left, and nothing that came since. Promises: memory is one page of the
-//! listing; what others change meanwhile stays as they left it. Never here: a single file.
+//! A job affects only versions that existed when it was requested, whose records have smaller LSNs. A job that is
+//! restarted therefore processes what is left, and nothing newer. Guarantees: memory is bounded by one page of the
+//! listing; concurrent changes are preserved. Non-goals: single files.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::job_board::RunningJob;
 use crate::limits;
 use crate::state::AppState;
 
-/// Deletes what was in a folder.
+/// Deletes the files of a folder.
 pub(super) async fn delete(
     app: &AppState,
     job: &Job,
@@ -57,7 +57,7 @@ pub(super) async fn delete(
     ended(board)
 }
 
-/// Moves what was in a folder to another one.
+/// Moves the files of a folder to another one.
 pub(super) async fn move_all(
     app: &AppState,
     job: &Job,
@@ -104,14 +104,14 @@ pub(super) async fn move_all(
         if is_stopped() {
             return ended(board);
         }
-        // What lies in the way of one file may have moved itself: into a folder above, `a/a/x` waits for `a/x`.
+        // The file in the way may itself have been moved: when moving to a parent folder, `a/a/x` waits for `a/x`.
         if moved == 0 || skipped == 0 {
             return Ok(());
         }
     }
 }
 
-/// Brings back what was deleted of a folder.
+/// Restores the deleted files of a folder.
 pub(super) async fn undelete(
     app: &AppState,
     job: &Job,
@@ -180,7 +180,7 @@ pub(super) async fn undelete(
     }
 }
 
-/// Counts the files that are left, behind those that are done.
+/// Counts the remaining files, after those that are done.
 async fn count(
     app: &AppState,
     job: &Job,

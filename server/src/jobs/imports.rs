@@ -1,8 +1,8 @@
-//! Files taken from addresses, one after the other, as if somebody uploaded them.
+//! Import of files from URLs, one after the other, each processed like an upload.
 //!
-//! Promises: what an upload is held to holds for each: quotas, sizes, types, the rate of the account; an address that
-//! was taken before the server stopped is not taken again; one that fails is told, and the next one is tried. Memory is
-//! what one upload takes. Never here: which machines may be asked.
+//! Guarantees: the rules of uploads apply to each file: quotas, sizes, types, the rate limit of the account; a URL that
+//! was imported before a restart is not imported again; a failed URL is reported, and the next one is tried. Memory is
+//! that of one upload. Non-goals: which hosts may be contacted.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::{AppState, Endpoint};
 use crate::target::Place;
 
-/// Takes the files in, in the order of their addresses.
+/// Imports the files, in the order of their URLs.
 pub(super) async fn import(
     app: &AppState,
     job: &Job,
@@ -38,7 +38,7 @@ pub(super) async fn import(
     board: &Arc<RunningJob>,
 ) -> Result<(), ApiError> {
     let total = urls.len() as u64;
-    // Those that were taken are counted again; their bytes were.
+    // Imported URLs are counted again, but their bytes already were.
     board.note(|sums| *sums = JobSums { total, bytes: sums.bytes, ..JobSums::default() });
     for (at, url) in urls.iter().enumerate() {
         if !standing.goes_on()? {
@@ -74,7 +74,7 @@ pub(super) async fn import(
     Ok(())
 }
 
-/// Takes one file in; how many bytes it has, or why not.
+/// Imports one file; returns its size, or the error.
 async fn take(
     app: &AppState,
     standing: &Standing,
@@ -104,7 +104,7 @@ async fn take(
         receive_raw(app, &bucket, declared, body).await.map_err(told)
     });
     let received = received.await.map_err(|_| "timed out".to_owned())??;
-    // Much may have changed while it came.
+    // Permissions may have changed during the download.
     standing.check().map_err(told)?;
     let bucket = standing.bucket().map_err(told)?;
     store(app, &bucket, folder, received.named(name_of(&address)), on_taken, along)
@@ -112,7 +112,7 @@ async fn take(
         .map_err(told)
 }
 
-/// The body, whose bytes count for the bucket as they come.
+/// Wraps the body so that its bytes are counted for the bucket as they arrive.
 fn metered<B: Body<Data = Bytes> + Send + Unpin>(
     app: &AppState,
     bucket: &Bucket,
@@ -150,7 +150,7 @@ async fn store(
         }
     }
     let rule = match on_taken {
-        // What is refused replaces nothing: the batch requires that there is nothing.
+        // With `Refuse`, the batch requires that the name is free.
         OnTaken::Overwrite | OnTaken::Refuse => NameRule::Overwrite,
         OnTaken::Rename => NameRule::Suffix,
     };
@@ -159,7 +159,7 @@ async fn store(
     Ok(kept.iter().map(|kept| kept.object.bytes()).sum())
 }
 
-/// What is told of an error; what is ours goes to the log, too.
+/// Returns the reported message of an error; server errors are logged as well.
 fn told(error: ApiError) -> String {
     if let Some(line) = error.log().filter(|_| error.is_failure()) {
         tracing::error!("import of a file failed: {line}");
@@ -167,14 +167,14 @@ fn told(error: ApiError) -> String {
     error.message().to_owned()
 }
 
-/// What the file is called: the last of its path, where there is one.
+/// Returns the file name: the last segment of the path, if any.
 fn name_of(address: &Address) -> Option<String> {
     let last = address.path().path().rsplit('/').next().unwrap_or_default();
     let name = percent_decode_str(last).decode_utf8_lossy().into_owned();
     (!name.is_empty()).then_some(name)
 }
 
-/// Waits until the job is told to stop, or the server is about to.
+/// Waits until the job is requested to stop, or the server drains.
 async fn stopped(app: &AppState, board: &RunningJob) {
     let draining = async {
         while !app.is_draining() {

@@ -1,15 +1,15 @@
-//! Jobs at work: which begin, how they stop, and what becomes of them.
+//! Job scheduler: start, cancellation and completion of background jobs.
 //!
 //! ```text
-//! standing    whether a job may go on
-//! folders     files deleted, moved, brought back
-//! imports     files taken from addresses
+//! standing    authorization of a running job
+//! folders     deletion, move and restoring of files
+//! imports     import of files from URLs
 //! whole_store compaction and scrub
 //! ```
 //!
-//! Promises: so many at once in all and of one account; those that wait the longest begin first. A job stops soon after
-//! it is cancelled, its key is revoked, or an account that it works for is suspended; a server that stops leaves it to
-//! the next one, which goes on. Never here: who may begin one.
+//! Guarantees: the number of running jobs is bounded, in all and per account; the longest waiting jobs start first. A
+//! job stops soon after it is cancelled, its key is revoked, or an account that it works for is suspended; a job
+//! interrupted by a shutdown continues after the restart. Non-goals: authorization to create jobs.
 
 mod folders;
 mod imports;
@@ -32,7 +32,7 @@ use crate::limits;
 use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
 
-/// Begins jobs as there is room for them, for good.
+/// Starts jobs as capacity permits, forever.
 pub async fn keep_working(app: AppState) {
     let mut running = JoinSet::new();
     let mut tasks: HashMap<Id, JobId> = HashMap::new();
@@ -61,7 +61,7 @@ pub async fn keep_working(app: AppState) {
     }
 }
 
-/// Cancels a job. False: it has ended already.
+/// Cancels a job. Returns false if it has already ended.
 pub async fn cancel(app: &AppState, id: &JobId, actor: Actor) -> Result<bool, ApiError> {
     let running = app.jobs.get(id);
     let sums = running.as_ref().map(|job| job.sums());
@@ -77,7 +77,7 @@ pub async fn cancel(app: &AppState, id: &JobId, actor: Actor) -> Result<bool, Ap
     Ok(job.is_some())
 }
 
-/// The waiting jobs that can begin now.
+/// Returns the waiting jobs that can start now.
 fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
     if app.is_draining() {
         return Vec::new();
@@ -89,9 +89,9 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
         .filter(|job| job.state.is_active() || app.jobs.get(&job.id).is_some())
         .partition(|job| app.jobs.get(&job.id).is_some());
     let mut accounts: BTreeMap<(AccountId, bool), usize> = BTreeMap::new();
-    // Those that wait for other machines stand in no others' way.
+    // Imports, which wait for other hosts, have a separate limit.
     let (mut in_files, mut in_imports) = (0, 0);
-    // Jobs for the whole store wait for the turn that the operator's command line uses, too.
+    // Store jobs also wait for the lock of the command line's exclusive requests.
     let mut has_whole_store = false;
     let mut count = |job: &Job| match job.work.bucket() {
         None => !std::mem::replace(&mut has_whole_store, true),
@@ -114,14 +114,14 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
     waiting.into_iter().filter(|job| job.state == JobState::Waiting && count(job)).collect()
 }
 
-/// Does a job to its end, or until it is to stop.
+/// Runs a job to its end, or until it is to stop.
 async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
     let _ends = EndOnDrop { app: app.clone(), id: job.id.clone() };
     let outcome = tokio::select! {
         outcome = do_work(&app, &job, &board) => outcome,
         never = keep_saved(&app, &job.id, &board) => match never {},
     };
-    // The next server goes on with it.
+    // The job continues after the restart.
     if app.is_draining() && !matches!(outcome, Ok(())) {
         return;
     }
@@ -138,7 +138,7 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
     end(&app, &job.id, end_of_job, Some(board.sums())).await;
 }
 
-/// Notes the end of a job. Where the store takes nothing, after a while: the job is done again then.
+/// Records the end of a job. If the store rejects the write, pauses: the job then runs again.
 async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
     let (catalog, ended) = (app.catalog.clone(), id.clone());
     let outcome = match end {
@@ -148,7 +148,7 @@ async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
     };
     match blocking(move || catalog.end_job(&ended, end, sums)).await {
         Ok(Some(job)) => note_end(app, &job, outcome),
-        // Somebody else has ended it.
+        // The job was already ended.
         Ok(None) => {}
         Err(error) => {
             tracing::error!(job = %id, %error, "failed to record job completion; the job will run again");
@@ -195,7 +195,7 @@ async fn do_work(app: &AppState, job: &Arc<Job>, board: &Arc<RunningJob>) -> Res
     }
 }
 
-/// What a job that was told to stop comes to; one that stops with its server has not ended.
+/// Returns the result of a stopped job, which has not ended if the server is draining.
 fn ended(board: &RunningJob) -> Result<(), ApiError> {
     match board.is_stopped() {
         true => Ok(()),
@@ -203,14 +203,14 @@ fn ended(board: &RunningJob) -> Result<(), ApiError> {
     }
 }
 
-/// Notes that a job runs.
+/// Marks a job as running.
 async fn start(app: &AppState, id: &JobId) -> Result<(), ApiError> {
     let (catalog, id) = (app.catalog.clone(), id.clone());
     blocking(move || catalog.start_job(&id)).await?;
     Ok(())
 }
 
-/// Writes now and then how far a job has come.
+/// Persists the progress of a job periodically.
 async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::convert::Infallible {
     let mut saved = board.sums();
     loop {
@@ -227,7 +227,7 @@ async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::conv
     }
 }
 
-/// Takes a job off the board, however it ends.
+/// Guard that removes a job from the registry.
 struct EndOnDrop {
     app: AppState,
     id: JobId,
@@ -239,7 +239,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// As work in files asks whether to stop.
+/// Returns the cancellation check of object operations.
 fn is_stopped(app: &AppState, board: &Arc<RunningJob>) -> IsStopped {
     let (app, board) = (app.clone(), board.clone());
     Arc::new(move || board.is_stopped() || app.is_draining())

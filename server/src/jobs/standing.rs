@@ -1,6 +1,6 @@
-//! Whether a job may go on: asked before it begins, and before each of its batches.
+//! Authorization of a running job, checked before it starts, and before each of its batches.
 //!
-//! Promises: what the key, its account, or the owner of the bucket may do no more, a job does no more. Never here: the
+//! Guarantees: a job loses the rights that its key, its account, or the owner of the bucket loses. Non-goals: the
 //! rules, which are those of every request.
 
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::error::ApiError;
 use crate::job_board::RunningJob;
 use crate::state::AppState;
 
-/// A job, and those for whom it works.
+/// Job and its authorization.
 pub(super) struct Standing {
     app: AppState,
     job: Arc<Job>,
     board: Arc<RunningJob>,
 }
 
-/// What a job needs of a bucket.
+/// Returns the scopes that a job needs in a bucket.
 pub(super) fn scopes_of(work: &JobWork) -> &'static [Scope] {
     match work {
         JobWork::ImportUrls { .. } => &[Scope::Upload],
@@ -35,7 +35,7 @@ impl Standing {
         Self { app, job, board }
     }
 
-    /// Whether the job may go on: not where it was told to stop, or the server is about to.
+    /// Returns whether the job may continue: not if it was requested to stop, or the server is draining.
     pub(super) fn goes_on(&self) -> Result<bool, ApiError> {
         if self.board.is_stopped() || self.app.is_draining() {
             return Ok(false);
@@ -43,12 +43,12 @@ impl Standing {
         self.check().map(|()| true)
     }
 
-    /// Whether those for whom it works may still do it.
+    /// Checks that its credential and accounts still permit the job.
     pub(super) fn check(&self) -> Result<(), ApiError> {
         check_allowed(&self.app, &self.caller()?, &self.job.work).map(drop)
     }
 
-    /// Whoever began it, as they are now.
+    /// Returns the caller that started the job, with its current rights.
     pub(super) fn caller(&self) -> Result<Caller, ApiError> {
         let caller = Caller::of_issuer(&self.app.catalog, &self.job.issuer);
         caller.ok_or_else(|| {
@@ -58,7 +58,7 @@ impl Standing {
         })
     }
 
-    /// The catalog, in the hands of those for whom it works.
+    /// Returns the catalog on behalf of the caller that started the job.
     pub(super) fn catalog(&self) -> Catalog {
         let catalog = &self.app.catalog;
         match Caller::of_issuer(catalog, &self.job.issuer) {
@@ -67,14 +67,14 @@ impl Standing {
         }
     }
 
-    /// The bucket, as it is now.
+    /// Returns the current record of the bucket.
     pub(super) fn bucket(&self) -> Result<Arc<Bucket>, ApiError> {
         let name = self.job.work.bucket().ok_or_else(ApiError::bucket_not_found)?;
         self.app.catalog.bucket(name).ok_or_else(ApiError::bucket_not_found)
     }
 }
 
-/// Whether a caller may do such work.
+/// Checks that a caller may run such a job.
 pub fn check_allowed(app: &AppState, caller: &Caller, work: &JobWork) -> Result<(), ApiError> {
     let Some(bucket) = work.bucket() else {
         return caller.check_operator("begins jobs for the whole store");

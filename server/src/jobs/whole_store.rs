@@ -1,7 +1,7 @@
-//! Jobs for the whole store: compaction and scrub.
+//! Jobs on the whole store: compaction and scrub.
 //!
-//! Promises: one at a time, and none beside long work of the operator's command line; they stop at the next word of how
-//! far they have come. Begun again, they go over what is there then. Never here: the work, which the engine does.
+//! Guarantees: one at a time, and none concurrently with exclusive work of the command line; they stop at the next
+//! progress report. A restart covers the whole store of that time. Non-goals: the work, which the engine does.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::job_board::RunningJob;
 use crate::management::{CompactionAsked, Reply, Request, execute};
 use crate::state::AppState;
 
-/// Waits for the turn, and works.
+/// Waits for the lock, and runs the job.
 pub(super) async fn work(
     app: &AppState,
     work: &JobWork,

@@ -1,12 +1,12 @@
-//! A JSON value in which no object has a name twice. Of two the reader would take the last, and whoever looked at the
-//! request on its way perhaps the first.
+//! JSON value without duplicate keys in objects. Of duplicates the parser would use the last, but a proxy that
+//! inspected the request perhaps the first.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Such a value.
+/// JSON value without duplicate keys.
 pub(super) struct Distinct(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Distinct {
@@ -15,7 +15,7 @@ impl<'de> Deserialize<'de> for Distinct {
     }
 }
 
-/// Any value.
+/// Visitor of any value.
 struct Any;
 
 impl<'de> Visitor<'de> for Any {

@@ -1,54 +1,53 @@
-//! Bounds of imports and exports with the command line, and of the archives that they read.
+//! Limits of imports and exports by the command line, and of the archives that they read.
 
 use std::time::Duration;
 
 use super::{KIB, MIB};
 
-/// Longest name of an entry of an archive that is read; a key is shorter.
+/// Longest name of an archive entry; a key is shorter.
 pub const NAME_BYTES_MAX: u64 = 64 * KIB;
 /// Longest extension header (pax) in an archive.
 pub const RECORDS_BYTES_MAX: u64 = 64 * KIB;
-/// Blocks of a GNU map of holes that are passed over, 21 holes each.
+/// Maximum blocks of a GNU sparse map that are skipped, 21 holes each.
 pub const SPARSE_BLOCKS_MAX: usize = 100_000;
-/// Default for the files that one import takes: 16 bytes are held in memory for each, to find a name that comes twice.
+/// Default maximum of files per import: 16 bytes are held in memory for each, to detect duplicate names.
 pub const IMPORT_FILES_MAX: u64 = 10_000_000;
-/// Folders in folders that an import goes into; each is held open.
+/// Maximum folder depth of an import; each level is held open.
 pub const IMPORT_FOLDERS_DEEP_MAX: usize = 256;
-/// Files of an import that wait for the disk together.
+/// Maximum files of an import that wait for the disk together.
 pub const IMPORT_IN_FLIGHT_MAX: usize = 128;
-/// Bytes of such files in memory. Far below the budget of all uploads, which go on meanwhile.
+/// Maximum bytes of such files in memory. Far below the budget of all uploads, which continue concurrently.
 pub const IMPORT_IN_FLIGHT_BYTES_MAX: u64 = 32 * MIB;
-/// Files that an import has on their way from other machines at once,
+/// Maximum concurrent downloads of an import.
 pub const IMPORT_FETCHES_MAX: usize = 6;
-/// each so many pieces ahead of its turn; a piece is no larger than what a connection holds, tens of KiB.
+/// Maximum pieces that a download is ahead of its turn; a piece is no larger than what a connection holds, tens of KiB.
 pub const IMPORT_PIECES_AHEAD_MAX: usize = 16;
-/// Threads that fetch them.
+/// Threads that download.
 pub const IMPORT_FETCH_THREADS: usize = 2;
-/// A file is asked for so often,
+/// Maximum attempts to download a file.
 pub const IMPORT_TRIES_MAX: u32 = 5;
-/// with a rest in between that doubles, from this one
+/// Waiting time after the first failed attempt, which then doubles.
 pub const IMPORT_FIRST_REST: Duration = Duration::from_millis(500);
-/// to this one, whatever the other side asks for.
+/// Maximum waiting time between attempts, whatever the server requests.
 pub const IMPORT_LONGEST_REST: Duration = Duration::from_secs(60);
-/// A page of the listing of a bucket elsewhere has at most so many bytes: a thousand keys, each letter escaped,
+/// Maximum bytes of one page of a remote bucket listing: a thousand keys, each letter escaped.
 pub const IMPORT_PAGE_BYTES_MAX: usize = 8 * MIB as usize;
-/// and comes within this time.
+/// Time-out of a listing page.
 pub const IMPORT_PAGE_WAIT: Duration = Duration::from_secs(120);
-/// So much of the refusal of a page is read.
+/// Maximum bytes read of an error response to a listing request.
 pub const IMPORT_REFUSAL_BYTES_MAX: usize = 64 * 1_024;
-/// Pages of such a listing that one after another add no file: a listing that holds nothing but folders, or none that
-/// ends.
+/// Maximum consecutive listing pages without a file: a listing of nothing but folders, or an endless one.
 pub const IMPORT_BARREN_PAGES_MAX: u32 = 1_000;
-/// Names that a listing has once, but that are written in another way here, so that two may become one: as many are
-/// remembered.
+/// Maximum names that Unicode normalization changes, for which duplicates are detected although the listing has each
+/// name once.
 pub const IMPORT_RESPELLED_MAX: usize = 100_000;
-/// Longest line of a list of addresses.
+/// Longest line of a URL list.
 pub const IMPORT_LINE_BYTES_MAX: usize = 8 * 1_024;
-/// Bytes of a file that an import or export reads at once.
+/// Bytes of a file that an import or export reads at a time.
 pub const PIECE_BYTES: usize = 256 * 1_024;
-/// Files up to this size are exported from memory: read once, where longer ones are verified first.
+/// Largest file that is exported from memory and read once; longer ones are verified first.
 pub const EXPORT_WHOLE_BYTES_MAX: u64 = 8 * MIB;
-/// Names that a report on an import or export lists; more are counted.
+/// Maximum names in the report of an import or export; more are counted.
 pub const LISTED_MAX: usize = 100;
 
 const _: () = assert!(NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);

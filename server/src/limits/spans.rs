@@ -1,12 +1,12 @@
-//! Bounds of what is told a collector of traces.
+//! Limits of trace export.
 
 use std::time::Duration;
 
-/// Spans that wait to be sent; more are dropped.
+/// Maximum queued spans; more are dropped.
 pub const WAITING_MAX: usize = 4_096;
-/// Spans that are sent at once.
+/// Maximum spans per export.
 pub const SENT_MAX: usize = 512;
-/// How long they wait, where fewer come.
+/// Maximum time that queued spans wait for a full batch.
 pub const SEND_WAIT: Duration = Duration::from_secs(2);
-/// How long what waits may take when the server stops.
+/// Time-out of the flush at shutdown.
 pub const STOP_WAIT: Duration = Duration::from_secs(5);

@@ -1,9 +1,9 @@
-//! Limits of buckets with versions.
+//! Limits of versioned buckets.
 
-/// Batches that copy the versions that they replace at once; others wait.
+/// Maximum concurrent batches that copy the versions that they replace; others wait.
 pub const COPIES_MAX: usize = 32;
-/// How often a batch is tried again whose replaced versions change meanwhile.
+/// Maximum attempts of a batch whose replaced versions change concurrently.
 pub const TRIES_MAX: usize = 8;
-/// Turns for removals of the latest versions of keys, which share them by a hash.
+/// Number of locks for removals of current versions, which keys share by a hash.
 #[cfg(feature = "s3")]
 pub const TURNS: usize = 64;

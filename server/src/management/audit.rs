@@ -1,6 +1,6 @@
-//! Who changed what, as it is told.
+//! Audit log, as shown to users and the operator.
 //!
-//! Never here: who may see it; whoever asks says which entries they see.
+//! Non-goals: authorization; the caller decides which entries are visible.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,17 +11,17 @@ use crate::catalog::{
 use crate::limits::AUDIT_PAGE_MAX;
 use crate::replies::iso_time;
 
-/// Which entries are asked for.
+/// Filter of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditAsked {
-    /// The bucket that they are about.
+    /// Bucket of the entries.
     pub bucket: Option<String>,
-    /// What their actions begin with.
+    /// Prefix of their actions.
     pub action: Option<String>,
-    /// The key, the session or the account of the actor by id, or its name.
+    /// Id of the actor's key, session or account, or its name.
     pub actor: Option<String>,
-    /// Only what was before: the cursor of another page.
+    /// Only earlier entries: the cursor of another page.
     pub before: Option<String>,
     pub limit: u64,
 }
@@ -81,16 +81,16 @@ pub struct ActorView {
     pub account: Option<String>,
 }
 
-/// What somebody sees of an entry.
+/// Visible part of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     Nothing,
-    /// All but where it came from.
+    /// All except the client address.
     WithoutOrigin,
     All,
 }
 
-/// The entries that are asked for, as far as they are seen.
+/// Returns the matching entries, as far as they are visible.
 pub fn audit(
     catalog: &Catalog,
     asked: &AuditAsked,
@@ -124,7 +124,7 @@ impl AuditAsked {
     }
 }
 
-/// The name of what an action changed, if that exists and has one.
+/// Returns the name of the changed record, if it exists and has one.
 fn target_name(catalog: &Catalog, action: &str, target: &str) -> Option<String> {
     let (kind, _) = action.split_once('.')?;
     let account = || {

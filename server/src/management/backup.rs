@@ -1,6 +1,6 @@
-//! The backup, for the operator.
+//! Backup, for the operator.
 //!
-//! Never here: copying, which the engine does.
+//! Non-goals: copying, which the engine does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, CatalogError, LastBackup};
 
-/// What a backup did.
+/// Result of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackedUpView {
-    /// The folder.
+    /// Destination folder.
     pub to: String,
     pub copied_files: u64,
     pub copied_bytes: u64,
-    /// Files that were there already.
+    /// Files that were already in the backup.
     pub kept_files: u64,
     pub kept_bytes: u64,
-    /// Files that the store has no more.
+    /// Files deleted from the backup, which the store no longer has.
     pub removed_files: u64,
-    /// The last record that is in the backup.
+    /// LSN of the last record in the backup.
     pub last_lsn: u64,
     pub duration_ms: u64,
-    /// Places of damage in what was copied.
+    /// Number of corrupt locations in the copied data.
     pub damage_count: u64,
-    /// The first of them.
+    /// First corrupt locations.
     pub damage: Vec<String>,
 }
 
-/// Makes the folder a backup of the store, or brings the one there up to date.
+/// Creates a backup of the store in a folder, or updates an existing one.
 pub(super) fn back_up(
     store: &Store,
     catalog: &Catalog,
@@ -63,7 +63,7 @@ pub(super) fn back_up(
     } = report;
     let last =
         LastBackup { at_ms: catalog.now_ms(), to: shown.to_string(), last_lsn, damage_count };
-    // The backup is whole, whether or not that can be noted.
+    // The backup is complete, even if that cannot be recorded.
     if let Err(error) = catalog.note_backup(&last) {
         tracing::warn!(%error, "backup complete; failed to record it as the last backup");
     }

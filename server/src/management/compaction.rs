@@ -1,6 +1,6 @@
-//! Compaction, for the operator: what it would do, and what it did.
+//! Compaction, for the operator: preview and result.
 //!
-//! Never here: choosing and copying, which the engine does.
+//! Non-goals: selection and copying, which the engine does.
 
 use std::collections::BTreeMap;
 
@@ -13,40 +13,40 @@ use super::stats::{ClassView, class_view};
 use crate::catalog::CatalogError;
 use crate::limits;
 
-/// Which segments are taken.
+/// Options of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionAsked {
-    /// Those of whose bytes at least so many percent are dead.
+    /// Minimum percentage of dead bytes in a segment.
     pub dead_percent_min: u8,
-    /// At most so many bytes are copied in a second; without it, as fast as it goes.
+    /// Maximum copy rate in bytes per second; unlimited if absent.
     pub bytes_per_second_max: Option<u64>,
 }
 
-/// What a compaction would do.
+/// Preview of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectionView {
     /// Bytes of all records in the log and in compacted segments.
     pub record_bytes: u64,
-    /// How many of them are dead.
+    /// Dead bytes among them.
     pub dead_bytes: u64,
-    /// How many of these lie in the newest segment, which a run ends first and no step below takes.
+    /// Dead bytes in the newest segment, which a run closes first and which is part of no step below.
     pub newest_dead_bytes: u64,
-    /// Bytes of large files that are gone and can come back: a run gives them back first.
+    /// Bytes of retained large files, which a run reclaims first.
     #[serde(default)]
     pub retained_bytes: u64,
-    /// In this order; each is done whole or not at all.
+    /// Steps in order; each is atomic.
     pub steps: Vec<StepView>,
     pub copy_bytes: u64,
-    /// About: deletions that must be remembered are not counted.
+    /// Estimate of the reclaimed bytes: tombstones that must be retained are not counted.
     pub free_bytes: u64,
-    /// How fast the copying is taken to be.
+    /// Assumed copy rate.
     pub bytes_per_second: u64,
     pub expected_seconds: u64,
 }
 
-/// Segments that become one.
+/// Segments that are merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepView {
@@ -55,7 +55,7 @@ pub struct StepView {
     pub free_bytes: u64,
 }
 
-/// A segment that would be replaced.
+/// Segment that would be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CandidateView {
@@ -66,7 +66,7 @@ pub struct CandidateView {
     pub dead_bytes: u64,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactedView {
@@ -74,19 +74,19 @@ pub struct CompactedView {
     pub segments_removed: u64,
     pub segments_written: u64,
     pub copied_bytes: u64,
-    /// By how much the files became smaller, with those of large files that might have come back.
+    /// Reduction of the files' size, including that of retained large files.
     pub freed_bytes: u64,
-    /// What was given back of segments for whose copies there was no room.
+    /// Bytes punched out of segments for whose copies there was no space.
     pub punched_bytes: u64,
-    /// Deletions that need not be remembered any more.
+    /// Tombstones that need not be retained any longer.
     pub removals_dropped: u64,
-    /// Whether it stopped early: a backup still holds segments that were replaced before, or they cannot be removed.
+    /// Whether it stopped early: replaced segments are still held by a backup, or cannot be removed.
     pub postponed: bool,
-    /// Damaged segments, which stay as they are.
+    /// Corrupt segments, which were not compacted.
     pub refused: Vec<RefusedSegmentView>,
 }
 
-/// A segment that is damaged.
+/// Corrupt segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedSegmentView {
@@ -94,12 +94,12 @@ pub struct RefusedSegmentView {
     pub why: String,
 }
 
-/// What a compaction would do now.
+/// Previews a compaction.
 pub(super) fn selection(
     store: &Store,
     asked: CompactionAsked,
 ) -> Result<SelectionView, CatalogError> {
-    // A run writes one first, too: only what is in the index on disk can be compacted.
+    // A run writes a checkpoint first as well: only records in the index on disk can be compacted.
     match store.checkpoint() {
         Ok(_) | Err(Error::NoSpace | Error::ReadOnly(_)) => {}
         Err(other) => return Err(other.into()),
@@ -142,7 +142,7 @@ fn step_view(inputs: &[CompactionInput], classes: &BTreeMap<SegmentId, ClassView
     }
 }
 
-/// Compacts.
+/// Compacts the store.
 pub(super) fn compact(
     store: &Store,
     asked: CompactionAsked,
@@ -177,7 +177,7 @@ pub(super) fn compact(
     })
 }
 
-/// Whoever asks is not kept waiting until enough of the whole store is dead.
+/// Returns the rules of a requested run, which does not wait for a dead percentage of the whole store.
 fn rules(asked: CompactionAsked) -> CompactionRules {
     CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: asked.dead_percent_min }
 }

@@ -1,7 +1,7 @@
-//! What the folders of a bucket hold: files, bytes, and the latest change.
+//! Folder statistics of a bucket: files, bytes, and the latest change.
 //!
-//! Guarantees: bounded work for each page. Top-level folders are counted by the engine; other folders, and the date of
-//! the latest change, take a look at every file, up to a limit for each folder and for the page.
+//! Guarantees: bounded work for each page. The engine counts top-level folders; other folders, and the date of the
+//! latest change, require reading every file, up to a limit per folder and per page.
 
 use engine::{BucketName, FolderCursor, FolderKey, Store};
 
@@ -9,12 +9,12 @@ use super::{FolderView, FoldersView};
 use crate::catalog::CatalogError;
 use crate::replies::iso_time;
 
-/// Files of one folder that are counted.
+/// Maximum files that are counted in one folder.
 const FOLDER_FILES_MAX: usize = 10_000;
-/// Files that are counted for a page of folders: a page of large folders is shorter.
+/// Maximum files that are counted for a page of folders: a page of large folders is shorter.
 const FOLDERS_FILES_MAX: usize = 20_000;
 
-/// What the files of a folder come to.
+/// Totals of a folder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     objects: u64,
@@ -23,7 +23,7 @@ struct Counted {
     is_exact: bool,
 }
 
-/// A page of the folders directly in a folder, by name, after one of them.
+/// Returns a page of the direct subfolders of a folder, by name, after one of them.
 pub fn subfolders_view(
     store: &Store,
     bucket: &BucketName,
@@ -50,7 +50,7 @@ pub fn subfolders_view(
     Ok(FoldersView { folders, next_cursor })
 }
 
-/// What a folder holds, and how many files were looked at for it.
+/// Returns the statistics of a folder, and the number of files that were read for it.
 fn folder_view(
     store: &Store,
     bucket: &BucketName,
@@ -73,7 +73,7 @@ fn folder_view(
     Ok((view, usize::try_from(counted.objects).unwrap_or(usize::MAX).max(1)))
 }
 
-/// Counts the files of a folder, however deep, up to the limit.
+/// Counts the files of a folder, at any depth, up to the limit.
 fn count(store: &Store, bucket: &BucketName, folder: &FolderKey) -> Result<Counted, CatalogError> {
     let mut counted = Counted::default();
     let mut after: Option<String> = None;

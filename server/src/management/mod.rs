@@ -1,9 +1,9 @@
-//! What the operator can do with a store: one operation per request, with typed answers.
+//! Management operations on a store: one operation per request, with typed replies.
 //!
 //! The command line calls [`execute`] on a store that it opened, or sends the same request over the control socket to
-//! the server that has it open. A long request tells how far it has come, and whoever is told may stop it.
-//! Promises: a short request that fails changes nothing; a long one that is stopped leaves everything consistent.
-//! Never here: who is asking; whoever gets here is the operator.
+//! the server that has it open. A long request reports its progress, and can be cancelled at each report. Guarantees: a
+//! short request that fails changes nothing; a cancelled long one leaves the store consistent. Non-goals:
+//! authentication; every caller is the operator.
 
 mod audit;
 mod backup;
@@ -76,7 +76,7 @@ pub use self::webhooks::{
     webhook_view,
 };
 
-/// One thing to do. Accounts are named by name or id, and so are organisations.
+/// Management request. Accounts and organisations are identified by name or id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Request {
@@ -94,23 +94,23 @@ pub enum Request {
         account: String,
         force: bool,
     },
-    /// Gives an account another password, or its first. The password itself stays with whoever was told it.
+    /// Sets the password of an account.
     SetPassword {
         account: String,
         password: PasswordHash,
     },
-    /// Makes a link with which the holder of an account chooses its password.
+    /// Creates an invitation for choosing the password of an account.
     InviteAccount {
         account: String,
-        /// What stands before the link; a running server puts its own here where nothing is said.
+        /// Base URL of the link; a running server fills in its own if absent.
         public_url: Option<String>,
     },
     CreateOrganisation {
         name: String,
-        /// The account that is to own it.
+        /// Account that will own it.
         account: String,
     },
-    /// Those that an account belongs to, or all.
+    /// Lists the organisations of an account, or all.
     ListOrganisations {
         account: Option<String>,
     },
@@ -118,11 +118,11 @@ pub enum Request {
         organisation: String,
         name: String,
     },
-    /// One that has no buckets.
+    /// Deletes an organisation without buckets.
     DeleteOrganisation {
         organisation: String,
     },
-    /// Makes an account a member, or gives a member another role.
+    /// Adds a member to an organisation, or changes its role.
     SetMember {
         organisation: String,
         account: String,
@@ -132,7 +132,7 @@ pub enum Request {
         organisation: String,
         account: String,
     },
-    /// Moves accounts that break fair use one step on.
+    /// Escalates accounts in violation of fair use by one step.
     SweepAccounts,
     CreateBucket {
         name: String,
@@ -140,7 +140,7 @@ pub enum Request {
         kind: BucketKind,
         settings: BucketSettings,
     },
-    /// Of one account, or all.
+    /// Lists the buckets of an account, or all.
     ListBuckets {
         account: Option<String>,
     },
@@ -148,30 +148,30 @@ pub enum Request {
         name: String,
         settings: BucketSettings,
     },
-    /// With `force`, the objects in it go too; without, it must be empty.
+    /// Deletes a bucket, with its objects if `force` is set; otherwise it must be empty.
     DeleteBucket {
         name: String,
         force: bool,
     },
-    /// A page of the top-level folders of a bucket, after one of them.
+    /// Lists a page of the top-level folders of a bucket, after one of them.
     ListFolders {
         bucket: String,
         after: Option<String>,
         limit: u64,
     },
-    /// Without scopes the key has all of them.
+    /// Creates a key, with all scopes if none are given.
     CreateApiKey {
         account: String,
         settings: ApiKeySettings,
     },
-    /// Of one account, or all.
+    /// Lists the API keys of an account, or all.
     ListApiKeys {
         account: Option<String>,
     },
     RevokeApiKey {
         id: String,
     },
-    /// With what clients of S3 sign in the name of a key.
+    /// Returns the S3 credentials of an API key.
     #[cfg(feature = "s3")]
     ShowS3Credentials {
         id: String,
@@ -182,44 +182,44 @@ pub enum Request {
         /// Whether each segment is listed.
         segments: bool,
     },
-    /// Long. Writes a bucket, or a folder of it, to an archive or a folder of this machine.
+    /// Writes a bucket, or a folder of it, to an archive or a folder of this machine. Long.
     Export {
         bucket: String,
         folder: Option<String>,
         to: Place,
     },
-    /// Long. Reads an archive or a folder of this machine, or what others have, into a bucket or a folder of it.
+    /// Imports an archive or a folder of this machine, or remote files, into a bucket or a folder of it. Long.
     Import {
         bucket: String,
         folder: Option<String>,
         from: Source,
         rules: ImportRules,
     },
-    /// Long. Which versions the log knows of a file, or of what is in a folder: then the path ends with `/` or is
-    /// empty.
+    /// Lists the versions of a file in the log, or of the files in a folder: then the path ends with `/` or is empty.
+    /// Long.
     History {
         bucket: String,
         path: String,
-        /// Only what happened then or later: a date and time as in RFC 3339.
+        /// Only versions from this time on: a date and time as in RFC 3339.
         since: Option<String>,
         limit: u64,
     },
-    /// Long. Brings back what was deleted or overwritten.
+    /// Restores deleted or overwritten files. Long.
     Undelete {
         bucket: String,
         wanted: Wanted,
     },
-    /// Long. Makes a folder of this machine a backup of the store, or brings the one there up to date.
+    /// Creates or updates a backup of the store in a folder of this machine. Long.
     Backup {
         to: PathBuf,
     },
-    /// What a compaction would do now.
+    /// Previews a compaction.
     SelectCompaction(CompactionAsked),
-    /// Long.
+    /// Compacts the store. Long.
     Compact(CompactionAsked),
-    /// Long. Reads and checks everything that is stored.
+    /// Reads and verifies all stored data. Long.
     Scrub,
-    /// Who changed what, the newest first.
+    /// Lists the audit log, newest first.
     Audit(AuditAsked),
 }
 
@@ -232,7 +232,7 @@ pub enum Direction {
     FromServer,
 }
 
-/// Who is to own a bucket.
+/// Owner of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BucketOwner {
@@ -241,7 +241,7 @@ pub enum BucketOwner {
 }
 
 impl Request {
-    /// Whether the request may take minutes, reports progress and can be stopped.
+    /// Returns whether the request may take minutes, reports progress and can be cancelled.
     pub fn is_long(&self) -> bool {
         match self {
             Self::Object(request) => request.is_long(),
@@ -249,7 +249,7 @@ impl Request {
         }
     }
 
-    /// Whether no other exclusive request may run at the same time.
+    /// Returns whether no other exclusive request may run at the same time.
     pub fn is_exclusive(&self) -> bool {
         match self {
             Self::Import { from, .. } => !matches!(from, Source::File { .. }),
@@ -283,7 +283,7 @@ impl Request {
     }
 }
 
-/// Does what is asked. Waits for the disk. A long request calls `watch` again and again.
+/// Executes a request. Blocks on the disk. A long request calls `watch` repeatedly.
 pub fn execute(
     store: &Store,
     catalog: &Catalog,
@@ -463,7 +463,7 @@ pub fn execute(
             Ok(Reply::Selection(compaction::selection(store, asked)?))
         }
         Request::Compact(asked) => {
-            // Where nothing can be noted any more, space is what is wanted.
+            // If the store rejects writes, the space that the compaction reclaims is needed all the more.
             match catalog.note_compaction(asked.dead_percent_min) {
                 Ok(()) | Err(CatalogError::Store(_)) => {}
                 Err(error) => return Err(error),
@@ -530,7 +530,7 @@ fn account_name(catalog: &Catalog, id: &AccountId) -> String {
     catalog.account(id).map(|account| account.name.as_str().to_owned()).unwrap_or_default()
 }
 
-/// By id, or by a name that only one organisation has.
+/// Resolves an organisation by id, or by a name that only one has.
 fn organisation_id(catalog: &Catalog, name_or_id: &str) -> Result<OrganisationId, CatalogError> {
     if let Some(id) = OrganisationId::parse(name_or_id)
         && catalog.organisation(&id).is_some()

@@ -28,7 +28,7 @@ use crate::stored_headers::StoredHeaders;
 use crate::target::{check_writable, normalize, public_url};
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_of};
 
-/// A request about objects.
+/// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "object", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ObjectRequest {
@@ -78,7 +78,7 @@ pub struct Copying {
     pub to_path: String,
 }
 
-/// A page of objects.
+/// Page of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectsView {
@@ -90,7 +90,7 @@ pub struct ObjectsView {
     pub next_after: Option<String>,
 }
 
-/// An object in a listing.
+/// Object in a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedObjectView {
@@ -102,7 +102,7 @@ pub struct ListedObjectView {
     pub is_thumbnail: bool,
 }
 
-/// An object.
+/// Object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectView {
@@ -136,7 +136,7 @@ pub struct UsageView {
     pub is_truncated: bool,
 }
 
-/// An object that was written.
+/// Written object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectWrittenView {
@@ -145,7 +145,7 @@ pub struct ObjectWrittenView {
     pub bytes: u64,
 }
 
-/// Objects that were deleted.
+/// Deleted objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectsDeletedView {
@@ -154,7 +154,7 @@ pub struct ObjectsDeletedView {
     pub missing: Vec<String>,
 }
 
-/// A presigned URL.
+/// Presigned URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PresignedView {
@@ -167,7 +167,7 @@ pub struct PresignedView {
 }
 
 impl ObjectRequest {
-    /// Whether the request transfers content, reports progress and can be stopped.
+    /// Returns whether the request transfers content, reports progress and can be cancelled.
     pub(super) fn is_long(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::Copy(_) | Self::Move(_) | Self::Usage { .. })
     }
@@ -320,7 +320,7 @@ fn add_to_subfolder(view: &mut UsageView, subfolder: &str, bytes: u64) {
     }
 }
 
-/// The version of an object that is copied, staged, with its thumbnail.
+/// Staged copy of an object's version, with its thumbnail.
 struct Copied {
     object: Object,
     body: Staged,
@@ -383,7 +383,7 @@ fn stage(store: &Store, object: Object, watch: &mut Watch<'_>) -> engine::Result
     };
     let thumbnail = match thumbnail.map(|it| store.stage_copy(&it, watch)) {
         Some(Ok(staged)) => Some(staged),
-        // The thumbnail changed in the meantime, or is damaged: the copy gets none.
+        // The thumbnail changed in the meantime, or is corrupt: the copy gets none.
         None | Some(Err(Error::Conflict(_) | Error::Corrupt(_))) => None,
         Some(Err(error)) => return Err(error),
     };
@@ -404,7 +404,7 @@ fn commit_copy(
     let from = object.name();
     let options = PutOptions {
         content_type: object.content_type().to_owned(),
-        // Those of a thumbnail name its image.
+        // The attributes of a thumbnail name its image.
         attributes: if object.is_derived() { Vec::new() } else { object.attributes().to_vec() },
         derived: false,
         created_ms: is_move.then(|| object.created_ms()),
@@ -440,7 +440,7 @@ fn commit_copy(
     catalog.commit_telling_blocking(&from.bucket, batch, &[removed]).map(drop)
 }
 
-/// Whether a thumbnail can have this name: the name is free, or has an earlier thumbnail of the same image.
+/// Returns whether a thumbnail can have this name: the name is free, or has an earlier thumbnail of the same image.
 fn is_free_for(store: &Store, name: &ObjectName, image: &ObjectKey) -> engine::Result<bool> {
     Ok(store.get(name)?.is_none_or(|there| is_thumbnail_of(&there, image)))
 }

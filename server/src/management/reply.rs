@@ -1,6 +1,6 @@
-//! What a request is answered with.
+//! Replies to management requests.
 //!
-//! Never here: how it looks to a person.
+//! Non-goals: display.
 
 use engine::{BucketName, FolderKey, Store, Usage, UsagePage, WorkProgress};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::replies::iso_time;
 use crate::reserved::INVITATION_PATH;
 use crate::versions;
 
-/// How far a long request has come; zero in all while that is not known.
+/// Progress of a long request; all zero while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressView {
@@ -46,7 +46,7 @@ impl From<ProgressView> for WorkProgress {
     }
 }
 
-/// What came of it.
+/// Reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
@@ -55,7 +55,7 @@ pub enum Reply {
     AccountDeleted(AccountDeletedView),
     Swept(SweptView),
     PasswordSet(PasswordSetView),
-    /// The only time that the invitation is told.
+    /// The only reply with the invitation.
     Invited(InvitedView),
     Bucket(BucketView),
     Buckets(Vec<BucketView>),
@@ -64,13 +64,13 @@ pub enum Reply {
     Organisation(OrganisationView),
     Organisations(Vec<OrganisationView>),
     OrganisationDeleted(OrganisationDeletedView),
-    /// The only time that the key itself is told.
+    /// The only reply with the key itself.
     ApiKeyIssued(ApiKeyIssuedView),
     #[cfg(feature = "s3")]
     S3Credentials(S3CredentialsView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
-    /// The only time that the secret is told.
+    /// The only reply with the webhook secret.
     WebhookCreated(Box<WebhookCreatedView>),
     Webhook(Box<WebhookView>),
     Webhooks(Vec<WebhookView>),
@@ -118,33 +118,33 @@ pub struct AccountView {
     pub created_at: String,
 }
 
-/// An account that was deleted.
+/// Deleted account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountDeletedView {
     pub account: String,
     pub name: String,
-    /// Objects that were deleted with its buckets.
+    /// Number of objects deleted with its buckets.
     pub deleted_count: u64,
 }
 
-/// An account that has another password now.
+/// Account with a new password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PasswordSetView {
     pub account: String,
     pub name: String,
-    /// Sessions that ended with the old one.
+    /// Number of ended sessions.
     pub ended_session_count: u64,
 }
 
-/// An invitation.
+/// Created invitation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitedView {
     pub account: String,
     pub name: String,
-    /// Without the server's address where that is not known.
+    /// Link, or only its path if the base URL is unknown.
     pub url: String,
     pub expires_at: String,
 }
@@ -283,7 +283,7 @@ pub struct ApiKeyView {
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyIssuedView {
     pub key: String,
-    /// With what clients of S3 sign, where there is a gateway for them.
+    /// S3 credentials, if there is an S3 gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3CredentialsView>,
     #[serde(flatten)]
@@ -298,7 +298,7 @@ pub struct S3CredentialsView {
     pub secret_access_key: String,
 }
 
-/// With what clients of S3 sign in the name of a key; none without a gateway for them. Waits for the disk.
+/// Returns the S3 credentials of a key; `None` without an S3 gateway. Blocks on the disk.
 pub fn s3_credentials(
     catalog: &Catalog,
     id: &ApiKeyId,
@@ -319,7 +319,7 @@ pub fn s3_credentials(
     }
 }
 
-/// An account, as it is told to its owner and to the operator.
+/// Converts an account, for its owner and the operator.
 pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
     AccountView {
         id: account.id.to_string(),
@@ -335,12 +335,12 @@ pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
     }
 }
 
-/// The address of an invitation at a server.
+/// Returns the URL of an invitation.
 pub fn invitation_url(public_url: &str, text: &str) -> String {
     format!("{}{INVITATION_PATH}#{text}", public_url.trim_end_matches('/'))
 }
 
-/// A bucket, with what it holds: noncurrent versions, too.
+/// Converts a bucket, with its usage including noncurrent versions.
 pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, CatalogError> {
     let mut usage = store.bucket_usage(&bucket.name)?;
     if bucket.versioning.is_some() {
@@ -371,7 +371,7 @@ pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, Catalog
     })
 }
 
-/// A page of a bucket's top-level folders after one of them, with what they hold.
+/// Returns a page of a bucket's top-level folders after one of them, with their usage.
 pub fn folders_view(
     store: &Store,
     bucket: &BucketName,
@@ -391,7 +391,7 @@ pub fn folders_view(
     Ok(FoldersView { folders: folders.iter().map(view).collect(), next_cursor })
 }
 
-/// An organisation, with its members and what they are called.
+/// Converts an organisation, with its members and their names.
 pub fn organisation_view(catalog: &Catalog, organisation: &Organisation) -> OrganisationView {
     let member = |(id, role): (&_, &MemberRole)| {
         let name = catalog.account(id).map(|account| account.name.as_str().to_owned());
@@ -411,7 +411,7 @@ pub fn organisation_view(catalog: &Catalog, organisation: &Organisation) -> Orga
     }
 }
 
-/// What a key opens; not the key.
+/// Converts an API key, without its secret.
 pub fn api_key_view(catalog: &Catalog, api_key: &ApiKey) -> ApiKeyView {
     ApiKeyView {
         id: api_key.id.to_string(),

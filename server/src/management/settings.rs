@@ -1,8 +1,7 @@
-//! What can be set of accounts, buckets, organisations and API keys, as people and programs write it.
+//! Settings of accounts, buckets, organisations and API keys, in the form of requests.
 //!
-//! The command line and the HTTP API read the same types. An absent field stays as it is; `null`, and an empty text,
-//! take a setting away. Promises: a setting that is wrong is refused by its name in JSON.
-//! Never here: storing it, and who may.
+//! The command line and the HTTP API share these types. An absent field is unchanged; `null`, and an empty text, remove
+//! a setting. Guarantees: an invalid setting is reported with its name in JSON. Non-goals: storage, and authorization.
 
 use engine::BucketName;
 use jiff::Timestamp;
@@ -91,10 +90,10 @@ pub struct BucketSettings {
     pub index: Option<bool>,
 }
 
-/// What can be set of a new account: its name, too.
+/// Settings of a new account, including its name.
 pub struct NewAccountSettings;
 
-/// What can be set of a new bucket: what stays as it is, too.
+/// Settings of a new bucket, including those that cannot be changed later.
 pub struct NewBucketSettings;
 
 /// What can be set of a new key.
@@ -113,7 +112,7 @@ pub struct ApiKeySettings {
     pub expires_at: Option<String>,
 }
 
-/// `*` alone, or origins, or null.
+/// Returns the schema of `*` alone, or origins, or null.
 fn cors_origins_schema() -> RefOr<Schema> {
     const ORIGIN: &str = r"^[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._:\[\]-]+$";
     let every = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
@@ -123,7 +122,7 @@ fn cors_origins_schema() -> RefOr<Schema> {
     OneOfBuilder::new().item(null()).item(every).item(some).into()
 }
 
-/// Media types and families of them, or null.
+/// Returns the schema of media types and families of them, or null.
 fn allowed_types_schema() -> RefOr<Schema> {
     const MEDIA_TYPE: &str = r"^[A-Za-z0-9!#$&^_.+-]+/(\*|[A-Za-z0-9!#$&^_.+-]+)$";
     let types = ArrayBuilder::new().items(text(MEDIA_TYPE)).max_items(Some(BUCKET_LIST_MAX));
@@ -165,7 +164,7 @@ impl ToSchema for NewBucketSettings {
     }
 }
 
-/// The settings with more fields, one of which must be there.
+/// Extends a schema of settings by further fields, one of them required.
 fn with_fields<const N: usize>(
     mut settings: RefOr<Schema>,
     fields: [(&str, RefOr<Schema>); N],
@@ -178,19 +177,19 @@ fn with_fields<const N: usize>(
     settings
 }
 
-/// A field that is there, whatever its value: `null` counts only where the value may be nothing.
+/// Deserializes a present field; `null` is valid only if the value is optional.
 pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// A text, or `null` for an empty one.
+/// Deserializes a text or `null`; an empty text becomes `None`.
 pub(super) fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Option::<String>::deserialize(from).map(|text| Some(text.unwrap_or_default()))
 }
 
-/// Reads what is to change of an account.
+/// Validates a change of an account.
 pub fn account_change(settings: AccountSettings) -> Result<AccountChange, CatalogError> {
     let AccountSettings { name, plan, standing, role, storage_bytes_max, object_count_max } =
         settings;
@@ -203,7 +202,7 @@ pub fn account_change(settings: AccountSettings) -> Result<AccountChange, Catalo
     })
 }
 
-/// Reads what is to change of a bucket.
+/// Validates a change of a bucket.
 pub fn bucket_change(
     bucket: &BucketName,
     settings: BucketSettings,
@@ -243,7 +242,7 @@ pub fn bucket_change(
     })
 }
 
-/// Reads what a new key is to open.
+/// Validates the settings of a new API key.
 pub fn new_api_key(
     account: AccountId,
     settings: ApiKeySettings,
@@ -258,7 +257,7 @@ pub fn new_api_key(
     Ok(NewApiKey { account, name: settings.name, scopes: settings.scopes, limits })
 }
 
-/// Gives a refusal the name of the setting that it is about.
+/// Adds the name of the setting to an error.
 pub(super) fn named<T>(
     setting: &'static str,
     read: Result<T, CatalogError>,
@@ -269,7 +268,7 @@ pub(super) fn named<T>(
     })
 }
 
-/// Reads a date and time; `what` is what it is called when it is none.
+/// Parses a date and time; `what` names the value in the error.
 pub(super) fn unix_ms(what: &str, text: &str) -> Result<u64, CatalogError> {
     let refused = || {
         let example = "2030-01-31T12:00:00Z";

@@ -1,6 +1,6 @@
-//! Standings and the sweep, as they are told.
+//! Account standings and fair-use sweeps, as replies.
 //!
-//! Never here: when a standing changes.
+//! Non-goals: changes of a standing.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -42,7 +42,7 @@ pub struct StandingStepView {
     pub reason: String,
 }
 
-/// How an account came to its standing.
+/// Returns the history of an account's standing.
 pub fn standing_changes(catalog: &Catalog, account: &AccountId) -> Vec<StandingChangeView> {
     let history = catalog.standing_history(account).unwrap_or_default();
     let view = |change: &StandingChange| StandingChangeView {
@@ -55,7 +55,7 @@ pub fn standing_changes(catalog: &Catalog, account: &AccountId) -> Vec<StandingC
     history.changes.iter().map(view).collect()
 }
 
-/// What a sweep did, as it is told.
+/// Converts the result of a sweep.
 pub fn swept_view(swept: Swept) -> SweptView {
     let view = |Step { account, name, from, to, reason }| StandingStepView {
         account: account.to_string(),

@@ -1,6 +1,6 @@
-//! What is in a store and how it is, for the operator.
+//! Store statistics and health, for the operator.
 //!
-//! Never here: counting.
+//! Non-goals: counting.
 
 use engine::{
     ClassStats, Damage, DamageList, Health, RetainedStats, SegmentClass, SegmentStats, Store,
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::catalog::{Catalog, CatalogError};
 use crate::replies::iso_time;
 
-/// What is in a store.
+/// Store statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatsView {
@@ -21,27 +21,27 @@ pub struct StatsView {
     pub api_keys: u64,
     pub objects: u64,
     pub object_bytes: u64,
-    /// Thumbnails and the like, not counted above.
+    /// Derived objects such as thumbnails, not counted above.
     pub derived_objects: u64,
     pub derived_bytes: u64,
     /// Segments of the log.
     pub log: SegmentsView,
-    /// Segments that compaction made of others.
+    /// Segments written by compaction.
     pub compacted: SegmentsView,
     /// Segments of one large object each.
     pub big: SegmentsView,
-    /// Large files that are gone and can come back.
+    /// Retained large files, which can be restored.
     #[serde(default)]
     pub retained: RetainedView,
-    /// Everything was verified then or later; absent while something never was.
+    /// Time of the oldest verification; absent while some data was never verified.
     pub verified_since: Option<String>,
     pub damage: DamageView,
     pub health: HealthView,
-    /// Why the store takes no writes, when it takes none.
+    /// Reason why the store is read-only, if it is.
     pub read_only: Option<String>,
     /// Set while the disk is too full for uploads.
     pub full: Option<FullView>,
-    /// Each segment, where that was asked for.
+    /// Each segment, if requested.
     pub segments: Option<Vec<SegmentView>>,
 }
 
@@ -69,7 +69,7 @@ impl HealthView {
 #[serde(rename_all = "camelCase")]
 pub struct FullView {
     pub free_bytes: u64,
-    /// What is to stay free.
+    /// Reserved free space.
     pub reserve_bytes: u64,
 }
 
@@ -100,7 +100,7 @@ impl RetainedView {
     }
 }
 
-/// One segment.
+/// Segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentView {
@@ -108,7 +108,7 @@ pub struct SegmentView {
     pub class: ClassView,
     pub live_bytes: u64,
     pub dead_bytes: u64,
-    /// When it was last read whole and checked.
+    /// Time of the last full verification.
     pub verified_at: Option<String>,
     pub damage_count: u64,
 }
@@ -122,28 +122,28 @@ pub enum ClassView {
     Big,
 }
 
-/// The damage that is known.
+/// Detected corruption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DamageView {
     pub count: u64,
-    /// The first places.
+    /// First corrupt locations.
     pub places: Vec<PlaceView>,
 }
 
-/// A place where stored bytes are not what was written.
+/// Location of stored bytes that are corrupt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaceView {
     pub file: String,
     pub offset: u64,
-    /// What they belong to, when that is known: bucket and path, or what the server keeps for itself.
+    /// Owner of the bytes, if known: bucket and path, or a record of the server.
     pub name: Option<String>,
     pub why: String,
     pub found_at: String,
 }
 
-/// What a scrub came to.
+/// Result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScrubbedView {
@@ -152,7 +152,7 @@ pub struct ScrubbedView {
     pub damage: DamageView,
 }
 
-/// Counts; of each segment, too, if that is asked for.
+/// Returns the statistics, with each segment if requested.
 pub(super) fn stats(
     store: &Store,
     catalog: &Catalog,
@@ -188,7 +188,7 @@ pub(super) fn stats(
     })
 }
 
-/// Reads and checks everything that is stored.
+/// Reads and verifies all stored data.
 pub(super) fn scrub(store: &Store, watch: &mut Watch<'_>) -> Result<ScrubbedView, CatalogError> {
     let report = store.scrub(watch)?;
     Ok(ScrubbedView {

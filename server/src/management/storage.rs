@@ -1,7 +1,7 @@
-//! How it is with the store on its disk, for the page that an operator looks at.
+//! State of the store and its disk, for the operator's storage page.
 //!
-//! Promises: the answer has a bound, however many segments there are: large objects, each of which has a segment of its
-//! own, are told together. Nothing is written for it. Never here: counting and choosing, which the engine does.
+//! Guarantees: the reply is bounded, however many segments there are: large objects, each of which has a segment of its
+//! own, are summarised. Nothing is written. Non-goals: counting and selection, which the engine does.
 
 use engine::{
     CompactionRules, Damage, DiskStats, RecordName, SegmentClass, SegmentStats, Store, StoreStats,
@@ -124,7 +124,7 @@ struct EstimateView {
     segments: u64,
 }
 
-/// How it is now.
+/// Returns the current state.
 pub fn storage(store: &Store, catalog: &Catalog) -> Result<StorageView, CatalogError> {
     let stats = store.stats()?;
     let disk = store.disk_stats()?;

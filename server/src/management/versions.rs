@@ -1,6 +1,6 @@
-//! Earlier versions of files, for the operator: which there are, and bringing them back.
+//! Version history of files, for the operator: listing and restoring.
 //!
-//! Never here: reading the log, which the engine does.
+//! Non-goals: log scans, which the engine does.
 
 use engine::{
     Batch, BucketName, FolderKey, History, ObjectName, Store, UndeleteRequest, Undeleted,
@@ -16,68 +16,68 @@ use crate::replies::iso_time;
 use crate::target::Place;
 use crate::thumbnails::delete_thumbnail;
 
-/// What is to be brought back.
+/// Selection of versions to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Wanted {
-    /// The newest version of a file that is not there.
+    /// The newest version of a missing file.
     File { path: String },
-    /// This version of a file, in place of what is there.
+    /// One version of a file, replacing the current one.
     Version { path: String, lsn: u64 },
-    /// What is not there of a folder, of the whole bucket when it is empty, and was deleted then or later.
+    /// The missing files of a folder, or of the whole bucket if it is empty, that were deleted at that time or later.
     Folder { path: String, since: Option<String> },
 }
 
-/// Whose versions are asked for.
+/// Selection of versions.
 pub(super) struct HistoryAsked<'a> {
     pub(super) bucket: &'a str,
-    /// Of a folder it ends with `/`; empty, it is the whole bucket.
+    /// Path, which ends with `/` for a folder and is empty for the whole bucket.
     pub(super) path: &'a str,
     pub(super) since: Option<&'a str>,
     pub(super) limit: u64,
 }
 
-/// What the log knows of some files.
+/// Version history of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryView {
     pub bucket_name: String,
-    /// By path, and of each path the oldest first.
+    /// Versions by path, oldest first.
     pub versions: Vec<VersionView>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more than the limit.
     pub truncated: bool,
-    /// Places of damage in the log: what was there is not among the versions.
+    /// Corrupt locations in the log, whose versions are missing here.
     pub damage_count: u64,
 }
 
-/// Something that happened to a file.
+/// Version of a file, or its deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionView {
     pub path: String,
-    /// The number of its record: greater for what happened later.
+    /// LSN of its record.
     pub lsn: u64,
     pub at: String,
     pub state: StateView,
-    /// Nothing of a deletion.
+    /// Content; absent for a deletion.
     pub content: Option<ContentView>,
 }
 
-/// What became of a version.
+/// State of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StateView {
-    /// It is what its path means now.
+    /// Current version.
     Current,
-    /// Another came after it.
+    /// Version that was replaced by a later one.
     Replaced,
-    /// It was deleted.
+    /// Version that was deleted.
     Deleted,
-    /// It is the deletion itself.
+    /// Deletion of a file.
     Deletion,
 }
 
-/// What a version held.
+/// Content of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContentView {
@@ -86,47 +86,47 @@ pub struct ContentView {
     pub content_type: String,
     pub etag: String,
     pub created_at: String,
-    /// Whether it was made from another file.
+    /// Whether it was derived from another file.
     pub derived: bool,
-    /// Whether its content is there, whole.
+    /// Whether its content is intact.
     pub recoverable: bool,
-    /// Why not.
+    /// Reason why it cannot be restored.
     pub unrecoverable_because: Option<String>,
 }
 
-/// What was brought back.
+/// Result of restoring.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndeletedView {
     pub bucket_name: String,
     pub restored: Vec<RestoredView>,
     pub refused: Vec<RefusedVersionView>,
-    /// Whether a file was asked for, and not what there is of a folder.
+    /// Whether a single file was requested, not a folder.
     pub by_name: bool,
 }
 
-/// A file that is there again.
+/// Restored file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoredView {
     pub path: String,
-    /// The version that it has again.
+    /// LSN of the restored version.
     pub lsn: u64,
-    /// Why a newer one was not taken, if there was one.
+    /// Reason why a newer version was not restored, if there is one.
     pub newer_is_lost_because: Option<String>,
 }
 
-/// A file that was not brought back.
+/// File that was not restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedVersionView {
     pub path: String,
     pub why: String,
-    /// Whether its bytes are not what was written.
+    /// Whether its bytes are corrupt.
     pub damaged: bool,
 }
 
-/// Which versions there are. The bucket may be gone.
+/// Returns the version history. The bucket may be deleted.
 pub(super) fn history(
     store: &Store,
     catalog: &Catalog,
@@ -182,7 +182,7 @@ fn version_view(version: Version) -> VersionView {
     }
 }
 
-/// Brings back what is wanted, as far as it can be had.
+/// Restores the requested versions, as far as possible.
 pub(super) fn undelete(
     store: &Store,
     catalog: &Catalog,
@@ -207,7 +207,7 @@ pub(super) fn undelete(
             since_ms: since_ms(since.as_deref())?,
         },
     };
-    // The thumbnail of what was there till now would show something else.
+    // The thumbnail of the replaced object would show other content.
     let along = |file: &ObjectName| delete_thumbnail(Batch::new(), file);
     let Undeleted { restored, refused } = store.undelete_along(&request, &along, watch)?;
     Ok(UndeletedView {

@@ -1,6 +1,6 @@
-//! Webhooks, as people and programs make, see and change them.
+//! Management of webhooks.
 //!
-//! Never here: sending, which only a running server does.
+//! Non-goals: delivery, which only a running server does.
 
 use engine::BucketName;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use crate::replies::iso_time;
 use crate::target::normalize;
 use crate::webhooks::Tested;
 
-/// One thing to do with webhooks.
+/// Webhook request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "webhook", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WebhookRequest {
@@ -29,7 +29,7 @@ pub enum WebhookRequest {
         bucket: String,
         settings: WebhookSettings,
     },
-    /// Of one bucket.
+    /// Lists the webhooks of a bucket.
     List {
         bucket: String,
     },
@@ -40,20 +40,20 @@ pub enum WebhookRequest {
     Delete {
         id: String,
     },
-    /// Sends a message that says only that it is a test. Only a running server does that.
+    /// Sends a test message. Requires a running server.
     Test {
         id: String,
     },
-    /// Events that were given up, the oldest first.
+    /// Lists dead letters, oldest first.
     DeadLetters {
         id: String,
     },
-    /// Sends events again that were given up: all, or one.
+    /// Retries dead letters: all, or one.
     Retry {
         id: String,
         event: Option<String>,
     },
-    /// Forgets events that were given up: all, or one.
+    /// Deletes dead letters: all, or one.
     Forget {
         id: String,
         event: Option<String>,
@@ -166,7 +166,7 @@ pub struct DeadLetterView {
     pub answer: String,
 }
 
-/// Events that were given up.
+/// Page of dead letters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersView {
@@ -229,7 +229,7 @@ pub(super) fn execute(catalog: &Catalog, request: WebhookRequest) -> Result<Repl
     }
 }
 
-/// Reads what a new webhook is to be.
+/// Validates the settings of a new webhook.
 pub fn new_webhook(
     bucket: BucketName,
     settings: WebhookSettings,
@@ -248,7 +248,7 @@ pub fn new_webhook(
     })
 }
 
-/// Reads what is to change of a webhook.
+/// Validates a change of a webhook.
 pub fn webhook_change(settings: WebhookSettings) -> Result<WebhookChange, CatalogError> {
     let WebhookSettings { url, events: patterns, prefix, enabled } = settings;
     let destination = |url: String| {
@@ -273,7 +273,7 @@ fn key_prefix(text: &str) -> Result<String, CatalogError> {
     Ok(prefix)
 }
 
-/// A webhook, with how its deliveries go.
+/// Converts a webhook, with its delivery state.
 pub fn webhook_view(catalog: &Catalog, webhook: &Webhook) -> WebhookView {
     let (counts, state) = catalog.deliveries(&webhook.id);
     WebhookView {
@@ -297,7 +297,7 @@ pub fn webhook_view(catalog: &Catalog, webhook: &Webhook) -> WebhookView {
     }
 }
 
-/// A new webhook, with its secret.
+/// Converts a new webhook, with its secret.
 pub fn webhook_created_view(catalog: &Catalog, webhook: &Webhook) -> WebhookCreatedView {
     let secret = webhook.secret.text();
     WebhookCreatedView { secret, webhook: webhook_view(catalog, webhook) }
@@ -311,7 +311,7 @@ impl From<Tested> for WebhookTestedView {
     }
 }
 
-/// An event that was given up.
+/// Converts a dead letter.
 pub fn dead_letter_view(letter: &DeadLetter) -> DeadLetterView {
     let DeadLetter { event, died_ms, status, error, answer } = letter;
     DeadLetterView {
@@ -327,7 +327,7 @@ pub fn dead_letter_view(letter: &DeadLetter) -> DeadLetterView {
     }
 }
 
-/// The id of a webhook, as it is written; whether there is such a webhook is another question.
+/// Parses a webhook id; the webhook need not exist.
 pub fn webhook_id(id: &str) -> Result<WebhookId, CatalogError> {
     WebhookId::parse(id).ok_or_else(|| CatalogError::Missing(format!("the webhook {id:?}")))
 }

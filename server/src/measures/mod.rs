@@ -1,13 +1,12 @@
-//! What the server measures of itself while it works, for whoever watches over it.
+//! Metrics of a running server.
 //!
 //! ```text
-//! operation    what a request is, as far as it is counted apart
-//! refusal      why a request was refused, the same
+//! operation    classification of requests
+//! refusal      classification of rejections
 //! ```
 //!
-//! Promises: whoever counts adds to a few numbers, and takes neither a lock nor memory; what is counted with every
-//! request is counted near its thread, in one of several places; there are as many numbers as there are names in this
-//! folder, whatever is sent. Nothing of it survives a restart. Never here: how it is told.
+//! Guarantees: counting adds to a few atomics, and takes no lock and no memory; counters of every request are sharded
+//! by thread; the number of counters is fixed, whatever is requested. Nothing survives a restart. Non-goals: encoding.
 
 mod operation;
 mod refusal;
@@ -23,7 +22,7 @@ pub use self::operation::Operation;
 pub use self::refusal::{AuthFailure, Limited};
 use crate::limits::MEASURE_SHARDS_MAX;
 
-/// Where connections come in.
+/// Listener of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
     Public,
@@ -43,7 +42,7 @@ impl Entrance {
     }
 }
 
-/// Everything that is measured.
+/// All metrics.
 #[derive(Debug)]
 pub struct Measures {
     shards: Box<[Arc<Shard>]>,
@@ -51,21 +50,21 @@ pub struct Measures {
     limited: [Count; Limited::ALL.len()],
     auth_failures: [Count; AuthFailure::ALL.len()],
     uploads: Going,
-    /// Events that were taken by webhooks,
+    /// Delivered webhook events.
     pub webhooks_delivered: Count,
-    /// that were not, this time,
+    /// Failed delivery attempts of webhook events.
     pub webhooks_failed: Count,
-    /// and that were given up.
+    /// Webhook events that became dead letters.
     pub webhooks_given_up: Count,
-    /// The certificate with which TLS is spoken.
+    /// TLS certificate in use.
     pub certificate: Arc<CertificateMeasures>,
-    /// Jobs that ended, by what they were and how they ended.
+    /// Ended jobs, by kind and outcome.
     jobs_ended: [[Count; JobOutcome::ALL.len()]; JobKind::ALL.len()],
-    /// When it began. Milliseconds since 1970.
+    /// Start of the server, in milliseconds since 1970.
     pub started_ms: u64,
 }
 
-/// What is counted with every request.
+/// Per-request counters, shared by some of the threads.
 #[derive(Debug)]
 pub struct Shard {
     operations: [Answers; Operation::ALL.len()],
@@ -75,53 +74,53 @@ pub struct Shard {
 
 #[derive(Debug)]
 struct Answers {
-    /// By the first digit of the status.
+    /// Responses by the first digit of the status.
     classes: [Count; CLASSES.len()],
     took_us: Histogram,
 }
 
-/// The connections of an entrance.
+/// Connection counters of a listener.
 #[derive(Debug, Default)]
 pub struct ConnectionCounts {
     open: Going,
-    /// That were let in.
+    /// Accepted connections.
     pub accepted: Count,
-    /// That were ended at once, as their address had its share.
+    /// Connections closed immediately, because of the limit per address.
     pub refused: Count,
 }
 
-/// The certificate with which TLS is spoken.
+/// Metrics of the TLS certificate in use.
 #[derive(Debug, Default)]
 pub struct CertificateMeasures {
-    /// Milliseconds since 1970; 0 while there is none, or its end is not known.
+    /// Expiry in milliseconds since 1970; 0 without a certificate, or if its expiry is unknown.
     end_ms: AtomicU64,
-    /// Times that none came from the authority that was asked for one.
+    /// Failed certificate orders.
     pub failures: Count,
 }
 
-/// How many of something go on at this moment.
+/// Gauge of operations in progress.
 #[derive(Debug, Default)]
 struct Going(AtomicU64);
 
-/// One that goes on, until it is dropped.
+/// Guard of an operation in progress.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a Going);
 
-/// A connection that is open, until it is dropped.
+/// Guard of an open connection.
 #[derive(Debug)]
 pub struct OpenConnection(Arc<ConnectionCounts>);
 
-/// What was measured of requests of one operation.
+/// Metrics of the requests of one operation.
 #[derive(Clone, Debug)]
 pub struct AnswersReading {
     pub operation: Operation,
-    /// As in [`CLASSES`].
+    /// Counts by status class, as in [`CLASSES`].
     pub classes: [u64; CLASSES.len()],
-    /// From the request's head to the answer's, in microseconds.
+    /// Time from the request head to the response head, in microseconds.
     pub took_us: HistogramReading,
 }
 
-/// What statuses are counted as.
+/// Status classes.
 pub const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 const TOOK_US: &[u64] = &[
@@ -146,7 +145,7 @@ macro_rules! names {
                 }
             }
 
-            /// The one of this name.
+            /// Returns the variant with this name.
             pub fn named(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$variant),)+
@@ -159,7 +158,7 @@ macro_rules! names {
 use names;
 
 names! {
-    /// What kind of job it is, by the names that jobs have in the API.
+    /// Kind of a job, with the names of the API.
     JobKind {
         DeleteFolder = "deleteFolder",
         EmptyBucket = "emptyBucket",
@@ -172,7 +171,7 @@ names! {
 }
 
 names! {
-    /// How a job ended.
+    /// Outcome of a job.
     JobOutcome {
         Done = "done",
         Failed = "failed",
@@ -181,12 +180,12 @@ names! {
 }
 
 impl CertificateMeasures {
-    /// From now on this one is used, which ends then.
+    /// Sets the expiry of the certificate in use.
     pub fn note_end(&self, end_ms: Option<u64>) {
         self.end_ms.store(end_ms.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// When the one that is used ends, if there is one.
+    /// Returns the expiry of the certificate in use, if known.
     pub fn end_ms(&self) -> Option<u64> {
         Some(self.end_ms.load(Ordering::Relaxed)).filter(|end_ms| *end_ms > 0)
     }
@@ -210,17 +209,17 @@ impl Measures {
         }
     }
 
-    /// Where this thread counts.
+    /// Returns the shard of this thread.
     pub fn here(&self) -> &Arc<Shard> {
         &self.shards[seat() % self.shards.len()]
     }
 
-    /// The connections of an entrance.
+    /// Returns the connection counters of a listener.
     pub fn connections(&self, entrance: Entrance) -> &Arc<ConnectionCounts> {
         &self.connections[entrance as usize]
     }
 
-    /// A request was refused as one too many.
+    /// Counts a request rejected by a rate limit.
     pub fn note_limited(&self, why: Limited) {
         self.limited[why as usize].add(1);
     }
@@ -229,7 +228,7 @@ impl Measures {
         self.limited[why as usize].get()
     }
 
-    /// A request was refused for who sent it.
+    /// Counts a request rejected by authentication or authorization.
     pub fn note_auth_failure(&self, kind: AuthFailure) {
         self.auth_failures[kind as usize].add(1);
     }
@@ -238,18 +237,18 @@ impl Measures {
         self.auth_failures[kind as usize].get()
     }
 
-    /// An upload begins; it ends when this is dropped.
+    /// Counts an upload in progress, until the guard is dropped.
     pub fn begin_upload(&self) -> Ongoing<'_> {
         self.uploads.begin();
         Ongoing(&self.uploads)
     }
 
-    /// Uploads that go on.
+    /// Returns the number of uploads in progress.
     pub fn uploads(&self) -> u64 {
         self.uploads.count()
     }
 
-    /// A job ended.
+    /// Counts an ended job.
     pub fn note_job_end(&self, kind: JobKind, outcome: JobOutcome) {
         self.jobs_ended[kind as usize][outcome as usize].add(1);
     }
@@ -258,13 +257,13 @@ impl Measures {
         self.jobs_ended[kind as usize][outcome as usize].get()
     }
 
-    /// Bytes of bodies that came in, and that went out.
+    /// Returns the received and sent bytes of bodies.
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |of: fn(&Shard) -> &Count| self.shards.iter().map(|shard| of(shard).get()).sum();
         (sum(|shard| &shard.bytes_in), sum(|shard| &shard.bytes_out))
     }
 
-    /// What was answered so far.
+    /// Returns the metrics of an operation.
     pub fn answers(&self, operation: Operation) -> AnswersReading {
         let mut all = self.shards.iter().map(|shard| &shard.operations[operation as usize]);
         let mut reading = AnswersReading {
@@ -283,10 +282,10 @@ impl Measures {
 }
 
 impl Shard {
-    /// A request was answered, and it took so long until it was known how.
+    /// Counts a response, and the time until its head.
     pub fn answered(&self, operation: Operation, status: StatusCode, took_us: u64) {
         let answers = &self.operations[operation as usize];
-        // An answer has none of 1xx, which are no answers yet.
+        // A final response has no status 1xx.
         let class = usize::from(status.as_u16() / 100).saturating_sub(2);
         if let Some(count) = answers.classes.get(class) {
             count.add(1);
@@ -294,12 +293,12 @@ impl Shard {
         answers.took_us.note(took_us);
     }
 
-    /// A piece of a request has come.
+    /// Counts received bytes of a request body.
     pub fn note_bytes_in(&self, bytes: usize) {
         self.bytes_in.add(bytes as u64);
     }
 
-    /// A piece of an answer goes out.
+    /// Counts sent bytes of a response body.
     pub fn note_bytes_out(&self, bytes: usize) {
         self.bytes_out.add(bytes as u64);
     }
@@ -317,14 +316,14 @@ impl Default for Shard {
 }
 
 impl ConnectionCounts {
-    /// A connection is let in; it is open until this is dropped.
+    /// Counts an accepted connection, which is open until the guard is dropped.
     pub fn let_in(self: &Arc<Self>) -> OpenConnection {
         self.accepted.add(1);
         self.open.begin();
         OpenConnection(self.clone())
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
         self.open.count()
     }
@@ -356,7 +355,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// The number of this thread among those that count.
+/// Returns the counting number of this thread.
 fn seat() -> usize {
     static SEATS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

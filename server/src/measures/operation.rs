@@ -1,7 +1,7 @@
-//! What a request is, as far as requests are counted apart: by its method and the first words of its address.
+//! Classification of requests by operation, from the method and the first path segments.
 //!
-//! Promises: one of a few, whatever is sent; it is told before anything is looked up, so what is refused counts where
-//! it would have led. Never here: who may do it.
+//! Guarantees: a fixed set of operations; the classification precedes all lookups, so that a rejected request counts
+//! for its intended operation. Non-goals: authorization.
 
 use http::Method;
 
@@ -9,7 +9,7 @@ use super::names;
 use crate::reserved;
 
 names! {
-    /// What a request is.
+    /// Operation of a request.
     Operation {
         Deliver = "deliver",
         Picture = "picture",
@@ -30,21 +30,21 @@ names! {
     }
 }
 
-/// Words of queries that want something made of a picture.
+/// Query parameters of image transformations.
 const PICTURE: &[&str] = &[
     "format", "fm", "f", "output", "width", "w", "height", "h", "quality", "q", "fit", "resize",
     "dpr",
 ];
 
 impl Operation {
-    /// What a GET or HEAD of a file is.
+    /// Returns the operation of a GET or HEAD of a file.
     pub fn of_delivery(query: Option<&str>) -> Self {
         let Some(query) = query else { return Self::Deliver };
         let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
         if names.any(|name| PICTURE.contains(&name)) { Self::Picture } else { Self::Deliver }
     }
 
-    /// What any other request is.
+    /// Returns the operation of any other request.
     pub fn of(method: &Method, path: &str) -> Self {
         if method == Method::OPTIONS {
             return Self::Preflight;
@@ -63,7 +63,7 @@ impl Operation {
         }
     }
 
-    /// What a signed request of a client of S3 is.
+    /// Returns the operation of a signed S3 request.
     pub fn of_signed(method: &Method, path: &str) -> Self {
         let names_a_file =
             path.trim_start_matches('/').split_once('/').is_some_and(|it| !it.1.is_empty());
@@ -101,7 +101,7 @@ impl Operation {
         }
     }
 
-    /// Whether a request of this operation brings a file, or a part of one.
+    /// Returns whether a request of this operation uploads a file, or a part of one.
     pub fn brings_a_file(self, method: &Method) -> bool {
         match self {
             Self::Upload => true,

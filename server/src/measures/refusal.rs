@@ -1,11 +1,11 @@
-//! Why requests were refused, as far as that is counted apart.
+//! Classification of rejected requests.
 //!
-//! Promises: one of a few for every code and policy that there is. Never here: which requests are refused.
+//! Guarantees: every code and rate limit maps to one of a fixed set of reasons. Non-goals: which requests are rejected.
 
 use super::names;
 
 names! {
-    /// Why a request was one too many: 429.
+    /// Reason of a 429 response.
     Limited {
         Uploads = "uploads",
         Management = "management",
@@ -20,7 +20,7 @@ names! {
 }
 
 names! {
-    /// Why a request was refused for who sent it.
+    /// Reason of a rejection by authentication or authorization.
     AuthFailure {
         NoKey = "no_key",
         Key = "key",
@@ -36,7 +36,7 @@ names! {
 }
 
 impl Limited {
-    /// Why a refusal of this code is one, by the name of the policy where there is one.
+    /// Classifies an error code, by the name of the rate limit if there is one.
     pub fn of(code: &str, policy: Option<&str>) -> Self {
         match (policy.unwrap_or_default(), code) {
             ("management" | "management-throttled", _) => Self::Management,
@@ -53,7 +53,7 @@ impl Limited {
 }
 
 impl AuthFailure {
-    /// What a refusal of this code is; `None` where it is not about who sent the request.
+    /// Classifies an error code; `None` if it concerns neither authentication nor authorization.
     pub fn of(code: &str) -> Option<Self> {
         Some(match code {
             "missing_api_key" => Self::NoKey,

@@ -1,16 +1,15 @@
-//! What is measured, as OpenMetrics tells it.
+//! Metrics in OpenMetrics format.
 //!
 //! ```text
-//! requests    HTTP, connections, refusals
+//! requests    HTTP, connections, rejections
 //! storage     the store and its disk
-//! work        pictures, searches, jobs, webhooks, accounts
-//! process     what the system says of the process
-//! sheet       how a series is written
+//! work        images, searches, jobs, webhooks, accounts
+//! process     process metrics of the operating system
+//! sheet       encoding of a series
 //! ```
 //!
-//! Promises: every series that there is is told each time, with zero where nothing happened, but for numbers that are
-//! not known; labels have the values that stand in the code and no others, so there are as many series after any
-//! requests as before. Never here: measuring, and who may see it.
+//! Guarantees: every series is always present, zero where nothing happened, except for unknown values; label values are
+//! constants of the code, so that requests cannot create series. Non-goals: measuring, and authorization.
 
 mod process;
 mod requests;
@@ -33,17 +32,17 @@ use crate::catalog::LastBackup;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The media type of what is told.
+/// Media type of the metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The start of every name that is ours.
+/// Prefix of all metric names of the server.
 const PREFIX: &str = "trug";
 
-/// All of it, as text. Waits for the disk.
+/// Returns all metrics as text. Blocks on the disk.
 pub fn text(app: &AppState) -> Result<String, ApiError> {
     let mut ours = Registry::with_prefix(PREFIX);
     ours.register_collector(Box::new(Ours::read(app)));
-    // Names that are the same for every program.
+    // Metric names common to all programs, without the prefix.
     let mut systems = Registry::default();
     systems.register_collector(Box::new(Process::read(app.measures.started_ms)));
     let mut text = String::new();
@@ -54,10 +53,10 @@ pub fn text(app: &AppState) -> Result<String, ApiError> {
     Ok(text)
 }
 
-/// What is told of the service, at one moment.
+/// State of the service at one moment.
 struct Ours {
     app: AppState,
-    /// None where the index cannot be read just now: the rest is told all the same.
+    /// `None` if the index cannot be read at the moment: the other metrics are still returned.
     stats: Option<Arc<StoreStats>>,
     disk: Option<DiskStats>,
     store: StoreMeasures,

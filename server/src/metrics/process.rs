@@ -1,6 +1,6 @@
-//! What the system says of the process, under the names that every program uses for it.
+//! Process metrics, under their conventional names.
 //!
-//! Promises: what the system does not say is not told. Never here: numbers of the machine as a whole.
+//! Guarantees: unavailable values are left out. Non-goals: metrics of the machine.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::sheet::Sheet;
 
-/// What it says.
+/// Process metrics.
 #[derive(Debug)]
 pub(super) struct Process {
     started_ms: u64,
@@ -68,7 +68,7 @@ fn resident_bytes() -> Option<u64> {
 
 fn cpu_seconds() -> Option<f64> {
     let text = read("/proc/self/stat")?;
-    // The name of the program stands in brackets, and may hold anything.
+    // The name of the program is in parentheses, and may contain anything.
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
@@ -77,7 +77,7 @@ fn cpu_seconds() -> Option<f64> {
 
 #[allow(clippy::disallowed_methods, reason = "what the system says is no file of the store")]
 fn open_files() -> Option<u64> {
-    // One of them is the folder itself, while it is read.
+    // One of them is the directory itself, open for this read.
     let count = std::fs::read_dir("/proc/self/fd").ok()?.count();
     Some(count.saturating_sub(1) as u64)
 }

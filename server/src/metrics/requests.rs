@@ -1,4 +1,4 @@
-//! Requests, connections, and what was refused.
+//! Metrics of requests, connections and rejections.
 
 use std::fmt;
 

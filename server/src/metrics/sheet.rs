@@ -1,6 +1,6 @@
-//! How a series is written: its name, its unit, what it means, and its values.
+//! Encoding of a metric: name, unit, HELP text, and values.
 //!
-//! A name that ends in a unit says so. Never here: which series there are.
+//! A name that ends in a unit declares it. Non-goals: which metrics there are.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-/// Labels, each with its value.
+/// Label names and values.
 pub(super) type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// In what a histogram was measured.
+/// Unit in which a histogram was measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measured {
     Microseconds,
-    /// As it is told.
+    /// As encoded.
     Plainly,
 }
 
-/// What is written to.
+/// Encoder of metrics.
 pub(super) struct Sheet<'a>(DescriptorEncoder<'a>);
 
 impl<'a> Sheet<'a> {
@@ -28,7 +28,7 @@ impl<'a> Sheet<'a> {
         Self(encoder)
     }
 
-    /// A number that only grows. `_total` comes behind the name.
+    /// Encodes a counter. The suffix `_total` is added to the name.
     pub(super) fn counter(&mut self, name: &str, about: &str, value: u64) -> fmt::Result {
         self.counters(name, about, [([], value)])
     }
@@ -44,7 +44,7 @@ impl<'a> Sheet<'a> {
         })
     }
 
-    /// The same of seconds.
+    /// Encodes a counter of seconds.
     pub(super) fn seconds_counter(
         &mut self,
         name: &str,
@@ -57,7 +57,7 @@ impl<'a> Sheet<'a> {
         })
     }
 
-    /// A number that is what it is now; not told where it is not known.
+    /// Encodes a gauge, unless its value is unknown.
     pub(super) fn gauge(
         &mut self,
         name: &str,
@@ -107,7 +107,7 @@ impl<'a> Sheet<'a> {
         })
     }
 
-    /// What something is, in labels.
+    /// Encodes an info metric, whose value is in its labels.
     pub(super) fn info<const N: usize>(
         &mut self,
         name: &str,
@@ -132,7 +132,7 @@ impl<'a> Sheet<'a> {
         };
         let mut family = self.0.encode_descriptor(stem, about, unit.as_ref(), kind)?;
         for (labels, value) in rows {
-            // Labels that are none would be written as braces with nothing in them.
+            // An empty label set would be encoded as empty braces.
             match N {
                 0 => write(&mut family, &value)?,
                 _ => write(&mut family.encode_family(&labels)?, &value)?,

@@ -1,4 +1,4 @@
-//! The store and its disk.
+//! Metrics of the store and its disk.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Pictures, searches, jobs, webhooks, and who uses the service.
+//! Metrics of images, searches, jobs, webhooks and accounts.
 
 use std::fmt;
 

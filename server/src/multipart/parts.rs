@@ -1,10 +1,10 @@
-//! The parts of a multipart body (RFC 2046, 5.1.1), split while it streams.
+//! Streaming splitter of multipart bodies into parts (RFC 2046 section 5.1.1).
 //!
 //! A delimiter is a line of its own: two hyphens, the boundary, and nothing else but padding. A line that only begins
-//! with the boundary is content (`multer` 3.1 ends the part there, and reads ahead without a bound).
-//! Guarantees: content is copied only where a piece of the body ends in what may be a delimiter; at most one piece is
-//! read ahead; preamble, padding and header blocks are bounded; the result does not depend on how the body is cut.
-//! Non-goals: what headers mean, and which parts are files.
+//! with the boundary is content (`multer` 3.1 ends the part there, and reads ahead without a bound). Guarantees:
+//! content is copied only where a chunk of the body ends in what may be a delimiter; at most one chunk is read ahead;
+//! preamble, padding and header blocks are bounded; the result does not depend on how the body is split into chunks.
+//! Non-goals: meaning of headers, and which parts are files.
 
 use std::future::poll_fn;
 use std::mem;
@@ -22,17 +22,17 @@ use crate::form_part::PartHead;
 use crate::limits;
 use crate::request_body::BodyFailure;
 
-/// A request body behind its limits.
+/// Request body with its limits applied.
 pub(super) type FormBody = Pin<Box<dyn Body<Data = Bytes, Error = BodyFailure> + Send>>;
 
-/// Pieces of the body that are read behind the last delimiter: the end of a chunked one, or some line ends.
+/// Maximum chunks of the body that are read after the last delimiter: the end of chunked framing, or some line ends.
 const EPILOGUE_PIECES_MAX: usize = 4;
 
-/// Reads one part after the other.
+/// Reader of the parts, in order.
 pub(super) struct Parts {
     body: FormBody,
     is_body_complete: bool,
-    /// Bytes that were read and not handed out.
+    /// Bytes that were read but not returned yet.
     buffer: Bytes,
     /// CRLF, two hyphens and the boundary.
     delimiter: Finder<'static>,
@@ -42,13 +42,13 @@ pub(super) struct Parts {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Preamble,
-    /// Before the CRLF that ends a delimiter.
+    /// At the CRLF that ends a delimiter.
     Head,
     Content,
     Epilogue,
 }
 
-/// What the line is that begins with the boundary.
+/// Kind of a line that begins with the boundary.
 enum Line {
     /// A delimiter, of this many bytes without the CRLF at its end.
     Delimiter(usize),
@@ -58,7 +58,7 @@ enum Line {
 }
 
 impl Parts {
-    /// Reads a body of which `buffer` was read before.
+    /// Creates a reader of a body whose first bytes, in `buffer`, were already read.
     pub(super) fn new(body: FormBody, buffer: &[u8], boundary: &str) -> Self {
         let delimiter = format!("\r\n--{boundary}");
         Self {
@@ -71,7 +71,7 @@ impl Parts {
         }
     }
 
-    /// Skips what is left of the current part and reads the headers of the next; `None` after the last part.
+    /// Skips the rest of the current part and reads the headers of the next; `None` after the last part.
     pub(super) async fn next(&mut self) -> Result<Option<PartHead>, ApiError> {
         let is_preamble = self.position == Position::Preamble;
         let mut skipped_bytes = 0;
@@ -90,7 +90,7 @@ impl Parts {
         Ok(Some(head))
     }
 
-    /// The next bytes of the current part, never empty; `None` at its end.
+    /// Returns the next bytes of the current part, never empty; `None` at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         while matches!(self.position, Position::Preamble | Position::Content) {
             let content_bytes = match self.delimiter.find(&self.buffer) {
@@ -118,7 +118,7 @@ impl Parts {
         Ok(None)
     }
 
-    /// Decides what the line is at whose CRLF the buffer begins.
+    /// Classifies the line whose CRLF the buffer starts with.
     fn line(&self) -> Line {
         let after = self.buffer.get(self.delimiter.needle().len()..).unwrap_or(&[]);
         if matches!(after, b"" | b"-") {
@@ -144,7 +144,7 @@ impl Parts {
         }
     }
 
-    /// How many bytes at the end of the buffer may be the beginning of a delimiter.
+    /// Returns how many bytes at the end of the buffer may be the start of a delimiter.
     fn partial_delimiter_bytes(&self) -> usize {
         let delimiter = self.delimiter.needle();
         let tail = self.buffer.get((self.buffer.len() + 1).saturating_sub(delimiter.len())..);
@@ -172,8 +172,8 @@ impl Parts {
         }
     }
 
-    /// Reads what has arrived behind the last delimiter, so that the connection can be used again; does not wait for
-    /// more. The connection hands out what it has when this task gives way to it.
+    /// Reads what has arrived after the last delimiter, so that the connection can be reused; does not wait for more.
+    /// The connection provides buffered data when this task yields.
     async fn skip_epilogue(&mut self) {
         for _ in 0..EPILOGUE_PIECES_MAX {
             let polled = poll_fn(|cx| Poll::Ready(self.body.as_mut().poll_frame(cx))).await;
@@ -185,7 +185,7 @@ impl Parts {
         }
     }
 
-    /// Reads one more piece of the body.
+    /// Reads one more chunk of the body.
     async fn fill(&mut self) -> Result<(), ApiError> {
         if self.is_body_complete {
             return Err(incomplete());
@@ -193,7 +193,7 @@ impl Parts {
         match self.body.frame().await {
             None => self.is_body_complete = true,
             Some(frame) => {
-                // Trailers have no data and no meaning here.
+                // Trailers carry no data and are ignored.
                 let data = frame?.into_data().unwrap_or_default();
                 if self.buffer.is_empty() {
                     self.buffer = data;

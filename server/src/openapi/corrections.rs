@@ -1,17 +1,17 @@
-//! What utoipa derives, and is not so.
+//! Corrections of what utoipa derives incorrectly.
 //!
-//! Never here: what a single endpoint or type has to say of itself.
+//! Non-goals: descriptions of single endpoints or types.
 
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::openapi::schema::{KnownFormat, SchemaType, Type};
 use utoipa::openapi::{RefOr, Required, Schema, SchemaFormat};
 
-/// Stands for `allowEmptyValue`, which is a field of the standard, and which utoipa has no name for.
+/// Placeholder of the standard field `allowEmptyValue`, which utoipa does not support.
 const EXTENSION_FOR_EMPTY: &str = "x-allowEmptyValue";
 
-/// What is optional in an address or among the headers is absent, never null; in a query it may be empty, too. A number
-/// in a query has no end that its type sets: one that no type holds is read as the largest.
+/// Corrects a parameter. An optional one in a path or header is absent, never null; in a query it may also be empty. A
+/// number in a query has no maximum: larger values are read as the largest.
 pub(super) fn parameter(parameter: &mut RefOr<Parameter>) {
     let RefOr::T(parameter) = parameter else { return };
     if let Some(schema) = &mut parameter.schema {
@@ -36,8 +36,8 @@ pub(super) fn parameter(parameter: &mut RefOr<Parameter>) {
     }
 }
 
-/// What the derived descriptions of types have wrong: a setting that is absent is left as it is, and has no default. A
-/// whole number with a least value, one without sign, is none of 63 or 31 bits, and ends where its type does.
+/// Corrects a schema. An absent setting is unchanged, so it has no default. An integer with a minimum is unsigned, so
+/// its format is not int64 or int32, and its maximum is that of its type.
 pub(super) fn schema(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::Ref(named) => _ = named.default.take_if(|default| default.is_null()),
@@ -64,7 +64,7 @@ pub(super) fn schema(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Puts the names of the standard in place of those that stood for them.
+/// Replaces placeholders by the names of the standard.
 pub(super) fn with_names_of_the_standard(document: &str) -> String {
     document.replace(&format!("\"{EXTENSION_FOR_EMPTY}\""), "\"allowEmptyValue\"")
 }

@@ -1,13 +1,13 @@
-//! What an answer holds that another endpoint asks for.
+//! Links from a response to the parameters of another operation.
 
 use utoipa::openapi::link::LinkBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{RefOr, Response};
 
-/// Parameters, each with the place of its value in the answer.
+/// Parameters, each with the location of its value in the response.
 type Values = &'static [(&'static str, &'static str)];
 
-/// The endpoint that answers, the one that is led to, and what the latter gets.
+/// Source operation, target operation, and the parameters of the target.
 const LINKS: &[(&str, &str, Values)] = &[
     ("createBucket", "showBucket", BUCKET_NAME),
     ("createBucket", "editBucket", BUCKET_NAME),
@@ -43,12 +43,12 @@ const LINKS: &[(&str, &str, Values)] = &[
 const BUCKET: Values = &[("bucket", "$response.body#/bucket/bucketName")];
 const BUCKET_NAME: Values = &[("bucketName", "$response.body#/bucket/bucketName")];
 const ACCOUNT: Values = &[("id", "$response.body#/account/id")];
-/// Relative to an address that ends in a slash, this is the id alone.
+/// Relative to a path that ends in a slash, this is the id alone.
 const RESUMABLE: Values = &[("id", "$response.header.Location")];
 const FILE: Values = &[("bucket", "$response.body#/bucketName"), ("path", "$response.body#/key")];
 const ORGANISATION: Values = &[("id", "$response.body#/organisation/id")];
 
-/// Puts the links into the answer of an operation that went well.
+/// Adds the links to the success response of an operation.
 pub(super) fn complete(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     let well = responses.iter_mut().find(|(status, _)| matches!(status.as_str(), "200" | "201"));
@@ -65,7 +65,7 @@ fn link(response: &mut Response, to: &str, values: Values) {
     response.links.insert(to.to_owned(), RefOr::T(link.build()));
 }
 
-/// The operations that links name.
+/// Returns the operations that links name.
 #[cfg(test)]
 pub(super) fn named() -> impl Iterator<Item = &'static str> {
     LINKS.iter().flat_map(|(from, to, _)| [*from, *to])

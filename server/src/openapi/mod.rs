@@ -1,16 +1,16 @@
-//! The OpenAPI document of the HTTP API, put together from what stands beside each handler.
+//! OpenAPI document of the HTTP API, assembled from the attributes of the handlers.
 //!
-//! To add an endpoint: put `#[utoipa::path]` on its handler, with what it takes and what it answers when all goes well;
-//! name the handler under `paths` below; write the document again with
+//! To add an endpoint: put `#[utoipa::path]` on its handler, with its parameters and success responses; list the
+//! handler under `paths` below; regenerate the document with
 //!
 //! ```sh
 //! cargo run -- openapi > new.json && mv new.json server/openapi.json
 //! ```
 //!
-//! Refusals that every endpoint of its kind has are put in by `refusals`; a handler names only those that are its own.
-//! The committed document is what `/-/openapi.json` sends; tests hold both, and the routes, together.
+//! `refusals` adds the errors common to all endpoints of a kind; a handler lists only its specific ones.
+//! `/-/openapi.json` serves the committed document; tests compare it with the code and the routes.
 //!
-//! Never here: what an endpoint takes and answers.
+//! Non-goals: parameters and responses of single endpoints.
 
 mod corrections;
 mod links;
@@ -152,14 +152,14 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
 )]
 struct Document;
 
-/// The document as it is committed: JSON with a line end.
+/// Returns the document in its committed form: JSON with a line end.
 pub fn document() -> String {
-    // Our own types have string keys and no failing parts: there is nothing that could not be written.
+    // The server's own types have string keys and no fallible parts, so serialization cannot fail.
     let text = Document::openapi().to_pretty_json().unwrap_or_default();
     corrections::with_names_of_the_standard(&text) + "\n"
 }
 
-/// What no single handler can say.
+/// Parts of the document that concern no single handler.
 struct Assembly;
 
 impl Modify for Assembly {
@@ -171,7 +171,7 @@ impl Modify for Assembly {
         refusals::components(components);
         components.schemas.values_mut().for_each(corrections::schema);
         let paths = &mut document.paths.paths;
-        // The same without a path: into the root of the bucket. And the forms without the last slash.
+        // Uploads into the root of the bucket have no path, and there are forms without the final slash.
         for (address, other) in [
             ("/{bucket}/{path}", "/{bucket}/"),
             ("/{bucket}/{path}", "/{bucket}"),
@@ -193,7 +193,7 @@ impl Modify for Assembly {
     }
 }
 
-/// The operations of an address that stand at another one, too: those that upload.
+/// Returns the operations of a path that also exist at another one: those that upload.
 fn at(item: &PathItem, address: &str) -> PathItem {
     let mut other = PathItem::default();
     other.post = item.post.clone();
@@ -218,7 +218,7 @@ fn stands_in(parameter: &RefOr<Parameter>, address: &str) -> bool {
     }
 }
 
-/// A HEAD that is described with its GET: an operation of its own, without bodies.
+/// Turns a HEAD described together with its GET into an operation of its own, without bodies.
 fn as_head(head: &mut Operation) {
     head.operation_id = head.operation_id.take().map(|id| id + "Head");
     for response in head.responses.responses.values_mut() {
@@ -241,7 +241,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The places where an API key, or a session, is looked for.
+/// Adds the locations of API keys and sessions.
 fn keys(components: &mut Components) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));

@@ -1,7 +1,7 @@
-//! The refusals that endpoints of a kind have in common.
+//! Errors common to endpoints of a kind.
 //!
-//! What an endpoint needs says how it can refuse: a key may be wrong, a body too large, an address may lead nowhere,
-//! and whatever changes something needs room. Never here: refusals of one endpoint alone.
+//! The requirements of an endpoint imply its errors: an invalid key, a body that is too large, a missing resource, or a
+//! lack of space for changes. Non-goals: errors of a single endpoint.
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{HttpMethod, Operation};
@@ -9,7 +9,7 @@ use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Components, ContentBuilder, Header, Ref, RefOr};
 
-/// Status, name of the component, and what it says.
+/// Status, component name, and description.
 const SHARED: &[(u16, &str, &str)] = &[
     (
         400,
@@ -41,7 +41,7 @@ const SHARED: &[(u16, &str, &str)] = &[
     (507, "Full", "`quota_exceeded`, with `quota`, `measure`, `limit` and `used`; `no_space`."),
 ];
 
-/// Describes the shared refusals.
+/// Adds the shared errors as components.
 pub(super) fn components(components: &mut Components) {
     for (status, name, description) in SHARED {
         let mut response = with_error(ResponseBuilder::new().description(*description).build());
@@ -52,9 +52,9 @@ pub(super) fn components(components: &mut Components) {
     }
 }
 
-/// Puts into an operation what is refused by all of its kind, and gives its own refusals their body.
+/// Adds the shared errors to an operation, and the error body to its own errors.
 pub(super) fn complete(address: &str, method: &HttpMethod, operation: &mut Operation) {
-    // A preflight is never refused.
+    // A preflight is never rejected.
     if *method == HttpMethod::Options {
         return;
     }
@@ -95,7 +95,7 @@ fn applies(status: u16, address: &str, method: &HttpMethod, operation: &Operatio
     }
 }
 
-/// A refusal with its body, beside what it may send otherwise.
+/// Adds the error body to a response, in addition to its other content.
 fn with_error(mut response: Response) -> Response {
     let error = || {
         let schema = RefOr::Ref(Ref::from_schema_name("ApiError"));

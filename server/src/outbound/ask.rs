@@ -1,6 +1,6 @@
-//! One request to an address, and its whole answer.
+//! Single request with its whole response.
 //!
-//! Promises: no redirect is followed. Never here: how long it may take.
+//! Guarantees: redirects are not followed. Non-goals: time-outs.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use http_body_util::{BodyExt, Full, Limited};
 use super::{AGENT, Outbound, SendError};
 use crate::destination::Destination;
 
-/// Why there is no answer.
+/// Failed request.
 #[derive(Debug)]
 pub enum AskError {
     Send(SendError),
-    /// It broke off, or is larger than it may be.
+    /// The body was interrupted, or is too large.
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Outbound {
-    /// Sends a request to where `at` leads, whatever address stands in it.
+    /// Sends a request to the destination `at`, regardless of the request's own URI.
     pub async fn ask(
         &self,
         at: &Destination,
@@ -35,7 +35,7 @@ impl Outbound {
         let mut request = request.map(Full::new);
         *request.uri_mut() = at.path().clone().into();
         let headers = request.headers_mut();
-        // An authority of a parsed address is always a value that a header can carry.
+        // The authority of a parsed URL is always a valid header value.
         if let Ok(host) = HeaderValue::from_str(at.authority()) {
             headers.insert(HOST, host);
         }

@@ -1,7 +1,7 @@
-//! Connections to addresses that were checked.
+//! Connections to validated addresses.
 //!
-//! The rules are asked here and nowhere before, with the address that is connected to: what a name meant a moment ago
-//! does not matter.
+//! The address rules are applied here and nowhere earlier, to the address that is connected to, so that a changed DNS
+//! record cannot bypass them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -21,13 +21,13 @@ use super::SendError;
 use crate::destination::{Origin, Scheme, is_public};
 use crate::limits;
 
-/// A connection, with TLS or without.
+/// Connection, with TLS or without.
 pub(super) enum Stream {
     Plain(TokioIo<TcpStream>),
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
-/// Connects to an origin. One that the operator allowed may lie anywhere.
+/// Connects to an origin. An origin that the operator allowed may have any address.
 pub(super) async fn connect(
     origin: &Origin,
     is_allowed: bool,
@@ -59,7 +59,7 @@ async fn secured(
     origin: &Origin,
     tls: &Arc<ClientConfig>,
 ) -> Result<Stream, SendError> {
-    // Small requests, one after the other: nothing is gained by waiting for more.
+    // Small requests, one after the other: Nagle's algorithm would only delay them.
     stream.set_nodelay(true).map_err(SendError::Connect)?;
     if origin.scheme() == Scheme::Http {
         return Ok(Stream::Plain(TokioIo::new(stream)));

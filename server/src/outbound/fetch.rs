@@ -1,8 +1,8 @@
-//! Files taken from addresses that somebody chose.
+//! Downloads from user-supplied URLs.
 //!
-//! Promises: each redirect is an address like the first one: its text is read by the same rules, its host looked up,
-//! and only addresses that the rules allow are connected to; a bounded number of them; none leads from https to http.
-//! Never here: what becomes of the file, how large it may be, and whether it is asked for again.
+//! Guarantees: each redirect is validated like the first URL: its text is parsed by the same rules, its host looked up,
+//! and only permitted addresses are connected to; the number of redirects is bounded; none leads from https to http.
+//! Non-goals: processing of the file, its size limit, and retries.
 
 use std::fmt;
 
@@ -18,31 +18,31 @@ use super::{AGENT, Line, Outbound, RetryAfter, SendError, retry_after};
 use crate::destination::{BadDestination, Destination, Scheme};
 use crate::limits;
 
-/// A file on its way.
+/// File being downloaded.
 pub struct Fetched {
     pub headers: HeaderMap,
     pub body: Incoming,
-    /// The connection that the body comes over.
+    /// Connection of the body.
     line: Line,
 }
 
-/// Why there is no file.
+/// Failed download.
 #[derive(Debug)]
 pub enum FetchError {
     Send(SendError),
     TimedOut,
-    /// The answer has another status than 200, and may say how long to leave it alone.
+    /// A status other than 200, with its `Retry-After`.
     Status(StatusCode, Option<RetryAfter>),
-    /// It leads to what is no address that may be asked.
+    /// A redirect to an invalid or forbidden URL.
     Redirect(BadDestination),
     Downgrade,
     TooManyRedirects,
-    /// It comes packed, though that was not asked for.
+    /// A content encoding, although none was requested.
     Encoded,
 }
 
 impl Outbound {
-    /// Gets what lies at an address.
+    /// Downloads a URL.
     pub async fn fetch(&self, first: &Destination) -> Result<Fetched, FetchError> {
         let mut at = first.clone();
         for _ in 0..=limits::IMPORT_REDIRECTS_MAX {
@@ -74,8 +74,8 @@ impl Outbound {
         Err(FetchError::TooManyRedirects)
     }
 
-    /// Asks for what lies at an address, once, with these headers beside ours. No redirect is followed, so nobody else
-    /// gets to see the headers. Whatever is answered is given, with how long its sender wants to be left alone.
+    /// Sends one GET request with these headers in addition to the default ones. Redirects are not followed, so that
+    /// the headers are sent to no other host. Returns any response, with its `Retry-After`.
     pub async fn fetch_once(
         &self,
         at: &Destination,
@@ -119,13 +119,13 @@ impl Outbound {
 }
 
 impl Fetched {
-    /// The head, and the body with what it comes over.
+    /// Returns the head, and the body with its connection.
     pub fn into_parts(
         self,
     ) -> (HeaderMap, impl Body<Data = Bytes, Error = hyper::Error> + Send + Unpin) {
         let Self { headers, body, line } = self;
         let body = body.map_frame(move |frame| {
-            // The connection lives as long as what it brings.
+            // Holds the connection open as long as the body.
             let _ = &line;
             frame
         });
@@ -134,7 +134,7 @@ impl Fetched {
 }
 
 impl FetchError {
-    /// Whether it may go well a moment later.
+    /// Returns whether the error may be transient.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Send(SendError::Blocked | SendError::Tls(_)) => false,
@@ -147,7 +147,7 @@ impl FetchError {
         }
     }
 
-    /// How long the other side wants to be left alone.
+    /// Returns the `Retry-After` of the response.
     pub fn retry_after(&self) -> Option<RetryAfter> {
         match self {
             Self::Status(_, retry_after) => *retry_after,
@@ -156,7 +156,7 @@ impl FetchError {
     }
 }
 
-/// Where an answer leads. RFC 9110, 10.2.2.
+/// Returns the target of a redirect. RFC 9110 section 10.2.2.
 fn redirected(from: &Destination, headers: &HeaderMap) -> Result<Destination, FetchError> {
     let text = headers.get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default().trim();
     let text = text.split('#').next().unwrap_or_default();

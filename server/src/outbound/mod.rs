@@ -1,13 +1,12 @@
-//! Requests that the server makes itself, to addresses that somebody else chose: a POST with an event, or a GET of a
-//! file (`fetch.rs`). Of a POST:
+//! Outbound requests to user-supplied URLs: a POST with an event, or a GET of a file (`fetch.rs`). Steps of a POST:
 //!
-//! 1. The host is looked up, and of its addresses those are kept that the rules allow; or all, where the operator
-//!    allowed this very origin.
-//! 2. The connection goes to one of these, without a name in between that could mean something else by then.
-//! 3. One request, one answer. No redirect is followed, no proxy asked; of the answer's body a little is read.
+//! 1. The host is looked up, and its addresses are filtered by the rules, unless the operator allowed this very origin.
+//! 2. The connection goes to one of these addresses, without another lookup that could return a different one.
+//! 3. One request, one response. Redirects are not followed, proxies not used; only the start of the response body is
+//!    read.
 //!
-//! Promises: all of it within [`limits::WEBHOOK_ANSWER_WAIT`]; no byte leaves for an address that the rules forbid.
-//! Never here: what is sent, and when it is sent again.
+//! Guarantees: all of it ends within [`limits::WEBHOOK_ANSWER_WAIT`]; nothing is sent to a forbidden address.
+//! Non-goals: content of requests, and retries.
 
 #[cfg(feature = "acme")]
 mod ask;
@@ -36,38 +35,38 @@ pub use self::fetch::{FetchError, Fetched};
 use crate::destination::{Destination, Origin};
 use crate::limits;
 
-/// What is sent as `User-Agent`.
+/// Value of `User-Agent`.
 const AGENT: &str = concat!("trug/", env!("CARGO_PKG_VERSION"));
-/// Largest head of an answer.
+/// Largest response head.
 const ANSWER_HEAD_BYTES_MAX: usize = 32 * 1_024;
 
-/// What sends.
+/// Outbound HTTP client.
 #[derive(Clone)]
 pub struct Outbound {
     allowed: Arc<ArcSwap<Vec<Origin>>>,
     tls: Arc<ClientConfig>,
 }
 
-/// A connection that may serve another request to the same origin.
+/// Connection that may serve another request to the same origin.
 pub struct Line {
     origin: Origin,
-    /// It was made because the operator allows the origin.
+    /// Whether it was permitted because the operator allows the origin.
     is_excepted: bool,
     sender: SendRequest<Full<Bytes>>,
     driver: AbortHandle,
 }
 
-/// What a destination answered.
+/// Response of a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
-    /// How long it wants to be left alone.
+    /// `Retry-After`, if any.
     pub retry_after: Option<RetryAfter>,
-    /// The beginning of its body, as text.
+    /// Start of its body, as text.
     pub text: String,
 }
 
-/// What `Retry-After` says.
+/// Value of `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     Wait(Duration),
@@ -75,34 +74,34 @@ pub enum RetryAfter {
     Until(u64),
 }
 
-/// Why there is no answer.
+/// Failed request.
 #[derive(Debug)]
 pub enum SendError {
-    /// The host name does not resolve, or only to addresses that nothing is sent to. One error for both, so that it
-    /// does not reveal which internal names exist.
+    /// The host name does not resolve, or only to forbidden addresses. One error for both, so that it does not reveal
+    /// which internal names exist.
     Blocked,
-    /// No connection was made.
+    /// No connection could be established.
     Connect(io::Error),
-    /// It has no certificate that holds for its name, or speaks no TLS.
+    /// The certificate is not valid for the name, or the peer does not support TLS.
     Tls(io::Error),
-    /// The connection broke, or it is no HTTP.
+    /// The connection broke, or the response is not HTTP.
     Http(hyper::Error),
     TimedOut,
 }
 
 impl Outbound {
-    /// Sends with these exceptions from the rules for addresses.
+    /// Creates a client with these exceptions from the address rules.
     pub fn new(allowed: &[Origin], tls: Arc<ClientConfig>) -> Self {
         Self { allowed: Arc::new(ArcSwap::from_pointee(allowed.to_vec())), tls }
     }
 
-    /// From now on these are the exceptions.
+    /// Replaces the exceptions.
     pub fn allow(&self, allowed: &[Origin]) {
         self.allowed.store(Arc::new(allowed.to_vec()));
     }
 
-    /// Posts a body, over the line that is there if it leads to the same origin. `line` holds afterwards what can be
-    /// used again. A line that has been closed meanwhile is replaced, so the request may be sent twice.
+    /// Posts a body, over the existing connection if it leads to the same origin. Afterwards `line` holds the reusable
+    /// connection. A connection that was closed in the meantime is replaced, so the request may be sent twice.
     pub async fn post(
         &self,
         line: &mut Option<Line>,
@@ -132,7 +131,7 @@ impl Outbound {
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(ANSWER_HEAD_BYTES_MAX);
         let (sender, connection) = builder.handshake(stream).await.map_err(SendError::Http)?;
-        // What breaks is told to whoever waits for an answer.
+        // Connection errors are reported by the pending request.
         let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
         Ok(Line { origin: origin.clone(), is_excepted, sender, driver })
     }
@@ -141,7 +140,7 @@ impl Outbound {
         self.allowed.load().contains(origin)
     }
 
-    /// Whether a line leads to this origin, and still may.
+    /// Returns whether a connection leads to this origin, and is still permitted.
     fn is_good(&self, line: &Line, origin: &Origin) -> bool {
         line.origin == *origin && (!line.is_excepted || self.is_allowed(origin))
     }
@@ -159,7 +158,7 @@ async fn exchange(
     *request.uri_mut() = destination.path().clone().into();
     *request.headers_mut() = headers.clone();
     let ours = request.headers_mut();
-    // An authority of a parsed address is always a value that a header can carry.
+    // The authority of a parsed URL is always a valid header value.
     if let Ok(host) = HeaderValue::from_str(destination.authority()) {
         ours.insert(HOST, host);
     }
@@ -170,14 +169,14 @@ async fn exchange(
     let retry_after = retry_after(&head.headers);
     let mut beginning = Vec::new();
     let read = timeout(limits::WEBHOOK_ANSWER_BODY_WAIT, read_beginning(body, &mut beginning));
-    // A body that is slow or breaks off is no failure: the status came.
+    // A slow or interrupted body is no failure: the status arrived.
     let is_whole = read.await.unwrap_or(false);
     let text = String::from_utf8_lossy(&beginning).into_owned();
     let answer = Answer { status: head.status.as_u16(), retry_after, text };
     Ok((answer, Some(line).filter(|_| is_whole)))
 }
 
-/// Reads the beginning of a body; whether that was all of it.
+/// Reads the start of a body; returns whether it is complete.
 async fn read_beginning(mut body: Incoming, bytes: &mut Vec<u8>) -> bool {
     loop {
         match body.frame().await {
@@ -195,7 +194,7 @@ async fn read_beginning(mut body: Incoming, bytes: &mut Vec<u8>) -> bool {
     }
 }
 
-/// RFC 9110, 10.2.3: seconds, or a date.
+/// Parses `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date.
 fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -212,7 +211,7 @@ impl Drop for Line {
     }
 }
 
-/// Says what happened without naming more than the destination's owner knows.
+/// Describes the error without revealing more than the destination's owner knows.
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,16 +1,16 @@
-//! Since when no request is in progress on a connection, and whether it has to give way to another.
+//! Idle state of a connection, and its eviction.
 //!
-//! Non-goals: which connection gives way.
+//! Non-goals: which connection is evicted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The idleness of one connection; idle from the start.
+/// Idle state of one connection; idle from the start.
 #[derive(Debug)]
 pub(crate) struct Idleness {
-    /// When the accept loop began: idle times of one loop are compared with one another.
+    /// Start of the accept loop, so that idle times of its connections are comparable.
     origin: Instant,
     /// Milliseconds since `origin`, or [`BUSY`].
     since_ms: AtomicU64,
@@ -26,25 +26,25 @@ impl Idleness {
         this
     }
 
-    /// No request is in progress from now on.
+    /// Marks the connection as idle.
     pub(crate) fn begin(&self, now: Instant) {
         let since_ms = now.saturating_duration_since(self.origin).as_millis() as u64;
         self.since_ms.store(since_ms, Ordering::Relaxed);
     }
 
-    /// A request is in progress from now on.
+    /// Marks the connection as busy.
     pub(crate) fn end(&self) {
         self.since_ms.store(BUSY, Ordering::Relaxed);
     }
 
-    /// Since when it is idle, in milliseconds since the origin; `None` while it is not.
+    /// Returns the start of the idle time, in milliseconds since the origin; `None` while busy.
     pub(crate) fn since_ms(&self) -> Option<u64> {
         Some(self.since_ms.load(Ordering::Relaxed)).filter(|since_ms| *since_ms != BUSY)
     }
 
-    /// Has the connection closed, once a request that has just begun is answered.
+    /// Closes the connection, after answering a request that has just started.
     pub(crate) fn evict(&self) {
-        // It is no candidate any more.
+        // No longer a candidate for eviction.
         self.end();
         self.evicted.notify_one();
     }

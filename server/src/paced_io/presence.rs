@@ -1,12 +1,11 @@
-//! Whether the client is still there while its answer is made.
+//! Detection of a client that disconnects while its response is produced.
 //!
-//! A client that goes away ends what it sends, but so does one that only says that nothing more comes and goes on
-//! listening. They are told apart by asking: an interim answer, `102 Processing`, which every client of HTTP/1.1 passes
-//! over (RFC 9110, 15.2), goes out now and then. Where nobody listens any more the system refuses it, and the next
-//! write fails.
-//! Promises: nobody is asked who has not ended what he sends, nor once the answer has begun; of what comes meanwhile,
-//! one byte is read, and given back.
-//! Never here: which answers are made only for somebody who is there.
+//! A client that disconnects ends its sending side, but so does one that only half-closes the connection and still
+//! reads. Sending an interim response distinguishes them: `102 Processing`, which every HTTP/1.1 client ignores (RFC
+//! 9110 section 15.2), is sent periodically. If the client is gone, the system rejects it, and the next write fails.
+//! Guarantees: interim responses are sent only after the end of the client's sending side, and before the response
+//! begins; one byte of further input is read, and given back. Non-goals: which responses depend on the client's
+//! presence.
 
 use std::io;
 use std::pin::Pin;
@@ -20,16 +19,16 @@ use crate::pace::{poll_timer, set_timer};
 
 const QUESTION: &[u8] = b"HTTP/1.1 102 Processing\r\n\r\n";
 
-/// What is known of the client of one request after the other.
+/// Presence of the client, for consecutive requests.
 pub(super) struct Presence {
     wait: Duration,
-    /// The request whose answer has begun.
+    /// Number of the request whose response has begun.
     answered: u64,
-    /// A byte of what the client sends next.
+    /// First byte of the client's next request.
     read: Option<u8>,
-    /// It sends nothing more.
+    /// Whether the client has ended its sending side.
     has_ended: bool,
-    /// How much of the question is out.
+    /// Sent bytes of the current interim response.
     asked: usize,
     next: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -40,18 +39,18 @@ impl Presence {
         Self { wait, answered: 0, read: None, has_ended: false, asked: 0, next: None, timer: None }
     }
 
-    /// Gives back what was read of the client's next request. False: nothing was.
+    /// Returns the byte that was read of the client's next request. Returns false if there is none.
     pub(super) fn give_back(&mut self, buf: &mut ReadBuf<'_>) -> bool {
         let read = self.read.take_if(|_| buf.remaining() > 0);
         buf.put_slice(read.as_slice());
         read.is_some()
     }
 
-    /// Looks whether the client of a request is there, and wakes the task when to look again.
+    /// Checks whether the client of a request is connected, and schedules the next check.
     ///
     /// # Errors
     ///
-    /// It is not.
+    /// The client has disconnected.
     pub(super) fn look<I: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         io: &mut I,
@@ -88,7 +87,7 @@ impl Presence {
         Ok(())
     }
 
-    /// The answer to a request begins, or goes on: what was begun of a question goes out before it.
+    /// Completes a partly sent interim response before the response itself.
     pub(super) fn poll_end<I: AsyncWrite + Unpin>(
         &mut self,
         io: &mut I,

@@ -1,10 +1,9 @@
-//! What addresses have used up, in a table that never grows: a flood of addresses takes no memory.
+//! Fixed-size table of the rate-limit state of client addresses, which a flood of addresses cannot grow.
 //!
-//! The table is sets of a few places. An address has one set, by a secret hash; where its set is full, the place goes
-//! of the address that has used up least, which is one that could have been forgotten anyway unless many ask at once.
-//! Promises: a look-up locks one set, allocates nothing and reads one stretch of memory; whoever is forgotten gets more
-//! than its share, never less.
-//! Never here: how much is too much.
+//! The table consists of sets of a few slots. An address belongs to one set, by a secret hash; in a full set the
+//! address with the lowest usage is evicted, which is one that could have been forgotten anyway unless many are active
+//! at once. Guarantees: a lookup locks one set, allocates nothing and reads contiguous memory; an evicted address gets
+//! more than its limit, never less. Non-goals: the limits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +14,7 @@ use governor::state::StateStore;
 use crate::address::AddressKey;
 use crate::limits::ADDRESSES_KNOWN_MAX;
 
-/// The table. Cheap to clone; clones are the same table.
+/// Table of addresses. Cheap to clone; clones share the table.
 #[derive(Clone)]
 pub(super) struct AddressTable(Arc<Sets>);
 
@@ -31,7 +30,7 @@ const SETS: usize = ADDRESSES_KNOWN_MAX / PLACES;
 
 const _: () = assert!(SETS.is_power_of_two() && SETS * PLACES == ADDRESSES_KNOWN_MAX);
 
-/// What an address has used up, as the time when it has everything again; zero is an empty place.
+/// Usage of an address, as the time when its bucket is full again; zero marks an empty slot.
 #[derive(Clone, Copy, Default)]
 struct Place {
     address: u64,
@@ -41,18 +40,18 @@ struct Place {
 impl AddressTable {
     pub(super) fn new(entropy: &dyn Entropy) -> Self {
         let sets = (0..SETS).map(|_| Mutex::default()).collect();
-        // Whoever does not know the factor cannot choose addresses of one set.
+        // Without knowing the factor, a client cannot choose addresses of one set.
         Self(Arc::new(Sets { sets, mask: entropy.number(), factor: entropy.number() | 1 }))
     }
 
-    /// When the address has everything again; `None` when nothing is known of it.
+    /// Returns when the bucket of the address is full again; `None` if the address is unknown.
     pub(super) fn whole_at(&self, address: AddressKey) -> Option<Nanos> {
         let set = self.set(address)?;
         let place = set.iter().find(|place| place.is_of(address))?;
         Some(Nanos::new(place.whole_at_ns))
     }
 
-    /// Takes back what an address used up by this much; as much as it has used up at most.
+    /// Refunds usage of an address, at most to zero.
     pub(super) fn give_back(&self, address: AddressKey, used: Nanos) {
         let Some(mut set) = self.set(address) else { return };
         if let Some(place) = set.iter_mut().find(|place| place.is_of(address)) {
@@ -60,7 +59,7 @@ impl AddressTable {
         }
     }
 
-    /// How many addresses something is known of.
+    /// Returns the number of known addresses.
     pub(super) fn count(&self) -> usize {
         let known = |set: &Mutex<Set>| lock(set).iter().filter(|it| it.whole_at_ns > 0).count();
         self.0.sets.iter().map(known).sum()
@@ -69,7 +68,7 @@ impl AddressTable {
     fn set(&self, address: AddressKey) -> Option<MutexGuard<'_, Set>> {
         let Sets { sets, mask, factor } = &*self.0;
         let mixed = (address.number() ^ mask).wrapping_mul(*factor);
-        // The high bits of a product depend on all bits of what was multiplied.
+        // The high bits of a product depend on all bits of its factor.
         let at = (mixed >> (u64::BITS - SETS.ilog2())) as usize;
         sets.get(at).map(lock)
     }

@@ -1,7 +1,6 @@
-//! What of an allowance stands in the head of an answer: draft-ietf-httpapi-ratelimit-headers-10, and the three fields
-//! that came before it.
+//! Rate-limit response headers: draft-ietf-httpapi-ratelimit-headers-10, and the three older headers.
 //!
-//! Never here: `Retry-After`, which belongs to the error.
+//! Non-goals: `Retry-After`, which belongs to the error.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -16,11 +15,11 @@ const FIELDS: [HeaderName; 5] = [
 ];
 
 impl Taken {
-    /// Tells the client what is left.
+    /// Adds the headers.
     pub fn write(&self, headers: &mut HeaderMap) {
         let Some(left) = &self.0 else { return };
         for (name, value) in fields(left.policy, left.remaining, left.reset_seconds()) {
-            // Digits, quotes and names of ours: there is no value that no header can carry.
+            // Digits, quotes and constant names are always valid in a header.
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
             }
@@ -29,7 +28,7 @@ impl Taken {
 }
 
 impl Remainder {
-    /// When the allowance is whole again; when nothing is left, when there is one again.
+    /// Returns when the bucket is full again, or if it is empty, when the next token is available.
     fn reset_seconds(&self) -> u64 {
         let Policy { count, window_seconds, .. } = self.policy;
         let missing = if self.remaining == 0 { 1 } else { count - self.remaining.min(count) };
@@ -38,7 +37,7 @@ impl Remainder {
 }
 
 impl Refused {
-    /// The fields that tell the client when to come again.
+    /// Returns the headers of a rejected request.
     pub fn fields(&self) -> impl Iterator<Item = (HeaderName, String)> {
         fields(self.policy, 0, self.retry_after_seconds)
     }

@@ -1,10 +1,10 @@
-//! Allowances: how much an account, an address, or whoever reads a bucket or signs in, may ask for, and what is left.
+//! Rate limits of accounts, addresses, buckets and sign-ins.
 //!
-//! An allowance refills evenly and holds one window's worth at most: 100 in a minute are 100 at once after a pause,
-//! then one each 0.6 seconds. `governor` does the arithmetic, on our clock.
-//! Promises: two accounts, and two plans, never share an allowance; what is refused takes nothing; memory is bounded by
-//! the accounts and buckets that were used lately and, for addresses, by a table of fixed size. Nothing of it survives
-//! a restart. Never here: who is asking, and how a refusal is sent.
+//! Each limit is a token bucket that refills evenly and holds one window's worth: 100 per minute allow a burst of 100
+//! after a pause, then one each 0.6 seconds. `governor` does the arithmetic, with the server's clock. Guarantees: two
+//! accounts, and two plans, never share a limit; a rejected request consumes no tokens; memory is bounded by the
+//! recently active accounts and buckets and, for addresses, by a table of fixed size. Nothing survives a restart.
+//! Non-goals: authentication, and the error response.
 
 mod address_table;
 mod fields;
@@ -34,26 +34,26 @@ use crate::limits;
 
 pub use self::sign_ins::SignInTry;
 
-/// What is counted apart for each account.
+/// Action with a separate rate limit for each account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedAction {
-    /// Storing files, by whatever way; the use of a token counts for the account that issued it.
+    /// Storing files by any method; use of a token counts for the account that issued it.
     Upload,
-    /// Everything else that needs an API key, but delivery.
+    /// All other requests with an API key, except delivery.
     Management,
 }
 
-/// What an allowance is, as it is told to clients.
+/// Rate-limit policy, as reported to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub name: &'static str,
-    /// How much it holds.
+    /// Burst size.
     pub count: u32,
-    /// How long it takes to refill from nothing.
+    /// Time to refill an empty bucket.
     pub window_seconds: u32,
 }
 
-/// One was taken; what is left, unless there is any number.
+/// Granted request, with the remaining tokens, unless there is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken(Option<Remainder>);
 
@@ -63,15 +63,15 @@ struct Remainder {
     remaining: u32,
 }
 
-/// There was nothing left to take.
+/// Rejected request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     policy: Policy,
-    /// At least 1.
+    /// Seconds to wait, at least 1.
     retry_after_seconds: u64,
 }
 
-/// All allowances.
+/// All rate limits.
 pub struct Allowances {
     time: Time,
     free: Rates,
@@ -84,7 +84,7 @@ pub struct Allowances {
     tidied_ms: AtomicU64,
 }
 
-/// What of it the operator may set, as one whole that is replaced.
+/// Limits that depend on the configuration, replaced as a whole.
 struct Settable {
     plan_rates: bool,
     business: Arc<Rates>,
@@ -92,11 +92,11 @@ struct Settable {
     requests: Option<Arc<OfAddresses>>,
     pictures: Arc<PictureTime>,
     trusted: Vec<Network>,
-    /// What it is made of.
+    /// Configuration values that they were created from.
     numbers: Numbers,
 }
 
-/// The rates that the operator sets.
+/// Configured rates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Numbers {
     business: u32,
@@ -132,14 +132,13 @@ impl Allowances {
         }
     }
 
-    /// Holds everybody to what is set from now on. What was used up of an allowance that is another one now is
-    /// forgotten, of the others it is not.
+    /// Applies a new configuration. The usage of a changed limit is reset, that of others is not.
     pub fn change(&self, config: &Config, entropy: &dyn Entropy) {
         let settable = Settable::after(&self.settable.load(), config, &self.time, entropy);
         self.settable.store(Arc::new(settable));
     }
 
-    /// Takes one of what the account may do of this.
+    /// Charges an action to an account.
     pub fn take(&self, action: LimitedAction, account: &Account) -> Result<Taken, Refused> {
         self.conduct.note_request(&account.id);
         let settable = self.settable.load();
@@ -154,7 +153,7 @@ impl Allowances {
         taken
     }
 
-    /// Takes one of the requests that an address may send.
+    /// Charges a request to an address.
     pub fn take_request(&self, address: IpAddr) -> Result<(), Refused> {
         let settable = self.settable.load();
         match &settable.requests {
@@ -165,7 +164,7 @@ impl Allowances {
         }
     }
 
-    /// Takes milliseconds of a processor, for a picture that is made of a file of this bucket.
+    /// Charges image processing time, in milliseconds of CPU, to an address and to the bucket of the file.
     pub fn take_picture_time(
         &self,
         address: Option<IpAddr>,
@@ -178,7 +177,7 @@ impl Allowances {
         settable.pictures.take(address, bucket, milliseconds)
     }
 
-    /// Charges an invalid API key to an address; an error when the address has used up its limit.
+    /// Charges an invalid API key to an address; fails if the address has used up its limit.
     pub fn take_failure(&self, address: IpAddr) -> Result<(), Refused> {
         let settable = self.settable.load();
         match &settable.failures {
@@ -189,7 +188,7 @@ impl Allowances {
         }
     }
 
-    /// Charges a try to sign in: to the address and the name, or to a device that is known for the name.
+    /// Charges a sign-in attempt: to the address and the name, or to a known device of the account.
     pub fn take_sign_in(
         &self,
         address: Option<IpAddr>,
@@ -200,12 +199,12 @@ impl Allowances {
         self.sign_ins.take(address.filter(|address| !settable.is_exempt(*address)), name, device)
     }
 
-    /// The password was right.
+    /// Refunds a successful sign-in.
     pub fn give_back_sign_in(&self, taken: SignInTry) {
         self.sign_ins.give_back(taken);
     }
 
-    /// How many accounts, addresses and buckets something is known of.
+    /// Returns the number of accounts, addresses and buckets with state.
     pub fn known_count(&self) -> usize {
         let settable = self.settable.load();
         let accounts = self.rates(&settable).map(|rate| rate.limiter.len());
@@ -237,7 +236,7 @@ impl Allowances {
         all.into_iter().flat_map(|rates| [&rates.full, &rates.throttled])
     }
 
-    /// Drops accounts and buckets that have everything again, once in a while.
+    /// Drops accounts and buckets whose token buckets are full, periodically.
     fn forget_idle(&self, settable: &Settable) {
         let now_ms = self.time.0.monotonic_ms();
         let tidied_ms = self.tidied_ms.load(Ordering::Relaxed);
@@ -267,7 +266,7 @@ impl Settable {
         }
     }
 
-    /// What is set by now, with what stays as it was.
+    /// Creates the limits of a new configuration, reusing unchanged ones.
     fn after(was: &Self, config: &Config, time: &Time, entropy: &dyn Entropy) -> Self {
         let (old, numbers) = (was.numbers, Numbers::of(config));
         let mut is = Self::new(config, time, entropy);
@@ -286,7 +285,8 @@ impl Settable {
         is
     }
 
-    /// Behind these addresses are people of our own: what one of them does is no reason to refuse all.
+    /// Returns whether an address is exempt: in a trusted network, whose users must not be rejected because of one of
+    /// them.
     fn is_exempt(&self, address: IpAddr) -> bool {
         is_exempt(address, &self.trusted)
     }
@@ -321,7 +321,7 @@ impl Numbers {
     }
 }
 
-/// The rate of accounts of one kind, full and throttled.
+/// Rate of one kind of accounts, full and throttled.
 struct Rates {
     full: Rate,
     throttled: Rate,
@@ -342,7 +342,7 @@ impl Rates {
 }
 
 impl Rate {
-    /// So many in a minute; at least one.
+    /// Creates a rate per minute of at least one.
     fn new(name: &'static str, count: u32, time: &Time) -> Self {
         let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::per_minute(count);
@@ -365,7 +365,7 @@ impl Rate {
     }
 }
 
-/// A rate limit of each address, and of each /48 of IPv6 addresses together.
+/// Rate limit of each address, and of each IPv6 /48 as a whole.
 struct OfAddresses {
     addresses: OfKeys,
     networks: OfKeys,
@@ -383,7 +383,7 @@ impl OfAddresses {
         }
     }
 
-    /// Takes so many, or as many as the limit allows at once if that is less.
+    /// Takes tokens, at most the burst size.
     fn take(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
         let network = address.network();
         if let Some(network) = network {
@@ -412,7 +412,7 @@ impl OfAddresses {
     }
 }
 
-/// A rate limit of each of many keys, in a table of fixed size.
+/// Rate limit of each of many keys, in a table of fixed size.
 struct OfKeys {
     policy: Policy,
     table: AddressTable,
@@ -433,7 +433,7 @@ impl OfKeys {
         }
     }
 
-    /// Takes so many, or as many as the limit allows at once if that is less.
+    /// Takes tokens, at most the burst size.
     fn take(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
         let count = count.min(self.quota.burst_size());
         match self.limiter.check_key_n(&address, count) {
@@ -445,17 +445,17 @@ impl OfKeys {
         }
     }
 
-    /// Gives one back.
+    /// Refunds one token.
     fn give_back(&self, address: AddressKey) {
         self.table.give_back(address, self.quota.replenish_interval().into());
     }
 
-    /// Whether so many are left, without taking them.
+    /// Checks whether enough tokens are left, without taking them.
     fn check(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
         let Some(whole_at) = self.table.whole_at(address) else { return Ok(()) };
         let now = self.limiter.clock().passed().saturating_sub(self.started);
         let count = count.min(self.quota.burst_size()).get();
-        // How far ahead of the present an address may be.
+        // Maximum time by which an address may be ahead of the present.
         let ahead_max =
             self.quota.burst_size_replenished_in() - self.quota.replenish_interval() * count;
         let free_at = whole_at.saturating_sub(ahead_max.into());
@@ -487,17 +487,17 @@ impl Refused {
     }
 }
 
-/// Rounded up, and at least one.
+/// Rounds up to whole seconds, at least one.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_millis().div_ceil(1_000).max(1) as u64
 }
 
-/// Our clock, as `governor` wants it.
+/// Server clock, adapted to `governor`.
 #[derive(Clone)]
 struct Time(Arc<dyn Clock>);
 
 impl Time {
-    /// Since some moment in the past.
+    /// Returns the time since an arbitrary moment in the past.
     fn passed(&self) -> Nanos {
         Nanos::new(self.0.monotonic_us().saturating_mul(1_000))
     }

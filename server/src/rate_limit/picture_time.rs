@@ -1,9 +1,8 @@
-//! The time of processors that goes into pictures: what an address may have made, and what may be made of the files of
-//! one bucket, by whomever.
+//! Rate limits of image processing time: per client address, and per bucket.
 //!
-//! One picture can be asked for at any size, so what it costs to serve a file has no bound but this one.
-//! Promises: what one of the two refuses takes nothing of the other, but where two requests come at the same moment; a
-//! picture that takes more than an allowance holds takes all of it. Never here: what a picture takes.
+//! An image can be requested at any size, so these limits alone bound the cost of serving a file. Guarantees: a request
+//! rejected by one of the limits consumes nothing of the other, except for concurrent requests; an image whose cost
+//! exceeds the burst size consumes all of it. Non-goals: cost of an image.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +17,7 @@ use crate::address::AddressKey;
 use crate::config::Config;
 use crate::limits::IMAGE_MS_SAVED;
 
-/// The two allowances, in milliseconds.
+/// Both limits, in milliseconds.
 pub(super) struct PictureTime {
     of_addresses: Option<OfAddresses>,
     of_buckets: Option<OfBuckets>,
@@ -43,7 +42,7 @@ impl PictureTime {
         }
     }
 
-    /// Takes so much of both.
+    /// Charges both limits.
     pub(super) fn take(
         &self,
         address: Option<AddressKey>,
@@ -70,7 +69,7 @@ impl PictureTime {
         addresses + self.of_buckets.as_ref().map_or(0, |it| it.limiter.len())
     }
 
-    /// Drops buckets that have everything again.
+    /// Drops buckets whose limits are full.
     pub(super) fn forget_idle(&self) {
         if let Some(buckets) = &self.of_buckets {
             buckets.limiter.retain_recent();
@@ -91,7 +90,7 @@ impl OfBuckets {
     }
 }
 
-/// An allowance of so many in a second, which are saved up for a while. None: there is no bound.
+/// Returns the limit of a rate per second, with its burst. `None` means unlimited.
 fn quota(per_second: u32) -> Option<Quota> {
     let per_second = NonZeroU32::new(per_second)?;
     let saved = NonZeroU32::new(IMAGE_MS_SAVED.as_secs() as u32).unwrap_or(NonZeroU32::MIN);

@@ -1,12 +1,11 @@
-//! Rate limits of failed sign-ins: of an address, of a name, and of a device that has signed in with the name before.
+//! Rate limits of failed sign-ins: per address, per account name, and per known device of the account.
 //!
-//! A try is charged before the password is checked, so that concurrent ones do not pass together, and refunded when it
-//! was right. A try for a name from elsewhere is charged to the address and to the name; when the name is used up, the
-//! address pays all the same. A try from a known device is charged to the device alone, so nobody else can use up the
-//! owner's tries.
-//! Guarantees: memory is three tables of fixed size, whatever names are tried; a name is counted from everywhere, also
-//! from addresses of which nothing else is counted, since a proxy there speaks for all its clients.
-//! Non-goals: passwords, and which devices are known.
+//! An attempt is charged before the password is checked, so that concurrent attempts do not pass together, and refunded
+//! on success. An attempt from an unknown device is charged to the address and to the name; if the limit of the name is
+//! used up, the address is charged all the same. An attempt from a known device is charged to the device alone, so that
+//! nobody else can use up the owner's attempts. Guarantees: memory is three tables of fixed size, whatever names are
+//! tried; attempts count for a name from all addresses, including exempt ones, since a proxy there represents all its
+//! clients. Non-goals: passwords, and which devices are known.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -21,16 +20,16 @@ use crate::limits::{
     FAILED_SIGN_IN_OF_NAME_WAIT, FAILED_SIGN_INS_OF_NAME, FAILED_SIGN_INS_PER_MINUTE,
 };
 
-/// The three limits.
+/// All three limits.
 pub(super) struct SignIns {
     addresses: OfAddresses,
     names: OfKeys,
     devices: OfKeys,
-    /// A client that does not know it cannot choose names that share a limit.
+    /// Salt of the hash of names. Without knowing it, a client cannot choose names that share a limit.
     salt: u64,
 }
 
-/// A try that was charged.
+/// Charged attempt.
 #[derive(Clone, Copy, Debug)]
 pub enum SignInTry {
     Elsewhere { address: Option<AddressKey>, name: AddressKey },
@@ -52,7 +51,7 @@ impl SignIns {
         }
     }
 
-    /// Charges a try. An address of `None` is not counted; `device` is the id of a device that is known for the name.
+    /// Charges an attempt. An address of `None` is not counted; `device` is the id of a known device of the account.
     pub(super) fn take(
         &self,
         address: Option<IpAddr>,
@@ -72,7 +71,7 @@ impl SignIns {
         Ok(SignInTry::Elsewhere { address, name })
     }
 
-    /// Refunds a try.
+    /// Refunds an attempt.
     pub(super) fn give_back(&self, taken: SignInTry) {
         match taken {
             SignInTry::KnownDevice(device) => self.devices.give_back(device),

@@ -31,13 +31,13 @@ fn world(config: &Config) -> World {
     World { clock, allowances, account }
 }
 
-/// How many uploads pass in a row, at most so many.
+/// Returns how many consecutive uploads pass, up to a maximum.
 fn passing(world: &World, account: &Account, most: u32) -> u32 {
     let take = || world.allowances.take(LimitedAction::Upload, account).is_ok();
     (0..most).take_while(|_| take()).count() as u32
 }
 
-/// As many addresses as are asked for, all different.
+/// Returns a distinct address for each number.
 fn address(number: u32) -> IpAddr {
     Ipv4Addr::from_bits(0x0b00_0000 + number).into()
 }
@@ -159,7 +159,7 @@ fn accounts_that_did_nothing_lately_are_forgotten() {
     assert!(world.allowances.known_count() <= 1);
 }
 
-/// An allowance as a tank: in sixty-thousandths of a request, of which `rate` flow in each millisecond.
+/// Reference model of a token bucket: in sixty-thousandths of a request, refilled by `rate` each millisecond.
 struct Tank {
     rate: u64,
     level: u64,
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// `cargo test -p server -- --ignored --nocapture nanoseconds` prints what the hot path pays.
+/// Prints the cost of the hot path: `cargo test -p server -- --ignored --nocapture nanoseconds`.
 #[test]
 #[ignore = "a measurement"]
 #[allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -245,7 +245,7 @@ fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
         let taken = world.allowances.take_picture_time(Some(address(number)), bucket, milliseconds);
         taken.map_err(|refused| (refused.policy().name, refused.retry_after_seconds()))
     };
-    // What is saved up in five minutes: 3,000 of an address, 6,000 of a bucket.
+    // Burst of five minutes: 3,000 for an address, 6,000 for a bucket.
     assert_eq!(take(1, &pics, 2_900), Ok(()));
     assert_eq!(take(1, &pics, 200), Err(("pictures-address", 10)));
     assert_eq!(take(1, &pics, 100), Ok(()));
@@ -263,7 +263,7 @@ fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
     assert_eq!(take(1, &more, 1), Err(("pictures-address", 1)));
     world.clock.advance(301_000);
     assert_eq!(world.allowances.take_picture_time(None, &pics, 1), Ok(()));
-    // Three addresses stay in their table; of the buckets one has everything again.
+    // Three addresses stay in their table; one of the buckets is full again.
     assert_eq!(world.allowances.known_count(), 3 + 1);
 }
 

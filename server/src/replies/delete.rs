@@ -1,4 +1,4 @@
-//! The answer to a deletion.
+//! Reply to a deletion.
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -29,22 +29,22 @@ struct DeleteAliases {
     count: usize,
 }
 
-/// Whether files of a folder are left after a deletion.
+/// Remaining files of a folder after a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
-    /// The folder is gone.
+    /// The folder is empty.
     Nothing,
-    /// The caller asks again for the rest.
+    /// The caller has to repeat the request for the rest.
     More,
 }
 
 impl DeleteReply {
-    /// One file is gone.
+    /// Creates the reply to the deletion of one file.
     pub fn file(bucket_name: &str, key: &str) -> Self {
         Self::new(bucket_name, key, 1, None)
     }
 
-    /// So many files of a folder are gone.
+    /// Creates the reply to the deletion of files of a folder.
     pub fn folder(bucket_name: &str, folder: &str, count: usize, rest: Remainder) -> Self {
         Self::new(bucket_name, folder, count, Some(rest == Remainder::More))
     }

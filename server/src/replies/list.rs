@@ -1,4 +1,4 @@
-//! The answer to a listing: S3's ListObjectsV2 as its libraries turn it into JSON.
+//! Reply to a listing: S3's ListObjectsV2, in the JSON form of its libraries.
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -8,16 +8,16 @@ use utoipa::ToSchema;
 
 use super::Json;
 
-/// One key of a listing.
+/// Key of a listing.
 #[derive(Clone, Debug)]
 pub struct ListedObject {
-    /// The whole key.
+    /// Full key.
     pub key: String,
-    /// When this version was stored.
+    /// Time when this version was stored.
     pub last_modified: String,
-    /// The entity tag with its quotes.
+    /// Entity tag with its quotes.
     pub etag: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
@@ -62,7 +62,7 @@ struct CommonPrefix {
 }
 
 impl ListReply {
-    /// A page: objects, common prefixes, and how the next page is asked for when there is one.
+    /// Creates a page of objects, common prefixes, and the continuation token, if any.
     pub fn new(
         objects: Vec<ListedObject>,
         common_prefixes: Vec<String>,
@@ -90,12 +90,12 @@ impl ListReply {
         }
     }
 
-    /// The same, saying what was listed.
+    /// Adds the listed bucket, prefix and delimiter.
     pub fn of(self, bucket_name: &str, prefix: String, delimiter: String) -> Self {
         Self { name: bucket_name.to_owned(), prefix, delimiter, ..self }
     }
 
-    /// The same, repeating what was asked for.
+    /// Adds further parameters of the request.
     pub fn asked(
         self,
         max_keys: usize,

@@ -1,7 +1,7 @@
-//! The JSON bodies that are sent, one file for each kind of answer.
+//! JSON response bodies, one file for each kind of response.
 //!
-//! Fields of the contract stand in one struct, the names that other services use for them in another, so that these can
-//! be dropped in one place. Pure: every value is handed in. Never here: errors, which are made in `error`.
+//! Fields of the API are in one struct, compatibility aliases of other services in another, so that these can be
+//! dropped in one place. Pure: every value is a parameter. Non-goals: errors (`error`).
 
 mod delete;
 mod list;
@@ -23,18 +23,18 @@ pub use self::presign::{AddressReply, TokenReply};
 pub use self::search::{FoundFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
-/// A JSON answer with status 200, readable across origins and never cached.
+/// JSON response with status 200, readable across origins and never cached.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response<Body> {
-        // Our own types have string keys and no failing parts: there is nothing that could not be written.
+        // The server's own types have string keys and no fallible parts, so serialization cannot fail.
         answer("application/json", serde_json::to_vec(&self.0).unwrap_or_default())
     }
 }
 
-/// A plain text, otherwise like [`Json`].
+/// Plain text response, otherwise like [`Json`].
 #[derive(Clone, Debug)]
 pub struct Text(pub String);
 
@@ -54,7 +54,7 @@ fn answer(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
     response
 }
 
-/// A time as answers write it: `2026-01-31T12:00:00.000Z`.
+/// Formats a time for responses: `2026-01-31T12:00:00.000Z`.
 pub fn iso_time(unix_ms: u64) -> String {
     let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);

@@ -1,6 +1,6 @@
-//! The answers to whoever asks for a presigned upload.
+//! Replies to requests for presigned uploads.
 //!
-//! Fields of the contract stand in one struct, the names that other services use for them in another.
+//! Fields of the API are in one struct, compatibility aliases of other services in another.
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -39,7 +39,7 @@ struct TokenAliasData {
 }
 
 impl TokenReply {
-    /// The answer for a token and the address that it is posted to.
+    /// Creates the reply with a token and its upload URL.
     pub fn new(url: String, token: String, expires_in: u64, expires_ms: u64) -> Self {
         let presigned_url = url.clone();
         let data = TokenAliasData { presigned_url: url.clone() };
@@ -79,7 +79,7 @@ struct AddressAliases {
 }
 
 impl AddressReply {
-    /// The answer for an address of a file.
+    /// Creates the reply with the presigned URL of a file.
     pub fn new(
         presigned_url: String,
         bucket: &str,

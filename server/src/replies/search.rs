@@ -1,4 +1,4 @@
-//! The answer to a search.
+//! Reply to a search.
 
 use std::ops::Range;
 
@@ -19,21 +19,21 @@ pub struct SearchPage {
     pub offset: usize,
 }
 
-/// What a file has and a folder has not.
+/// Properties of files, which folders do not have.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundFile {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When this version was stored.
+    /// Time when this version was stored.
     pub last_modified: String,
-    /// The entity tag with its quotes.
+    /// Entity tag with its quotes.
     pub etag: String,
-    /// The stored type.
+    /// Stored media type.
     pub content_type: String,
-    /// The public address.
+    /// Public URL.
     pub url: String,
-    /// The public address of the thumbnail, when there is one.
+    /// Public URL of the thumbnail, if there is one.
     pub thumbnail_url: Option<String>,
 }
 
@@ -81,12 +81,12 @@ pub struct SearchReply {
 }
 
 impl SearchHit {
-    /// A hit, and the parts of its key that match, in bytes. Without a file it is a folder.
+    /// Creates a hit, with the matching byte ranges of its key. Without a file it is a folder.
     pub fn new(key: String, score: u16, matches: &[Range<usize>], file: Option<FoundFile>) -> Self {
         let trimmed = key.strip_suffix('/').unwrap_or(&key);
         let begin = trimmed.rfind('/').map_or(0, |slash| slash + 1);
         let (parent, name) = trimmed.split_at_checked(begin).unwrap_or_default();
-        // Most of those who mark a match do it in JavaScript, where text is UTF-16.
+        // Most clients highlight matches in JavaScript, where offsets count UTF-16 units.
         let units = |at: usize| key.get(..at).map_or(0, |before| before.encode_utf16().count());
         let is_file = file.is_some();
         let (size, file) = (file.as_ref().map(|file| file.size), file.unwrap_or_default());
@@ -110,7 +110,7 @@ impl SearchHit {
 }
 
 impl SearchReply {
-    /// An answer without hits.
+    /// Creates a reply without hits.
     pub fn new(query: String, bucket_name: &str, parent: &str, page: SearchPage) -> Self {
         Self {
             success: true,
@@ -126,12 +126,12 @@ impl SearchReply {
         }
     }
 
-    /// The same with the hits of its page, and how many there are on all.
+    /// Adds the hits of the page, and the total number.
     pub fn found(self, hits: Vec<SearchHit>, total: usize, total_is_exact: bool) -> Self {
         Self { hits, total, estimated_total_hits: total, total_is_exact, ..self }
     }
 
-    /// The same, saying how long it took.
+    /// Adds the processing time.
     pub fn took(self, processing_time_ms: u64) -> Self {
         Self { processing_time_ms, ..self }
     }

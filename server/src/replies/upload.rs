@@ -1,6 +1,6 @@
-//! The answer to an upload.
+//! Reply to an upload.
 //!
-//! Fields of the contract stand in one struct, the names that other services use for them in another.
+//! Fields of the API are in one struct, compatibility aliases of other services in another.
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -82,7 +82,8 @@ struct UploadAliasData {
 }
 
 impl UploadReply {
-    /// The answer for the files of one request, in its order. There is at least one; the first stands for all.
+    /// Creates the reply for the files of a request, in its order. At least one; the first one fills the fields of a
+    /// single file.
     pub fn new(bucket_name: &str, files: Vec<UploadedFile>) -> Self {
         let first = files.first();
         let url = first.map(|file| file.url.clone()).unwrap_or_default();
@@ -111,7 +112,7 @@ impl UploadReply {
         }
     }
 
-    /// The entity tag of the first file.
+    /// Returns the entity tag of the first file.
     pub fn etag(&self) -> &str {
         self.files.first().map_or("", |file| &file.etag)
     }

@@ -1,8 +1,8 @@
-//! Who signed a request, and whether that is one request too many.
+//! Authentication and rate limiting of S3 requests.
 //!
-//! Promises: a key that is revoked, expired or suspended opens nothing from the next request on; each operation takes
-//! of the allowance of which the API takes for the same, before a byte of the body is read.
-//! Never here: scopes and buckets, which the operations ask for.
+//! Guarantees: a revoked, expired or suspended key is rejected from the next request on; each operation is charged to
+//! the rate limit of the corresponding API operation, before a byte of the body is read. Non-goals: scopes and buckets,
+//! which the operations check.
 
 use async_trait::async_trait;
 use engine::BucketName;
@@ -23,12 +23,12 @@ use crate::rate_limit::LimitedAction;
 use crate::state::AppState;
 use crate::target::bucket_of;
 
-/// Knows the secrets.
+/// Lookup of signing secrets for `s3s`.
 pub(super) struct Keys {
     app: AppState,
 }
 
-/// Lets callers in.
+/// Access check of `s3s`.
 pub(super) struct Door {
     app: AppState,
 }
@@ -113,13 +113,13 @@ pub(super) fn check_parameters(
     parameters::check(operation, headers, query, bucket)
 }
 
-/// The bucket that a request names.
+/// Returns the bucket that a request names.
 fn bucket_in(path: &S3Path) -> Option<BucketName> {
     let named = path.as_object().map(|(bucket, _)| bucket).or_else(|| path.as_bucket());
     bucket_of(named?).ok()
 }
 
-/// Of which allowance an operation takes; reading a file takes none, as delivery does.
+/// Returns the rate limit of an operation; reading a file has none, as in delivery.
 fn action_of(operation: &str) -> Option<LimitedAction> {
     match operation {
         "GetObject" | "HeadObject" => None,
@@ -128,7 +128,7 @@ fn action_of(operation: &str) -> Option<LimitedAction> {
     }
 }
 
-/// Who was let in.
+/// Returns the authenticated caller of a request.
 pub(super) fn caller_of(extensions: &Extensions) -> S3Result<Caller> {
     let unguarded = "S3 operation is not covered by an access check";
     let caller = extensions.get::<Caller>().cloned();

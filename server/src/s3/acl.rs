@@ -34,17 +34,17 @@ const BUCKET_ACLS: &str = "A bucket is \"private\" (its owner has FULL_CONTROL) 
 const OBJECT_ACLS: &str = "Objects have the access of their bucket: make the bucket public or private, with \
     PutBucketAcl, in the dashboard or with \"trug bucket edit --access public\", and send no access control list";
 
-/// A canned access control list, by its effect here.
+/// Canned access control list, by its effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Canned {
     Is(Access),
-    /// S3 ignores these for buckets, and for objects they grant what the bucket owner has anyway.
+    /// S3 ignores these for buckets, and for objects they grant only what the bucket owner has anyway.
     OfOwner,
-    /// Defined by S3, and nothing that a bucket here can express.
+    /// Defined by S3, but not expressible by a bucket here.
     Other,
 }
 
-/// The canned lists of S3.
+/// Canned lists of S3.
 const CANNED: &[(&str, Canned)] = &[
     ("private", Canned::Is(Access::Private)),
     ("public-read", Canned::Is(Access::Public)),
@@ -59,7 +59,7 @@ const CANNED: &[(&str, Canned)] = &[
 /// Canned lists that grant more than the owner access, to everyone or to every account.
 const PUBLIC: [&str; 3] = ["public-read", "public-read-write", "authenticated-read"];
 
-/// Rejects a canned list that grants public access where the bucket blocks such lists.
+/// Rejects a canned list that grants public access if the bucket blocks such lists.
 fn check_block(value: &str, is_blocking: bool) -> S3Result<()> {
     let is_public = PUBLIC.iter().any(|name| name.eq_ignore_ascii_case(value));
     let message = "The public access block of the bucket rejects lists that grant public access";
@@ -76,7 +76,7 @@ fn canned(value: &str) -> S3Result<Canned> {
     found.map(|(_, canned)| *canned)
 }
 
-/// The access that a canned list asks for a bucket; `None` where S3 ignores the list.
+/// Returns the access that a canned list requests for a bucket; `None` if S3 ignores the list.
 pub(super) fn bucket_access(value: &str) -> S3Result<Option<Access>> {
     match canned(value)? {
         Canned::Is(access) => Ok(Some(access)),
@@ -86,7 +86,7 @@ pub(super) fn bucket_access(value: &str) -> S3Result<Option<Access>> {
 }
 
 /// Checks the canned list of a new object against the access of its bucket. `private` is what clients send by default:
-/// it asks for no access beside that of the bucket.
+/// it requests no access other than that of the bucket.
 pub(super) fn check_new_object(value: &str, bucket: Option<NamedBucket<'_>>) -> S3Result<()> {
     check_block(value, bucket.is_some_and(|bucket| bucket.blocks_public_acls))?;
     let bucket = bucket.map(|bucket| bucket.access);
@@ -100,7 +100,7 @@ pub(super) fn check_new_object(value: &str, bucket: Option<NamedBucket<'_>>) -> 
     }
 }
 
-/// GetBucketAcl.
+/// Implements GetBucketAcl.
 pub(super) async fn bucket_acl(
     app: &AppState,
     request: S3Request<GetBucketAclInput>,
@@ -111,7 +111,7 @@ pub(super) async fn bucket_acl(
     Ok(GetBucketAclOutput { owner: Some(owner), grants: Some(grants) })
 }
 
-/// GetObjectAcl: that of the bucket.
+/// Implements GetObjectAcl: returns the ACL of the bucket.
 pub(super) async fn object_acl(
     app: &AppState,
     request: S3Request<GetObjectAclInput>,
@@ -139,7 +139,8 @@ async fn check_object(
     Ok(bucket)
 }
 
-/// Access control list in effect: full control for the owner, and read for everyone if the bucket is public.
+/// Returns the access control list in effect: full control for the owner, and read for everyone if the bucket is
+/// public.
 fn grants(app: &AppState, bucket: &Bucket) -> (Owner, Vec<Grant>) {
     let owner = owner_of(app, bucket);
     let full = Grantee {
@@ -168,7 +169,7 @@ fn grant(grantee: Grantee, permission: &'static str) -> Grant {
     Grant { grantee: Some(grantee), permission: Some(Permission::from_static(permission)) }
 }
 
-/// PutBucketAcl: makes a bucket private or public.
+/// Implements PutBucketAcl: makes a bucket private or public.
 pub(super) async fn put_bucket_acl(
     app: &AppState,
     request: S3Request<PutBucketAclInput>,
@@ -198,7 +199,7 @@ pub(super) async fn put_bucket_acl(
     Ok(PutBucketAclOutput {})
 }
 
-/// PutObjectAcl: succeeds if the list is the one that is in effect.
+/// Implements PutObjectAcl: succeeds if the list is the one that is in effect.
 pub(super) async fn put_object_acl(
     app: &AppState,
     request: S3Request<PutObjectAclInput>,
@@ -241,7 +242,7 @@ enum Granted {
     Other,
 }
 
-/// The access that the grants of a policy express together; `None` if there is no such access.
+/// Returns the access that the grants of a policy express together; `None` if there is no such access.
 fn access_of(policy: &AccessControlPolicy, owner: &AccountId) -> S3Result<Option<Access>> {
     let named = policy.owner.as_ref().and_then(|owner| owner.id.as_deref());
     if named.is_some_and(|named| named != owner.to_string()) {

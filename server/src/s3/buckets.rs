@@ -30,10 +30,10 @@ use crate::state::AppState;
 use crate::target::bucket_of;
 use crate::versions::VersioningState;
 
-/// Buckets of one page, as S3 has it.
+/// Maximum buckets per page (S3 API).
 const PAGE_MAX: usize = 10_000;
 
-/// ListBuckets: a page of the buckets that the caller may access, by name.
+/// Implements ListBuckets: a page of the buckets that the caller may access, by name.
 pub(super) async fn list(
     app: &AppState,
     request: S3Request<ListBucketsInput>,
@@ -92,7 +92,7 @@ fn named(bucket: &Bucket) -> NamedBucket {
     }
 }
 
-/// The name of the last bucket of the page before.
+/// Parses the continuation token: the name of the last bucket of the previous page.
 fn read_token(token: &str) -> S3Result<String> {
     let name = URL_SAFE_NO_PAD.decode(token).ok().and_then(|it| String::from_utf8(it).ok());
     let message = "The cursor was not issued by this server";
@@ -111,7 +111,7 @@ pub(super) fn look(
     caller.bucket(&app.catalog, &name, scope)
 }
 
-/// HeadBucket.
+/// Implements HeadBucket.
 pub(super) async fn head(
     app: &AppState,
     request: S3Request<HeadBucketInput>,
@@ -122,7 +122,7 @@ pub(super) async fn head(
     Ok(HeadBucketOutput { bucket_region, ..HeadBucketOutput::default() })
 }
 
-/// GetBucketLocation: the default region, which has no name in the response.
+/// Implements GetBucketLocation: the default region, which has no name in the response.
 pub(super) async fn location(
     app: &AppState,
     request: S3Request<GetBucketLocationInput>,
@@ -149,7 +149,7 @@ pub(super) async fn create(
         return Err(refusal(S3ErrorCode::InvalidBucketName, message));
     };
     if let Ok(there) = look(app, &caller, &bucket) {
-        // As AWS has it in the region of all buckets here; but access is never changed by it.
+        // As in the AWS region `us-east-1`, which all buckets here have; but access is never changed by it.
         if there.access == access {
             return Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) });
         }
@@ -176,7 +176,7 @@ pub(super) async fn create(
     }
 }
 
-/// Changes settings of a bucket. To let everyone read its objects the caller has to be allowed to read them itself.
+/// Changes settings of a bucket. Making its objects public requires that the caller may read them itself.
 pub(super) async fn change_settings(
     app: &AppState,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Checksums of objects and of their parts, as S3 has them.
+//! Checksums of objects and of their parts (S3 API).
 //!
 //! A multipart upload has a checksum of the whole content (`FULL_OBJECT`) or of the checksums of its parts
 //! (`COMPOSITE`), which ends in `-` and the number of parts. Non-goals: verifying request bodies (`incoming`).
@@ -14,7 +14,7 @@ use s3s::{S3ErrorCode, S3Result};
 use super::errors::refusal;
 use crate::object_attributes::StoredChecksum;
 
-/// An algorithm of S3.
+/// Checksum algorithm of S3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Crc32,
@@ -28,7 +28,7 @@ pub(super) const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Crc32, Algorithm::Crc32c, Algorithm::Crc64Nvme, Algorithm::Sha1, Algorithm::Sha256];
 
 impl Algorithm {
-    /// As in `x-amz-checksum-crc32`, whatever its case.
+    /// Parses an algorithm name as in `x-amz-checksum-crc32`, case-insensitively.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         ALGORITHMS.into_iter().find(|it| it.name().eq_ignore_ascii_case(name.trim()))
     }
@@ -43,12 +43,12 @@ impl Algorithm {
         }
     }
 
-    /// The name of its header.
+    /// Returns the name of the checksum header.
     pub(super) fn header(self) -> String {
         format!("x-amz-checksum-{}", self.name())
     }
 
-    /// Length of a checksum in base64.
+    /// Returns the length of a checksum in base64.
     pub(super) fn base64_bytes(self) -> usize {
         match self {
             Self::Crc32 | Self::Crc32c => 8,
@@ -58,7 +58,7 @@ impl Algorithm {
         }
     }
 
-    /// The kind of checksum that an upload in parts has unless it names one: [`ChecksumType`].
+    /// Returns the default [`ChecksumType`] of a multipart upload.
     pub(super) fn default_kind(self) -> &'static str {
         match self {
             Self::Crc64Nvme => ChecksumType::FULL_OBJECT,
@@ -66,7 +66,7 @@ impl Algorithm {
         }
     }
 
-    /// Rejects combinations that S3 does not have: a full-object SHA, a composite CRC-64.
+    /// Rejects combinations that S3 does not define: a full-object SHA, a composite CRC-64.
     pub(super) fn check_kind(self, kind: &str) -> S3Result<()> {
         let is_known = match kind {
             ChecksumType::FULL_OBJECT => !matches!(self, Self::Sha1 | Self::Sha256),
@@ -78,7 +78,7 @@ impl Algorithm {
     }
 }
 
-/// Algorithm of the checksum that a request sends or announces.
+/// Returns the algorithm of the checksum that a request sends or announces.
 pub(super) fn announced(headers: &HeaderMap) -> Option<Algorithm> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let named = text("x-amz-checksum-algorithm").and_then(Algorithm::of_name);
@@ -100,7 +100,7 @@ macro_rules! copy_checksums {
 }
 pub(super) use copy_checksums;
 
-/// Checksum of content that is read piece by piece; nothing is computed without an algorithm.
+/// Checksum of content that is read in chunks; nothing is computed without an algorithm.
 pub(super) struct RunningChecksum {
     algorithm: Option<Algorithm>,
     hasher: Option<ChecksumHasher>,
@@ -124,7 +124,7 @@ impl RunningChecksum {
     }
 }
 
-/// Hasher for these algorithms; `None` for none.
+/// Creates a hasher for these algorithms; `None` without any.
 pub(super) fn hasher(wants: impl Fn(Algorithm) -> bool) -> Option<ChecksumHasher> {
     if !ALGORITHMS.into_iter().any(&wants) {
         return None;
@@ -138,7 +138,7 @@ pub(super) fn hasher(wants: impl Fn(Algorithm) -> bool) -> Option<ChecksumHasher
     })
 }
 
-/// The checksum of an algorithm among those of a body.
+/// Returns the checksum of an algorithm among those of a body.
 pub(super) fn value_of(sums: &Checksum, algorithm: Algorithm) -> Option<&str> {
     match algorithm {
         Algorithm::Crc32 => sums.checksum_crc32.as_deref(),
@@ -149,7 +149,7 @@ pub(super) fn value_of(sums: &Checksum, algorithm: Algorithm) -> Option<&str> {
     }
 }
 
-/// The checksum of the checksums of parts, in their order; `None` where one of them has none.
+/// Computes the checksum of the checksums of parts, in their order; `None` if a part has none.
 pub(super) fn composite<'a>(
     algorithm: Algorithm,
     parts: impl ExactSizeIterator<Item = Option<&'a str>>,
@@ -162,7 +162,7 @@ pub(super) fn composite<'a>(
     checksum.finish().map(|value| format!("{value}-{count}"))
 }
 
-/// Checksum fields of a response.
+/// Returns the checksum fields of a response.
 pub(super) fn response_of(checksum: Option<&StoredChecksum>) -> Checksum {
     let mut response = Checksum::default();
     let Some(StoredChecksum { algorithm, value }) = checksum else { return response };

@@ -13,7 +13,7 @@ use crate::conditional::{Outcome, Validators, evaluate};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Conditions of a copy source, and their names in a read.
+/// Conditions of a copy source, with the corresponding headers of a read.
 const OF_SOURCE: [(&str, HeaderName); 4] = [
     ("x-amz-copy-source-if-match", header::IF_MATCH),
     ("x-amz-copy-source-if-none-match", header::IF_NONE_MATCH),
@@ -81,7 +81,7 @@ impl WriteConditions {
         sent_key: &str,
     ) -> Result<Batch, ApiError> {
         let mut batch = Batch::new();
-        // Keys of ASCII have one form.
+        // ASCII keys have a single normalization form.
         if self.are_none() && sent_key.is_ascii() {
             return Ok(batch);
         }
@@ -123,7 +123,7 @@ impl WriteConditions {
     }
 }
 
-/// Whether a condition matches the object.
+/// Returns whether a condition matches the object.
 pub(super) fn names(condition: &ETagCondition, object: &Object) -> bool {
     condition.as_etag().is_none_or(|etag| etag.value() == etag_of(object))
 }

@@ -1,4 +1,4 @@
-//! Bucket configuration: tags, and what S3 has and trug does not, reported as not configured.
+//! Bucket configuration: tags, and S3 features that trug does not implement, reported as not configured.
 //!
 //! Terraform, bucket browsers and rclone read all of it before they change anything. Guarantees: nothing is reported as
 //! configured that is not in effect. Non-goals: access control lists (`acl`).
@@ -24,7 +24,7 @@ use crate::object_attributes::Tags;
 use crate::state::AppState;
 use crate::target::bucket_of;
 
-/// Returns the error for a configuration that no bucket has, or that of a missing bucket.
+/// Returns the error of a configuration that no bucket has, or that of a missing bucket.
 pub(super) fn not_configured(
     app: &AppState,
     caller: &Caller,
@@ -46,7 +46,7 @@ pub(super) fn check_bucket(app: &AppState, caller: &Caller, bucket: &str) -> S3R
     look(app, caller, bucket).map(drop).map_err(|error| refused(&error))
 }
 
-/// GetBucketOwnershipControls: objects have no access of their own.
+/// Implements GetBucketOwnershipControls: objects have no access of their own.
 pub(super) async fn ownership(
     app: &AppState,
     request: S3Request<GetBucketOwnershipControlsInput>,
@@ -59,7 +59,7 @@ pub(super) async fn ownership(
     Ok(GetBucketOwnershipControlsOutput { ownership_controls })
 }
 
-/// PutBucketOwnershipControls: succeeds for `BucketOwnerEnforced`, which is in effect.
+/// Implements PutBucketOwnershipControls: succeeds for `BucketOwnerEnforced`, which is in effect.
 pub(super) async fn put_ownership(
     app: &AppState,
     request: S3Request<PutBucketOwnershipControlsInput>,
@@ -77,7 +77,7 @@ pub(super) async fn put_ownership(
     }
 }
 
-/// PutBucketRequestPayment: succeeds for `BucketOwner`, which is in effect.
+/// Implements PutBucketRequestPayment: succeeds for `BucketOwner`, which is in effect.
 pub(super) async fn put_request_payment(
     app: &AppState,
     request: S3Request<PutBucketRequestPaymentInput>,
@@ -101,7 +101,7 @@ pub(super) fn check_managed(app: &AppState, caller: &Caller, bucket: &str) -> S3
     managed.map_err(|error| refused(&error))
 }
 
-/// GetBucketRequestPayment: the owner's.
+/// Implements GetBucketRequestPayment: the bucket owner pays.
 pub(super) async fn request_payment(
     app: &AppState,
     request: S3Request<GetBucketRequestPaymentInput>,
@@ -112,7 +112,7 @@ pub(super) async fn request_payment(
     Ok(GetBucketRequestPaymentOutput { payer })
 }
 
-/// GetBucketTagging.
+/// Implements GetBucketTagging.
 pub(super) async fn tagging(
     app: &AppState,
     request: S3Request<GetBucketTaggingInput>,
@@ -126,7 +126,7 @@ pub(super) async fn tagging(
     }
 }
 
-/// PutBucketTagging.
+/// Implements PutBucketTagging.
 pub(super) async fn put_tagging(
     app: &AppState,
     request: S3Request<PutBucketTaggingInput>,
@@ -137,7 +137,7 @@ pub(super) async fn put_tagging(
     Ok(PutBucketTaggingOutput {})
 }
 
-/// DeleteBucketTagging.
+/// Implements DeleteBucketTagging.
 pub(super) async fn delete_tagging(
     app: &AppState,
     request: S3Request<DeleteBucketTaggingInput>,

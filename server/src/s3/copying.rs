@@ -1,7 +1,7 @@
-//! Objects copied, whole.
+//! CopyObject.
 //!
-//! Promises: a copy is stored like any upload, and its source is read like any file; memory is one piece.
-//! Never here: parts of objects, which `multipart` copies.
+//! Guarantees: a copy is stored like any upload, and its source is read like any file; memory is bounded by one chunk.
+//! Non-goals: copies of parts (`multipart`).
 
 use std::ops::ControlFlow;
 
@@ -32,7 +32,8 @@ use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::state::AppState;
 use crate::target::check_writable;
 
-/// The object that a request names as its source, if the caller may read it and it is the version that is meant.
+/// Returns the source object of a request, if the caller may read it and it matches the requested version and
+/// conditions.
 pub(super) async fn source_of(
     app: &AppState,
     caller: &Caller,
@@ -50,7 +51,7 @@ pub(super) async fn source_of(
     let name = ObjectName::new(bucket.name.clone(), parsed);
     let found = find_version(app, &bucket, &name, key, id).await;
     let version = found.map_err(|error| match error.code() {
-        // As AWS has it: a delete marker is no source.
+        // As on AWS: a delete marker is not a valid source.
         S3ErrorCode::MethodNotAllowed => {
             refusal(S3ErrorCode::InvalidRequest, "The source is a delete marker")
         }
@@ -61,14 +62,14 @@ pub(super) async fn source_of(
     Ok(Source { object: version.object, version_id })
 }
 
-/// The source of a copy.
+/// Source of a copy.
 pub(super) struct Source {
     pub(super) object: engine::Object,
-    /// The id of its version, in a bucket that has versions.
+    /// Version id, in a versioned bucket.
     pub(super) version_id: Option<String>,
 }
 
-/// Copies an object to another name, or gives it other metadata under its own.
+/// Copies an object to another name, or replaces its metadata under its own name.
 pub(super) async fn copy(
     app: &AppState,
     request: S3Request<CopyObjectInput>,
@@ -128,7 +129,7 @@ pub(super) async fn copy(
     Err(ours(ApiError::conflict("The file kept changing: try again")))
 }
 
-/// What is said of a copy: what is said of its source, or what the request says in its place.
+/// Returns the properties of a copy: those of its source, or those in the request.
 fn described(
     source: &engine::Object,
     sent: &Described,

@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::catalog::{BucketChange, CorsRule, check_rules};
 use crate::state::AppState;
 
-/// GetBucketCors.
+/// Implements GetBucketCors.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetBucketCorsInput>,
@@ -32,7 +32,7 @@ pub(super) async fn get(
     Ok(GetBucketCorsOutput { cors_rules: Some(cors_rules) })
 }
 
-/// PutBucketCors.
+/// Implements PutBucketCors.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutBucketCorsInput>,
@@ -52,7 +52,7 @@ pub(super) async fn put(
     Ok(PutBucketCorsOutput {})
 }
 
-/// DeleteBucketCors.
+/// Implements DeleteBucketCors.
 pub(super) async fn delete(
     app: &AppState,
     request: S3Request<DeleteBucketCorsInput>,

@@ -1,8 +1,8 @@
-//! Deletions of objects and of versions.
+//! Deletion of objects and versions.
 //!
-//! In a bucket with versions a deletion without a version id leaves a delete marker; one with an id removes that
-//! version for good, and the next one becomes current. Guarantees: a deletion of what is not there succeeds; a
-//! condition is decided on the version that is deleted. Non-goals: folders.
+//! In a versioned bucket, a deletion without a version id creates a delete marker; one with an id permanently deletes
+//! that version, and the next one becomes current. Guarantees: deletion of a missing object succeeds; a condition is
+//! decided on the version that is deleted. Non-goals: folders.
 
 use std::collections::BTreeSet;
 
@@ -31,18 +31,18 @@ use crate::target::{Place, bucket_of};
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{self, Absent, Promoted, Removal, Version, VersionId};
 
-/// What a deletion did.
+/// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The object is gone, or was not there.
+    /// The object was deleted, or did not exist.
     Deleted,
-    /// It has a delete marker of this id.
+    /// A delete marker with this id was created.
     Marked(VersionId),
-    /// The version is gone for good.
+    /// The version was deleted permanently.
     Removed { was_marker: bool },
 }
 
-/// A deletion that a request asks for.
+/// Requested deletion.
 #[derive(Clone, Copy)]
 struct Deletion<'a> {
     wanted: &'a ObjectIdentifier,
@@ -51,7 +51,7 @@ struct Deletion<'a> {
     bypasses: bool,
 }
 
-/// DeleteObject. Succeeds if the object does not exist.
+/// Implements DeleteObject. Succeeds if the object does not exist.
 pub(super) async fn delete(
     app: &AppState,
     request: S3Request<DeleteObjectInput>,
@@ -157,7 +157,7 @@ fn check_properties(
     }
 }
 
-/// Leaves a delete marker for a key.
+/// Creates a delete marker for a key.
 async fn mark_one(
     app: &AppState,
     bucket: &Bucket,
@@ -167,7 +167,7 @@ async fn mark_one(
 ) -> Result<Outcome, ApiError> {
     let there = find(app, name).await?;
     let is_other = there.as_ref().is_some_and(|there| !is_named(there, &wanted.key));
-    // A key in another normalization form is another key, which no object has.
+    // A key in another normalization form is a different key, under which no object exists.
     if is_other || there.is_none() && wanted.key != name.key.as_str() {
         return Ok(Outcome::Deleted);
     }
@@ -216,7 +216,7 @@ async fn latest(
     Ok(blocking(move || versions::latest(&store, versioning, &name)).await?)
 }
 
-/// Commits a batch that leaves delete markers for names; webhooks are told of those that are there.
+/// Commits a batch that creates delete markers for names; the ones that exist cause webhook events.
 async fn mark(
     app: &AppState,
     bucket: &Bucket,
@@ -233,7 +233,7 @@ async fn mark(
     app.catalog.commit_changing(&bucket.name, batch, &happenings, Absent::Mark).await
 }
 
-/// Removes a version for good.
+/// Deletes a version permanently.
 async fn remove(
     app: &AppState,
     bucket: &Bucket,
@@ -281,7 +281,7 @@ async fn remove(
     Err(ApiError::conflict("The versions of the object kept changing: try again"))
 }
 
-/// Adds what becomes of the thumbnail of a key, and what webhooks are told.
+/// Adds the change of the key's thumbnail to the batch, and returns the webhook events.
 fn with_effects(batch: Batch, name: &ObjectName, promoted: Promoted) -> (Batch, Vec<Happening>) {
     match promoted {
         Promoted::Unchanged => (batch, Vec::new()),
@@ -303,7 +303,7 @@ fn with_effects(batch: Batch, name: &ObjectName, promoted: Promoted) -> (Batch, 
     }
 }
 
-/// DeleteObjects: objects without conditions and versions share batches.
+/// Implements DeleteObjects: unconditional deletions of objects and versions share batches.
 pub(super) async fn delete_many(
     app: &AppState,
     request: S3Request<DeleteObjectsInput>,
@@ -346,7 +346,7 @@ pub(super) async fn delete_many(
     Ok(delete_output(wanted.objects, outcomes, &markers, wanted.quiet.unwrap_or(false)))
 }
 
-/// Leaves delete markers for keys, in few batches; returns those that were left.
+/// Creates delete markers for keys, in few batches; returns those that were created.
 async fn mark_many(
     app: &AppState,
     bucket: &Bucket,
@@ -370,7 +370,8 @@ async fn mark_many(
     Ok(markers)
 }
 
-/// The key to delete; `None` where no object can have it, or where an object has it in another normalization form.
+/// Returns the key to delete; `None` if no object can have it, or if the object was stored under another normalization
+/// form.
 async fn existing_key(
     app: &AppState,
     caller: &Caller,

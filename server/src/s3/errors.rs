@@ -1,8 +1,7 @@
-//! Our refusals in the words of S3.
+//! Conversion of API errors to S3 errors.
 //!
-//! Promises: a client of S3 gets the code that it knows what to do with: one that means "later" for what may pass, and
-//! never such a one for what will not; what the machine says about disks and files stays in the log.
-//! Never here: XML.
+//! Guarantees: an S3 client gets an error code that it handles correctly: a retryable one for transient errors, and
+//! never for permanent ones; system errors about disks and files are only logged. Non-goals: XML.
 
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -10,7 +9,7 @@ use s3s::{S3Error, S3ErrorCode};
 
 use crate::error::{ApiError, Asked};
 
-/// The refusal as S3 says it.
+/// Converts an API error to an S3 error.
 pub(super) fn refused(error: &ApiError) -> S3Error {
     let status = error.status();
     let message = error.message().to_owned();
@@ -31,7 +30,7 @@ pub(super) fn refused(error: &ApiError) -> S3Error {
     refused
 }
 
-/// A refusal with one of S3's codes, and one that S3 has not.
+/// Creates an error with a code of S3, or with a code of trug's own.
 pub(super) fn refusal(code: S3ErrorCode, message: &'static str) -> S3Error {
     let mut refusal = S3Error::with_message(code, message);
     if refusal.status_code().is_none() {
@@ -40,7 +39,7 @@ pub(super) fn refusal(code: S3ErrorCode, message: &'static str) -> S3Error {
     refusal
 }
 
-/// A code that S3 documents, and the crate does not name.
+/// Creates a code that S3 documents and `s3s` does not define.
 pub(super) fn code(name: &'static str) -> S3ErrorCode {
     S3ErrorCode::from_bytes(name.as_bytes()).unwrap_or(S3ErrorCode::InvalidRequest)
 }
@@ -59,7 +58,7 @@ fn code_of(error: &ApiError) -> S3ErrorCode {
         "incomplete_body" => S3ErrorCode::IncompleteBody,
         "precondition_failed" => S3ErrorCode::PreconditionFailed,
         "range_not_satisfiable" => S3ErrorCode::InvalidRange,
-        // S3 knows no quotas; a client tries again what has a status of a server that cannot.
+        // S3 has no quotas; clients retry an error with a 5xx status.
         "quota_exceeded" => code("QuotaExceeded"),
         "no_space" => code("InsufficientStorage"),
         "too_many_uploads" => code("TooManyUploads"),

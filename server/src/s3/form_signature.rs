@@ -1,8 +1,7 @@
-//! Signatures of the policy of a form: Version 4, and Version 2 of older clients.
+//! Signatures of POST policies: Version 4, and Version 2 of older clients.
 //!
-//! Pure. Guarantees: signatures are compared in constant time; a policy that was signed by
-//! Version 4 more than a week ago is rejected; Version 2 has no date but that at which the policy expires.
-//! Non-goals: what the policy allows.
+//! Pure. Guarantees: signatures are compared in constant time; a policy that was signed by Version 4 more than a week
+//! ago is rejected; Version 2 has no date other than the expiration of the policy. Non-goals: what the policy allows.
 
 use std::fmt::Write;
 
@@ -17,9 +16,9 @@ use subtle::ConstantTimeEq;
 use super::errors::refusal;
 use super::post_policy::{Fields, field};
 
-/// How long a signing date is accepted, as S3 has it: a week.
+/// Maximum age of a signing date (S3 API): a week.
 const AGE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// How far a client's clock may be ahead.
+/// Maximum clock skew of a client in the future.
 const AHEAD_MS_MAX: u64 = 15 * 60 * 1_000;
 
 /// Signature of a form.
@@ -31,7 +30,7 @@ pub(super) enum FormSignature<'f> {
 }
 
 impl<'f> FormSignature<'f> {
-    /// Reads the fields of either version.
+    /// Parses the fields of either version.
     pub(super) fn of(fields: &'f Fields, now_ms: u64) -> S3Result<Self> {
         if fields.contains_key("awsaccesskeyid") {
             let (key_id, signature) =
@@ -54,7 +53,7 @@ impl<'f> FormSignature<'f> {
         }
     }
 
-    /// Whether it is the signature of this policy, in base64 as it was sent, by this secret.
+    /// Returns whether this is the signature of the policy, in base64 as it was sent, by this secret.
     pub(super) fn matches(&self, secret: &str, policy: &str) -> bool {
         match self {
             Self::V2 { signature, .. } => {
@@ -69,7 +68,7 @@ impl<'f> FormSignature<'f> {
     }
 }
 
-/// The field `x-amz-credential`: `{key id}/{date}/{region}/s3/aws4_request`.
+/// Field `x-amz-credential`: `{key id}/{date}/{region}/s3/aws4_request`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Credential<'f> {
     key_id: &'f str,
@@ -107,7 +106,7 @@ fn denied() -> S3Error {
     refusal(S3ErrorCode::AccessDenied, message)
 }
 
-/// Milliseconds since 1970 of a time such as `20300131T120000Z`.
+/// Parses a time such as `20300131T120000Z` to milliseconds since 1970.
 fn millis_of(time: &str) -> Option<u64> {
     let is_basic = time.len() == 16 && time.is_ascii();
     let at = |from: usize, to: usize| time.get(from..to).filter(|_| is_basic);
@@ -125,7 +124,7 @@ fn millis_of(time: &str) -> Option<u64> {
     u64::try_from(time.as_millisecond()).ok()
 }
 
-/// Whether the signature of a policy, both as they were sent, was made with this secret.
+/// Returns whether the signature of a policy, both as they were sent, was made with this secret.
 fn is_signed_by(secret: &str, credential: &Credential<'_>, policy: &str, signature: &str) -> bool {
     let first = format!("AWS4{secret}").into_bytes();
     let key = [credential.date, credential.region, "s3", "aws4_request", policy]
@@ -178,7 +177,7 @@ mod tests {
     fn policy_signature_is_that_of_version_2() {
         let fields = Fields::from([
             ("awsaccesskeyid".to_owned(), "AKID".to_owned()),
-            // Python: base64.b64encode(hmac.new(b"secret", b"e30=", "sha1").digest())
+            // Computed with Python: base64.b64encode(hmac.new(b"secret", b"e30=", "sha1").digest())
             ("signature".to_owned(), SIGNATURE_V2.to_owned()),
         ]);
         let signature = FormSignature::of(&fields, SIGNED_MS).unwrap();
@@ -212,6 +211,6 @@ mod tests {
     }
 
     const SIGNATURE_V2: &str = "3KeROaoASbxgUSU+Qu1QG4MqvzI=";
-    /// Made with Python: `hmac.new(key, policy, "sha256").hexdigest()` with the key of the scope.
+    /// Computed with Python: `hmac.new(key, policy, "sha256").hexdigest()` with the key of the scope.
     const SIGNATURE: &str = "2330084cd4addf143d6fd3d1a8ea1ca1bf7c2fb6fd4d5e06965ce5eda67061af";
 }

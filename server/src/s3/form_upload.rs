@@ -1,7 +1,7 @@
-//! POST Object: uploads by the forms of web pages, signed with a policy document.
+//! POST Object: browser uploads by HTML forms, signed with a policy document.
 //!
 //! Guarantees: a form is authorized before a byte of its file is read; the file is streamed into the same pipeline as
-//! every upload; fields take bounded memory; a form that breaks off, or a file outside the bounds of the policy, stores
+//! every upload; fields take bounded memory; a truncated form, or a file outside the bounds of the policy, stores
 //! nothing. Non-goals: forms of trug's own API.
 
 use axum::body::Body;
@@ -38,15 +38,15 @@ use crate::request_body::BodyLimits;
 use crate::state::AppState;
 use crate::target::{bucket_of, check_writable, public_url};
 
-/// Bytes of names and values of all fields before the file, as S3 has it.
+/// Maximum bytes of names and values of all fields before the file (S3 API).
 const FIELDS_BYTES_MAX: usize = 20 * 1_024;
-/// Fields that only forms of S3 have: one of them comes before the file.
+/// Fields specific to S3 forms, one of which precedes the file.
 const SIGNED_FIELDS: [&str; 5] =
     ["policy", "x-amz-algorithm", "x-amz-credential", "x-amz-signature", "awsaccesskeyid"];
-/// Fields that authorize the form, and say nothing about the object.
+/// Fields that authorize the form, and are no properties of the object.
 const OF_SIGNATURE: [&str; 4] =
     ["x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature"];
-/// Fields that are headers of PutObject, beside `x-amz-*`.
+/// Fields that are headers of PutObject, besides `x-amz-*`.
 const HEADERS: [HeaderName; 6] = [
     header::CACHE_CONTROL,
     header::CONTENT_DISPOSITION,
@@ -56,11 +56,11 @@ const HEADERS: [HeaderName; 6] = [
     header::EXPIRES,
 ];
 
-/// Why a form is rejected.
+/// Rejected form.
 pub(super) enum Rejected {
-    /// It is a form of S3.
+    /// Error of an S3 form.
     S3(S3Error),
-    /// It is not, and has no credential of trug's own API either.
+    /// Error of a request that is neither an S3 form nor authenticated for trug's own API.
     Native(ApiError),
 }
 
@@ -76,7 +76,7 @@ impl From<ApiError> for Rejected {
     }
 }
 
-/// Whether a request may be a form of S3: one for a bucket, without any credential in its head.
+/// Returns whether a request may be an S3 form: one for a bucket, without any credential in its head.
 pub(crate) fn is_form_upload<B>(app: &AppState, request: &Request<B>) -> bool {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     if method != Method::POST || uri.query().is_some() {
@@ -96,7 +96,7 @@ pub(crate) fn is_form_upload<B>(app: &AppState, request: &Request<B>) -> bool {
         && !has_session()
 }
 
-/// The bucket of an address `/{bucket}`, or of the host of an address `/`.
+/// Returns the bucket of a path `/{bucket}`, or of the host for a path `/`.
 pub(super) fn bucket_in(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let path = uri.path().trim_matches('/');
     let name = match path {
@@ -133,7 +133,7 @@ pub(super) async fn post(
     Ok(store(app, &caller, &bucket, &fields, &policy, form).await?)
 }
 
-/// What trug's own API replies to an upload without a credential.
+/// Returns the error of trug's own API for an upload without a credential.
 fn native_refusal(app: &AppState, head: &Parts) -> ApiError {
     let query = crate::query::Query::of(&head.uri);
     Caller::recognise(app, Asking::of(head), &query).err().unwrap_or_else(ApiError::missing_api_key)
@@ -150,7 +150,7 @@ async fn read_fields(form: &mut FormFiles, fields: &mut Fields) -> S3Result<Opti
         }
         let is_first = !SIGNED_FIELDS.iter().any(|name| fields.contains_key(*name));
         if is_first && part.file_name.is_some() && !is_field(&name) {
-            // A file of a form that is not one of S3.
+            // A file of a form that is not an S3 form.
             return Ok(None);
         }
         let mut value = Vec::new();
@@ -174,7 +174,7 @@ async fn read_fields(form: &mut FormFiles, fields: &mut Fields) -> S3Result<Opti
     Ok(None)
 }
 
-/// Whether a part may be a field of S3, also with a file name: some HTTP libraries send one with each.
+/// Returns whether a part may be an S3 field, even with a file name: some HTTP libraries send one with each.
 fn is_field(name: &str) -> bool {
     ["key", "acl", "policy", "tagging", "awsaccesskeyid", "signature", "bucket"].contains(&name)
         || name.starts_with("x-amz-")
@@ -225,7 +225,7 @@ fn authorize(
     Ok((caller, policy))
 }
 
-/// The headers of a PutObject that asks for the same.
+/// Returns the headers of the equivalent PutObject.
 fn headers_of(fields: &Fields) -> S3Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
@@ -243,7 +243,7 @@ fn headers_of(fields: &Fields) -> S3Result<HeaderMap> {
     Ok(headers)
 }
 
-/// The object that a form asks for, without the file.
+/// Returns the properties of the object that a form describes.
 fn described_by(
     fields: &Fields,
     headers: &HeaderMap,
@@ -325,7 +325,7 @@ async fn receive_file(
     Ok((received, digests))
 }
 
-/// The response that `success_action_redirect` or `success_action_status` asks for.
+/// Returns the response that `success_action_redirect` or `success_action_status` selects.
 fn response(
     app: &AppState,
     fields: &Fields,
@@ -363,7 +363,7 @@ fn response(
     response
 }
 
-/// The address of a redirect with what was stored in its query; `None` where the field is no address of the web.
+/// Returns the redirect URL with the stored object in its query; `None` if the field is not a web URL.
 fn redirect_to(field: &str, bucket: &str, key: &str, etag: &str) -> Option<String> {
     let uri: Uri = field.parse().ok()?;
     let is_of_web = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();

@@ -1,9 +1,9 @@
-//! The framing of bodies that are sent in chunks (`aws-chunked`), before `s3s` reads it.
+//! Framing of bodies in AWS chunks (`aws-chunked`), before `s3s` parses it.
 //!
-//! `s3s` holds each chunk in memory until it has come whole, and a client may send all of a file as one. So chunks that
-//! nobody signed are cut into pieces here, as they come; a chunk with a signature has to be held, and may not be large.
-//! Promises: memory is one piece of the connection; what is longer than [`SIGNED_CHUNK_BYTES_MAX`] and signed is
-//! refused before it is read. Never here: signatures, trailers and how long the whole is.
+//! `s3s` buffers each chunk whole, and a client may send an entire file as one. Unsigned chunks are therefore split
+//! here as they arrive; a signed chunk must be buffered, and is limited in size. Guarantees: memory is bounded by one
+//! read of the connection; a signed chunk longer than [`SIGNED_CHUNK_BYTES_MAX`] is rejected before it is read.
+//! Non-goals: signatures, trailers and the total length.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,19 +12,19 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body, Frame};
 
-/// Longest chunk that has a signature of its own: sixteen times what the largest clients send.
+/// Longest signed chunk: sixteen times what the largest clients send.
 const SIGNED_CHUNK_BYTES_MAX: u64 = 2 * 1_024 * 1_024;
 /// Longest line before a chunk.
 const LINE_BYTES_MAX: usize = 1_024;
 
-/// Whether chunks have signatures.
+/// Signing mode of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunks {
     Signed,
     Unsigned,
 }
 
-/// A body whose chunks are small.
+/// Body with bounded chunks.
 pub(super) struct Framed<B> {
     body: B,
     chunks: Chunks,
@@ -36,15 +36,15 @@ pub(super) struct Framed<B> {
 enum State {
     /// In the line before a chunk.
     Line,
-    /// So much of the chunk is to come.
+    /// In the data of a chunk, with this many bytes left.
     Data(u64),
-    /// So much of the end of its line.
+    /// In the line end of a chunk, with this many bytes left.
     End(usize),
-    /// Behind the last chunk.
+    /// After the last chunk.
     Trailers,
 }
 
-/// What is wrong with a body.
+/// Invalid framing of a body.
 #[derive(Debug)]
 pub(super) enum BadFraming<E> {
     Broken(E),
@@ -69,7 +69,7 @@ impl<B> Framed<B> {
         Self { body, chunks, state: State::Line, line: Vec::new() }
     }
 
-    /// What goes on of a piece that came.
+    /// Returns the output for a piece of input.
     fn take<E>(&mut self, mut piece: Bytes) -> Result<Bytes, BadFraming<E>> {
         if self.state == State::Trailers {
             return Ok(piece);
@@ -131,7 +131,7 @@ impl<B> Framed<B> {
     }
 }
 
-/// The length in the line before a chunk: `10000\r\n`, or `10000;chunk-signature=...\r\n`.
+/// Parses the length in the line before a chunk: `10000\r\n`, or `10000;chunk-signature=...\r\n`.
 fn length_of(line: &[u8]) -> Option<u64> {
     let line = std::str::from_utf8(line.strip_suffix(b"\r\n")?).ok()?;
     let digits = line.split(';').next()?;
@@ -157,7 +157,7 @@ where
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
                     match self.take(data) {
-                        // Nothing of it goes on yet.
+                        // No output from this piece yet.
                         Ok(out) if out.is_empty() => {}
                         taken => return Poll::Ready(Some(taken.map(Frame::data))),
                     }
@@ -181,7 +181,7 @@ mod tests {
         Ok(out)
     }
 
-    /// What chunks hold, and what stands behind them.
+    /// Splits framed input into chunk data and trailers.
     fn read(mut framed: &[u8]) -> (Vec<u8>, Vec<u8>, usize) {
         let (mut data, mut longest) = (Vec::new(), 0);
         loop {

@@ -1,8 +1,7 @@
-//! The body of a file as a client of S3 sends it, and what the client says that it is.
+//! Request body of an object, verified against the length and checksums that the client sent.
 //!
-//! Promises: a body that is shorter or longer than was said, or whose hash is another, ends with an error in place of
-//! its end, so nothing of it is stored; its MD5 is taken on the way; nothing is held in memory.
-//! Never here: signatures, which `s3s` checks below.
+//! Guarantees: a body with a wrong length or checksum ends with an error in place of its end, so that nothing of it is
+//! stored; its MD5 is computed on the way; nothing is buffered. Non-goals: signatures, which `s3s` verifies below.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,7 +22,7 @@ use super::checksums::{ALGORITHMS, Algorithm, hasher, value_of};
 use super::errors::{code, refusal};
 use crate::object_attributes::StoredChecksum;
 
-/// A body on its way in.
+/// Body under verification.
 pub(super) struct Incoming {
     body: s3s::Body,
     /// `None` at the end of the body.
@@ -31,7 +30,7 @@ pub(super) struct Incoming {
     report: Report,
 }
 
-/// Hashes of content that comes in pieces, compared at its end with what the client sent.
+/// Running hashes of the content, compared at its end with those that the client sent.
 pub(super) struct Digests {
     expected: Expected,
     md5: Md5,
@@ -39,22 +38,22 @@ pub(super) struct Digests {
     bytes: u64,
 }
 
-/// What the client said about the body.
+/// Length and checksums that the client sent.
 #[derive(Default)]
 pub(super) struct Expected {
     bytes: Option<u64>,
-    /// In base64.
+    /// MD5 in base64.
     md5: Option<String>,
-    /// The checksums that are in headers.
+    /// Checksums in headers.
     checksums: Vec<(Algorithm, String)>,
-    /// Those that follow the body.
+    /// Algorithms of trailing checksums.
     trailing: Vec<Algorithm>,
-    /// One that is taken whether or not the client sent it.
+    /// Algorithm that is computed in any case.
     taken: Option<Algorithm>,
     trailers: Option<TrailingHeaders>,
 }
 
-/// What became of a body, for whoever handed it on. Cheap to clone.
+/// Result of the verification, shared with the consumer of the body. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Report(Arc<Mutex<Outcome>>);
 
@@ -65,7 +64,7 @@ struct Outcome {
     failure: Option<S3Error>,
 }
 
-/// That a body is not what was said; why stands in the report.
+/// Error of a body that does not match; the report has the reason.
 #[derive(Debug)]
 pub(super) struct NotAsSaid;
 
@@ -78,7 +77,7 @@ impl fmt::Display for NotAsSaid {
 impl std::error::Error for NotAsSaid {}
 
 impl Expected {
-    /// Reads the headers of a request.
+    /// Parses the headers of a request.
     pub(super) fn of(headers: &HeaderMap, trailers: Option<TrailingHeaders>) -> Self {
         let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
         let checksum = |it: Algorithm| Some((it, text(&it.header())?));
@@ -95,12 +94,12 @@ impl Expected {
         }
     }
 
-    /// The length of the body without its framing, where the client said it.
+    /// Returns the length of the body without its framing, if the client sent it.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.bytes
     }
 
-    /// The same, with a checksum that is taken in any case.
+    /// Requests a checksum regardless of what the client sent.
     pub(super) fn taking(self, algorithm: Option<Algorithm>) -> Self {
         Self { taken: algorithm, ..self }
     }
@@ -111,7 +110,7 @@ impl Expected {
             || self.checksums.iter().any(|(it, _)| *it == algorithm)
     }
 
-    /// The checksum to store of those of a body that is what was said.
+    /// Returns the checksum to store for a verified body.
     fn stored(&self, sums: &Checksum) -> Option<StoredChecksum> {
         let wanted = || ALGORITHMS.into_iter().find(|it| self.wants(*it));
         let algorithm = self.taken.or_else(wanted)?;
@@ -119,7 +118,7 @@ impl Expected {
         Some(StoredChecksum { algorithm: algorithm.name().to_owned(), value })
     }
 
-    /// Whether the body is what was said.
+    /// Verifies the body.
     fn check(&self, bytes: u64, md5: &[u8; 16], sums: Option<&Checksum>) -> Result<(), S3Error> {
         if self.bytes.is_some_and(|said| said != bytes) {
             return Err(refusal(
@@ -164,17 +163,17 @@ impl Expected {
 }
 
 impl Report {
-    /// The MD5 of a body that came whole.
+    /// Returns the MD5 of a complete body.
     pub(super) fn md5(&self) -> Option<[u8; 16]> {
         self.outcome().md5
     }
 
-    /// The checksum of a body that came whole, where one was sent or wanted.
+    /// Returns the checksum of a complete body, if one was sent or requested.
     pub(super) fn checksum(&self) -> Option<StoredChecksum> {
         self.outcome().checksum.clone()
     }
 
-    /// Why it did not.
+    /// Takes the error of an incomplete or invalid body.
     pub(super) fn take_failure(&self) -> Option<S3Error> {
         self.outcome().failure.take()
     }
@@ -198,7 +197,7 @@ impl Digests {
         }
     }
 
-    /// Length of what came.
+    /// Returns the number of received bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -234,7 +233,7 @@ impl Incoming {
     }
 }
 
-/// What a body that broke below says, in the words of S3.
+/// Converts an error of the lower body to an S3 error.
 fn broken(why: &(dyn std::error::Error + Send + Sync)) -> Option<S3Error> {
     let why = why.to_string();
     if why.contains("Sha256Mismatch") {

@@ -29,7 +29,7 @@ use crate::state::AppState;
 use crate::target::{bucket_of, normalize};
 use crate::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
 
-/// What stays readable of a key that is written with escapes.
+/// Characters that are literal in a key with percent escapes.
 const READABLE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -43,19 +43,19 @@ struct ListRequest {
     is_encoded: bool,
 }
 
-/// A page of a listing.
+/// Page of a listing.
 struct Page {
     objects: Vec<Object>,
     owner: Owner,
     prefixes: Vec<CommonPrefix>,
-    /// Keys and prefixes.
+    /// Number of keys and prefixes.
     count: i32,
-    /// The last item, where more follows.
+    /// Last item, if more follows.
     next: Option<String>,
 }
 
 impl ListRequest {
-    /// Reads the parameters that the older listings have, which start after a key.
+    /// Parses the parameters of the older listings, which start after a key.
     fn after_key(
         bucket: &str,
         [prefix, delimiter, marker]: [&Option<String>; 3],
@@ -72,7 +72,7 @@ impl ListRequest {
         })
     }
 
-    /// The delimiter in the response; none for an empty one.
+    /// Returns the delimiter in the response; `None` for an empty one.
     fn delimiter(&self) -> Option<String> {
         (!self.delimiter.is_empty()).then(|| self.text(&self.delimiter))
     }
@@ -175,7 +175,7 @@ impl ListRequest {
     }
 }
 
-/// The owner of a bucket, and so of its objects.
+/// Returns the owner of a bucket, and so of its objects.
 pub(super) fn owner_of(app: &AppState, bucket: &Bucket) -> Owner {
     let account = app.catalog.account(&bucket.owner);
     Owner {
@@ -184,7 +184,7 @@ pub(super) fn owner_of(app: &AppState, bucket: &Bucket) -> Owner {
     }
 }
 
-/// The number of keys that are wanted on a page: at most 1,000, by default as many.
+/// Returns the page size: at most 1,000, which is also the default.
 fn keys_max(requested: Option<i32>) -> S3Result<usize> {
     let Some(requested) = requested else { return Ok(LIST_KEYS_MAX) };
     let wanted = usize::try_from(requested).map_err(|_| {
@@ -197,7 +197,7 @@ fn is_encoded(encoding: Option<&EncodingType>) -> bool {
     encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL)
 }
 
-/// ListObjectsV2.
+/// Implements ListObjectsV2.
 pub(super) async fn list(
     app: &AppState,
     request: S3Request<ListObjectsV2Input>,
@@ -240,7 +240,7 @@ pub(super) async fn list(
     })
 }
 
-/// ListObjects, the older version.
+/// Implements ListObjects, the older version.
 pub(super) async fn list_older(
     app: &AppState,
     request: S3Request<ListObjectsInput>,
@@ -267,7 +267,7 @@ pub(super) async fn list_older(
     })
 }
 
-/// ListObjectVersions: by key, and of each key the latest version first.
+/// Implements ListObjectVersions: by key, with the latest version of each key first.
 pub(super) async fn list_versions(
     app: &AppState,
     request: S3Request<ListObjectVersionsInput>,

@@ -1,22 +1,22 @@
-//! The gateway for clients of S3: rclone, aws-cli, restic and the like, at the same address as everything else.
+//! S3 gateway: for rclone, aws-cli, restic and other S3 clients, on the same listener as the API.
 //!
-//! A request belongs here when it is signed with AWS Signature Version 4, in a header or in its address. `s3s` checks
-//! the signature, reads the request and writes XML; who may do what, and what is done, is decided by the same code as
-//! behind the API.
+//! Handles requests that are signed with AWS Signature Version 4, in a header or in the URL. `s3s` verifies the
+//! signature, parses the request and writes XML; authorization and the operations themselves use the same code as the
+//! API.
 //!
 //! ```text
 //! signed  virtual_host   what a signature has to cover, and where the bucket is named
-//! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
-//! operations             the table of operations
-//! buckets  listing  objects  reads  deletions  copying  multipart  versioning                what they do
+//! access  parameters     authentication, rate limits, and supported parameters of each operation
+//! operations             table of operations
+//! buckets  listing  objects  reads  deletions  copying  multipart  versioning                operations
 //! tagging  object_lock  acl  policies  public_access_block  cors  configuration
-//! conditions  checksums  stored  rewriting  incoming  framing                      what they have in common
-//! form_upload  form_signature  post_policy                              uploads by forms of web pages
-//! errors  error_body     our refusals in the words of S3
+//! conditions  checksums  stored  rewriting  incoming  framing                      shared parts
+//! form_upload  form_signature  post_policy                              browser uploads by HTML forms
+//! errors  error_body     conversion to S3 errors
 //! ```
 //!
-//! Promises: nothing of a body is read before the signature of its head is checked, and no body is held in memory.
-//! Never here: delivery to whoever does not sign.
+//! Guarantees: nothing of a body is read before the signature of its head is verified, and no body is buffered in
+//! memory. Non-goals: unsigned requests, which are delivered.
 
 mod access;
 mod acl;
@@ -84,19 +84,19 @@ use crate::own_pages::Source;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 
-/// Codes for a wrong secret, and for a key that does not exist.
+/// Error codes for a wrong secret, and for a missing key.
 const WRONG_CODES: [&str; 2] = ["SignatureDoesNotMatch", "InvalidAccessKeyId"];
-/// The same as they begin an error body.
+/// Start of an error body with one of these codes.
 const WRONG_SECRET: [&[u8]; 2] = [b"<Code>SignatureDoesNotMatch<", b"<Code>InvalidAccessKeyId<"];
 
-/// The gateway. Cheap to clone.
+/// S3 gateway. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Gateway {
     app: AppState,
     service: S3Service,
 }
 
-/// Which names buckets have is decided where they are looked up.
+/// Accepts every bucket name; names are validated at their lookup.
 struct AnyName;
 
 impl NameValidation for AnyName {
@@ -105,7 +105,7 @@ impl NameValidation for AnyName {
     }
 }
 
-/// Whether a whole request is one of a client of S3.
+/// Returns whether a request comes from an S3 client.
 pub(crate) fn is_signed_request<B>(request: &Request<B>) -> bool {
     is_signed(request.method(), request.uri(), request.headers())
 }
@@ -123,7 +123,7 @@ impl Gateway {
         Self { app, service: builder.build() }
     }
 
-    /// Answers a request that is signed.
+    /// Handles a signed request.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
@@ -133,7 +133,7 @@ impl Gateway {
         completed(answer, &resource, &request_id)
     }
 
-    /// Answers a request that may be a form of S3.
+    /// Handles a request that may be an S3 form.
     pub(crate) async fn answer_form(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
@@ -146,7 +146,7 @@ impl Gateway {
             Err(Rejected::Native(error)) => return error.into_response(),
             Err(Rejected::S3(error)) => {
                 let is_wrong = WRONG_CODES.contains(&error.code().as_str());
-                // Any page can make the browser of a visitor send a wrong form.
+                // Any page can make a visitor's browser send an invalid form.
                 let is_charged = is_wrong && source != Source::Elsewhere;
                 let charged = if is_charged { self.charge(address) } else { Ok(()) };
                 said(charged.err().unwrap_or(error))
@@ -156,7 +156,7 @@ impl Gateway {
         completed(answer, &format!("/{}", bucket.unwrap_or_default()), &request_id)
     }
 
-    /// Charges a wrong secret to the address that sent it.
+    /// Charges a wrong secret to the client address.
     fn charge(&self, address: Option<IpAddr>) -> Result<(), S3Error> {
         self.app.measures.note_auth_failure(AuthFailure::Key);
         let Some(address) = address else { return Ok(()) };
@@ -228,9 +228,9 @@ fn completed(answer: Response<Answered>, resource: &str, request_id: &str) -> Re
     Response::from_parts(parts, body)
 }
 
-/// The body of an answer.
+/// Response body.
 enum Answered {
-    /// In memory: that of a refusal is completed.
+    /// Body in memory; that of an error is completed.
     Whole(Bytes),
     Streamed(Body),
 }
@@ -246,9 +246,9 @@ impl Answered {
     }
 }
 
-/// The body, as far as it may be handed on before anything is known about it.
+/// Wraps the body with the limits that apply before anything is known about it.
 fn framed(headers: &HeaderMap, body: Body) -> Result<s3s::Body, S3Error> {
-    // How large a file may be is decided where it is read, without its framing.
+    // The size limit of a file applies where it is read, without its framing.
     let paced = RequestBody::new(headers, body, BodyLimits::new(u64::MAX));
     let paced = paced.map_err(|error| refused(&error))?;
     let sent = headers.get("x-amz-content-sha256").map(HeaderValue::as_bytes).unwrap_or_default();
@@ -268,7 +268,7 @@ fn is_wrong_secret(answer: &s3s::HttpResponse) -> bool {
     WRONG_SECRET.iter().any(|code| body.windows(code.len()).any(|at| at == *code))
 }
 
-/// An error, as XML.
+/// Returns an error as XML.
 fn said(error: S3Error) -> Response<Answered> {
     match error.to_http_response() {
         Ok(answer) => answer.map(|body| Answered::Whole(body.bytes().unwrap_or_default())),

@@ -1,10 +1,10 @@
-//! Uploads in parts.
+//! Multipart uploads.
 //!
-//! Parts come in any order and at the same time, each into a body of the engine that outlives the process, as pieces of
-//! resumable uploads do. When the upload is completed they are put together, in order, into one upload like any other:
-//! a large one in a big segment of its own. Promises: a part that is acknowledged is durable; parts are put together
-//! exactly once, also when the client goes away meanwhile, and whoever asks again is told what came of it; memory is
-//! one piece of a part. Never here: when uploads expire, which their sweep says.
+//! Parts arrive in any order and concurrently, each into a body of the engine that outlives the process, like those of
+//! resumable uploads. On completion they are assembled, in order, into one upload like any other: a large one in a big
+//! segment of its own. Guarantees: an acknowledged part is durable; parts are assembled exactly once, even if the
+//! client disconnects, and a retry gets the same result; memory is bounded by one chunk of a part. Non-goals: expiry of
+//! uploads, which their sweep implements.
 
 mod claims;
 mod joining;
@@ -43,7 +43,7 @@ use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 use crate::target::check_writable;
 
-/// Begins an upload.
+/// Creates an upload.
 pub(super) async fn create(
     app: &AppState,
     request: S3Request<CreateMultipartUploadInput>,
@@ -98,7 +98,7 @@ pub(super) async fn create(
     })
 }
 
-/// The checksum that an upload is begun with.
+/// Returns the checksum options that an upload is created with.
 fn checksum_of(
     algorithm: Option<&ChecksumAlgorithm>,
     kind: Option<&ChecksumType>,
@@ -112,12 +112,12 @@ fn checksum_of(
     Ok(Some(UploadChecksum { algorithm: algorithm.name().to_owned(), kind: kind.to_owned() }))
 }
 
-/// The algorithm by which the parts of an upload have checksums.
+/// Returns the checksum algorithm of an upload's parts.
 fn algorithm_of(upload: &MultipartUpload) -> Option<Algorithm> {
     upload.checksum.as_ref().and_then(|it| Algorithm::of_name(&it.algorithm))
 }
 
-/// The upload of a caller, if it is the one of this file and the caller may still store that.
+/// Returns an upload of the caller, if it is for this object and the caller may still store that.
 async fn find(
     app: &AppState,
     caller: &Caller,
@@ -137,7 +137,7 @@ async fn find(
     Ok((bucket, found.ok_or_else(ApiError::upload_not_found)?))
 }
 
-/// The same while it is open.
+/// Returns an upload of the caller that is neither completed nor evicted.
 async fn find_open(
     app: &AppState,
     caller: &Caller,
@@ -146,7 +146,7 @@ async fn find_open(
     id: &str,
 ) -> Result<(Arc<Bucket>, MultipartUpload), ApiError> {
     let (bucket, upload) = find(app, caller, bucket, key, id).await?;
-    // Done, or its bytes made room for others.
+    // Completed, or evicted for other uploads.
     if upload.done.is_some() || !app.catalog.staging().contains(upload.id) {
         return Err(ApiError::upload_not_found());
     }
@@ -160,7 +160,7 @@ fn number_of(part_number: i32) -> S3Result<u32> {
     number.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
 }
 
-/// Takes a part in.
+/// Implements UploadPart.
 pub(super) async fn upload_part(
     app: &AppState,
     request: S3Request<UploadPartInput>,
@@ -200,7 +200,7 @@ pub(super) async fn upload_part(
     Ok(output)
 }
 
-/// Takes a part out of an object that exists.
+/// Implements UploadPartCopy.
 pub(super) async fn copy_part(
     app: &AppState,
     request: S3Request<UploadPartCopyInput>,
@@ -253,8 +253,8 @@ pub(super) async fn copy_part(
     })
 }
 
-/// The range of a source: `bytes=first-last`, both in it. A range of a read may be open or reach past the end, one of a
-/// copy may not (S3 API, UploadPartCopy).
+/// Parses the range of a source: `bytes=first-last`, both inclusive. A range of a read may be open or extend past the
+/// end, one of a copy may not (S3 API, UploadPartCopy).
 fn range_of(asked: Option<&str>, total: u64) -> S3Result<Range<u64>> {
     let Some(asked) = asked else { return Ok(0..total) };
     let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -275,14 +275,14 @@ fn range_of(asked: Option<&str>, total: u64) -> S3Result<Range<u64>> {
     }
 }
 
-/// A part on its way in.
+/// Part that is being received.
 struct PartWriter {
     app: AppState,
     upload: MultipartUpload,
     number: u32,
     claim: PartClaim,
     open: ResumableUpload,
-    /// While it is held nobody sweeps the file away.
+    /// Protects the body from the sweep while it is held.
     _turn: crate::open_uploads::Turn,
 }
 
@@ -311,7 +311,7 @@ impl PartWriter {
         Ok(self)
     }
 
-    /// Makes the part durable, notes it, and forgets the one that it takes the place of.
+    /// Makes the part durable, records it, and deletes the one that it replaces.
     async fn end(self, etag: String, checksum: Option<String>) -> Result<UploadedPart, ApiError> {
         let Self { app, upload, number, claim, mut open, _turn } = self;
         let file = claim.body();
@@ -340,7 +340,7 @@ impl PartWriter {
     }
 }
 
-/// Gives an upload up, with its parts.
+/// Aborts an upload, and deletes its parts.
 pub(super) async fn abort(
     app: &AppState,
     request: S3Request<AbortMultipartUploadInput>,

@@ -36,16 +36,17 @@ use crate::versions::VersioningState;
 const MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const RETAIN_UNTIL: HeaderName = HeaderName::from_static("x-amz-object-lock-retain-until-date");
 const LEGAL_HOLD: HeaderName = HeaderName::from_static("x-amz-object-lock-legal-hold");
-/// Days and years of a default retention (S3 API).
+/// Maximum days and years of a default retention (S3 API).
 const DAYS_MAX: i32 = 36_500;
 const YEARS_MAX: i32 = 100;
 
-/// Whether a caller that sent the bypass header may bypass governance retention: a key needs the scope `manage`.
+/// Returns whether a caller that sent the bypass header may bypass governance retention: a key needs the scope
+/// `manage`.
 pub(super) fn may_bypass(caller: &Caller, sent: Option<bool>) -> bool {
     sent == Some(true) && caller.has_scope(Scope::Manage)
 }
 
-/// Reads the lock that a request sends with a new object.
+/// Parses the lock that a request sends with a new object.
 pub(super) fn sent_lock(headers: &HeaderMap, bucket: &Bucket, now_ms: u64) -> S3Result<ObjectLock> {
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let (mode, until, hold) = (text(&MODE), text(&RETAIN_UNTIL), text(&LEGAL_HOLD));
@@ -93,7 +94,7 @@ pub(super) fn add_headers(headers: &mut HeaderMap, bucket: &Bucket, lock: Object
     }
 }
 
-/// Milliseconds since 1970 of an ISO 8601 time.
+/// Parses an ISO 8601 time to milliseconds since 1970.
 fn millis_of(text: &str) -> Option<u64> {
     let time: jiff::Timestamp = text.parse().ok()?;
     u64::try_from(time.as_millisecond()).ok()
@@ -137,7 +138,7 @@ fn check_enabled(bucket: &Bucket) -> S3Result<()> {
     }
 }
 
-/// GetObjectLockConfiguration.
+/// Implements GetObjectLockConfiguration.
 pub(super) async fn get_configuration(
     app: &AppState,
     request: S3Request<GetObjectLockConfigurationInput>,
@@ -162,7 +163,7 @@ pub(super) async fn get_configuration(
     Ok(GetObjectLockConfigurationOutput { object_lock_configuration: Some(configuration) })
 }
 
-/// PutObjectLockConfiguration: enables object lock for a bucket with versions, or changes its default retention.
+/// Implements PutObjectLockConfiguration: enables object lock for a versioned bucket, or changes its default retention.
 pub(super) async fn put_configuration(
     app: &AppState,
     request: S3Request<PutObjectLockConfigurationInput>,
@@ -207,7 +208,7 @@ fn default_retention(sent: &dto::DefaultRetention) -> S3Result<DefaultRetention>
     Ok(DefaultRetention { mode, period })
 }
 
-/// Lock of the version that a request names.
+/// Returns the lock of the version that a request names.
 async fn lock_of(
     app: &AppState,
     caller: &Caller,
@@ -222,7 +223,7 @@ async fn lock_of(
     Ok(StoredAttributes::of(&version.object).lock)
 }
 
-/// GetObjectRetention.
+/// Implements GetObjectRetention.
 pub(super) async fn get_retention(
     app: &AppState,
     request: S3Request<GetObjectRetentionInput>,
@@ -242,7 +243,7 @@ pub(super) async fn get_retention(
     Ok(GetObjectRetentionOutput { retention: Some(retention) })
 }
 
-/// GetObjectLegalHold.
+/// Implements GetObjectLegalHold.
 pub(super) async fn get_legal_hold(
     app: &AppState,
     request: S3Request<GetObjectLegalHoldInput>,
@@ -258,7 +259,7 @@ pub(super) async fn get_legal_hold(
     Ok(GetObjectLegalHoldOutput { legal_hold: Some(ObjectLockLegalHold { status }) })
 }
 
-/// PutObjectRetention. Without mode and date the retention ends.
+/// Implements PutObjectRetention. Without mode and date the retention ends.
 pub(super) async fn put_retention(
     app: &AppState,
     request: S3Request<PutObjectRetentionInput>,
@@ -299,7 +300,7 @@ fn sent_retention(sent: &ObjectLockRetention) -> S3Result<Option<Retention>> {
     Ok(Some(Retention { mode, until_ms }))
 }
 
-/// PutObjectLegalHold.
+/// Implements PutObjectLegalHold.
 pub(super) async fn put_legal_hold(
     app: &AppState,
     request: S3Request<PutObjectLegalHoldInput>,

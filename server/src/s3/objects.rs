@@ -31,7 +31,7 @@ use crate::state::AppState;
 use crate::target::{Place, bucket_of, check_writable};
 use crate::versions;
 
-/// The MD5 of nothing.
+/// MD5 of empty content.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
 /// Resolves a bucket and a key in it that the caller has the scope for.
@@ -55,30 +55,30 @@ pub(super) fn file_in(
     Ok((bucket, key))
 }
 
-/// Entity tag of an object for S3 clients: the MD5 if it was uploaded by S3, otherwise a value that cannot be mistaken
-/// for one.
+/// Returns the entity tag of an object for S3 clients: the MD5 if it was uploaded by S3, otherwise a value that cannot
+/// be mistaken for one.
 pub(super) fn etag_of(object: &Object) -> String {
     etag_in(&StoredAttributes::of(object), object)
 }
 
-/// Entity tag of an object whose attributes are parsed already.
+/// Returns the entity tag of an object whose attributes are parsed already.
 pub(super) fn etag_in(attributes: &StoredAttributes, object: &Object) -> String {
     let stored = attributes.s3.as_ref().and_then(|it| it.etag.clone());
     stored.unwrap_or_else(|| format!("{}-1", object.etag()))
 }
 
-/// Key of an object as it was sent, in any Unicode normalization form.
+/// Returns the key of an object as it was sent, in any Unicode normalization form.
 pub(super) fn key_of(object: &Object) -> String {
     key_in(&StoredAttributes::of(object), object)
 }
 
-/// Key of an object whose attributes are parsed already.
+/// Returns the original key of an object whose attributes are parsed already.
 pub(super) fn key_in(attributes: &StoredAttributes, object: &Object) -> String {
     let sent = attributes.s3.as_ref().and_then(|it| it.key.clone());
     sent.unwrap_or_else(|| versions::key_of(object.name()).as_str().to_owned())
 }
 
-/// Whether the object was stored under this key, and not under another normalization form of it.
+/// Returns whether the object was stored under this key, and not under another normalization form of it.
 pub(super) fn is_named(object: &Object, sent_key: &str) -> bool {
     key_of(object) == sent_key
 }
@@ -92,13 +92,13 @@ pub(super) fn time_of(unix_ms: u64) -> Option<Timestamp> {
     Some(Timestamp::from(std::time::UNIX_EPOCH.checked_add(since)?))
 }
 
-/// The object of that name, if there is one.
+/// Returns the object of that name, if it exists.
 pub(super) async fn find(app: &AppState, name: &ObjectName) -> Result<Option<Object>, ApiError> {
     let (store, name) = (app.store.clone(), name.clone());
     Ok(blocking(move || store.get(&name)).await?)
 }
 
-/// Upload options of S3: keep the key, overwrite, no thumbnail unless the bucket asks for one.
+/// Returns the upload options of S3: keep the key, overwrite, no thumbnail unless the bucket creates them by default.
 pub(super) fn manner(event: EventKind) -> Manner {
     let (naming, rule) = (Naming::Kept, NameRule::Overwrite);
     Manner::new(Wishes { naming, rule, thumbnail: Thumbnail::of_flag(None) }, event)
@@ -119,7 +119,7 @@ pub(super) fn watched(
     Ok((RequestBody::new(headers, incoming, limits)?, report))
 }
 
-/// PutObject.
+/// Implements PutObject.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutObjectInput>,
@@ -159,8 +159,8 @@ pub(super) async fn put(
     Ok(PutObjectOutput { version_id, ..output })
 }
 
-/// PutObject of a folder marker: an empty object whose key ends in `/`. Folders exist with their files, so nothing is
-/// stored.
+/// Implements PutObject for a folder marker: an empty object whose key ends in `/`. Folders exist with their files, so
+/// nothing is stored.
 async fn put_folder_marker(
     app: &AppState,
     caller: &Caller,
@@ -185,7 +185,7 @@ fn put_output(etag: String, checksum: &s3s::dto::Checksum) -> PutObjectOutput {
     output
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8; 16]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,7 +1,7 @@
 //! Table of the S3 operations and the function that implements each.
 //!
 //! `s3s` rejects operations that are not in it as `NotImplemented`; `parameters` lists the parameters of each.
-//! Non-goals: what an operation does.
+//! Non-goals: the operations themselves.
 
 use async_trait::async_trait;
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::state::AppState;
 
-/// The operations, on a running service.
+/// Operations on a running service.
 pub(super) struct Operations {
     app: AppState,
 }
@@ -25,7 +25,8 @@ impl Operations {
     }
 }
 
-/// Writes the methods of `S3`. Each line of a group is a method, its input, its output, and what is particular to it.
+/// Generates the methods of `S3`. Each line of a group is a method, its input, its output, and what is particular to
+/// it.
 macro_rules! operations {
     (
         $(done $done:ident $done_in:ident $done_out:ident $by:path;)*
@@ -35,7 +36,7 @@ macro_rules! operations {
     ) => {
         #[async_trait]
         impl S3 for Operations {
-            // A function does it.
+            // Implemented by a function.
             $(async fn $done(
                 &self,
                 request: S3Request<dto::$done_in>,
@@ -43,7 +44,7 @@ macro_rules! operations {
                 Ok(S3Response::new($by(&self.app, request).await?))
             })*
 
-            // A function does it, and says the status and more headers.
+            // Implemented by a function that also returns status and headers.
             $(async fn $answered(
                 &self,
                 request: S3Request<dto::$answered_in>,
@@ -51,7 +52,7 @@ macro_rules! operations {
                 $answered_by(&self.app, request).await
             })*
 
-            // A configuration that no bucket has.
+            // Configuration that no bucket has.
             $(async fn $missing(
                 &self,
                 request: S3Request<dto::$missing_in>,
@@ -60,7 +61,7 @@ macro_rules! operations {
                 Err(not_configured(&self.app, &caller, &request.input.bucket, $code))
             })*
 
-            // An answer without anything in it: a configuration at its default, or the removal of one that none has.
+            // Empty response: a configuration at its default, or the removal of one that does not exist.
             $(async fn $empty(
                 &self,
                 request: S3Request<dto::$empty_in>,

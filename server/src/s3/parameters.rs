@@ -15,7 +15,7 @@ use crate::catalog::Access;
 #[derive(Clone, Copy)]
 enum Values {
     Any,
-    /// These, case-insensitive; they request the default behaviour.
+    /// Only these, case-insensitive; they request the default behaviour.
     Only(&'static [&'static str]),
     /// The account id of the bucket owner.
     Owner,
@@ -29,9 +29,9 @@ use self::Values::{Acl, Any, ObjectAcl, Only, Owner};
 
 /// All operations.
 const EVERY: &[&str] = &[];
-/// Operations that begin an object.
+/// Operations that create an object.
 const BEGIN: &[&str] = &["PutObject", "CopyObject", "CreateMultipartUpload"];
-/// Operations that bring a body that becomes content.
+/// Operations whose body becomes content.
 const BODY: &[&str] = &["PutObject", "UploadPart"];
 /// Operations that read an object.
 const READ: &[&str] = &["GetObject", "HeadObject"];
@@ -56,7 +56,7 @@ const VERSIONED: &[&str] = &[
     "PutObjectLegalHold",
 ];
 
-/// The bucket that a request names, as far as parameters are checked against it.
+/// Bucket of a request, for the check of its parameters.
 #[derive(Clone, Copy)]
 pub(super) struct NamedBucket<'a> {
     pub(super) owner: &'a str,
@@ -176,8 +176,8 @@ const QUERY: &[Row] = &[
 /// ignored, as AWS does.
 const DEFINED: &[&str] = &["allow-unordered", "metadata", "events", "snapshot", "cascadedelete"];
 
-/// Rejects parameters that an operation does not support. `bucket` is the one that the request names, if the caller
-/// may know of it.
+/// Rejects parameters that an operation does not support. `bucket` is the bucket of the request, if the caller may know
+/// of it.
 pub(super) fn check(
     operation: &str,
     headers: &HeaderMap,
@@ -200,7 +200,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether a query parameter is a header that some SDKs move into a presigned URL, and that would be lost there.
+/// Returns whether a query parameter is a header that some SDKs move into a presigned URL, and that would be lost
+/// there.
 fn changes_a_write(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("x-amz-meta-")

@@ -1,5 +1,5 @@
-//! Bucket policies, as far as the access of a bucket expresses them: everyone may read every object, or nobody may
-//! without a key.
+//! Bucket policies, as far as the access of a bucket expresses them: everyone may read every object, or only callers
+//! with a credential.
 //!
 //! Guarantees: a policy is accepted only if it grants exactly that; one that grants or denies anything else is rejected
 //! and changes nothing. Non-goals: conditions, grants to accounts.
@@ -19,14 +19,14 @@ use super::errors::{code, refusal, refused};
 use crate::catalog::{Access, BucketChange};
 use crate::state::AppState;
 
-/// Bytes of a bucket policy, which the record of the bucket holds.
+/// Maximum bytes of a bucket policy, which is part of the bucket's record.
 const BUCKET_POLICY_BYTES_MAX: usize = 8 * 1_024;
 
 const EXPRESSIBLE: &str = "A bucket policy lets everyone read every object (Effect Allow, Principal \"*\", Action \
     s3:GetObject, Resource arn:aws:s3:::BUCKET/*, no conditions): other policies are not supported; give other \
     accounts access as members of an organisation, and keys their scopes";
 
-/// GetBucketPolicy.
+/// Implements GetBucketPolicy.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetBucketPolicyInput>,
@@ -40,7 +40,7 @@ pub(super) async fn get(
     }
 }
 
-/// PutBucketPolicy: makes the bucket public.
+/// Implements PutBucketPolicy: makes the bucket public.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutBucketPolicyInput>,
@@ -66,7 +66,7 @@ pub(super) async fn put(
     Ok(PutBucketPolicyOutput {})
 }
 
-/// DeleteBucketPolicy: a bucket that a policy made public is private again.
+/// Implements DeleteBucketPolicy: a bucket that a policy made public is private again.
 pub(super) async fn delete(
     app: &AppState,
     request: S3Request<DeleteBucketPolicyInput>,
@@ -83,7 +83,7 @@ pub(super) async fn delete(
     Ok(DeleteBucketPolicyOutput {})
 }
 
-/// GetBucketPolicyStatus: whether everybody may read.
+/// Implements GetBucketPolicyStatus: whether everyone may read.
 pub(super) async fn status(
     app: &AppState,
     request: S3Request<GetBucketPolicyStatusInput>,
@@ -126,7 +126,7 @@ fn check(policy: &str, bucket: &str) -> S3Result<()> {
     }
 }
 
-/// Whether a statement lets everyone read every object, and nothing else.
+/// Returns whether a statement lets everyone read every object, and nothing else.
 fn is_public_read(statement: &Value, bucket: &str) -> bool {
     let Some(fields) = statement.as_object() else { return false };
     let known = ["Sid", "Effect", "Principal", "Action", "Resource"];
@@ -146,7 +146,7 @@ fn is_public_read(statement: &Value, bucket: &str) -> bool {
         && is(fields.get("Resource"), &format!("arn:aws:s3:::{bucket}/*"))
 }
 
-/// The values of an element that may have one or a list of them.
+/// Returns the values of an element that may be a single value or a list.
 fn one_or_many(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(values) => values.iter().collect(),

@@ -1,7 +1,7 @@
 //! Policy documents of POST Object: what a signed form may upload.
 //!
-//! Pure. Guarantees: a form that passes has no field that the policy does not name, but those that S3 exempts; an
-//! unknown condition, operator or type of value is an error, never ignored. Non-goals: signatures, the file itself.
+//! Pure. Guarantees: every field of an accepted form is named by the policy, except those that S3 exempts; an unknown
+//! condition, operator or type of value is an error, never ignored. Non-goals: signatures, the file itself.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ pub(super) fn field<'f>(fields: &'f Fields, name: &'static str) -> S3Result<&'f 
 
 /// Fields that no condition has to name.
 const EXEMPT: [&str; 5] = ["policy", "x-amz-signature", "awsaccesskeyid", "signature", "file"];
-/// Prefix of the names of other fields that no condition has to name.
+/// Name prefix of other fields that no condition has to name.
 const IGNORED: &str = "x-ignore-";
 
-/// A policy document.
+/// Policy document.
 #[derive(Debug)]
 pub(super) struct Policy {
     expires_ms: u64,
     conditions: Vec<Condition>,
 }
 
-/// A condition of a policy; names of fields are in lower case.
+/// Condition of a policy; names of fields are in lower case.
 #[derive(Debug, PartialEq, Eq)]
 enum Condition {
     Equal { field: String, value: String },
@@ -63,7 +63,7 @@ impl Policy {
         })
     }
 
-    /// Checks the fields of a form for a bucket. What is left to check is the length of the file.
+    /// Checks the fields of a form for a bucket. The length of the file remains to be checked.
     pub(super) fn check(&self, bucket: &str, fields: &Fields, now_ms: u64) -> S3Result<()> {
         if now_ms >= self.expires_ms {
             return Err(denied("the policy has expired"));
@@ -94,7 +94,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Bounds of the length of the file, in bytes.
+    /// Returns the bounds of the length of the file, in bytes.
     pub(super) fn length_bounds(&self) -> (u64, u64) {
         let mut bounds = (0, u64::MAX);
         for condition in &self.conditions {
@@ -106,7 +106,8 @@ impl Policy {
     }
 }
 
-/// A value of `Content-Type` may be a list: each of its values has to begin so.
+/// Returns whether a field has a prefix. A value of `Content-Type` may be a list, each value of which must have the
+/// prefix.
 fn starts_with(field: &str, value: &str, prefix: &str) -> bool {
     match field {
         "content-type" if !prefix.contains(',') => {

@@ -1,6 +1,6 @@
 //! Public access blocks of buckets.
 //!
-//! Guarantees: what a block says is enforced for S3, the API and delivery alike. Non-goals: blocks of accounts.
+//! Guarantees: a block is enforced for S3, the API and delivery alike. Non-goals: blocks of accounts.
 
 use s3s::dto::{
     DeletePublicAccessBlockInput, DeletePublicAccessBlockOutput, GetPublicAccessBlockInput,
@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::catalog::{BucketChange, PublicAccessBlock};
 use crate::state::AppState;
 
-/// GetPublicAccessBlock.
+/// Implements GetPublicAccessBlock.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetPublicAccessBlockInput>,
@@ -37,7 +37,7 @@ pub(super) async fn get(
     Ok(GetPublicAccessBlockOutput { public_access_block_configuration: Some(configuration) })
 }
 
-/// PutPublicAccessBlock.
+/// Implements PutPublicAccessBlock.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutPublicAccessBlockInput>,
@@ -54,7 +54,7 @@ pub(super) async fn put(
     Ok(PutPublicAccessBlockOutput {})
 }
 
-/// DeletePublicAccessBlock: public access that was granted before is in effect again.
+/// Implements DeletePublicAccessBlock: public access that was granted before is in effect again.
 pub(super) async fn delete(
     app: &AppState,
     request: S3Request<DeletePublicAccessBlockInput>,

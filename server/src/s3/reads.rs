@@ -36,9 +36,9 @@ use crate::state::AppState;
 use crate::target::{Place, bucket_of};
 use crate::versions::{self, Version, VersionId};
 
-/// Lookups of an object that is replaced while it is opened.
+/// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;
-/// Parts of one page of GetObjectAttributes.
+/// Maximum parts per page of GetObjectAttributes.
 const PARTS_PAGE_MAX: usize = 1_000;
 const TAGGING_COUNT: HeaderName = HeaderName::from_static("x-amz-tagging-count");
 
@@ -47,8 +47,8 @@ const TAGGING_COUNT: HeaderName = HeaderName::from_static("x-amz-tagging-count")
 #[derive(Clone, Copy)]
 pub(super) struct Status(pub(super) StatusCode);
 
-/// Marks a response whose `ETag` element has no quotes: of all operations that of GetObjectAttributes (S3 API). `s3s`
-/// writes the quotes of every entity tag.
+/// Marker for a response whose `ETag` element has no quotes, which only GetObjectAttributes has (S3 API). `s3s` writes
+/// the quotes of every entity tag.
 #[derive(Clone, Copy)]
 pub(super) struct UnquotedEtag;
 
@@ -64,16 +64,16 @@ struct Read {
 /// Options of a read.
 struct Wanted<'a> {
     method: &'a Method,
-    /// With quotes around entity tags.
+    /// Request headers, with quotes around entity tags.
     headers: HeaderMap,
     part: Option<i32>,
     version: Option<VersionId>,
-    /// `response-*` of the address.
+    /// Values of the `response-*` query parameters.
     overrides: HeaderMap,
     pages: Pages,
 }
 
-/// The `response-*` parameters of a read, as headers.
+/// Collects the `response-*` parameters of a read as headers.
 macro_rules! overrides_of {
     ($input:expr) => {
         overrides([
@@ -86,7 +86,7 @@ macro_rules! overrides_of {
     };
 }
 
-/// GetObject.
+/// Implements GetObject.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetObjectInput>,
@@ -102,7 +102,7 @@ pub(super) async fn get(
     Ok(response(output, read.status, read.headers))
 }
 
-/// HeadObject.
+/// Implements HeadObject.
 pub(super) async fn head(
     app: &AppState,
     request: S3Request<HeadObjectInput>,
@@ -242,7 +242,7 @@ async fn read_object(
             headers.extend(value.map(|value| (header::CONTENT_RANGE, value)));
             (StatusCode::PARTIAL_CONTENT, range)
         }
-        // S3 sends one range.
+        // S3 supports a single range.
         ByteRange::Whole | ByteRange::Several(_) => (StatusCode::OK, 0..total),
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(slice.end - slice.start));
@@ -277,7 +277,7 @@ fn not_modified(validators: &Validators) -> Read {
     Read { status, headers, metadata, parts_count: None, body: None }
 }
 
-/// Headers of delivery, overridden by those stored with the object and by `response-*` parameters.
+/// Returns the headers of delivery, overridden by those stored with the object and by `response-*` parameters.
 fn headers_of(
     object: &Object,
     attributes: &StoredAttributes,
@@ -308,7 +308,7 @@ fn headers_of(
             headers.insert(name, value.clone());
         }
     }
-    // As it was sent, with no character set added.
+    // Verbatim, without an added character set.
     let is_shown_as_sent =
         wanted.pages == Pages::Sandboxed || activity(content_type) != Activity::Page;
     if is_shown_as_sent && let Ok(value) = HeaderValue::from_str(content_type) {
@@ -317,7 +317,7 @@ fn headers_of(
     headers
 }
 
-/// Byte range of a part and the number of parts. An object that was not uploaded in parts has one part.
+/// Returns the byte range of a part and the number of parts. An object that was not uploaded in parts has one part.
 fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, Option<i32>)> {
     let missing = || refusal(S3ErrorCode::InvalidPart, "The object has no part with this number");
     let wanted = u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(missing)?;
@@ -340,13 +340,13 @@ fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, O
     Ok((range, i32::try_from(before).ok()))
 }
 
-/// The checksum of a part, in base64.
+/// Returns the checksum of a part, in base64.
 fn part_checksum(s3: &S3Attributes, number: i32) -> Option<&str> {
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
     s3.part_checksums.get(index).map(String::as_str)
 }
 
-/// Adds the checksum of the object, or of a part of it, which has the type of that of the object.
+/// Adds the checksum of the object, or of a part, whose type is that of the object's checksum.
 fn add_checksum(headers: &mut HeaderMap, s3: &S3Attributes, of_part: Option<&str>) {
     let Some(checksum) = &s3.checksum else { return };
     let name = format!("x-amz-checksum-{}", checksum.algorithm);
@@ -366,7 +366,7 @@ async fn body_of(app: &AppState, object: &Object, slice: Range<u64>) -> engine::
     bridge::body_of(body, vec![Piece::Slice(slice)], &app.disk_reads).await
 }
 
-/// GetObjectAttributes.
+/// Implements GetObjectAttributes.
 pub(super) async fn attributes(
     app: &AppState,
     request: S3Request<GetObjectAttributesInput>,
@@ -379,7 +379,7 @@ pub(super) async fn attributes(
     let (name, id) = (ObjectName::new(bucket.name.clone(), key), input.version_id.as_deref());
     let version = find_version(app, &bucket, &name, &input.key, version_id(id)?).await?;
     let object = &version.object;
-    // One header may name several.
+    // One header may name several attributes.
     let named = || input.object_attributes.iter().flat_map(|it| it.as_str().split(','));
     let has = |name: &str| named().any(|it| it.trim() == name);
     let attributes = StoredAttributes::of(object);
@@ -409,7 +409,7 @@ pub(super) async fn attributes(
     Ok(response)
 }
 
-/// A page of the parts of an upload in parts.
+/// Returns a page of the parts of a multipart upload.
 fn parts_of(s3: &S3Attributes, after: i32, bound: usize) -> Option<GetObjectAttributesParts> {
     let sizes = s3.parts.iter().flat_map(|(count, bytes)| (0..*count).map(|_| *bytes));
     let parts: Vec<_> = (1..).zip(sizes).filter(|(number, _)| *number > after).collect();

@@ -20,7 +20,7 @@ use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::versions::VersionId;
 
-/// The version that a request names.
+/// Version that a request names.
 pub(super) struct Stored<'a> {
     bucket: &'a str,
     key: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Stored<'a> {
 }
 
 /// Stores a version again with the attributes that `change` returns; returns its id. Takes as long as a copy of the
-/// object, and one of the slots of copies.
+/// object, and one of the permits of copies.
 pub(super) async fn rewrite(
     app: &AppState,
     caller: &Caller,
@@ -69,7 +69,7 @@ pub(super) async fn rewrite(
     Err(ours(ApiError::conflict("The file kept changing: try again")))
 }
 
-/// Stores the same content under the same name, as long as the object is the version that was read.
+/// Stores the same content under the same name, provided that the object is the version that was read.
 async fn store_with(
     app: &AppState,
     bucket_fact: FactName,

@@ -1,9 +1,9 @@
-//! What a signature has to cover, and for how long, before `s3s` checks it.
+//! Requirements on signatures, checked before `s3s` verifies them.
 //!
-//! `s3s` checks that a signature is the one of what it names, not that it names enough. A signed address to which
-//! whoever holds it may add `x-amz-copy-source` opens everything that its maker may read; so each `x-amz-` header has
-//! to be signed, as S3 has it. Promises: a signed address lasts a week at most; Version 2 of the signature opens
-//! nothing, and says so; a signed address takes no form. Never here: whether the signature is right.
+//! `s3s` verifies that a signature matches the headers that it names, not that it names enough. A presigned URL to
+//! which its holder may add `x-amz-copy-source` would open everything that its creator may read; each `x-amz-` header
+//! must therefore be signed, as in S3. Guarantees: a presigned URL is valid for a week at most; signature Version 2 is
+//! rejected with an error that says so; a presigned URL accepts no form. Non-goals: verification of the signature.
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -15,16 +15,16 @@ use super::errors::{code, refusal};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const VERSION_2: &str = "AWS ";
-/// A week, in seconds, as S3 has it.
+/// Maximum lifetime of a presigned URL, in seconds: a week (S3 API).
 const EXPIRES_MAX: u64 = 7 * 24 * 60 * 60;
-/// It only says more about the body, which it has to fit.
+/// Needs no signature: it only adds a hash that the body must match.
 const BODY_HASH: &str = "x-amz-content-sha256";
 /// Region of every bucket. Clients may sign with any.
 pub(super) const REGION: &str = "us-east-1";
 
-/// Whether a request is signed as S3 clients sign; also with Version 2, so that it is rejected in XML.
+/// Returns whether a request has a signature of an S3 client, including Version 2, so that it is rejected in XML.
 pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-    // What asks before a request is no request yet.
+    // A CORS preflight is never signed.
     if method == Method::OPTIONS {
         return false;
     }
@@ -37,10 +37,10 @@ pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool
     })
 }
 
-/// The parameters of an address, decoded.
+/// Query parameters, decoded.
 pub(super) struct Query(Vec<(String, String)>);
 
-/// Whether a request is presigned: anyone who has the URL may open it, in a browser too.
+/// Returns whether a request is presigned: anyone who has the URL may open it, in a browser too.
 pub(crate) fn is_signed_address(uri: &Uri) -> bool {
     Query::of(uri).has("X-Amz-Signature")
 }
@@ -63,14 +63,14 @@ impl Query {
         self.0.iter().any(|(it, _)| it == name)
     }
 
-    /// The value of a parameter that stands there once.
+    /// Returns the value of a parameter that occurs once.
     fn only(&self, name: &str) -> Option<&str> {
         let mut found = self.0.iter().filter(|(it, _)| it == name).map(|(_, value)| &**value);
         found.next().filter(|_| found.next().is_none())
     }
 }
 
-/// Refuses what `s3s` would take, and we do not.
+/// Rejects requests that `s3s` would accept and trug does not.
 pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     let query = Query::of(&head.uri);
     let authorization = head.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -119,7 +119,7 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     Ok(())
 }
 
-/// A field of a value of `Authorization`.
+/// Returns a field of an `Authorization` value.
 fn field_of<'v>(value: &'v HeaderValue, name: &str) -> Option<&'v str> {
     let parts = value.to_str().ok()?.split([',', ' ']);
     parts.filter_map(|part| part.trim().strip_prefix(name)).next()
@@ -153,7 +153,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    /// Of an address that is signed for a minute.
+    /// Returns the error code for a URL that is signed for a minute.
     fn code_of(more: &str, headers: &[(&'static str, &str)]) -> Option<String> {
         let uri = format!("/b/x?X-Amz-Signature=a&X-Amz-Expires=60{more}");
         let refused = check(&head("PUT", &uri, headers)).err();
@@ -213,7 +213,7 @@ mod tests {
         ] {
             assert_eq!(code_of(more, &source).as_deref(), Some("AccessDenied"), "{more}");
         }
-        // What an address says about itself counts, whatever else stands in a header.
+        // The signature in the query takes precedence over one in a header.
         let header =
             ("authorization", "AWS4-HMAC-SHA256 SignedHeaders=host;x-amz-copy-source, a=b");
         let also = [source[0], header];

@@ -15,29 +15,29 @@ use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, T
 use crate::object_lock::ObjectLock;
 use crate::stored_headers::{StoredHeaders, sent};
 
-/// Properties of the object in the request that begins an upload.
+/// Properties of the object in the request that starts an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) content_type: Option<String>,
     pub(super) headers: StoredHeaders,
     pub(super) metadata: BTreeMap<String, String>,
-    /// The key as it was sent, where it is not the one that is stored.
+    /// Original key, if it differs from the stored one.
     pub(super) key: Option<String>,
     pub(super) tags: Tags,
     pub(super) lock: ObjectLock,
 }
 
-/// The parts of a multipart upload, as they are stored with the object.
+/// Parts of a multipart upload, as they are stored with the object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoredParts {
-    /// How many parts in a row have how many bytes.
+    /// Run-length encoded part sizes: number of consecutive parts, and their bytes.
     pub(super) sizes: Vec<(u32, u64)>,
-    /// The checksum of each part; empty if one has none.
+    /// Checksum of each part; empty if one has none.
     pub(super) checksums: Vec<String>,
 }
 
 impl Described {
-    /// Reads the headers of a request for an object of this key.
+    /// Parses the headers of a request for an object with this key.
     pub(super) fn of(
         headers: &HeaderMap,
         metadata: Option<Metadata>,
@@ -91,7 +91,7 @@ impl Described {
             .is_some()
     }
 
-    /// Rejects properties that do not fit beside an entity tag and a checksum of this algorithm.
+    /// Rejects properties that do not fit together with an entity tag and a checksum of this algorithm.
     fn check_fit(&self, algorithm: Option<Algorithm>) -> S3Result<()> {
         let checksum = algorithm.map(|algorithm| StoredChecksum {
             algorithm: algorithm.name().to_owned(),

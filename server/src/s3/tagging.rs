@@ -2,7 +2,7 @@
 //!
 //! Tags are stored with the attributes of the object. Replacing them stores the object again with the same content, so
 //! they are versioned, moved and backed up with it. Guarantees: content, entity tag, type and metadata do not change
-//! with the tags; an object that is replaced meanwhile does not get them. Non-goals: access by tags.
+//! with the tags; an object that is replaced concurrently does not get them. Non-goals: access by tags.
 
 use engine::ObjectName;
 use http::HeaderMap;
@@ -23,15 +23,15 @@ use crate::limits::BUCKET_TAGS_BYTES_MAX;
 use crate::object_attributes::{StoredAttributes, Tags};
 use crate::state::AppState;
 
-/// Tags of an object, as S3 has it.
+/// Maximum tags of an object (S3 API).
 const OBJECT_TAGS_MAX: usize = 10;
-/// Tags of a bucket, as S3 has it.
+/// Maximum tags of a bucket (S3 API).
 const BUCKET_TAGS_MAX: usize = 50;
-/// Characters of the key of a tag, as S3 has it.
+/// Maximum characters of a tag key (S3 API).
 const KEY_CHARS_MAX: usize = 128;
-/// Characters of the value of a tag, as S3 has it.
+/// Maximum characters of a tag value (S3 API).
 const VALUE_CHARS_MAX: usize = 256;
-/// Number of tags, and bytes of UTF-8 of all their keys and values.
+/// Maximum number of tags, and maximum bytes of UTF-8 of all their keys and values.
 type Limits = (usize, usize);
 /// Limits of an object: ten tags of the longest keys and values in ASCII.
 const OF_OBJECT: Limits = (OBJECT_TAGS_MAX, OBJECT_TAGS_MAX * (KEY_CHARS_MAX + VALUE_CHARS_MAX));
@@ -125,12 +125,12 @@ fn checked(pairs: Vec<(String, String)>, (count_max, bytes_max): Limits) -> S3Re
     }
 }
 
-/// The characters that S3 allows in tags.
+/// Returns whether S3 allows a character in tags.
 fn is_tag_char(c: char) -> bool {
     c.is_alphanumeric() || (c.is_whitespace() && !c.is_control()) || "_.:/=+-@".contains(c)
 }
 
-/// A tag set of a response, by key.
+/// Returns the tag set of a response, by key.
 pub(super) fn tag_set(tags: &Tags) -> Vec<Tag> {
     let tag = |(key, value): (&String, &String)| Tag {
         key: Some(key.clone()),
@@ -139,7 +139,7 @@ pub(super) fn tag_set(tags: &Tags) -> Vec<Tag> {
     tags.iter().map(tag).collect()
 }
 
-/// The tags of a copy: those of the source, or those that the request sends instead.
+/// Returns the tags of a copy: those of the source, or those that the request sends instead.
 pub(super) fn copied_tags(
     directive: Option<&TaggingDirective>,
     sent: &Tags,
@@ -170,7 +170,7 @@ fn is_replacing(directive: Option<&TaggingDirective>) -> bool {
     directive.map(TaggingDirective::as_str) == Some(TaggingDirective::REPLACE)
 }
 
-/// GetObjectTagging.
+/// Implements GetObjectTagging.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetObjectTaggingInput>,
@@ -187,7 +187,7 @@ pub(super) async fn get(
     Ok(GetObjectTaggingOutput { tag_set, version_id })
 }
 
-/// PutObjectTagging.
+/// Implements PutObjectTagging.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutObjectTaggingInput>,
@@ -201,7 +201,7 @@ pub(super) async fn put(
     Ok(PutObjectTaggingOutput { version_id })
 }
 
-/// DeleteObjectTagging.
+/// Implements DeleteObjectTagging.
 pub(super) async fn delete(
     app: &AppState,
     request: S3Request<DeleteObjectTaggingInput>,

@@ -1,6 +1,6 @@
-//! Bucket versioning, and the version of an object that a request names.
+//! Bucket versioning, and lookup of the version that a request names.
 //!
-//! Guarantees: a read of what has a delete marker says so. Non-goals: deletions, listings.
+//! Guarantees: a read of a key whose current version is a delete marker says so. Non-goals: deletions, listings.
 
 use engine::{Object, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -24,7 +24,7 @@ use crate::versions::{self, Version, VersionId, VersioningState};
 const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 
-/// GetBucketVersioning.
+/// Implements GetBucketVersioning.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetBucketVersioningInput>,
@@ -39,7 +39,7 @@ pub(super) async fn get(
     Ok(GetBucketVersioningOutput { status, ..GetBucketVersioningOutput::default() })
 }
 
-/// PutBucketVersioning.
+/// Implements PutBucketVersioning.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutBucketVersioningInput>,
@@ -69,7 +69,7 @@ pub(super) async fn put(
     Ok(PutBucketVersioningOutput {})
 }
 
-/// The version that a request names; `None` for the current one.
+/// Parses the version that a request names; `None` for the current one.
 pub(super) fn version_id(sent: Option<&str>) -> S3Result<Option<VersionId>> {
     let Some(sent) = sent.filter(|sent| !sent.is_empty()) else { return Ok(None) };
     let message = "Invalid version id: use \"null\" or an id from the server";
@@ -77,13 +77,13 @@ pub(super) fn version_id(sent: Option<&str>) -> S3Result<Option<VersionId>> {
     id.map(Some).ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
 }
 
-/// The id of a version that was just written, as the response has it: none while versioning is suspended (S3 API).
+/// Returns the id of a version that was just written, for the response: `None` while versioning is suspended (S3 API).
 pub(super) fn id_of(bucket: &Bucket, object: &Object) -> Option<String> {
     let id = versions::id_of(bucket.versioning, object)?;
     (id != VersionId::Null).then(|| id.to_string())
 }
 
-/// Finds the version of an object that a request names. A delete marker is an error that says that it is one.
+/// Finds the version of an object that a request names. A delete marker is an error that says so.
 pub(super) async fn find_version(
     app: &AppState,
     bucket: &Bucket,
@@ -110,7 +110,8 @@ pub(super) async fn find_version(
     }
 }
 
-/// The error for a key without a current version: in a bucket with versions it says whether it has a delete marker.
+/// Returns the error for a key without a current version: in a versioned bucket it says whether there is a delete
+/// marker.
 async fn missing(app: &AppState, bucket: &Bucket, name: &ObjectName) -> S3Result<S3Error> {
     let mut error = refused(&ApiError::file_not_found());
     let Some(versioning) = bucket.versioning else { return Ok(error) };
@@ -123,7 +124,7 @@ async fn missing(app: &AppState, bucket: &Bucket, name: &ObjectName) -> S3Result
     Ok(error)
 }
 
-/// The error for a read of a delete marker.
+/// Returns the error for a read of a delete marker.
 fn is_marker(marker: &Version) -> S3Error {
     let message = "The version is a delete marker, which has no content";
     let mut error = refusal(S3ErrorCode::MethodNotAllowed, message);

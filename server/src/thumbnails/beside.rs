@@ -1,6 +1,6 @@
-//! The thumbnail of a file, among the objects of its folder.
+//! Thumbnail of a file, as an object of the same folder.
 //!
-//! Never here: what it looks like.
+//! Non-goals: rendering.
 
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged};
 use images::Format;
@@ -8,11 +8,11 @@ use images::Format;
 use super::NoThumbnail;
 use crate::object_name::thumbnail_name;
 
-/// The name that the thumbnail of a file has.
+/// Returns the name of a file's thumbnail.
 ///
 /// # Errors
 ///
-/// [`NoThumbnail::IsThumbnail`] and [`NoThumbnail::NameTooLong`]; [`NoThumbnail::NotAPicture`] of what marks a folder.
+/// [`NoThumbnail::IsThumbnail`] and [`NoThumbnail::NameTooLong`]; [`NoThumbnail::NotAPicture`] for a folder marker.
 pub fn thumbnail_of(file: &ObjectName) -> Result<ObjectName, NoThumbnail> {
     if file.key.is_folder_marker() {
         return Err(NoThumbnail::NotAPicture);
@@ -22,12 +22,12 @@ pub fn thumbnail_of(file: &ObjectName) -> Result<ObjectName, NoThumbnail> {
     Ok(ObjectName::new(file.bucket.clone(), key))
 }
 
-/// Whether an object that has the name for it is the thumbnail of this file.
+/// Returns whether an object with the thumbnail's name is the thumbnail of this file.
 pub fn is_thumbnail_of(object: &Object, file: &ObjectKey) -> bool {
     object.is_derived() && object.attributes() == mark(file)
 }
 
-/// Puts the thumbnail of a file with it, on condition that nothing but an earlier one of it has the name.
+/// Adds the thumbnail of a file to a batch, on condition that the name is free or has an earlier thumbnail of the file.
 pub fn put_thumbnail(batch: Batch, file: &ObjectKey, name: ObjectName, picture: Staged) -> Batch {
     let attributes = mark(file).to_vec();
     let replaceable = Precondition::KeyAbsentOrDerived(name.clone(), attributes.clone());
@@ -40,8 +40,8 @@ pub fn put_thumbnail(batch: Batch, file: &ObjectKey, name: ObjectName, picture: 
     batch.put(name, picture, options).require(replaceable)
 }
 
-/// Moves the thumbnail of a file with it, where its new name is free: the picture is put there, and goes where it was.
-/// `old` is the version that `picture` is a copy of.
+/// Adds the move of a file's thumbnail to a batch: stores the image under the new name, if that is free, and deletes
+/// the old one. `old` is the version that `picture` is a copy of.
 pub fn move_thumbnail(
     batch: Batch,
     old: &Object,
@@ -53,7 +53,7 @@ pub fn move_thumbnail(
         let batch = put_thumbnail(batch, to, name, picture);
         return batch.delete_derived(old.name().clone(), old.attributes().to_vec());
     }
-    // As of `a.png` that becomes `a.jpg`: it stays where it is, and is another file's from now on.
+    // When `a.png` becomes `a.jpg`, the thumbnail has the same name but belongs to another file.
     let options = PutOptions {
         content_type: old.content_type().to_owned(),
         attributes: mark(to).to_vec(),
@@ -64,7 +64,7 @@ pub fn move_thumbnail(
     batch.put(name, picture, options).require(unchanged)
 }
 
-/// Deletes the thumbnail of a file with it, if there is one.
+/// Adds the deletion of a file's thumbnail, if there is one, to a batch.
 pub fn delete_thumbnail(batch: Batch, file: &ObjectName) -> Batch {
     match thumbnail_of(file) {
         Ok(name) => batch.delete_derived(name, mark(&file.key).to_vec()),
@@ -72,7 +72,7 @@ pub fn delete_thumbnail(batch: Batch, file: &ObjectName) -> Batch {
     }
 }
 
-/// What the thumbnail of a file has for attributes.
+/// Returns the attributes of a file's thumbnail.
 fn mark(file: &ObjectKey) -> &[u8] {
     file.as_str().as_bytes()
 }

@@ -1,7 +1,7 @@
-//! A thumbnail out of a body that was received and is not stored yet.
+//! Rendering of a thumbnail from a staged body.
 //!
-//! The work is done where all work on pictures is: by its threads, within its memory, behind its queue. Who asked and
-//! went away is noticed. Never here: where a thumbnail goes.
+//! The work runs in the render pool, within its memory limit and queue. A cancelled request is noticed. Non-goals: the
+//! name of the thumbnail.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
 use crate::traffic::Traffic;
 use crate::variants::{Cost, Purpose, Undone, Variants, read_header};
 
-/// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
-/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` takes the milliseconds of a processor that it costs, or
-/// says that they are not to be had; the work counts for `traffic`.
+/// Renders the thumbnail of a file: its first frame, in its display orientation, no side longer than
+/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` charges the cost in milliseconds of CPU, or rejects it;
+/// the work counts for `traffic`.
 ///
 /// # Errors
 ///
-/// Every [`NoThumbnail`] that is not about a name.
+/// Every [`NoThumbnail`] that does not concern the name.
 pub async fn make(
     variants: &Variants,
     store: &Store,
@@ -55,7 +55,7 @@ pub async fn make(
         })
     };
     let picture = rendered.await??;
-    // It is far smaller than what goes to a file of its own, unless all memory for uploads is in use.
+    // Far smaller than an upload that needs a file of its own, unless the memory for uploads is exhausted.
     let mut upload = store.upload();
     match upload.push_in_memory(&picture)? {
         true => Ok(upload.finish()?),
@@ -67,7 +67,7 @@ fn read_source(file: &Staged) -> Result<Source, NoThumbnail> {
     let read = |bytes| read_staged(file, bytes);
     let header = read_header(file.bytes(), Purpose::Reckoning, read)?;
     let source = header?.ok_or(NoThumbnail::NotAPicture)?;
-    // Of what moves it is the first picture.
+    // Only the first frame of an animation.
     Ok(Source { frames: 1, ..source })
 }
 

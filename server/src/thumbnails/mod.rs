@@ -1,17 +1,17 @@
-//! Thumbnails: a small picture beside the file that it shows, made before that file is stored.
+//! Thumbnails: small images stored next to their files, rendered before the file is stored.
 //!
 //! A thumbnail is an object of its own, `{stem}_thumb.webp` in its file's folder, flagged as derived; its attributes
-//! are the key of its file. So it is delivered and listed as any file is, and the store itself can tell the thumbnail
-//! of this file from that of another one (`a.png` and `a.jpg` want the same name) and from somebody's own file of that
-//! name.
+//! are the key of its file. It is therefore delivered and listed like any file, and the store can tell the thumbnail of
+//! this file from that of another one (`a.png` and `a.jpg` have the same thumbnail name) and from an uploaded file of
+//! that name.
 //!
 //! ```text
-//! make     a picture out of a body that was received and is not stored yet
-//! beside   names, and what a batch does with a thumbnail when it puts or deletes its file
+//! make     rendering from a staged body
+//! beside   names, and the thumbnail's part in batches that put or delete its file
 //! ```
 //!
-//! Promises: a thumbnail is stored, replaced and deleted in one batch with its file; no file of somebody's own is ever
-//! replaced by one; what stands in the way of one is told and stops no upload. Never here: requests and answers.
+//! Guarantees: a thumbnail is stored, replaced and deleted in one batch with its file; it never replaces an uploaded
+//! file; a failure is reported and does not fail the upload. Non-goals: requests and responses.
 
 mod beside;
 mod make;

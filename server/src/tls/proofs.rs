@@ -1,7 +1,7 @@
-//! What an authority is shown that looks who has a name: for each name a certificate of its own, which nobody else asks
-//! for (RFC 8737, TLS-ALPN-01).
+//! TLS-ALPN-01 challenge certificates (RFC 8737): for each name a certificate that is served only to the certification
+//! authority's validation.
 //!
-//! Promises: who does not ask for a proof never gets one. Never here: what is to be proven to whom.
+//! Guarantees: a client without the ACME protocol never gets a challenge certificate. Non-goals: the challenges.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,18 +15,18 @@ use rustls::sign::CertifiedKey;
 
 use super::{CurrentTls, HTTP1, HTTP2, Identity, builder};
 
-/// What an authority asks for. Nothing else is spoken on such a connection.
+/// ALPN protocol of the validation. Nothing else is spoken on such a connection.
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// Certificates that prove names.
+/// Challenge certificates by name.
 #[derive(Clone, Debug, Default)]
 pub struct Proofs(HashMap<String, Arc<CertifiedKey>>);
 
-/// Why there is no proof.
+/// Error of creating a challenge certificate.
 #[derive(Debug)]
 pub struct BadProof(String);
 
-/// Shows everybody what is for them.
+/// Certificate resolver with challenge certificates.
 #[derive(Debug)]
 struct Shown {
     own: Option<Arc<CertifiedKey>>,
@@ -34,7 +34,7 @@ struct Shown {
 }
 
 impl Proofs {
-    /// Proves a name, in lower case, by what the authority and the account agree on.
+    /// Adds a challenge certificate for a name, in lower case, with the digest of the key authorization.
     pub fn add(&mut self, name: &str, digest: &[u8]) -> Result<(), BadProof> {
         let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(BadProof::of)?;
         params.distinguished_name = DistinguishedName::new();
@@ -48,12 +48,12 @@ impl Proofs {
 }
 
 impl CurrentTls {
-    /// There is no certificate yet: nobody gets a connection.
+    /// Creates the holder without a certificate: no connection is accepted.
     pub fn without_identity() -> Result<Self, BadProof> {
         Ok(Self(arc_swap::ArcSwap::new(shown(None, Proofs::default())?)))
     }
 
-    /// From now on who asks for a proof gets it, and everybody else this pair.
+    /// Serves the challenge certificates to validations, and this pair to all other clients.
     pub fn prove(&self, own: Option<&Identity>, proofs: &Proofs) -> Result<(), BadProof> {
         self.0.store(shown(own, proofs.clone())?);
         Ok(())
@@ -74,7 +74,7 @@ fn certified(
     key: &PrivateKeyDer<'static>,
 ) -> Result<Arc<CertifiedKey>, BadProof> {
     let key = rustls::crypto::ring::sign::any_supported_type(key).map_err(BadProof::of)?;
-    // What is critical in a proof only authorities know: it is not looked at whether the certificate can be used.
+    // Skips the usability check: the critical extension of a challenge certificate is unknown to the library.
     Ok(Arc::new(CertifiedKey::new(chain.to_vec(), key)))
 }
 
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The certificate that somebody is shown who asks for this name and speaks these protocols.
+    /// Returns the certificate served for this SNI name and these ALPN protocols.
     fn seen(tls: &CurrentTls, name: &str, protocols: &[&[u8]]) -> Option<Vec<u8>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider);
@@ -185,7 +185,7 @@ mod tests {
         proofs.add("a.example", &digest).unwrap();
         tls.prove(None, &proofs).unwrap();
         let proof = seen(&tls, "A.example", &[ACME_PROTOCOL]).unwrap();
-        // RFC 8737, 3: id-pe-acmeIdentifier, critical, an octet string in an octet string.
+        // RFC 8737 section 3: id-pe-acmeIdentifier, critical, an octet string in an octet string.
         let extension =
             [&[6, 8, 0x2b, 6, 1, 5, 5, 7, 1, 31, 1, 1, 0xff, 4, 34, 4, 32][..], &digest[..]];
         assert!(proof.windows(49).any(|bytes| bytes == extension.concat()));

@@ -1,12 +1,12 @@
-//! From when until when a certificate holds: two times of the many things that stand in it (RFC 5280, 4.1).
+//! Validity period of a certificate: a minimal DER parser (RFC 5280 section 4.1).
 //!
-//! Promises: bytes that are no certificate have no times, and are never walked past. Never here: whether it is trusted.
+//! Guarantees: invalid bytes yield no period, and are never read out of bounds. Non-goals: trust.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// The first and the last second of a certificate.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     start: Timestamp,
@@ -14,17 +14,17 @@ pub(super) struct Validity {
 }
 
 const SEQUENCE: u8 = 0x30;
-/// The version stands before everything else, unless it is the first.
+/// Tag of the version, which precedes all other fields unless it is version 1.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-/// What stands between the version and the times: serial number, algorithm, issuer.
+/// Fields between the version and the validity: serial number, algorithm, issuer.
 const BEFORE_TIMES: usize = 3;
-/// Most bytes that a length may take.
+/// Maximum bytes of a length.
 const LENGTH_BYTES_MAX: usize = 4;
 
 impl Validity {
-    /// Reads them out of a certificate in DER.
+    /// Parses the period of a certificate in DER.
     pub(super) fn of(certificate: &[u8]) -> Option<Self> {
         let (certificate, _) = value(certificate, SEQUENCE)?;
         let (mut fields, _) = value(certificate, SEQUENCE)?;
@@ -48,14 +48,14 @@ impl Validity {
         (now < self.start).then(|| format!("the certificate is not valid before {}", self.start))
     }
 
-    /// When two thirds of its time are over, in milliseconds since 1970.
+    /// Returns when two thirds of the period are over, in milliseconds since 1970.
     #[cfg(feature = "acme")]
     pub(super) fn renewal_ms(&self) -> u64 {
         let (start, end) = (self.start.as_millisecond(), self.end.as_millisecond());
         u64::try_from(end - (end - start) / 3).unwrap_or(0)
     }
 
-    /// In milliseconds since 1970, which it never ends before.
+    /// Returns the end in milliseconds since 1970; zero for earlier ones.
     pub(super) fn end_ms(&self) -> u64 {
         u64::try_from(self.end.as_millisecond()).unwrap_or(0)
     }
@@ -65,7 +65,7 @@ impl Validity {
     }
 }
 
-/// The value of this tag that bytes begin with, and what follows it.
+/// Splits the bytes after a leading value with this tag.
 fn value(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, value, rest) = any_value(bytes)?;
     (tag == wanted).then_some((value, rest))
@@ -87,7 +87,7 @@ fn any_value(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, value, rest))
 }
 
-/// `YYMMDDHHMMSSZ` of the years 1950 to 2049, or `YYYYMMDDHHMMSSZ`.
+/// Parses `YYMMDDHHMMSSZ` of the years 1950 to 2049, or `YYYYMMDDHHMMSSZ`.
 fn time(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
     let (tag, value, rest) = any_value(bytes)?;
     let year_digits = match tag {

@@ -1,4 +1,4 @@
-//! Spans, of the request that is being answered on this thread.
+//! Spans of the current request.
 
 use std::sync::OnceLock;
 
@@ -15,18 +15,17 @@ use opentelemetry_sdk::trace::SdkTracer;
 
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
-/// From now on spans are made.
+/// Installs the tracer, which enables spans.
 pub(crate) fn install(tracer: SdkTracer) {
-    // A process has one server; a second one of a test keeps to the first.
+    // A process has one server; further ones, in tests, use the first tracer.
     let _ = TRACER.set(tracer);
 }
 
-/// A request, from its head to the beginning of its answer.
+/// Span of a request, from its head to the start of its response.
 pub(crate) struct RequestSpan(Context);
 
 impl RequestSpan {
-    /// Begins. The trace that the caller says it belongs to (`traceparent`, W3C) is taken over from those who
-    /// are trusted.
+    /// Starts the span. The trace context of the request (`traceparent`, W3C) is adopted only from trusted peers.
     pub(crate) fn begin(head: &Parts, is_trusted: impl FnOnce() -> bool) -> Self {
         let Some(tracer) = TRACER.get() else { return Self(Context::new()) };
         let caller = match head.headers.contains_key("traceparent") && is_trusted() {
@@ -43,13 +42,13 @@ impl RequestSpan {
         Self(caller.with_span(span))
     }
 
-    /// What is done within it belongs to it.
+    /// Runs a future within the span.
     pub(crate) fn around<F: Future>(self, answering: F) -> impl Future<Output = F::Output> {
         answering.with_context(self.0)
     }
 }
 
-/// Methods are counted apart, and clients may invent some.
+/// Returns the method for the span; unknown methods, which clients may invent, are replaced.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -63,7 +62,7 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// Says what the request is that is being answered.
+/// Records operation, bucket and id of the current request.
 pub(crate) fn note_request(operation: &'static str, bucket: Option<&str>, request_id: &str) {
     let context = Context::current();
     let span = context.span();
@@ -78,7 +77,7 @@ pub(crate) fn note_request(operation: &'static str, bucket: Option<&str>, reques
     }
 }
 
-/// Says by which line of the table of endpoints it is answered.
+/// Records the matched route of the current request.
 pub(crate) async fn note_route(request: Request, next: Next) -> Response {
     if let Some(path) = request.extensions().get::<MatchedPath>() {
         let context = Context::current();
@@ -90,7 +89,7 @@ pub(crate) async fn note_route(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Says what it is answered with.
+/// Records the response status of the current request.
 pub(crate) fn note_answer(status: StatusCode) {
     let context = Context::current();
     let span = context.span();
@@ -105,7 +104,7 @@ pub(crate) fn note_answer(status: StatusCode) {
     }
 }
 
-/// Work that is a step of the request that is being answered, from now to its end.
+/// Runs a future as a child span of the current request.
 pub(crate) fn step<F: Future>(name: &'static str, work: F) -> impl Future<Output = F::Output> {
     let request = Context::current();
     let context = match TRACER.get().filter(|_| request.span().is_recording()) {
@@ -127,7 +126,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Work on another task, still for the same request.
+/// Carries the current request's span to another task.
 pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     work.with_current_context()
 }

@@ -1,4 +1,4 @@
-//! The same without the feature: nothing.
+//! Stubs without the build feature `otel`.
 
 use http::StatusCode;
 use http::request::Parts;
@@ -19,12 +19,12 @@ pub(crate) fn note_request(_: &'static str, _: Option<&str>, _: &str) {}
 
 pub(crate) fn note_answer(_: StatusCode) {}
 
-/// Work on another task, still for the same request.
+/// Returns the future unchanged.
 pub(crate) fn carried<F: Future>(work: F) -> F {
     work
 }
 
-/// Work that is a step of the request that is being answered.
+/// Returns the future unchanged.
 pub(crate) fn step<F: Future>(_: &'static str, work: F) -> F {
     work
 }

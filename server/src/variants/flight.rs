@@ -1,7 +1,7 @@
-//! One job for everybody who wants the same at the same time.
+//! Single-flight: one job for concurrent requests of the same key.
 //!
-//! Promises: while a job runs, whoever asks for the same waits for it; it knows when nobody waits any more; a job that
-//! panics leaves nobody waiting. Never here: what the job is, and keeping what came out.
+//! Guarantees: requests for the key of a running job wait for it; the job knows when all waiters are gone; a panicking
+//! job wakes all waiters. Non-goals: the job, and caching of its result.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,22 +12,22 @@ use tokio::sync::watch;
 
 use crate::traces::carried;
 
-/// The jobs that run.
+/// Running jobs.
 pub(super) struct Flights<K, V>(Arc<Mutex<Running<K, V>>>);
 
 type Running<K, V> = HashMap<K, watch::Sender<Option<V>>>;
 
-/// Whether anybody waits for a job. Cheap to clone.
+/// Interest in a job's result. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Interest<V>(watch::Sender<Option<V>>);
 
 impl<V> Interest<V> {
-    /// Whether nobody does.
+    /// Returns whether all waiters are gone.
     pub(super) fn is_gone(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// Waits until nobody does.
+    /// Waits until all waiters are gone.
     pub(super) async fn gone(&self) {
         self.0.closed().await;
     }
@@ -42,17 +42,17 @@ where
         Self(Arc::default())
     }
 
-    /// How many jobs run.
+    /// Returns the number of running jobs.
     pub(super) fn count(&self) -> usize {
         lock(&self.0).len()
     }
 
-    /// Whether a job for `key` runs.
+    /// Returns whether a job for `key` runs.
     pub(super) fn is_running(&self, key: &K) -> bool {
         lock(&self.0).contains_key(key)
     }
 
-    /// What comes out of the job for `key`, which is `job` if none runs. None when it panicked.
+    /// Returns the result of the job for `key`, starting `job` if none runs. `None` if it panicked.
     pub(super) async fn join<F>(&self, key: K, job: impl FnOnce(Interest<V>) -> F) -> Option<V>
     where
         F: Future<Output = V> + Send + 'static,
@@ -67,7 +67,7 @@ where
                     let landing = Landing { running: self.0.clone(), key };
                     let work = job(Interest(sender.clone()));
                     tokio::spawn(carried(async move {
-                        // Dropped, also by a panic, it lets go of those who wait.
+                        // Its drop wakes the waiters, even after a panic.
                         let landing = landing;
                         let value = work.await;
                         drop(landing);
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// Takes a job off the list.
+/// Guard that removes a job.
 struct Landing<K: Eq + Hash, V> {
     running: Arc<Mutex<Running<K, V>>>,
     key: K,

@@ -1,17 +1,17 @@
-//! Pictures on the fly: what a request wants of a stored one, found or made.
+//! Image variants: transformation of stored images on request, with caching.
 //!
 //! ```text
-//! look     what is stored, a variant that is kept, or what is missing
-//! make     what is missing
-//!   flight       many who want the same make one job
-//!   workshop     threads, turns, memory
-//!   shelf        variants in the store
-//!   remembered   headers that were read already, and jobs that came to nothing
+//! look     lookup: the stored file, a cached variant, or a missing one
+//! make     rendering of a missing variant
+//!   flight       single-flight of concurrent requests
+//!   workshop     render pool: threads, queue, memory limit
+//!   shelf        variant cache in the store
+//!   remembered   cached image headers and failed jobs
 //! ```
 //!
-//! Promises: one job for one variant, however many ask, and none for nobody; a version's variants are shown while it is
-//! there and never after; whoever calls has checked that the caller may see the parent, and may have what is missing
-//! made. Never here: requests and answers.
+//! Guarantees: at most one job per variant, however many requests, and none without waiters; variants are served only
+//! while their parent's version exists; the caller has checked access to the parent, and the permission to render.
+//! Non-goals: requests and responses.
 
 mod flight;
 mod remembered;
@@ -38,7 +38,7 @@ use crate::limits::{
 };
 use crate::traffic::Traffic;
 
-/// The variants of all pictures. Cheap to clone.
+/// Variants of all images. Cheap to clone.
 #[derive(Clone)]
 pub struct Variants(Arc<Inner>);
 
@@ -48,7 +48,7 @@ struct Inner {
     workshop: Workshop,
     shelf: Shelf,
     headers: Remembered<u64, Header>,
-    /// Jobs that came to nothing by the file's fault, and until when that is believed.
+    /// Failed jobs of unusable files, and when they expire.
     refusals: Remembered<Name, (Error, u64)>,
     readings: Flights<(u64, Purpose), Result<Header, VariantError>>,
     makings: Flights<Name, Result<Shown, VariantError>>,
@@ -57,76 +57,76 @@ struct Inner {
     work_us: Histogram,
 }
 
-/// How it goes with pictures.
+/// Metrics of image processing.
 #[derive(Clone, Debug)]
 pub struct VariantsReading {
     pub workshop: WorkshopReading,
-    /// Since the start: wishes for which a variant was kept,
+    /// Requests answered from the variant cache since the start.
     pub hits: u64,
-    /// and wishes for which one had to be made.
+    /// Requests that required rendering since the start.
     pub misses: u64,
-    /// Variants that are kept, and their bytes.
+    /// Number of cached variants, and their bytes.
     pub kept: u64,
     pub kept_bytes: u64,
-    /// How long pictures were worked on, in microseconds of a thread.
+    /// Durations of image jobs, in microseconds of a thread.
     pub work_us: HistogramReading,
 }
 
-/// Of microseconds.
+/// Histogram buckets in microseconds.
 const WORK_US: &[u64] = &[
     1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     10_000_000, 60_000_000,
 ];
 
-/// The number of a parent's version, and the name of the plan.
+/// LSN of a parent's version, and name of the plan.
 type Name = (u64, String);
 
-/// What the head of a file says: what kind of picture it is, that it is none, or why it cannot be read.
+/// Header of a file: the image's properties, `None` for another type, or why it cannot be parsed.
 pub type Header = Result<Option<Source>, Error>;
 
-/// What a head is read for.
+/// Purpose of reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// To decide what is made.
+    /// Choosing the plan.
     Planning,
-    /// To know what it costs as well, which may take the whole file.
+    /// Estimating the cost as well, which may require the whole file.
     Reckoning,
 }
 
-/// What there is for a wish.
+/// Result of a lookup.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// This is shown.
+    /// Representation that can be served.
     Shown(Shown),
-    /// It has to be made.
+    /// Variant that has to be rendered.
     Missing(Missing),
 }
 
-/// What is shown for a wish.
+/// Representation for the transform options.
 #[derive(Clone, Debug)]
 pub enum Shown {
-    /// The file as it is stored: it is no picture that is worked on, or just what was wished for.
+    /// The file as stored: it is not a supported image, or already matches the options.
     AsStored,
-    /// The file as it is stored: making what was wished for would be over this bound.
+    /// The file as stored: the transformation would exceed this limit.
     Skipped(Bound),
-    /// A variant that is kept.
+    /// Cached variant.
     Kept(Object, Format),
-    /// A variant that is not.
+    /// Variant that is not cached.
     Made(Made),
 }
 
-/// A variant in memory.
+/// Variant in memory.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// The file.
+    /// Encoded image.
     pub bytes: Bytes,
-    /// Its strong validator.
+    /// Strong entity tag.
     pub etag: Etag,
-    /// Its format.
+    /// Image format.
     pub format: Format,
 }
 
-/// A variant that is not kept, and how it is made.
+/// Variant to be rendered, with its plan.
 #[derive(Clone, Debug)]
 pub struct Missing {
     parent: Object,
@@ -135,24 +135,23 @@ pub struct Missing {
     name: String,
 }
 
-/// Why there is nothing to show.
+/// Failed variant.
 #[derive(Clone, Debug)]
 pub enum VariantError {
-    /// The file is broken.
+    /// The file is corrupt.
     Undecodable(String),
-    /// Too much work waits already.
+    /// The queue is full.
     Busy,
-    /// The store does not give the file.
+    /// The store failed to return the file.
     Store(engine::Error),
-    /// Our fault, for the log.
+    /// Internal error, for the log.
     Failed(String),
-    /// The job was given up because nobody seemed to wait.
+    /// The job was cancelled because it seemed to have no waiters.
     GivenUp,
 }
 
 impl Variants {
-    /// Starts the threads. `kept_bytes_max` is what the variants in the store may take, `memory_bytes` what all work at
-    /// once may.
+    /// Starts the threads. `kept_bytes_max` limits the variant cache, `memory_bytes` the memory of all concurrent work.
     pub fn start(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -177,7 +176,7 @@ impl Variants {
         })))
     }
 
-    /// Looks what there is of a file for a wish.
+    /// Looks up the representation of a file for transform options.
     pub async fn look(&self, parent: &Object, wish: &Wish) -> Result<Found, VariantError> {
         let source = match self.header(parent, Purpose::Planning).await? {
             Ok(Some(source)) => source,
@@ -208,18 +207,18 @@ impl Variants {
         }
     }
 
-    /// Whether a job makes it at this moment.
+    /// Returns whether a job currently renders the variant.
     pub fn is_in_work(&self, missing: &Missing) -> bool {
         self.0.makings.is_running(&missing.key())
     }
 
-    /// How many variants are being made at this moment, or wait for it.
+    /// Returns the number of variants that are being rendered or queued.
     pub fn in_work(&self) -> usize {
         self.0.makings.count()
     }
 
-    /// Makes what is missing, or waits for whoever does. Dropped, it waits no more; what nobody waits for is not made.
-    /// The work counts for `traffic`.
+    /// Renders a missing variant, or joins a running job. Dropping the future stops waiting; a job without waiters is
+    /// cancelled. The work counts for `traffic`.
     pub async fn make(
         &self,
         missing: Missing,
@@ -228,7 +227,7 @@ impl Variants {
         for _ in 0..IMAGE_JOBS_RETRIED_MAX {
             let job = |interest| self.clone().work(missing.clone(), traffic.clone(), interest);
             match self.0.makings.join(missing.key(), job).await {
-                // Whoever waited before went away just when this request came.
+                // The previous waiters left just as this request joined.
                 Some(Err(VariantError::GivenUp)) => {}
                 Some(done) => return done,
                 None => return Err(VariantError::Failed("a job panicked".to_owned())),
@@ -237,7 +236,7 @@ impl Variants {
         Err(VariantError::Busy)
     }
 
-    /// Does other work on pictures where all of it is done: on the same threads, within the same bounds.
+    /// Runs other image work in the render pool, within the same limits.
     pub async fn run<T: Send + 'static>(
         &self,
         cost: Cost,
@@ -246,7 +245,7 @@ impl Variants {
         self.0.workshop.run(cost, work).await
     }
 
-    /// Works on a picture, on one of those threads, and counts that.
+    /// Runs image work on a thread of the pool, and counts it.
     pub fn count<T>(&self, traffic: &Traffic, work: impl FnOnce() -> T) -> T {
         let clock = &self.0.clock;
         let began_us = clock.monotonic_us();
@@ -257,7 +256,7 @@ impl Variants {
         done
     }
 
-    /// How it goes.
+    /// Returns the metrics.
     pub fn read(&self) -> VariantsReading {
         let (kept, kept_bytes) = self.0.shelf.totals();
         VariantsReading {
@@ -270,12 +269,12 @@ impl Variants {
         }
     }
 
-    /// Removes a variant that turned out to be damaged, so that it is made anew. Waits for the disk.
+    /// Removes a corrupt variant, so that it is rendered again. Blocks on the disk.
     pub fn discard(&self, variant: &Object) -> engine::Result<()> {
         self.0.shelf.discard(variant)
     }
 
-    /// Looks what is kept, then removes now and then what has to go. Ends with the task.
+    /// Loads the variant cache, then evicts periodically. Ends with the task.
     pub async fn keep_tidy(self) {
         let variants = self.clone();
         if let Err(error) = blocking(move || variants.find()).await {
@@ -290,17 +289,17 @@ impl Variants {
         }
     }
 
-    /// Looks which variants the store has. Waits for the disk.
+    /// Loads the variants in the store. Blocks on the disk.
     pub fn find(&self) -> engine::Result<()> {
         self.0.shelf.find()
     }
 
-    /// Removes variants whose file is gone or another, and what is over the bound. Waits for the disk.
+    /// Evicts variants whose parent was deleted or replaced, and those over the limit. Blocks on the disk.
     pub fn sweep(&self) -> engine::Result<()> {
         self.0.shelf.sweep()
     }
 
-    /// What the head of a file says, remembered or read.
+    /// Returns the header of a file, cached or parsed.
     async fn header(&self, parent: &Object, purpose: Purpose) -> Result<Header, VariantError> {
         let version = parent.lsn();
         if let Some(known) = self.0.headers.get(&version).filter(|known| purpose.is_met(known)) {
@@ -327,7 +326,7 @@ impl Variants {
         self.0.readings.join((version, purpose), job).await.unwrap_or_else(panicked)
     }
 
-    /// The job for what is missing: makes it, and keeps it if that may be.
+    /// Renders a missing variant, and caches it if possible.
     async fn work(
         self,
         missing: Missing,
@@ -364,7 +363,7 @@ impl Variants {
         match blocking(move || keeping.shelf.put(&parent, &name, content_type, &kept)).await {
             Ok(Some(variant)) => return Ok(Shown::Kept(variant, plan.format)),
             Ok(None) => {}
-            // A store that is full or read-only goes on showing pictures.
+            // Images are served even if the store is full or read-only.
             Err(error) => tracing::debug!(%error, "image variant not cached"),
         }
         let etag = Etag::of_hash(blake3::hash(&bytes).as_bytes());
@@ -373,7 +372,7 @@ impl Variants {
 }
 
 impl Missing {
-    /// About how long a processor works on it, in milliseconds; at least 1.
+    /// Returns the estimated CPU time in milliseconds; at least 1.
     pub fn cost_ms(&self) -> u64 {
         self.plan.cost_ms(&self.source).max(1)
     }
@@ -384,7 +383,7 @@ impl Missing {
 }
 
 impl Purpose {
-    /// Whether a header says enough for it.
+    /// Returns whether a header is sufficient for the purpose.
     fn is_met(self, header: &Header) -> bool {
         match (self, header) {
             (Self::Reckoning, Ok(Some(source))) => source.is_reckoned(),
@@ -393,8 +392,7 @@ impl Purpose {
     }
 }
 
-/// Reads the header of a file of so many bytes, of most files from their start alone. `read` gives so many of the first
-/// ones.
+/// Parses the header of a file, for most files from its start alone. `read` returns up to that many of its first bytes.
 pub fn read_header(
     bytes: u64,
     purpose: Purpose,
@@ -410,7 +408,7 @@ pub fn read_header(
     Ok(images::read_source(format, &whole).map(Some))
 }
 
-/// What came of work on a file, apart from what another try may change.
+/// Separates permanent results of work on a file from transient errors.
 fn verdict<T>(
     done: Result<engine::Result<Result<T, Error>>, Undone>,
 ) -> Result<Result<T, Error>, VariantError> {

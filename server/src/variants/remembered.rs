@@ -1,16 +1,16 @@
-//! A map with a bound, that forgets what was not asked for lately.
+//! Bounded map that evicts entries without recent use.
 //!
-//! Two maps of half the size: what is found in the old one moves to the young one, and when the young one is full the
-//! old one is dropped. Never here: what is remembered.
+//! Two generations of half the size: an entry found in the old one moves to the young one, and when the young one is
+//! full the old one is dropped. Non-goals: the content.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-/// Some of what was put into it, the latest surely.
+/// Bounded map; the latest entries are always present.
 pub(super) struct Remembered<K, V> {
     generations: Mutex<Generations<K, V>>,
-    /// Entries of one generation.
+    /// Entries per generation.
     size: usize,
 }
 
@@ -20,7 +20,7 @@ struct Generations<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
-    /// Room for so many entries, at least two.
+    /// Creates a map for a maximum of entries, at least two.
     pub(super) fn new(entries_max: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new() };
         Self { generations: Mutex::new(generations), size: (entries_max / 2).max(1) }

@@ -1,10 +1,10 @@
-//! Variants that are kept in the store, and which of them have to go.
+//! Variant cache in the store, and its eviction.
 //!
-//! A variant is an object of its own in a bucket that nobody can address: `{number of the parent's version}/{plan}`. So
-//! a variant of a version that is gone is never found again; it is removed when the shelf is next looked through.
-//! Promises: what is kept stays below a bound, what was not asked for longest goes first; what is on the list is in the
-//! store and the other way round, whatever a commit comes to; a variant is put only while its parent is what it was
-//! made of. Losing any of it costs the time to make it again. Never here: making it.
+//! A variant is an object in a bucket that is not addressable: `{LSN of the parent's version}/{plan}`. A variant of a
+//! deleted version is therefore never found again; the next sweep removes it. Guarantees: the cache stays below its
+//! limit, and evicts the least recently used first; the list in memory and the store agree, whatever the outcome of a
+//! commit; a variant is stored only while its parent is the version that it was rendered from. Losing any of it costs
+//! only rendering it again. Non-goals: rendering.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -18,23 +18,23 @@ use engine::{
 use crate::limits::{VARIANTS_BATCH, VARIANTS_PAGE, VARIANTS_PER_OBJECT_MAX};
 use crate::reserved;
 
-/// The number of a parent's version, and the name of the plan.
+/// LSN of a parent's version, and name of the plan.
 type Place = (u64, String);
 
-/// What is kept, and when it was last asked for.
+/// Cached variants, and their last use.
 pub(super) struct Shelf {
     store: Store,
     bucket: BucketName,
     bytes_max: u64,
     kept: Mutex<Kept>,
-    /// Shared by whoever puts something into the store and onto the list, held alone by whoever removes it from both.
+    /// Held shared while adding to the store and the list, exclusively while removing from both.
     changes: RwLock<()>,
 }
 
 #[derive(Default)]
 struct Kept {
     parents: HashMap<u64, Parent>,
-    /// The places by when they were last asked for.
+    /// Variants by last use.
     by_use: BTreeMap<u64, Place>,
     uses: u64,
     bytes: u64,
@@ -51,19 +51,19 @@ struct Variant {
 }
 
 impl Shelf {
-    /// An empty shelf for so many bytes; [`Shelf::find`] looks what the store has.
+    /// Creates an empty cache with a limit in bytes; [`Shelf::find`] loads it from the store.
     pub(super) fn new(store: Store, bytes_max: u64) -> Result<Self, engine::NameError> {
         let bucket = BucketName::parse(reserved::VARIANTS)?;
         Ok(Self { store, bucket, bytes_max, kept: Mutex::default(), changes: RwLock::default() })
     }
 
-    /// The variant of a version of a file, if it is kept.
+    /// Returns the cached variant of a version of a file.
     pub(super) fn get(&self, parent: &Object, plan: &str) -> engine::Result<Option<Object>> {
         let place = (parent.lsn(), plan.to_owned());
         let Some(name) = self.name(&place) else { return Ok(None) };
         let Some(variant) = self.store.get(&name)? else { return Ok(None) };
         if !self.kept().touch(&place)
-            // It is not known yet, or is being removed just now.
+            // Not loaded yet, or being removed.
             && let Ok(_unchanging) = self.changes.try_read()
             && self.store.get(&name)?.is_some()
         {
@@ -72,8 +72,8 @@ impl Shelf {
         Ok(Some(variant))
     }
 
-    /// Keeps a variant, if there is room for it, its parent is still there, and not too many of it are kept. None where
-    /// it is not kept. Waits for the disk.
+    /// Caches a variant, if there is room for it, its parent still exists, and the limit per parent is not reached.
+    /// `None` if it is not cached. Blocks on the disk.
     pub(super) fn put(
         &self,
         parent: &Object,
@@ -105,7 +105,7 @@ impl Shelf {
         Ok(committed.objects.into_iter().next())
     }
 
-    /// Looks what the store has, at the start. Waits for the disk.
+    /// Loads the cache from the store, at the start. Blocks on the disk.
     pub(super) fn find(&self) -> engine::Result<()> {
         let mut after: Option<String> = None;
         loop {
@@ -128,8 +128,8 @@ impl Shelf {
         }
     }
 
-    /// Removes the variants of versions that are gone, those that are damaged, and what is over the bound; where the
-    /// disk is short of room, as much more as is missing. Waits for the disk.
+    /// Removes variants of deleted versions, corrupt ones, and those over the limit; if the disk is short of space,
+    /// also as many others as are needed. Blocks on the disk.
     pub(super) fn sweep(&self) -> engine::Result<()> {
         let parents: Vec<(u64, ObjectName)> = {
             let kept = self.kept();
@@ -154,7 +154,7 @@ impl Shelf {
         self.remove(&over)
     }
 
-    /// The variants of whose bytes it is known that they are damaged.
+    /// Returns the variants that are known to be corrupt.
     fn damaged(&self) -> engine::Result<Vec<Place>> {
         let mut damaged = Vec::new();
         for damage in self.store.damage()?.places {
@@ -169,18 +169,18 @@ impl Shelf {
         Ok(damaged)
     }
 
-    /// How many variants are on the list, and their bytes.
+    /// Returns the number of variants on the list, and their bytes.
     pub(super) fn totals(&self) -> (usize, u64) {
         let kept = self.kept();
         (kept.by_use.len(), kept.bytes)
     }
 
-    /// Removes one. Waits for the disk.
+    /// Removes a variant. Blocks on the disk.
     pub(super) fn discard(&self, variant: &Object) -> engine::Result<()> {
         place_of(variant).map_or(Ok(()), |place| self.remove(&[place]))
     }
 
-    /// Removes variants, from the store and then from the list. Waits for the disk.
+    /// Removes variants, from the store and then from the list. Blocks on the disk.
     fn remove(&self, places: &[Place]) -> engine::Result<()> {
         for some in places.chunks(VARIANTS_BATCH) {
             let names = some.iter().filter_map(|place| self.name(place));
@@ -192,7 +192,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// What must go for one more variant of so many bytes. None where there is no room for it at all.
+    /// Returns the variants to evict for a further one of this size. `None` if it does not fit at all.
     fn over_with(&self, version: u64, bytes: u64) -> Option<Vec<Place>> {
         let kept = self.kept();
         let of_parent = kept.parents.get(&version).map_or(0, |parent| parent.variants.len());
@@ -217,7 +217,7 @@ impl Shelf {
 }
 
 impl Kept {
-    /// Notes that a variant on the list was asked for. False: it is not on it.
+    /// Records the use of a variant. Returns false if it is not on the list.
     fn touch(&mut self, place: &Place) -> bool {
         let variant = self.parents.get_mut(&place.0).and_then(|it| it.variants.get_mut(&place.1));
         let Some(variant) = variant else { return false };
@@ -233,7 +233,7 @@ impl Kept {
         self.parents.get(&place.0)?.variants.get(&place.1)
     }
 
-    /// Notes that a variant is kept and was asked for.
+    /// Adds a variant as the most recently used.
     fn note(&mut self, parent: &ObjectName, place: Place, bytes: u64) {
         self.uses += 1;
         let used = self.uses;
@@ -250,7 +250,7 @@ impl Kept {
         self.by_use.insert(used, place);
     }
 
-    /// Notes what the store has, unless it was asked for already.
+    /// Adds a variant found in the store, unless it was used already.
     fn found(&mut self, parent: &ObjectName, place: Place, bytes: u64) {
         if self.variant(&place).is_none() {
             self.note(parent, place, bytes);
@@ -262,7 +262,7 @@ impl Kept {
         variants.map(|plan| (version, plan.clone())).collect()
     }
 
-    /// What has to go for the rest to be within a bound: what was not asked for longest.
+    /// Returns the least recently used variants to evict for a limit.
     fn over(&self, bytes_max: u64) -> Vec<Place> {
         let mut left = self.bytes;
         let mut over = Vec::new();
@@ -290,7 +290,7 @@ impl Kept {
     }
 }
 
-/// The name of a parent, as [`ObjectName`] is shown.
+/// Parses the name of a parent, in the format of [`ObjectName`]'s `Display`.
 fn parse_name(text: &str) -> Option<ObjectName> {
     let (bucket, key) = text.split_once('/')?;
     Some(ObjectName::new(BucketName::parse(bucket).ok()?, ObjectKey::parse(key).ok()?))
@@ -323,7 +323,7 @@ mod tests {
         (version, plan.to_owned())
     }
 
-    /// A shelf over a store with one file, and the file.
+    /// Returns a cache over a store with one file, and the file.
     fn shelf(disk: &SimDisk, bytes_max: u64) -> (Shelf, Object) {
         let surroundings = Surroundings {
             disk: Arc::new(disk.clone()),

@@ -1,10 +1,10 @@
-//! Threads of their own for work on pictures, with a bound on everything that waits.
+//! Render pool: low-priority threads for image processing, with a bounded queue.
 //!
-//! As many threads as processors, which get the time that no other thread wants. Short work may hold all of them but
-//! one: a processor is left to delivery while thousands of small pictures are asked for. Long work may, too: short
-//! work is never behind it. All of them work only where there is some of both.
-//! Promises: at most so much waits, and for so long; the memory of what runs at once has a bound; work that panics
-//! costs one request. Never here: what the work is.
+//! As many threads as processors, which use only otherwise idle processor time. Short jobs may occupy all threads but
+//! one, which leaves a processor to delivery while thousands of small images are requested. Long jobs may as well, so
+//! that short jobs never wait behind them. All threads work only if there are jobs of both kinds. Guarantees: queue
+//! length and waiting time are bounded; the memory of concurrent jobs is bounded; a panic costs one request. Non-goals:
+//! the jobs.
 
 use std::io;
 use std::num::NonZero;
@@ -18,33 +18,33 @@ use crate::crew::{Busy, Courtesy, Crew};
 use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, MIB};
 use crate::traces::step;
 
-/// What a piece of work costs, as far as it is known before.
+/// Estimated cost of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Milliseconds of a processor.
+    /// CPU time in milliseconds.
     pub ms: u64,
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub bytes: u64,
 }
 
-/// Why work was not done.
+/// Reason why a job was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// Too much waits already, or its turn did not come in time.
+    /// The queue is full, or its turn did not come in time.
     Busy,
-    /// It panicked.
+    /// The job panicked.
     Panicked,
 }
 
-/// The threads, and who may use them.
+/// Render pool and its queue.
 pub(super) struct Workshop {
     crew: Crew,
     threads: Arc<Semaphore>,
-    /// Turns for what is done soon,
+    /// Permits of short jobs.
     light: Arc<Semaphore>,
-    /// and for what takes long.
+    /// Permits of long jobs.
     heavy: Arc<Semaphore>,
-    /// A permit for each MiB.
+    /// Memory permits, one for each MiB.
     memory: Arc<Semaphore>,
     memory_mib: u32,
     wait: Duration,
@@ -54,26 +54,26 @@ pub(super) struct Workshop {
     panicked: Count,
 }
 
-/// What goes on in a workshop, and what came of what did.
+/// Metrics of the render pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkshopReading {
-    /// Pieces of work that wait for their turn.
+    /// Jobs that wait for their turn.
     pub waiting: usize,
-    /// That are being done.
+    /// Running jobs.
     pub running: usize,
-    /// Since the start: that were done,
+    /// Completed jobs since the start.
     pub done: u64,
-    /// that were not, as too much waited,
+    /// Jobs rejected by the full queue or the time-out since the start.
     pub busy: u64,
-    /// and that panicked.
+    /// Jobs that panicked since the start.
     pub panicked: u64,
-    /// Bytes of memory that work may take, and that it takes by what was reckoned.
+    /// Memory limit of all jobs in bytes, and the estimated memory in use.
     pub memory_bytes_max: u64,
     pub memory_bytes: u64,
 }
 
 impl Workshop {
-    /// Starts the threads. `memory_bytes` is what all work together may take, `wait` how long it waits for its turn.
+    /// Starts the threads. `memory_bytes` limits the memory of all jobs, `wait` the waiting time.
     pub(super) fn start(
         threads: NonZero<usize>,
         memory_bytes: u64,
@@ -97,7 +97,7 @@ impl Workshop {
         })
     }
 
-    /// Does work on one of the threads, when its turn comes.
+    /// Runs a job on one of the threads, when its turn comes.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         cost: Cost,
@@ -115,7 +115,7 @@ impl Workshop {
         done
     }
 
-    /// What goes on now.
+    /// Returns the metrics.
     pub(super) fn read(&self) -> WorkshopReading {
         let memory_bytes_max = u64::from(self.memory_mib) * MIB;
         let free_bytes = self.memory.available_permits() as u64 * MIB;
@@ -130,12 +130,12 @@ impl Workshop {
         }
     }
 
-    /// What one piece of work holds while it runs.
+    /// Returns the permits that a job holds while it runs.
     async fn turn(&self, cost: Cost) -> [Option<OwnedSemaphorePermit>; 3] {
         let mib = u32::try_from(cost.bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
         let kind = if cost.ms > IMAGE_HEAVY_MS { &self.heavy } else { &self.light };
         let kind = kind.clone().acquire_owned().await.ok();
-        // What alone takes more than there is for all waits until it is alone.
+        // A job that exceeds the memory limit on its own waits until it is the only one.
         let memory = self.memory.clone().acquire_many_owned(mib.min(self.memory_mib)).await.ok();
         let thread = self.threads.clone().acquire_owned().await.ok();
         [kind, memory, thread]
@@ -159,7 +159,7 @@ mod tests {
         Workshop::start(NonZero::new(threads).unwrap(), memory_bytes, wait).unwrap()
     }
 
-    /// Work that goes on until the returned sender is dropped.
+    /// Starts a job that runs until the returned sender is dropped.
     fn held(
         workshop: &Workshop,
         cost: Cost,
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn light_work_is_not_behind_heavy_work() {
-        // Its threads wait for whatever else wants the processors.
+        // The low-priority threads may be delayed by other load on the machine.
         let workshop = waiting(2, MIB, Duration::from_secs(60));
         let (first, a) = held(&workshop, Cost { bytes: 0, ..HEAVY });
         let (second, b) = held(&workshop, Cost { bytes: 0, ..HEAVY });

@@ -1,11 +1,11 @@
-//! Batches that keep what they replace.
+//! Batches that retain the versions they replace.
 //!
-//! Every object that a batch puts over or deletes is copied to the name of a noncurrent version in the same batch, as
-//! long as the key is what it was when it was looked up; a deletion leaves a delete marker. A body belongs to its
-//! record, whose place its checksums are bound to, so keeping it takes a copy.
+//! Every object that a batch replaces or deletes is copied to the name of a noncurrent version in the same batch,
+//! provided that the key is unchanged since the lookup; a deletion creates a delete marker. A body belongs to its
+//! record, to whose position its checksums are bound, so retaining it requires a copy.
 //!
-//! Guarantees: all of it happens or nothing does; who loses a race is told by a conflict, and looks again. Non-goals:
-//! derived objects, which are made again.
+//! Guarantees: the batch is atomic; a lost race is a conflict, after which the caller repeats the lookup. Non-goals:
+//! derived objects, which can be regenerated.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,11 +20,11 @@ use super::{Versioning, VersioningState, names};
 use crate::object_attributes::{S3Attributes, StoredAttributes, VersionMark};
 use crate::object_lock::{ObjectLock, Retention};
 
-/// What a deletion of an object that is not there does.
+/// Handling of the deletion of a missing object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
     Ignore,
-    /// It leaves a delete marker, as in S3.
+    /// A delete marker is created, as in S3.
     #[cfg(feature = "s3")]
     Mark,
 }
@@ -33,19 +33,20 @@ pub(crate) enum Absent {
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) versioning: Versioning,
-    /// Retention of versions that bring none.
+    /// Default retention of versions without their own.
     pub(crate) retention: Option<Retention>,
 }
 
-/// A batch that keeps what it replaces.
+/// Batch that retains the versions it replaces.
 pub(crate) struct Keeping {
     pub(crate) batch: Batch,
-    /// The names that have to be what they were when they were looked up.
+    /// Names that must be unchanged since their lookup.
     guarded: Vec<ObjectName>,
 }
 
 impl Keeping {
-    /// Whether a batch was refused because what it would keep changed, and not for what the caller required of it.
+    /// Returns whether a batch was rejected because a replaced version changed, and not for a precondition of the
+    /// caller.
     pub(crate) fn is_outdated(&self, required: &[Precondition], error: &Error) -> bool {
         let Error::Conflict(conflict) = error else { return false };
         let name = match conflict {
@@ -66,8 +67,8 @@ impl Keeping {
     }
 }
 
-/// Adds to a batch what keeps the versions that it replaces. `bucket_fact` makes the bucket exist. Waits for the disk,
-/// as long as copies of the replaced bodies take.
+/// Extends a batch by copies of the versions that it replaces. `bucket_fact` makes the bucket exist. Blocks on the
+/// disk, for the time of copying the replaced bodies.
 pub(crate) fn keeping(
     store: &Store,
     bucket: &BucketName,
@@ -104,7 +105,7 @@ fn keep_one(
         None => Precondition::KeyAbsent(name.clone()),
     });
     guarded.push(name.clone());
-    // What is put has to be kept one day: a key that is too long is refused now.
+    // The new version has to be retained later: a key that is too long for that is rejected now.
     let number = store.last_lsn()? + 1;
     names::name(&name, number, true)?;
     let is_derived = there.as_ref().is_some_and(Object::is_derived);
@@ -138,7 +139,7 @@ fn keep_one(
     Ok(Keeping { batch, guarded })
 }
 
-/// Puts a copy of what is current under the name of a noncurrent version.
+/// Stores a copy of the current version under the name of a noncurrent version.
 fn put_noncurrent(
     store: &Store,
     batch: Batch,
@@ -158,8 +159,8 @@ fn put_noncurrent(
     Ok(batch.put(name, body, options))
 }
 
-/// Puts a delete marker. Its number lies between those of the versions before and behind it: greater than that of any
-/// record so far, and no greater than that of the batch.
+/// Stores a delete marker. Its number is between those of the adjacent versions: greater than that of any record so
+/// far, and no greater than that of the batch.
 fn put_marker(
     store: &Store,
     batch: Batch,
@@ -185,7 +186,7 @@ fn put_marker(
     Ok((batch, name))
 }
 
-/// The noncurrent version `null` of a key, or its delete marker `null`: there is at most one.
+/// Returns the noncurrent version `null` of a key, or its delete marker `null`: there is at most one.
 pub(super) fn null_of(store: &Store, of: &ObjectName) -> engine::Result<Option<Object>> {
     let Ok(bucket) = names::bucket() else { return Ok(None) };
     let prefix = names::of_key(&of.bucket, of.key.as_str());
@@ -202,7 +203,7 @@ pub(super) fn null_of(store: &Store, of: &ObjectName) -> engine::Result<Option<O
     }
 }
 
-/// Attributes of a new version: with its mark, and with the default retention unless it brings its own.
+/// Returns the attributes of a new version: with its mark, and with the default retention unless it has its own.
 fn of_new_version(
     attributes: &[u8],
     mark: Option<VersionMark>,
@@ -217,7 +218,7 @@ fn of_new_version(
     StoredAttributes { version: mark, lock, ..stored }.encoded().unwrap_or_default()
 }
 
-/// The delete marker that a committed batch left for a key.
+/// Returns the delete marker that a committed batch created for a key.
 #[cfg(feature = "s3")]
 pub(crate) fn marker_of(
     committed: &engine::Committed,

@@ -1,7 +1,7 @@
-//! The versions of a bucket in pages, as ListObjectVersions has them: by key, and of each key the latest first.
+//! Pages of the versions of a bucket, as in ListObjectVersions: by key, with the latest version of each key first.
 //!
-//! Guarantees: a version that exists throughout is on exactly one page; a page costs as many looks at the index as it
-//! has items, whatever lies in the groups of a delimiter. Non-goals: XML.
+//! Guarantees: a version that exists throughout is on exactly one page; a page costs as many index lookups as it has
+//! items, whatever the groups of a delimiter contain. Non-goals: XML.
 
 use engine::{BucketName, Object, ObjectKey, ObjectName, Store};
 
@@ -9,29 +9,29 @@ use super::mark::{VersionId, noncurrent};
 use super::stack::{Version, find};
 use super::{Versioning, names};
 
-/// Objects that are read ahead, at least and at most.
+/// Minimum and maximum of objects that are read ahead.
 const AHEAD: std::ops::RangeInclusive<usize> = 16..=engine::limits::LIST_PAGE_MAX;
 
-/// Which versions are wanted.
+/// Selection of versions.
 pub(crate) struct VersionsQuery {
     pub(crate) prefix: String,
-    /// Keys that have it behind the prefix are grouped; not at all if it is empty.
+    /// Keys that contain it after the prefix are grouped; no grouping if it is empty.
     pub(crate) delimiter: String,
     /// Start after this key or group; with a version, after that version of the key.
     pub(crate) after: Option<(String, Option<VersionId>)>,
     pub(crate) limit: usize,
 }
 
-/// A page of versions.
+/// Page of versions.
 #[derive(Default)]
 pub(crate) struct VersionPage {
     pub(crate) versions: Vec<Version>,
     pub(crate) groups: Vec<String>,
-    /// The last item, where more follow: a key with its version, or a group.
+    /// Last item, if more follow: a key with its version, or a group.
     pub(crate) next: Option<(String, Option<VersionId>)>,
 }
 
-/// Lists the versions of a bucket. Waits for the index.
+/// Lists the versions of a bucket. Blocks on the index.
 pub(crate) fn list(
     store: &Store,
     bucket: &BucketName,
@@ -68,13 +68,13 @@ enum Item {
     Version(Box<Version>),
 }
 
-/// Goes through the current and the noncurrent versions side by side.
+/// Merge of the current and the noncurrent versions.
 struct Walk<'s> {
     versioning: Option<Versioning>,
     current: Source<'s>,
-    /// `None` in a bucket that never had versions.
+    /// `None` in a bucket that was never versioned.
     noncurrent: Option<Source<'s>>,
-    /// The key of the last version: what follows of it is not the latest.
+    /// Key of the last version: further versions of it are not the latest.
     seen: Option<ObjectKey>,
 }
 
@@ -110,7 +110,7 @@ impl<'s> Walk<'s> {
         Ok(walk)
     }
 
-    /// The name in the internal bucket behind which the versions of a key go on.
+    /// Returns the name in the internal bucket after which the versions of a key continue.
     fn place_after(
         &self,
         store: &Store,
@@ -125,7 +125,7 @@ impl<'s> Walk<'s> {
         let found = find(store, self.versioning, &name, version)?;
         Ok(match (found.and_then(|it| noncurrent(&it.object).map(|_| it)), version) {
             (Some(found), _) => found.object.name().key.to_string(),
-            // The current version, or one that was removed meanwhile, which had this place.
+            // The current version, or a concurrently removed one, which had this position.
             (None, VersionId::Number(number))
                 if store.get(&name)?.is_none_or(|current| {
                     Version::current(self.versioning, current).id != version
@@ -137,7 +137,7 @@ impl<'s> Walk<'s> {
         })
     }
 
-    /// Goes on behind all keys that begin with a group.
+    /// Skips all keys that start with a group.
     fn skip(&mut self, bucket: &BucketName, group: &str) {
         self.current.skip(group);
         if let Some(noncurrent) = &mut self.noncurrent {
@@ -181,7 +181,7 @@ fn noncurrent_key(object: &Object) -> Option<ObjectKey> {
 }
 
 impl VersionsQuery {
-    /// The group that a key is in.
+    /// Returns the group of a key.
     fn group_of(&self, key: &str) -> Option<String> {
         if self.delimiter.is_empty() {
             return None;
@@ -192,7 +192,7 @@ impl VersionsQuery {
     }
 }
 
-/// Objects of a bucket in the order of their keys, read ahead.
+/// Objects of a bucket in key order, read ahead.
 struct Source<'s> {
     store: &'s Store,
     of_bucket: BucketName,
@@ -230,7 +230,7 @@ impl<'s> Source<'s> {
         Ok(taken)
     }
 
-    /// Goes on behind everything that begins with a text.
+    /// Skips all keys that start with a text.
     fn skip(&mut self, text: &str) {
         while self.ahead.front().is_some_and(|it| it.name().key.as_str().starts_with(text)) {
             self.ahead.pop_front();

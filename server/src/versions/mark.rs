@@ -1,7 +1,7 @@
-//! What the attributes of an object say about its version.
+//! Version mark in the attributes of an object.
 //!
-//! The current version of a key needs no mark while its record says all: its id is the number of that record. Objects
-//! that are stored again (tagged, or current once more) carry the number that they had first.
+//! The current version of a key needs no mark while its record implies everything: its id is the number of that record.
+//! Objects that are stored again (tagged, or current once more) carry their original number.
 //!
 //! Guarantees: the id of a version never changes. Non-goals: the attributes of S3 clients.
 
@@ -14,16 +14,16 @@ use super::{Versioning, VersioningState};
 use crate::object_attributes::StoredAttributes;
 use crate::object_attributes::VersionMark;
 
-/// The id of a version.
+/// Id of a version.
 #[cfg(feature = "s3")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionId {
-    /// Put while the bucket had no versions, or had them suspended.
+    /// Stored while versioning was not enabled, or suspended.
     Null,
     Number(u64),
 }
 
-/// What is known of the version that an object is.
+/// Version properties of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) number: u64,
@@ -57,7 +57,7 @@ impl std::fmt::Display for VersionId {
 }
 
 impl Versioning {
-    /// The mark of an object that is put now.
+    /// Returns the mark of an object that is stored now.
     pub(super) fn new_mark(&self) -> Option<VersionMark> {
         match self.state {
             VersioningState::Enabled => None,
@@ -67,7 +67,7 @@ impl Versioning {
         }
     }
 
-    /// What is known of the version that is current.
+    /// Returns the version properties of the current version.
     pub(super) fn known(&self, object: &Object, mark: Option<VersionMark>) -> Known {
         let is_older = object.lsn() <= self.after_lsn;
         Known {
@@ -77,7 +77,7 @@ impl Versioning {
         }
     }
 
-    /// The mark that keeps the id of a current version which is stored again.
+    /// Returns the mark that preserves the id of a current version which is stored again.
     #[cfg(feature = "s3")]
     pub(crate) fn kept_mark(&self, object: &Object, mark: Option<VersionMark>) -> VersionMark {
         self.known(object, mark).mark()
@@ -103,7 +103,7 @@ impl Known {
     }
 }
 
-/// The id of the version that an object is, current or not; `None` in a bucket that never had versions.
+/// Returns the version id of an object, current or not; `None` in a bucket that was never versioned.
 #[cfg(feature = "s3")]
 pub(crate) fn id_of(versioning: Option<Versioning>, object: &Object) -> Option<VersionId> {
     let versioning = versioning?;
@@ -113,7 +113,7 @@ pub(crate) fn id_of(versioning: Option<Versioning>, object: &Object) -> Option<V
     Some(versioning.known(object, StoredAttributes::of(object).version).id())
 }
 
-/// The key, number and null flag of a noncurrent version; `None` of a current one.
+/// Returns the key, number and null flag of a noncurrent version; `None` for a current one.
 #[cfg(feature = "s3")]
 pub(super) fn noncurrent(object: &Object) -> Option<(engine::ObjectKey, u64, bool)> {
     let is_internal = object.name().bucket.as_str() == crate::reserved::VERSIONS;

@@ -1,20 +1,20 @@
-//! Versions of objects, as S3 has them.
+//! Object versions (S3 API).
 //!
 //! The current version of a key is the object of that name, as in every bucket. Noncurrent versions and delete markers
-//! are objects of an internal bucket that no request can address: compaction keeps them as what they are, live objects.
-//! Whatever puts or deletes an object of a bucket with versions commits its batch through [`keeping`], which adds to
-//! the same batch a copy of the version that is replaced.
+//! are objects of an internal bucket that no request can address: to compaction they are live objects. Every change of
+//! objects in a versioned bucket commits its batch through [`keeping`], which adds a copy of the replaced version to
+//! the same batch.
 //!
 //! ```text
-//! names      the name of a noncurrent version: bucket, key and its place among the versions of the key
-//! mark       what the attributes of an object say about its version
-//! keeping    a batch that keeps what it replaces
-//! stack      the versions of a key, and how one is removed
-//! listing    the versions of a bucket in pages
+//! names      name of a noncurrent version: bucket, key and its position among the versions of the key
+//! mark       version mark in the attributes of an object
+//! keeping    batches that retain the versions they replace
+//! stack      the versions of a key, and the removal of one
+//! listing    pages of the versions of a bucket
 //! ```
 //!
-//! Guarantees: a version that was acknowledged stays until it is removed by its id, or with its bucket; the state of a
-//! key changes in one batch; a bucket that never had versions costs no look at the index. Non-goals: who may ask.
+//! Guarantees: an acknowledged version stays until it is removed by its id, or with its bucket; the state of a key
+//! changes in one batch; a bucket that was never versioned costs no index lookup. Non-goals: authorization.
 
 mod keeping;
 #[cfg(feature = "s3")]
@@ -39,31 +39,31 @@ pub(crate) use self::names::key_of;
 #[cfg(feature = "s3")]
 pub(crate) use self::stack::{Promoted, Removal, Version, find, latest, removal};
 
-/// Versioning of a bucket that has it, or had it.
+/// Versioning state of a bucket that is or was versioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Versioning {
     pub state: VersioningState,
-    /// The last record of the log when it was first enabled: objects until then are the version `null`.
+    /// LSN of the last record when it was first enabled: earlier objects are the version `null`.
     pub after_lsn: u64,
 }
 
-/// Whether new objects get a version of their own.
+/// State of versioning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VersioningState {
     Enabled,
-    /// New objects are the version `null`; the versions that exist stay.
+    /// New objects are the version `null`; existing versions stay.
     Suspended,
 }
 
-/// The noncurrent versions and delete markers of a bucket: how many, and their bytes.
+/// Returns the number of noncurrent versions and delete markers of a bucket, and their bytes.
 pub(crate) fn usage(store: &Store, bucket: &BucketName) -> engine::Result<Usage> {
     let Ok((internal, folder)) = folder_of(bucket) else { return Ok(Usage::default()) };
     Ok(store.folder_usage(&internal, &folder)?.unwrap_or_default())
 }
 
-/// Removes the noncurrent versions and delete markers of a bucket; returns how many. Waits for the disk.
+/// Removes the noncurrent versions and delete markers of a bucket; returns their number. Blocks on the disk.
 pub(crate) fn remove_all(store: &Store, bucket: &BucketName) -> engine::Result<u64> {
     let Ok((internal, folder)) = folder_of(bucket) else { return Ok(0) };
     let mut removed = 0;

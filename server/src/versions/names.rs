@@ -1,37 +1,37 @@
 //! Names of noncurrent versions.
 //!
-//! `{bucket}/{key} {place}` in the internal bucket. Spaces and exclamation marks of the key are escaped, so that a
-//! space ends it and names sort as keys do. The place is the version's number from the top, as 16 hexadecimal digits:
-//! newer versions come first. An `n` behind it marks the version `null`.
+//! `{bucket}/{key} {position}` in the internal bucket. Spaces and exclamation marks of the key are escaped, so that a
+//! space ends it and names sort as keys do. The position is the version's number counted down from the maximum, as 16
+//! hexadecimal digits: newer versions come first. A trailing `n` marks the version `null`.
 //!
-//! Guarantees: names are in the order of keys, and of one key from the newest version to the oldest.
+//! Guarantees: names are in the order of keys, and within a key from the newest version to the oldest.
 
 use engine::{BucketName, Error, NameError, ObjectKey, ObjectName};
 
 use crate::reserved;
 
-/// The internal bucket.
+/// Returns the internal bucket.
 pub(super) fn bucket() -> Result<BucketName, NameError> {
     BucketName::parse(reserved::VERSIONS)
 }
 
-/// What the names of the versions of a bucket begin with.
+/// Returns the name prefix of the versions of a bucket.
 pub(super) fn folder(of: &BucketName) -> String {
     format!("{of}/")
 }
 
-/// A part of a key, as it is in a name.
+/// Returns the name prefix of the versions of all keys with a prefix.
 #[cfg(feature = "s3")]
 pub(super) fn within(of: &BucketName, text: &str) -> String {
     format!("{of}/{}", escaped(text))
 }
 
-/// What the names of the versions of a key begin with.
+/// Returns the name prefix of the versions of a key.
 pub(super) fn of_key(of: &BucketName, key: &str) -> String {
     format!("{of}/{} ", escaped(key))
 }
 
-/// The name of a noncurrent version. Fails for keys that are too long for one.
+/// Returns the name of a noncurrent version. Fails for keys that are too long for one.
 pub(super) fn name(of: &ObjectName, number: u64, is_null: bool) -> Result<ObjectName, Error> {
     let place = u64::MAX - number;
     let null = if is_null { "n" } else { "" };
@@ -43,7 +43,7 @@ pub(super) fn name(of: &ObjectName, number: u64, is_null: bool) -> Result<Object
 const LONG_KEY: &str = "a key of a bucket with versions has at most 940 bytes, \
     of which spaces and exclamation marks count twice";
 
-/// The key, the number and whether it is the version `null`, of the name of a noncurrent version.
+/// Parses the name of a noncurrent version: its key, its number, and whether it is the version `null`.
 pub(super) fn parse(name: &ObjectName) -> Option<(ObjectKey, u64, bool)> {
     let (_, rest) = name.key.as_str().split_once('/')?;
     let (key, place) = rest.rsplit_once(' ')?;
@@ -55,7 +55,7 @@ pub(super) fn parse(name: &ObjectName) -> Option<(ObjectKey, u64, bool)> {
     Some((ObjectKey::parse(&unescaped(key)).ok()?, u64::MAX - place, is_null))
 }
 
-/// The key of an object, also of a noncurrent version.
+/// Returns the key of an object, even of a noncurrent version.
 #[cfg(feature = "s3")]
 pub(crate) fn key_of(name: &ObjectName) -> ObjectKey {
     let parsed = (name.bucket.as_str() == reserved::VERSIONS).then(|| parse(name)).flatten();

@@ -1,10 +1,10 @@
-//! The versions of a key, and how one of them is removed.
+//! Versions of a key, and the removal of one.
 //!
-//! The current version is on top, then the noncurrent ones, the newest first. Without a current version a delete marker
-//! is on top. Removing the version on top makes the next one current, if it is an object: it is copied back.
+//! The current version comes first, then the noncurrent ones, the newest first. Without a current version a delete
+//! marker comes first. Removing the first version makes the next one current, if it is an object: it is copied back.
 //!
-//! Guarantees: a removal is one batch that requires what was looked up. Two removals at the top of one key must not
-//! run at the same time: [`crate::catalog`] has a turn for them. Non-goals: who may remove it.
+//! Guarantees: a removal is one batch that requires the state that was looked up. Two removals of the first version of
+//! one key must not run concurrently: [`crate::catalog`] has a lock for them. Non-goals: authorization.
 
 use std::ops::ControlFlow;
 
@@ -15,39 +15,39 @@ use super::mark::{VersionId, noncurrent};
 use super::{Versioning, names};
 use crate::object_attributes::StoredAttributes;
 
-/// A version of an object.
+/// Version of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
-    /// A noncurrent version and a delete marker are objects of the internal bucket.
+    /// Stored object; noncurrent versions and delete markers are objects of the internal bucket.
     pub(crate) object: Object,
     pub(crate) key: ObjectKey,
     pub(crate) id: VersionId,
     pub(crate) is_delete_marker: bool,
     pub(crate) is_latest: bool,
-    /// When it was put first. Milliseconds since 1970.
+    /// Time of the original upload, in milliseconds since 1970.
     pub(crate) modified_ms: u64,
 }
 
-/// What removes a version.
+/// Removal of a version.
 pub(crate) struct Removal {
     pub(crate) batch: Batch,
     pub(crate) version: Version,
-    /// What becomes of the key.
+    /// Effect on the key.
     pub(crate) promoted: Promoted,
 }
 
-/// What becomes of a key when a version of it is removed.
+/// Effect of a removal on the key.
 pub(crate) enum Promoted {
-    /// It has the current version that it had, or none as before.
+    /// The current version, or the absence of one, is unchanged.
     Unchanged,
-    /// It has no current version any more.
+    /// The key has no current version after the removal.
     Nothing,
-    /// This one is current then.
+    /// The given version becomes current.
     Version(Version),
 }
 
 impl Version {
-    /// The current version of a key.
+    /// Returns the current version of a key.
     pub(crate) fn current(versioning: Option<Versioning>, object: Object) -> Self {
         let known = versioning.map(|it| it.known(&object, StoredAttributes::of(&object).version));
         Self {
@@ -60,7 +60,7 @@ impl Version {
         }
     }
 
-    /// A version in the internal bucket.
+    /// Returns a version in the internal bucket.
     pub(super) fn noncurrent(object: Object) -> Option<Self> {
         let (key, number, is_null) = noncurrent(&object)?;
         let mark = StoredAttributes::of(&object).version.unwrap_or_default();
@@ -75,7 +75,7 @@ impl Version {
     }
 }
 
-/// The version of a key with this id. Waits for the index.
+/// Finds the version of a key with this id. Blocks on the index.
 pub(crate) fn find(
     store: &Store,
     versioning: Option<Versioning>,
@@ -106,7 +106,7 @@ pub(crate) fn find(
     Ok(Some(version))
 }
 
-/// The latest version of a key: the current one, or the delete marker on top. Waits for the index.
+/// Returns the latest version of a key: the current one, or the first delete marker. Blocks on the index.
 pub(crate) fn latest(
     store: &Store,
     versioning: Versioning,
@@ -119,7 +119,7 @@ pub(crate) fn latest(
     Ok(top.map(|top| Version { is_latest: true, ..top }))
 }
 
-/// The first noncurrent versions of a key.
+/// Returns the first noncurrent versions of a key.
 fn top(store: &Store, name: &ObjectName, count: usize) -> engine::Result<Vec<Version>> {
     let Ok(bucket) = names::bucket() else { return Ok(Vec::new()) };
     let prefix = names::of_key(&name.bucket, name.key.as_str());
@@ -127,8 +127,8 @@ fn top(store: &Store, name: &ObjectName, count: usize) -> engine::Result<Vec<Ver
     Ok(page.objects.into_iter().filter_map(Version::noncurrent).collect())
 }
 
-/// What removes a version for good; `None` if there is no such version. Waits for the disk, where the next version
-/// becomes current as long as a copy of its body takes.
+/// Prepares the permanent removal of a version; `None` if it does not exist. Blocks on the disk, and if the next
+/// version becomes current, for the time of copying its body.
 pub(crate) fn removal(
     store: &Store,
     versioning: Option<Versioning>,
@@ -161,7 +161,7 @@ pub(crate) fn removal(
     Ok(Some(Removal { batch, version, promoted }))
 }
 
-/// Makes a noncurrent version current: its content is put under the key, in place of what is there.
+/// Makes a noncurrent version current: stores its content under the key, replacing the current object.
 fn promoting(
     store: &Store,
     batch: Batch,

@@ -1,8 +1,8 @@
-//! What a webhook is sent: a JSON body, and headers that sign it.
+//! Webhook message: a JSON body, and signature headers.
 //!
-//! After Standard Webhooks (github.com/standard-webhooks/standard-webhooks): `type`, `timestamp` and `data` in the
-//! body, `webhook-id`, `webhook-timestamp` and `webhook-signature` beside it. The id is the event's, so that a receiver
-//! recognises what it has seen; the timestamp is that of the try, so that it may refuse what is old.
+//! Follows Standard Webhooks (github.com/standard-webhooks/standard-webhooks): `type`, `timestamp` and `data` in the
+//! body, `webhook-id`, `webhook-timestamp` and `webhook-signature` as headers. The id is that of the event, so that a
+//! receiver can deduplicate; the timestamp is that of the attempt, so that it can reject old messages.
 
 use bytes::Bytes;
 use engine::{ObjectKey, ObjectName};
@@ -17,7 +17,7 @@ use crate::target::public_url;
 
 const TEST: &str = "webhook.test";
 
-/// A signed message.
+/// Signed message.
 pub(super) struct Message {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -31,7 +31,7 @@ struct Payload<'a, D> {
     data: D,
 }
 
-/// What is told of a file.
+/// File data of an event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FileData<'a> {
@@ -55,7 +55,7 @@ struct TestData<'a> {
 }
 
 impl Message {
-    /// The message about an event.
+    /// Creates the message of an event.
     pub(super) fn of(app: &AppState, letter: &Letter) -> Self {
         let Letter { webhook, event, .. } = letter;
         let key = ObjectKey::parse(&event.key).ok();
@@ -74,7 +74,7 @@ impl Message {
         Self::signed(app, webhook, &event.id, &payload)
     }
 
-    /// A message that says only that it is a test.
+    /// Creates a test message.
     pub(super) fn test(app: &AppState, webhook: &Webhook) -> Self {
         let data =
             TestData { bucket_name: webhook.bucket.as_str(), webhook_id: webhook.id.as_str() };
@@ -84,7 +84,7 @@ impl Message {
     }
 
     fn signed(app: &AppState, webhook: &Webhook, id: &str, payload: &impl Serialize) -> Self {
-        // Our own types have string keys and no failing parts: there is nothing that could not be written.
+        // The server's own types have string keys and no fallible parts, so serialization cannot fail.
         let body = Bytes::from(serde_json::to_vec(payload).unwrap_or_default());
         let seconds = app.clock.unix_ms() / 1_000;
         let mut headers = HeaderMap::new();

@@ -1,10 +1,10 @@
-//! Webhooks told what happened: whoever has something due is sent to, each in a task of its own.
+//! Webhook delivery: a task for each webhook with due events.
 //!
-//! One event at a time goes to a webhook, the oldest first, over one connection as long as it holds. A failure ends the
-//! turn: the webhook rests, and then goes on with the oldest that is due, so that order is kept while a destination is
-//! away for some minutes; an event that fails on and on is overtaken.
-//! Promises: an upload never waits for any of this; what is sent is signed; logs name hosts, never what stands behind
-//! them. Never here: what waits (the catalog), and where it may go (`outbound`).
+//! Events are delivered one at a time, the oldest first, over one connection as long as it lasts. A failure ends the
+//! turn: after a back-off, delivery continues with the oldest due event, so that the order is preserved while a
+//! destination is unavailable for some minutes; an event that fails persistently is overtaken. Guarantees: uploads
+//! never wait for deliveries; messages are signed; logs contain hosts, never paths or queries. Non-goals: the queue
+//! (catalog), and permitted destinations (`outbound`).
 
 mod message;
 mod schedule;
@@ -21,27 +21,27 @@ use crate::outbound::{Answer, Line};
 use crate::state::AppState;
 
 const GONE: u16 = 410;
-/// Why a webhook was disabled whose destination answered so.
+/// Reason for disabling a webhook whose destination responded with 410.
 const GONE_REASON: &str = "the destination answered 410 Gone";
 
-/// What came of a test.
+/// Result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tested {
-    /// What the destination answered, where it did.
+    /// Status of the response, if any.
     pub status: Option<u16>,
-    /// Why it does not count as delivered.
+    /// Reason why it does not count as delivered.
     pub error: Option<String>,
-    /// The beginning of the body of its answer.
+    /// Start of the response body.
     pub answer: String,
     pub duration_ms: u64,
 }
 
-/// Delivers what becomes due, for ever.
+/// Delivers due events, forever.
 pub async fn keep_delivering(app: AppState) {
     let mut turns = JoinSet::new();
     loop {
         start_due(&app, &mut turns);
-        // The moment at which something is due is told by the clock, which may be another one than the timer's.
+        // Due times follow the clock, which may differ from that of the timer.
         let look = async {
             match app.catalog.has_events_waiting() {
                 true => tokio::time::sleep(limits::WEBHOOK_LOOK_WAIT).await,
@@ -56,7 +56,7 @@ pub async fn keep_delivering(app: AppState) {
     }
 }
 
-/// Delivers what is due now, and ends when nothing is.
+/// Delivers the currently due events, and returns when there are none.
 pub async fn deliver_due(app: &AppState) {
     let mut turns = JoinSet::new();
     loop {
@@ -67,8 +67,7 @@ pub async fn deliver_due(app: &AppState) {
     }
 }
 
-/// Sends a message that says only that it is a test, at once, whether or not the webhook is enabled. None while too
-/// many tests are going on.
+/// Sends a test message immediately, whether or not the webhook is enabled. `None` while too many tests are running.
 pub async fn test(app: &AppState, webhook: &Webhook) -> Option<Tested> {
     let _turn = app.webhook_tests.try_acquire().ok()?;
     let message = Message::test(app, webhook);
@@ -90,7 +89,7 @@ fn start_due(app: &AppState, turns: &mut JoinSet<()>) {
     }
 }
 
-/// Sends what is due to one webhook, until something fails or others shall have their turn.
+/// Sends the due events of one webhook, until one fails or its turn ends.
 async fn go_on(app: AppState, turn: Arc<Turn>) {
     let mut line = None;
     for _ in 0..limits::WEBHOOK_TURN_EVENTS {
@@ -190,7 +189,7 @@ async fn post(
     })
 }
 
-/// Whether an answer means that the message was taken: any 2xx, and nothing else.
+/// Returns whether a response acknowledges the message: any 2xx, and nothing else.
 fn taken(answer: Answer) -> Result<u16, Failure> {
     let Answer { status, text, .. } = answer;
     match status {

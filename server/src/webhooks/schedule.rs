@@ -1,4 +1,4 @@
-//! When something that failed is tried again. Pure: time and chance are handed in.
+//! Retry schedule of webhooks. Pure: time and randomness are parameters.
 
 use crate::catalog::NextTry;
 use crate::limits::{
@@ -7,12 +7,12 @@ use crate::limits::{
 };
 use crate::outbound::RetryAfter;
 
-/// Whether an answer asks for rest, if it says for how long: too many requests, or not available.
+/// Returns whether `Retry-After` of a response with this status is honored: too many requests, or unavailable.
 pub(super) fn wants_rest(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-/// Until when a destination wants rest, in milliseconds since 1970, as far as that is heeded.
+/// Returns the time that a destination requests, in milliseconds since 1970, up to the maximum.
 pub(super) fn asked_until_ms(asked: RetryAfter, now_ms: u64) -> u64 {
     let latest_ms = now_ms + millis(WEBHOOK_RETRY_AFTER_MAX);
     let until_ms = match asked {
@@ -22,8 +22,8 @@ pub(super) fn asked_until_ms(asked: RetryAfter, now_ms: u64) -> u64 {
     until_ms.min(latest_ms)
 }
 
-/// When an event is tried again that had failed so many times before, and has once more; not before the moment that was
-/// asked for. `chance` is any number.
+/// Returns the next attempt of an event with this number of earlier failures, after a further one; not before the
+/// requested time. `chance` is a random number.
 pub(super) fn next_try(failed_before: u32, now_ms: u64, asked_ms: u64, chance: u64) -> NextTry {
     let index = usize::try_from(failed_before).unwrap_or(usize::MAX);
     let Some(wait) = WEBHOOK_RETRY_WAITS.get(index) else { return NextTry::Never };
@@ -31,8 +31,8 @@ pub(super) fn next_try(failed_before: u32, now_ms: u64, asked_ms: u64, chance: u
     NextTry::NotBefore((now_ms + millis(*wait) * percent / 100).max(asked_ms))
 }
 
-/// Until when a webhook rests after so many failures in a row: until the event that failed is due again where that is
-/// soon, so that it stays the first; longer with each failure.
+/// Returns the end of the back-off after this number of consecutive failures: at least a time that doubles with each
+/// failure, and until the failed event is due again if that is soon, so that it stays first.
 pub(super) fn rest_until_ms(failures: u32, next: NextTry, now_ms: u64) -> u64 {
     let longest_ms = millis(WEBHOOK_REST_MAX);
     let doublings = failures.saturating_sub(1).min(20);
@@ -85,7 +85,7 @@ mod tests {
             (latest_ms, latest_ms)
         );
         assert_eq!(next_try(0, NOW_MS, wait(60), 0), NextTry::NotBefore(NOW_MS + 60_000));
-        // One that lies in the past changes nothing.
+        // A time in the past changes nothing.
         let past = asked_until_ms(RetryAfter::Until(7), NOW_MS);
         assert_eq!(next_try(0, NOW_MS, past, 10), NextTry::NotBefore(NOW_MS + 5_000));
         assert!(wants_rest(429) && wants_rest(503) && !wants_rest(500));

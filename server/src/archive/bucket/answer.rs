@@ -1,7 +1,7 @@
-//! What a service that speaks S3 answers in XML: a page of a listing, or why not.
+//! XML responses of a remote S3 service: listing pages and errors.
 //!
-//! Promises: bytes of any kind give a page or a sentence; what is kept is no larger than what was read; no entity is
-//! looked up elsewhere. Never here: asking.
+//! Guarantees: any bytes yield a page or an error message; the result is no larger than the input; no external entity
+//! is resolved. Non-goals: requests.
 
 use std::borrow::Cow;
 
@@ -10,36 +10,36 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 
-/// So much of each word of a refusal is told.
+/// Maximum characters of each text of an error.
 const WORD_CHARS_MAX: usize = 200;
 
-/// A page of `ListObjectsV2`.
+/// Page of `ListObjectsV2`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) objects: Vec<ListedObject>,
-    /// With what the next page is asked for, where there is one.
+    /// Continuation token of the next page, if any.
     pub(super) next: Option<String>,
 }
 
-/// An object as a listing has it.
+/// Object in a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListedObject {
-    /// What should be UTF-8, but comes from elsewhere.
+    /// Key, normally UTF-8, but untrusted.
     pub(crate) key: Vec<u8>,
     pub(crate) bytes: u64,
     pub(crate) modified_ms: Option<u64>,
-    /// With its quotes.
+    /// Entity tag with its quotes.
     pub(crate) etag: Option<String>,
 }
 
 impl ListedObject {
-    /// Whether it is what some clients put where a folder shall be.
+    /// Returns whether the object is a folder marker of some clients.
     pub(crate) fn is_folder(&self) -> bool {
         self.key.ends_with(b"/")
     }
 }
 
-/// Why something is not answered.
+/// Error of a service.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -47,7 +47,7 @@ pub(super) struct Refusal {
     pub(super) region: String,
 }
 
-/// Reads a page.
+/// Parses a page.
 pub(super) fn page(xml: &[u8]) -> Result<Page, String> {
     let mut page = Page::default();
     let mut at = ListedObject::default();
@@ -94,7 +94,7 @@ pub(super) fn page(xml: &[u8]) -> Result<Page, String> {
         return Err("truncated listing without a continuation token".to_owned());
     }
     if is_escaped {
-        // Which of the services escape after the key is known is not told, so this is done last.
+        // The encoding type may follow the keys, so they are decoded at the end.
         for object in &mut page.objects {
             object.key = unescaped(&object.key);
         }
@@ -102,7 +102,7 @@ pub(super) fn page(xml: &[u8]) -> Result<Page, String> {
     Ok(page)
 }
 
-/// Reads why something is not answered; nothing where it is none of S3.
+/// Parses an error; empty if the body is no S3 error.
 pub(super) fn refusal(xml: &[u8]) -> Refusal {
     let mut refusal = Refusal::default();
     let read = walk(xml, |path, text| {
@@ -115,12 +115,12 @@ pub(super) fn refusal(xml: &[u8]) -> Refusal {
         }
         Ok(())
     });
-    // Of what breaks off the beginning is told.
+    // A truncated body yields the fields parsed so far.
     drop(read);
     refusal
 }
 
-/// Text of others in a sentence: short, and without what steers a terminal.
+/// Sanitizes untrusted text for a message: truncated, and without terminal control characters.
 pub(super) fn clean(text: &str) -> String {
     let steers = |c: char| {
         c.is_control()
@@ -130,13 +130,13 @@ pub(super) fn clean(text: &str) -> String {
     plain.take(WORD_CHARS_MAX).collect()
 }
 
-/// What `encoding-type=url` escaped: as in a form, where a space is `+`.
+/// Decodes `encoding-type=url`: form encoding, where a space is `+`.
 fn unescaped(key: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(key).replace('+', " ");
     percent_decode_str(&text).collect()
 }
 
-/// Walks through elements, which are named by their path: without text where one begins, with its text where it ends.
+/// Visits elements by their path: without text at the start of one, with its text at its end.
 fn walk(
     xml: &[u8],
     mut tell: impl FnMut(&[&str], Option<&str>) -> Result<(), String>,
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(first.modified_ms, Some(1_255_369_830_000));
         let dir = ListedObject { key: b"dir/".to_vec(), ..ListedObject::default() };
         assert_eq!(*second, dir);
-        // What is not said to be escaped is taken as it is; what is not truncated ends, whatever else it says.
+        // Without an encoding type keys are literal; a listing that is not truncated ends, whatever token it has.
         let plain = LISTING.replace("<EncodingType>url</EncodingType>", "");
         let read = page(plain.replace(">true<", ">false<").as_bytes()).unwrap();
         assert_eq!(read.objects[0].key, b"a+b%2B%01/%C3%A9");

@@ -1,8 +1,8 @@
-//! A bucket of a service that speaks S3: its listing, page by page, and its objects.
+//! Remote bucket of an S3 service: paged listing, and objects.
 //!
-//! Promises: credentials leave only as a signature, in a header, for the one host that was named; no redirect is
-//! followed; no more than a page of the listing is held. A listing ends, or is given up.
-//! Never here: which of the objects are wanted, and what becomes of them.
+//! Guarantees: credentials are sent only as a signature, in a header, to the configured host; redirects are not
+//! followed; at most one page of the listing is in memory. A listing that repeats itself is aborted. Non-goals:
+//! selection and processing of the objects.
 
 mod answer;
 mod signature;
@@ -30,20 +30,20 @@ use crate::destination::Destination;
 use crate::limits;
 use crate::outbound::{Fetched, Outbound};
 
-/// A bucket elsewhere, and how it is asked.
+/// Remote bucket and its access parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketSource {
-    /// `https://host/bucket/prefix`; where the host is the bucket's, `https://bucket.host/prefix`.
+    /// URL `https://host/bucket/prefix`; in virtual-hosted style, `https://bucket.host/prefix`.
     pub address: String,
     pub is_virtual_hosted: bool,
     pub region: String,
-    /// Without any it is asked as anybody may.
+    /// Credentials; requests are anonymous without them.
     pub credentials: Option<Credentials>,
     pub reach: Reach,
 }
 
-/// With what requests are signed. Nothing but the id is ever shown.
+/// Signing credentials. Only the id is ever displayed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Credentials {
@@ -52,33 +52,33 @@ pub struct Credentials {
     pub session_token: Option<String>,
 }
 
-/// A bucket that may be asked.
+/// Validated remote bucket.
 #[derive(Clone)]
 pub(super) struct Bucket(Arc<Inner>);
 
 struct Inner {
     outbound: Outbound,
     host: Destination,
-    /// What stands before a key in a path, escaped.
+    /// Path prefix before a key, escaped.
     root: String,
     prefix: String,
     region: String,
     credentials: Option<Credentials>,
 }
 
-/// A listing under way.
+/// Listing in progress.
 pub(super) struct Listing {
     bucket: Bucket,
     next: Next,
     pages: u64,
-    /// A page before: the 1st, 2nd, 4th, 8th and so on. Whatever goes round comes by it again (R. P. Brent, 1980), and
-    /// nothing has to be known of the order, which not every service keeps to.
+    /// An earlier page: the 1st, 2nd, 4th, 8th and so on. A listing that loops reaches it again (R. P. Brent, 1980);
+    /// this assumes no key order, which some services do not guarantee.
     mark: Mark,
-    /// Pages in a row that brought no file.
+    /// Consecutive pages without a file.
     barren_pages: u32,
 }
 
-/// By what a page is known.
+/// Identity of a page.
 #[derive(Default)]
 struct Mark {
     next: Option<String>,
@@ -92,7 +92,7 @@ enum Next {
 }
 
 impl BucketSource {
-    /// Whether it can be asked; a sentence, if not.
+    /// Validates the parameters; the error is a sentence.
     pub fn check(&self) -> Result<(), String> {
         self.open().map(drop)
     }
@@ -145,7 +145,7 @@ impl Bucket {
         Listing { bucket, next: Next::First, pages: 0, mark, barren_pages: 0 }
     }
 
-    /// Gets an object, as it was listed. Where it is another by now: as it is.
+    /// Downloads a listed object, in its current version.
     pub(super) async fn object(&self, listed: &ListedObject) -> Result<Fetched, Fault> {
         let key = str::from_utf8(&listed.key).map_err(|_| Fault::lasting("it is not UTF-8"))?;
         let path = format!("{}/{}", self.0.root, escaped(key, true));
@@ -174,7 +174,7 @@ impl Bucket {
         page(&xml).map_err(|why| Fault::lasting(format!("the listing cannot be read: {why}")))
     }
 
-    /// Asks for something. Path and query are escaped.
+    /// Sends a GET request. Path and query are escaped.
     async fn get(
         &self,
         path: &str,
@@ -230,7 +230,7 @@ impl Bucket {
 }
 
 impl Listing {
-    /// The next page; none behind the last one. A sentence, where it does not come.
+    /// Returns the next page; `None` after the last one. The error is a sentence.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<ListedObject>>, String> {
         let token = match &self.next {
             Next::First => None,
@@ -264,7 +264,7 @@ impl Listing {
     }
 }
 
-/// What an answer that is no object means.
+/// Converts an error response.
 fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
     let Refusal { code, message, region } = refusal;
     let said = headers.get("x-amz-bucket-region").and_then(|it| it.to_str().ok()).map(clean);
@@ -292,7 +292,7 @@ fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
     if passes { Fault::passing(why) } else { Fault::lasting(why) }
 }
 
-/// The beginning of a body, and whether that is all of it.
+/// Returns the start of a body, and whether it is complete.
 async fn beginning(
     mut body: impl Body<Data = Bytes, Error = hyper::Error> + Unpin,
     bytes_max: usize,
@@ -315,7 +315,7 @@ async fn beginning(
     Ok((beginning, is_whole))
 }
 
-/// As in `x-amz-date`.
+/// Formats a time as in `x-amz-date`.
 fn time_text(unix_ms: u64) -> String {
     let time =
         i64::try_from(unix_ms).ok().and_then(|it| jiff::Timestamp::from_millisecond(it).ok());

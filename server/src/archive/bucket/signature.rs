@@ -1,7 +1,7 @@
-//! Version 4 of the signatures of AWS, in a header of a request without a body.
+//! AWS Signature Version 4, in a header of a request without a body.
 //!
-//! Promises: what is signed is what is sent, byte for byte: the caller encodes path and query with [`escaped`] and
-//! sends them as they are. Never here: sending, and the time.
+//! Guarantees: the signed text is sent byte for byte: the caller encodes path and query with [`escaped`] and sends them
+//! unchanged. Non-goals: sending, and the time.
 
 use std::fmt::Write;
 
@@ -10,23 +10,23 @@ use sha2::{Digest, Sha256};
 
 use super::Credentials;
 
-/// The hash of no body.
+/// SHA-256 of an empty body.
 pub(super) const NO_BODY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// What a request consists of, for its signature.
+/// Parts of a request that are signed.
 pub(super) struct Unsigned<'a> {
-    /// Escaped.
+    /// Escaped path.
     pub(super) path: &'a str,
-    /// Escaped, its parameters in the order of their names.
+    /// Escaped query, with its parameters sorted by name.
     pub(super) query: &'a str,
-    /// Names in lower case, in their order. `host` and `x-amz-date` are among them.
+    /// Headers with lower-case names, sorted. Include `host` and `x-amz-date`.
     pub(super) headers: &'a [(&'a str, &'a str)],
-    /// As in `x-amz-date`: `20130524T000000Z`.
+    /// Time as in `x-amz-date`: `20130524T000000Z`.
     pub(super) time: &'a str,
     pub(super) region: &'a str,
 }
 
-/// What stands in `Authorization`.
+/// Returns the value of `Authorization`.
 pub(super) fn authorization(request: &Unsigned<'_>, credentials: &Credentials) -> String {
     let Unsigned { path, query, headers, time, region } = request;
     let date = time.split('T').next().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn authorization(request: &Unsigned<'_>, credentials: &Credentials) -
     format!("AWS4-HMAC-SHA256 Credential={id}/{scope},SignedHeaders={names},Signature={signature}")
 }
 
-/// Text as it stands in a path, where `/` stays, or in a query.
+/// Escapes text for a path, where `/` stays, or for a query.
 pub(super) fn escaped(text: &str, keeps_slashes: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -82,7 +82,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The examples of "Authenticating Requests: Using the Authorization Header" in the reference of S3's API.
+    /// Examples from "Authenticating Requests: Using the Authorization Header" in the S3 API reference.
     #[test]
     fn the_examples_of_the_documentation_are_signed_as_there() {
         let credentials = Credentials {

@@ -1,8 +1,8 @@
-//! Files of an import on their way into the log: some wait together, each in a batch of its own.
+//! Commit queue of an import: several files wait together, each in a batch of its own.
 //!
-//! Whether a key is free is decided here and required of the batch; what changes in between is decided again.
-//! Promises: memory is bounded; when [`Commits::settle_all`] returns, everything that was added is durable or counted
-//! as something else. Never here: reading files.
+//! A key's availability is checked here and required by the batch; after a conflict it is checked again. Guarantees:
+//! memory is bounded; when [`Commits::settle_all`] returns, every added file is durable or counted otherwise.
+//! Non-goals: reading files.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -21,17 +21,17 @@ use crate::object_name::NameRule;
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{Absent, keeping};
 
-/// What is said of a file whose key holds other content.
+/// Report text of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";
 
-/// How long a full queue of the committer is left alone.
+/// Pause after the committer's queue was full.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 pub(super) struct Commits<'a> {
     store: &'a Store,
-    /// The bucket must be there when a file is stored.
+    /// Fact that requires the bucket to exist when a file is stored.
     bucket: FactName,
-    /// Rules for versions, if the bucket has them.
+    /// Catalog, for the versioning rules of the bucket.
     catalog: &'a Catalog,
     on_conflict: OnConflict,
     settled: Receiver<Settled>,
@@ -40,16 +40,16 @@ pub(super) struct Commits<'a> {
     in_flight_bytes: u64,
 }
 
-/// A file that is to be stored.
+/// File to be stored.
 struct File {
-    /// As it stands in the source.
+    /// Name in the source.
     source: Vec<u8>,
     name: ObjectName,
     staged: Staged,
     options: PutOptions,
 }
 
-/// What a batch was to do.
+/// Purpose of a batch.
 #[derive(Clone, Copy)]
 enum Doing {
     Importing,
@@ -63,7 +63,7 @@ struct Settled {
     outcome: engine::Result<()>,
 }
 
-/// What is to be done with a file, as things are.
+/// Decision about a file, given the current object.
 enum Decision {
     Put { name: ObjectName, require: Precondition, doing: Doing },
     Unchanged,
@@ -83,7 +83,7 @@ impl<'a> Commits<'a> {
         Self { store, catalog, bucket, on_conflict, settled, settle, in_flight, in_flight_bytes }
     }
 
-    /// Stores a file. Waits while too many do.
+    /// Stores a file. Waits while too many are pending.
     pub(super) fn add(
         &mut self,
         source: Vec<u8>,
@@ -104,7 +104,7 @@ impl<'a> Commits<'a> {
         self.submit(File { source, name, staged, options }, report)
     }
 
-    /// Waits for everything that was added.
+    /// Waits for all added files.
     pub(super) fn settle_all(&mut self, report: &mut ImportReport) -> Result<(), End> {
         let mut settled = Ok(());
         while self.in_flight > 0 {
@@ -144,7 +144,7 @@ impl<'a> Commits<'a> {
         self.in_flight_bytes += file.staged.bytes();
         let settle = self.settle.clone();
         self.store.submit(batch, move |outcome| {
-            // Nobody waits any more only when this end is dropped, which waits for all.
+            // The receiver is dropped only after all pending files are settled.
             let _ = settle.send(Settled { file, doing, outcome: outcome.map(drop) });
         });
         Ok(())
@@ -169,7 +169,7 @@ impl<'a> Commits<'a> {
             Err(Error::Conflict(Conflict::FactMissing(_))) => Err(End::Failed(
                 ArchiveError::Place("the bucket was deleted during the import".to_owned()),
             )),
-            // Somebody else wrote to the key since it was looked at.
+            // A concurrent write changed the key.
             Err(Error::Conflict(_)) => self.submit(file, report),
             Err(Error::Busy) => {
                 thread::sleep(BUSY_WAIT);
@@ -209,7 +209,7 @@ impl<'a> Commits<'a> {
                 let at = |key: &engine::ObjectKey| {
                     ObjectName::new(file.name.bucket.clone(), key.clone())
                 };
-                // An import that is begun again finds what it renamed the first time.
+                // A repeated import recognizes files that were renamed the first time.
                 let proposal = NameRule::Suffix.proposal(&file.name.key, |key| {
                     let same = holds_same(&at(key))?;
                     same_is_there |= same == Some(true);

@@ -1,8 +1,7 @@
-//! Files that other machines have: asked for some at a time, and taken in their order.
+//! Import from remote hosts: files are downloaded concurrently, and stored in order.
 //!
-//! What is there already is not fetched: where the other machine says that its file has as many bytes as the object,
-//! and was last changed a second or more before the object was. `Last-Modified` counts in whole seconds.
-//! Never here: how files are asked for.
+//! A file is skipped if the remote host reports the size of the existing object, and a last change at least a second
+//! before that of the object, since `Last-Modified` has whole seconds. Non-goals: downloads.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -17,21 +16,21 @@ use crate::archive::files::Input;
 use crate::archive::{OnConflict, Reach, place_error};
 use crate::limits::archives::IMPORT_FETCHES_MAX;
 
-/// The least time between the last change of a file elsewhere and that of the object that it is taken to be.
+/// Minimum age difference between a remote file and the object that is taken to be its copy.
 const OLDER_BY_MS: u64 = 1_000;
 
-/// What comes next out of a source.
+/// Next item of a source.
 enum Next {
     File(Box<(Candidate, Remote)>),
-    /// Nothing is to be fetched, and what there is to say is said.
+    /// Already reported; nothing to download.
     Done,
-    /// Nothing yet.
+    /// No data available yet.
     Later,
     End,
 }
 
 impl Importer<'_> {
-    /// What lies at the addresses of a list.
+    /// Imports the files of a URL list.
     pub(super) fn addresses<'w>(
         &mut self,
         path: &Path,
@@ -68,7 +67,7 @@ impl Importer<'_> {
         self.bring(&fetches, &mut work, next)
     }
 
-    /// What is in a bucket elsewhere.
+    /// Imports a remote bucket.
     pub(super) fn bucket<'w>(
         &mut self,
         source: &BucketSource,
@@ -99,11 +98,11 @@ impl Importer<'_> {
         self.bring(&fetches, &mut work, next)
     }
 
-    /// What is to be done for an object that a listing has.
+    /// Decides about a listed object.
     fn listed(&mut self, listed: ListedObject, bucket: &Bucket) -> Result<Next, End> {
         let name = listed.key.clone();
         if listed.is_folder() {
-            // Folders are there where something is in them.
+            // Folders exist with their files.
             if listed.bytes > 0 {
                 self.report.refused.add(&name, "its name is a folder name, but it has content");
             }
@@ -112,7 +111,7 @@ impl Importer<'_> {
         let Some(file) = self.admit(name.clone(), &name, 0, Records::default())? else {
             return Ok(Next::Done);
         };
-        // What its listing tells saves to ask for it.
+        // The listing may already show that no download is needed.
         let (bytes, modified_ms) = (Some(listed.bytes), listed.modified_ms);
         let head = Head { bytes, modified_ms, ..Head::default() };
         match self.look(&file)(&head) {
@@ -129,7 +128,7 @@ impl Importer<'_> {
         Ok(Next::File(Box::new((file, remote))))
     }
 
-    /// Takes what comes, some on their way at once.
+    /// Imports the files of a source, several downloads at a time.
     fn bring(
         &mut self,
         fetches: &Fetches,
@@ -151,7 +150,7 @@ impl Importer<'_> {
                     Ok(Next::Done) => work.add_item()?,
                     Ok(Next::Later) => break,
                     Ok(Next::End) => has_ended = true,
-                    // What is on its way is taken before.
+                    // Downloads in progress are stored first.
                     Err(End::Stopped(why)) => stop = Some(End::Stopped(why)),
                     Err(failed) => return Err(failed),
                 }
@@ -164,7 +163,7 @@ impl Importer<'_> {
         stop.map_or(Ok(()), Err)
     }
 
-    /// Counts a file that is not fetched.
+    /// Counts a file that is not downloaded.
     fn not_needed(&mut self, file: &Candidate, need: Need) {
         match need {
             Need::Refuse(why) => self.report.refused.add(&file.name, why),
@@ -173,7 +172,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Stores a file as it comes, or finds that there is nothing to store.
+    /// Stores a file as it arrives, unless its content already exists.
     fn take_arriving(
         &mut self,
         mut file: Candidate,
@@ -215,12 +214,12 @@ impl Importer<'_> {
         self.keep(file, upload.finish()?, work)
     }
 
-    /// Decides whether a file is wanted, by its head.
+    /// Returns the decision whether a file is needed, given its metadata.
     fn look(&self, file: &Candidate) -> Look {
         let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
         let (store, on_conflict) = (self.job.store.clone(), self.rules.on_conflict);
         if self.lists_once && file.is_respelled {
-            // What lies there may be another file, so only the content tells.
+            // The object may be another file, so only the content can tell.
             return Box::new(|_| Need::Fetch);
         }
         Box::new(move |head| need(&store, &name, on_conflict, head))

@@ -13,7 +13,7 @@ use super::super::{
 };
 use super::SessionChanges;
 
-/// Records that one batch changes, below the limit of the engine.
+/// Maximum records per batch, below the limit of the engine.
 const RECORDS_MAX: usize = 250;
 
 impl Catalog {
@@ -59,7 +59,7 @@ impl Catalog {
         Ok(removed)
     }
 
-    /// Refuses to leave a server without an operator.
+    /// Checks that another operator remains.
     fn require_other_operator(&self, account: &Account) -> Result<(), CatalogError> {
         let is_other = |it: &Account| it.role == Role::Operator && it.id != account.id;
         let has_other = self.tables().accounts.values().any(|it| is_other(it));

@@ -1,4 +1,4 @@
-//! Accounts: made and changed.
+//! Creation and editing of accounts.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::super::{
 };
 use super::{QuotaChange, check_total};
 
-/// What a new account is to be.
+/// Parameters of a new account.
 pub struct NewAccount {
     pub name: AccountName,
     pub settings: AccountChange,
 }
 
-/// What is to change of an account; `None` leaves a field as it is.
+/// Change of an account; `None` leaves a field unchanged.
 #[derive(Default)]
 pub struct AccountChange {
     pub name: Option<AccountName>,
@@ -26,7 +26,7 @@ pub struct AccountChange {
 }
 
 impl Catalog {
-    /// Makes an account.
+    /// Creates an account.
     pub fn create_account(&self, new: NewAccount) -> Result<Arc<Account>, CatalogError> {
         let _changing = self.change();
         self.require_free_name(&new.name, None)?;
@@ -44,7 +44,7 @@ impl Catalog {
         Ok(account)
     }
 
-    /// Changes an account.
+    /// Edits an account.
     pub fn edit_account(
         &self,
         id: &AccountId,

@@ -1,4 +1,4 @@
-//! API keys: issued and revoked.
+//! Creation and revocation of API keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::super::{
 use super::{check_count, check_total};
 use crate::limits::API_KEYS_PER_ACCOUNT_MAX;
 
-/// What a new key is to open.
+/// Parameters of a new API key.
 pub struct NewApiKey {
     pub account: AccountId,
     pub name: String,
@@ -22,7 +22,7 @@ pub struct NewApiKey {
 }
 
 impl Catalog {
-    /// Makes a key. Its text is in the answer and nowhere else.
+    /// Issues a key. Its text is only in the result.
     pub fn issue_api_key(&self, new: NewApiKey) -> Result<IssuedKey, CatalogError> {
         let _changing = self.change();
         self.require_account(&new.account)?;
@@ -57,7 +57,7 @@ impl Catalog {
         Ok(issued)
     }
 
-    /// The key that goes for a new one: of an account that has too many, the oldest that opens nothing any more.
+    /// Returns the key that a new one replaces: if the account is at its limit, the oldest one that is no longer valid.
     fn make_room_for_key(
         &self,
         account: &AccountId,
@@ -79,7 +79,7 @@ impl Catalog {
         }
     }
 
-    /// Takes a key out of use, for ever. A key that is out of use already stays as it is.
+    /// Revokes a key permanently. A key that is already revoked is unchanged.
     pub fn revoke_api_key(&self, id: &ApiKeyId) -> Result<Arc<ApiKey>, CatalogError> {
         let _changing = self.change();
         let found = self.api_key(id);

@@ -1,4 +1,4 @@
-//! Buckets: made and changed. How they go is told in `removal.rs`.
+//! Creation and editing of buckets. `removal.rs` deletes them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
 use crate::versions::{Versioning, VersioningState};
 
-/// What a new bucket is to be.
+/// Parameters of a new bucket.
 pub struct NewBucket {
     pub name: BucketName,
     pub owner: NewBucketOwner,
@@ -23,26 +23,26 @@ pub struct NewBucket {
     pub settings: BucketChange,
 }
 
-/// Whose a new bucket is to be.
+/// Owner of a new bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewBucketOwner {
     Account(AccountId),
-    /// The organisation's; it counts to the account that owns that.
+    /// An organisation; the bucket counts for the account that owns it.
     Organisation(OrganisationId),
 }
 
-/// What is to change of a bucket; `None` leaves a field as it is.
+/// Change of a bucket; `None` leaves a field unchanged.
 #[derive(Default)]
 pub struct BucketChange {
     pub access: Option<Access>,
-    /// `Some(None)` takes the placeholder away.
+    /// `Some(None)` removes the placeholder.
     pub placeholder: Option<Option<ObjectName>>,
-    /// `Some(None)` goes back to the default.
+    /// `Some(None)` restores the default.
     pub cache_control: Option<Option<CacheControl>>,
     pub cors_origins: Option<CorsOrigins>,
     pub cors_rules: Option<Vec<CorsRule>>,
     pub allowed_types: Option<AllowedTypes>,
-    /// `Some(None)` takes the limit away.
+    /// `Some(None)` removes the limit.
     pub file_bytes_max: Option<Option<u64>>,
     pub quota: QuotaChange,
     pub serve_html: Option<ServeHtml>,
@@ -52,15 +52,15 @@ pub struct BucketChange {
     pub versioning: Option<VersioningState>,
     /// Enables object lock, or replaces its default retention.
     pub object_lock: Option<BucketLock>,
-    /// `Some(None)` takes the block away.
+    /// `Some(None)` removes the block.
     pub public_access_block: Option<Option<PublicAccessBlock>>,
     pub policy: Option<Option<String>>,
-    /// Whether public access may be granted that the public access block of the bucket hides, as S3 has it.
+    /// Whether a grant of public access is accepted that the public access block of the bucket hides (S3 API).
     pub may_be_hidden: bool,
 }
 
 impl Catalog {
-    /// Makes a bucket.
+    /// Creates a bucket.
     pub fn create_bucket(&self, new: NewBucket) -> Result<Arc<Bucket>, CatalogError> {
         let _changing = self.change();
         let (owner, organisation) = match new.owner {
@@ -83,7 +83,7 @@ impl Catalog {
         Ok(self.show_bucket(bucket))
     }
 
-    /// Changes a bucket.
+    /// Edits a bucket.
     pub fn edit_bucket(
         &self,
         name: &BucketName,
@@ -109,7 +109,7 @@ impl Catalog {
         Ok(self.show_bucket(bucket))
     }
 
-    /// Checks that the name is free, and the number of buckets.
+    /// Checks that the name is free, and the limits on the number of buckets.
     pub(super) fn check_new_bucket(
         &self,
         name: &BucketName,
@@ -133,7 +133,7 @@ impl Catalog {
         bucket
     }
 
-    /// A placeholder lies in the bucket, or in another one of the same account. It need not be there yet.
+    /// Checks that a placeholder is in the bucket, or in another one of the same account. It need not exist yet.
     fn check_placeholder(
         &self,
         bucket: &Bucket,
@@ -153,7 +153,7 @@ impl Catalog {
     }
 }
 
-/// Changes versioning and object lock. Object lock takes enabled versioning.
+/// Changes versioning and object lock, which requires enabled versioning.
 fn set_versions(
     bucket: &mut Bucket,
     change: &BucketChange,

@@ -1,4 +1,4 @@
-//! Organisations: made, changed, deleted, and who belongs to them.
+//! Creation, editing and deletion of organisations and their memberships.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::limits::{
 };
 
 impl Catalog {
-    /// Makes an organisation. The account that owns it is its first member.
+    /// Creates an organisation. The account that owns it is its first member.
     pub fn create_organisation(
         &self,
         name: OrganisationName,
@@ -41,7 +41,7 @@ impl Catalog {
         Ok(self.show_organisation(organisation))
     }
 
-    /// Gives an organisation another name.
+    /// Renames an organisation.
     pub fn rename_organisation(
         &self,
         id: &OrganisationId,
@@ -54,7 +54,7 @@ impl Catalog {
         })
     }
 
-    /// Makes an account a member in a role, or gives a member another role.
+    /// Makes an account a member with a role, or changes the role of a member.
     pub fn set_member(
         &self,
         id: &OrganisationId,
@@ -71,7 +71,7 @@ impl Catalog {
         })
     }
 
-    /// Invites an account, which becomes a member when it accepts; gives a member another role at once.
+    /// Invites an account, which becomes a member when it accepts; changes the role of a member immediately.
     pub fn invite_member(
         &self,
         id: &OrganisationId,
@@ -112,13 +112,13 @@ impl Catalog {
         })
     }
 
-    /// The organisations that invite an account.
+    /// Returns the organisations that have invited an account.
     pub fn invitations_of(&self, account: &AccountId) -> Vec<Arc<Organisation>> {
         let organisations = self.organisations().into_iter();
         organisations.filter(|organisation| organisation.invited.contains_key(account)).collect()
     }
 
-    /// Takes a member out: from then on the account reaches no bucket of the organisation. Takes an invitation back.
+    /// Removes a member, which immediately loses access to the organisation's buckets, or withdraws an invitation.
     pub fn remove_member(
         &self,
         id: &OrganisationId,
@@ -139,7 +139,7 @@ impl Catalog {
         })
     }
 
-    /// Deletes an organisation that has no buckets.
+    /// Deletes an organisation without buckets.
     pub fn delete_organisation(&self, id: &OrganisationId) -> Result<(), CatalogError> {
         let _changing = self.change();
         let organisation = self.require_organisation(id)?;
@@ -183,7 +183,7 @@ impl Catalog {
     }
 }
 
-/// Makes an account a member in a role.
+/// Makes an account a member with a role.
 fn put_member(
     organisation: &mut Organisation,
     account: &AccountId,
@@ -198,7 +198,8 @@ fn put_member(
     Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
 }
 
-/// What is done to an organisation concerns its administrators, and its owner also when it is gone.
+/// Returns an audit entry about an organisation, which affects its administrators, and its owner even after its
+/// deletion.
 fn told(action: AuditAction, organisation: &Organisation) -> Told {
     let id = &organisation.id;
     Told::of(action).organisation(id).account(&organisation.owner).target(id)

@@ -1,7 +1,7 @@
-//! Sessions: begun, used, ended; and the passwords and invitations that begin them.
+//! Sessions, and the passwords and invitations that start them.
 //!
-//! Promises: whatever ends sessions has ended them in the store when it is done; a password that was checked lets
-//! nobody in once it was changed. Never here: hashing, which takes time and comes before.
+//! Guarantees: an operation that ends sessions returns after they are ended in the store; a verified password starts no
+//! session if it was changed in the meantime. Non-goals: hashing, which is slow and done by the caller.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::super::{
 use super::check_total;
 use crate::limits::{INVITATION_LIFE, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
 
-/// What a batch does to sessions, to be shown when it is durable.
+/// Changes of sessions in a batch, published when it is durable.
 #[derive(Default)]
 pub(in super::super) struct SessionChanges {
     pub(in super::super) ended: Vec<SessionId>,
@@ -39,10 +39,9 @@ impl SessionChanges {
     }
 }
 
-/// How sessions are found.
+/// Lookup of sessions.
 impl Catalog {
-    /// The account that is called so, as somebody types it who signs in, and what is kept of its password. Ids are no
-    /// names.
+    /// Returns the account with the name that was entered at sign-in, and its password hash. Ids are not accepted.
     pub fn account_to_sign_in(
         &self,
         name: &str,
@@ -54,7 +53,7 @@ impl Catalog {
         };
         let tables = self.tables();
         let mut found = None;
-        // To the last one, so that nobody learns by the time whether there is such a name.
+        // Scans all accounts, so that the timing does not reveal whether the name exists.
         for account in tables.accounts.values() {
             if is_called(account) {
                 found = Some(account);
@@ -64,12 +63,12 @@ impl Catalog {
         Some((account.clone(), tables.passwords.get(&account.id).cloned()))
     }
 
-    /// What is kept of an account's password; none where it has none.
+    /// Returns the password hash of an account, if it has a password.
     pub fn password_of(&self, account: &AccountId) -> Option<Arc<PasswordHash>> {
         self.tables().passwords.get(account).cloned()
     }
 
-    /// The session whose secret was presented, as long as it lives. This is a use of the session.
+    /// Returns the valid session with a presented secret, and records its use.
     pub fn recognise_session(&self, presented: &SecretHash) -> Option<Arc<Session>> {
         let now_ms = self.0.clock.unix_ms();
         let (session, last_use) = {
@@ -85,13 +84,13 @@ impl Catalog {
         Some(session)
     }
 
-    /// The session of that id, as long as it lives.
+    /// Returns the valid session with this id.
     pub fn session(&self, id: &SessionId) -> Option<SessionState> {
         let state = state_of(self.tables().sessions.get(id)?);
         (self.0.clock.unix_ms() < state.ends_ms).then_some(state)
     }
 
-    /// The sessions of an account that live, the one that was used last first.
+    /// Returns the valid sessions of an account, the most recently used first.
     pub fn sessions_of(&self, account: &AccountId) -> Vec<SessionState> {
         let now_ms = self.0.clock.unix_ms();
         let tables = self.tables();
@@ -101,7 +100,7 @@ impl Catalog {
         own
     }
 
-    /// The invitation that a text is, whether or not its time is over.
+    /// Returns the invitation of a text, expired or not.
     pub fn invitation(&self, text: &str) -> Option<Arc<Invitation>> {
         let (account, hash) = invitation::parse(text)?;
         let found = self.tables().invitations.get(&account).cloned();
@@ -109,10 +108,10 @@ impl Catalog {
     }
 }
 
-/// How they begin and end.
+/// Start and end of sessions.
 impl Catalog {
-    /// Begins a session of somebody whose password was checked against this hash; the session that the same browser had
-    /// ends with it.
+    /// Starts a session after the password was verified against this hash; ends the previous session of the same
+    /// browser.
     pub fn sign_in(
         &self,
         account: &AccountId,
@@ -139,8 +138,8 @@ impl Catalog {
         Ok(started)
     }
 
-    /// Gives an account another password, or its first. All its sessions end but one, and its invitation; answers how
-    /// many sessions that were. Where a hash is given that was checked, it must still be the account's.
+    /// Sets the password of an account. Ends all its sessions but one, and its invitation; returns the number of ended
+    /// sessions. If a verified hash is given, it must still be the account's.
     pub fn set_password(
         &self,
         account: &AccountId,
@@ -171,7 +170,7 @@ impl Catalog {
         Ok(count)
     }
 
-    /// Ends a session, for ever. One that is not there has ended.
+    /// Ends a session permanently. No effect on one that has ended.
     pub fn end_session(&self, id: &SessionId) -> Result<(), CatalogError> {
         let _changing = self.change();
         let known = self.tables().sessions.get(id).map(|known| known.session.account.clone());
@@ -182,7 +181,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Ends all sessions of an account; answers how many.
+    /// Ends all sessions of an account; returns their number.
     pub fn end_sessions_of(&self, account: &AccountId) -> Result<usize, CatalogError> {
         let _changing = self.change();
         let (batch, ended) = self.end_sessions_in(Batch::new(), account, None)?;
@@ -197,8 +196,7 @@ impl Catalog {
         Ok(count)
     }
 
-    /// Makes an invitation for an account. Its text is in the answer and nowhere else; one that was made before is
-    /// worth nothing any more.
+    /// Creates an invitation for an account, replacing an earlier one. Its text is only in the result.
     pub fn invite(&self, account: &AccountId) -> Result<IssuedInvitation, CatalogError> {
         let _changing = self.change();
         let account = self.require_account(account)?;
@@ -216,7 +214,7 @@ impl Catalog {
         Ok(IssuedInvitation { text: format!("{id}_{text}"), expires_ms })
     }
 
-    /// Uses an invitation up: its account has this password now, its sessions end, and a new one begins.
+    /// Uses up an invitation: sets the password of its account, ends its sessions, and starts a new one.
     pub fn accept_invitation(
         &self,
         invitation: &Arc<Invitation>,
@@ -250,10 +248,9 @@ impl Catalog {
     }
 }
 
-/// What other changes have in their batches.
+/// Parts of the batches of other changes.
 impl Catalog {
-    /// Puts a new session of an account into a batch. Where the account has as many as it may, the one that was used
-    /// least lately ends.
+    /// Adds a new session of an account to a batch. At the limit of sessions the least recently used one ends.
     pub(in super::super) fn begin_session(
         &self,
         mut batch: Batch,
@@ -290,7 +287,7 @@ impl Catalog {
         Ok((batch, StartedSession { session, secret }))
     }
 
-    /// Puts the end of an account's sessions into a batch, but of one; which ones end.
+    /// Adds the end of an account's sessions, except one, to a batch; returns the ended sessions.
     pub(in super::super) fn end_sessions_in(
         &self,
         mut batch: Batch,
@@ -309,7 +306,7 @@ impl Catalog {
         Ok((batch, ended))
     }
 
-    /// Puts a password into a batch.
+    /// Adds a password to a batch.
     pub(in super::super) fn put_password_in(
         &self,
         batch: Batch,
@@ -324,11 +321,11 @@ impl Catalog {
     }
 }
 
-/// What is done now and then.
+/// Periodic maintenance.
 impl Catalog {
-    /// Writes when sessions were last used. What cannot be written now is written the next time.
+    /// Persists the last-used times of sessions. Failed writes are retried the next time.
     pub fn write_session_uses(&self) -> Result<(), CatalogError> {
-        // A session that ends while its last use is written would come back.
+        // Otherwise a session that ends concurrently would be stored again.
         let _changing = self.change();
         let mut waiting = self.0.unwritten_sessions.take();
         while !waiting.is_empty() {
@@ -361,7 +358,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Forgets sessions and invitations whose time is over; answers how many.
+    /// Deletes expired sessions and invitations; returns their number.
     pub fn sweep_sessions(&self) -> Result<usize, CatalogError> {
         let mut swept = 0;
         loop {

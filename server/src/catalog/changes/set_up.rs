@@ -1,7 +1,7 @@
 //! Set-up of a server: an operator with a password, a first bucket, a first API key and a session, in one batch.
 //!
-//! Guarantees: all of it is stored or nothing; set-up is refused once an operator has a password.
-//! Non-goals: the link that authorizes it.
+//! Guarantees: all of it is stored or nothing; set-up is rejected once an operator has a password. Non-goals: the link
+//! that authorizes it.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct SetUp {
     pub visitor: Visitor,
 }
 
-/// The first bucket.
+/// First bucket of a server.
 pub struct FirstBucket {
     pub name: BucketName,
     pub access: Access,
@@ -102,7 +102,7 @@ impl Catalog {
         Ok(SetUpDone { account, bucket, key, started })
     }
 
-    /// Puts the account of that name into the batch, as an operator in good standing.
+    /// Adds the account of that name to the batch, as an operator in good standing.
     fn put_operator(
         &self,
         batch: Batch,

@@ -1,4 +1,4 @@
-//! Changes and what is seen of them.
+//! Tests of changes and their visibility.
 
 use super::super::*;
 use super::world::World;
@@ -159,7 +159,7 @@ fn a_bucket_that_was_to_be_empty_comes_back_with_what_came_in_meanwhile() {
         let ann = account(&catalog, "Ann", Plan::Free).unwrap();
         let bucket = catalog.create_bucket(new_bucket(&ann, "photos")).unwrap();
         let removal = catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone).unwrap();
-        // Stands for an upload that was stored after the look and before the end of the bucket.
+        // Simulates an upload that was stored between the check and the end of the bucket.
         world.put("photos", "a.txt");
         if restarts {
             drop(removal);
@@ -303,7 +303,7 @@ fn an_account_with_too_many_sessions_loses_the_one_that_was_used_least_lately() 
     let begun: Vec<StartedSession> =
         (0..crate::limits::SESSIONS_PER_ACCOUNT_MAX).map(|_| begin(&ann)).collect();
     let secret = |started: &StartedSession| SecretHash::of(&started.secret).unwrap();
-    // The oldest is used again, so the next one goes.
+    // The oldest session is used, so the next one is evicted.
     assert!(catalog.recognise_session(&secret(&begun[0])).is_some());
     begin(&ann);
     let is_there = |catalog: &Catalog, at: usize| catalog.session(&begun[at].session.id).is_some();

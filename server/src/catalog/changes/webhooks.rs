@@ -1,4 +1,4 @@
-//! Webhooks: made, changed and deleted, with what waits for them.
+//! Creation, editing and deletion of webhooks, with their pending events.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::check_count;
 use crate::destination::Destination;
 use crate::limits;
 
-/// What a new webhook is to be.
+/// Parameters of a new webhook.
 pub struct NewWebhook {
     pub bucket: BucketName,
     pub destination: Destination,
@@ -21,7 +21,7 @@ pub struct NewWebhook {
     pub enabled: bool,
 }
 
-/// What is to change of a webhook; `None` leaves a field as it is.
+/// Change of a webhook; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookChange {
     pub destination: Option<Destination>,
@@ -32,7 +32,7 @@ pub struct WebhookChange {
 }
 
 impl Catalog {
-    /// Makes a webhook. From then on what happens in its bucket is kept for it.
+    /// Creates a webhook. Later events of its bucket are queued for it.
     pub fn create_webhook(&self, new: NewWebhook) -> Result<Arc<Webhook>, CatalogError> {
         let _changing = self.change();
         let bucket = self.require_bucket(&new.bucket)?;
@@ -65,7 +65,7 @@ impl Catalog {
         Ok(webhook)
     }
 
-    /// Changes a webhook. Events that wait go where it leads from then on, at once if they rest.
+    /// Edits a webhook. Pending events are sent to the new destination, without the remaining back-off.
     pub fn edit_webhook(
         &self,
         id: &WebhookId,
@@ -84,7 +84,7 @@ impl Catalog {
         Ok(edited)
     }
 
-    /// Disables a webhook whose destination wants no more.
+    /// Disables a webhook whose destination rejects further events.
     pub fn disable_webhook(&self, id: &WebhookId, reason: &str) -> Result<(), CatalogError> {
         let disable = |webhook: &mut Webhook| {
             (webhook.enabled, webhook.disabled_reason) = (false, Some(reason.to_owned()));
@@ -102,7 +102,7 @@ impl Catalog {
         let mut webhook = Webhook::clone(&before);
         change(&mut webhook);
         webhook.updated_ms = self.0.clock.unix_ms();
-        // Addresses of webhooks are secrets of those who take them.
+        // Webhook URLs may contain secrets of the receivers.
         let detail = difference(&before.stored(), &webhook.stored(), &["url", "secret"]);
         let told = self.told_of(AuditAction::WebhookChange, &webhook).detail(detail);
         self.put_record(id.fact()?, &webhook.stored(), told)?;
@@ -111,7 +111,7 @@ impl Catalog {
         Ok(webhook)
     }
 
-    /// Deletes a webhook, and what waits for it.
+    /// Deletes a webhook and its pending events.
     pub fn delete_webhook(&self, id: &WebhookId) -> Result<Arc<Webhook>, CatalogError> {
         let webhook = {
             let _changing = self.change();
@@ -127,7 +127,7 @@ impl Catalog {
         Ok(webhook)
     }
 
-    /// Deletes the webhooks of a bucket that is gone.
+    /// Deletes the webhooks of a deleted bucket.
     pub(in super::super) fn delete_webhooks_of(
         &self,
         bucket: &BucketName,
@@ -138,8 +138,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes from the store what webhooks that are gone have left: events that were on their way into it when the
-    /// webhook was deleted, or what a stop cut short.
+    /// Removes leftovers of deleted webhooks from the store: events that were being committed when the webhook was
+    /// deleted, or whose removal was interrupted.
     pub fn remove_webhook_leftovers(&self) -> Result<(), CatalogError> {
         while let Some(id) = self.0.outbox.take_leftover() {
             if let Err(error) = self.remove_leftovers_of(&id) {
@@ -185,7 +185,7 @@ impl Catalog {
         self.webhook(id).ok_or_else(|| CatalogError::Missing(format!("the webhook {id}")))
     }
 
-    /// Commits as long as the webhook is there; once it is not, there is nothing left to say.
+    /// Commits a batch if the webhook exists; otherwise does nothing.
     pub(in super::super) fn commit_if_there(
         &self,
         id: &WebhookId,

@@ -1,8 +1,9 @@
-//! Which events wait for which webhook, and whose turn it is: the part of the outbox that is in memory.
+//! In-memory part of the webhook outbox: queues of pending events, and scheduling of webhooks.
 //!
-//! A webhook that has something due and does not rest gets a turn; one turn at a time, so that its events keep their
-//! order. Those that wait longest come first; an account has a bounded number of turns, so that destinations that hang
-//! take no others' place. Promises: bounded, for a webhook, an account and in all. Never here: the store, the network.
+//! A webhook with due events that is not in back-off gets a turn, and at most one at a time, so that its events stay in
+//! order. The longest waiting webhook comes first; an account has a bounded number of turns, so that unresponsive
+//! destinations do not starve others. Guarantees: queues are bounded, per webhook, per account and in total. Non-goals:
+//! the store, the network.
 
 mod queue;
 #[cfg(test)]
@@ -22,11 +23,11 @@ use crate::limits;
 /// All queues.
 #[derive(Default)]
 pub(super) struct Outbox {
-    /// The last number that was given to an event. Held from giving numbers until their batch is submitted, so that
-    /// numbers are in the order in which things happened. Taken before `queues`, never inside it.
+    /// Last event number. Held from numbering events until their batch is submitted, so that numbers are in commit
+    /// order. Taken before `queues`, never inside it.
     numbers: Mutex<u64>,
     queues: Mutex<Queues>,
-    /// Events for which there was no room, since the start.
+    /// Events dropped at a limit since the start.
     dropped: AtomicU64,
     changed: Notify,
 }
@@ -34,49 +35,49 @@ pub(super) struct Outbox {
 #[derive(Default)]
 struct Queues {
     by_webhook: BTreeMap<WebhookId, Queue>,
-    /// Those that want a turn: from when on, and which.
+    /// Webhooks that want a turn, by the time of it.
     wakes: BTreeSet<(u64, WebhookId)>,
     shares: BTreeMap<AccountId, Share>,
     pending: usize,
     turns: usize,
-    /// Webhooks that are gone and may have left something behind in the store.
+    /// Deleted webhooks that may have leftovers in the store.
     leftovers: BTreeSet<WebhookId>,
 }
 
-/// What one account has of it.
+/// Share of one account in the outbox.
 #[derive(Default)]
 struct Share {
     pending: usize,
     turns: usize,
 }
 
-/// How many events of a webhook there are.
+/// Event counts of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
-    /// That wait, or are being sent.
+    /// Pending events, including those being sent.
     pub pending: usize,
-    /// Of these, those that failed before.
+    /// Pending events that failed before.
     pub retrying: usize,
-    /// That were given up, and are kept.
+    /// Retained dead letters.
     pub dead: usize,
 }
 
-/// What there is of all webhooks together.
+/// Totals of all webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxTotals {
     pub webhooks: usize,
     pub events: EventCounts,
-    /// Webhooks that are sent to at this moment.
+    /// Webhooks that are being sent to.
     pub turns: usize,
-    /// Events for which there was no room, since the start.
+    /// Events dropped at a limit since the start.
     pub dropped: u64,
 }
 
-/// How an event left the queue.
+/// Outcome of a delivery attempt.
 pub(super) enum Left {
     Delivered,
     Died,
-    /// It is tried again, not before this moment.
+    /// Retried, not before this time.
     Waits(u64),
 }
 
@@ -93,12 +94,12 @@ impl Outbox {
         self.queues().by_webhook.get_mut(webhook).map(work)
     }
 
-    /// Begins a queue.
+    /// Creates a queue.
     pub(super) fn begin(&self, webhook: WebhookId, account: AccountId) {
         self.queues().by_webhook.insert(webhook, Queue::new(account));
     }
 
-    /// Ends a queue; what it leaves in the store is to be removed.
+    /// Removes a queue; its leftovers in the store are to be removed.
     pub(super) fn end(&self, webhook: &WebhookId) {
         let mut queues = self.queues();
         if let Some(queue) = queues.by_webhook.remove(webhook) {
@@ -111,17 +112,17 @@ impl Outbox {
         queues.leftovers.insert(webhook.clone());
     }
 
-    /// Notes a webhook that is not known, and has something in the store.
+    /// Records an unknown webhook with leftovers in the store.
     pub(super) fn note_leftover(&self, webhook: WebhookId) {
         self.queues().leftovers.insert(webhook);
     }
 
-    /// One of the webhooks that may have left something behind.
+    /// Takes one of the webhooks that may have leftovers.
     pub(super) fn take_leftover(&self) -> Option<WebhookId> {
         self.queues().leftovers.pop_first()
     }
 
-    /// Puts in what was found in the store.
+    /// Adds an event found in the store.
     pub(super) fn found(&self, webhook: &WebhookId, number: u64, attempts: u32, next_ms: u64) {
         let mut last = self.numbers();
         *last = number.max(*last);
@@ -130,7 +131,7 @@ impl Outbox {
             queues.leftovers.insert(webhook.clone());
             return;
         };
-        // All of it is due later than at the beginning of time.
+        // At time zero every event with a due time is still waiting.
         queue.add(number, next_ms, 0);
         queue.retrying += usize::from(attempts > 0);
         let account = queue.account.clone();
@@ -138,7 +139,7 @@ impl Outbox {
         queues.wake(webhook, 0);
     }
 
-    /// Counts a dead letter that was found in the store.
+    /// Counts a dead letter found in the store.
     pub(super) fn found_dead(&self, webhook: &WebhookId, number: u64) {
         let mut last = self.numbers();
         *last = number.max(*last);
@@ -153,7 +154,7 @@ impl Outbox {
         }
     }
 
-    /// Makes room for an event; without room it is counted as dropped.
+    /// Reserves room for an event; counts it as dropped if there is none.
     pub(super) fn reserve(&self, webhook: &WebhookId) -> bool {
         let mut queues = self.queues();
         let in_all = queues.pending;
@@ -176,7 +177,7 @@ impl Outbox {
         has_room
     }
 
-    /// Puts events in for which room was made: they are durable.
+    /// Queues events with a reservation, once they are durable.
     pub(super) fn confirm(&self, events: &[(WebhookId, u64)], now_ms: u64) {
         let mut queues = self.queues();
         for (webhook, number) in events {
@@ -186,7 +187,7 @@ impl Outbox {
                     queue.add(*number, now_ms, now_ms);
                     queues.wake(webhook, now_ms);
                 }
-                // It was deleted meanwhile.
+                // The webhook was deleted in the meantime.
                 None => drop(queues.leftovers.insert(webhook.clone())),
             }
         }
@@ -194,7 +195,7 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    /// Gives room back: nothing happened.
+    /// Releases reservations after a failed batch.
     pub(super) fn release(&self, events: &[(WebhookId, u64)]) {
         let mut queues = self.queues();
         for (webhook, _) in events {
@@ -205,7 +206,7 @@ impl Outbox {
         }
     }
 
-    /// Gives the turn to whoever has waited longest.
+    /// Takes the turn of the longest waiting webhook.
     pub(super) fn take_turn(&self, now_ms: u64) -> Option<WebhookId> {
         let mut queues = self.queues();
         if queues.turns >= limits::WEBHOOK_TURNS_MAX {
@@ -227,7 +228,7 @@ impl Outbox {
         Some(webhook)
     }
 
-    /// Takes the turn back.
+    /// Ends a turn.
     pub(super) fn end_turn(&self, webhook: &WebhookId, now_ms: u64) {
         let mut queues = self.queues();
         let Some(queue) = queues.by_webhook.get_mut(webhook).filter(|queue| queue.is_busy) else {
@@ -239,12 +240,12 @@ impl Outbox {
         queues.wake(webhook, now_ms);
     }
 
-    /// The oldest event that is due.
+    /// Returns the oldest due event.
     pub(super) fn next(&self, webhook: &WebhookId, now_ms: u64) -> Option<u64> {
         self.with(webhook, |queue| queue.next(now_ms)).flatten()
     }
 
-    /// Notes how an event left that had been sent in vain so many times before, and what is known since.
+    /// Records the outcome of an event with a number of earlier failed attempts, and the new delivery state.
     pub(super) fn left(
         &self,
         webhook: &WebhookId,
@@ -258,7 +259,7 @@ impl Outbox {
         if !queue.remove(number) {
             return;
         }
-        // What was dropped meanwhile is counted here only.
+        // Events dropped in the meantime are counted here only.
         let dropped = queue.state.dropped;
         queue.state = DeliveryState { dropped, ..state };
         match left {
@@ -275,12 +276,12 @@ impl Outbox {
         }
     }
 
-    /// Notes that the destination does its part.
+    /// Resets the consecutive failures after a success.
     pub(super) fn note_success(&self, webhook: &WebhookId) {
         self.with(webhook, |queue| queue.failures = 0);
     }
 
-    /// Notes that it does not; how many failures in a row that makes.
+    /// Counts a failure; returns the number of consecutive ones.
     pub(super) fn note_failure(&self, webhook: &WebhookId) -> u32 {
         let count = |queue: &mut Queue| {
             queue.failures = queue.failures.saturating_add(1);
@@ -289,12 +290,12 @@ impl Outbox {
         self.with(webhook, count).unwrap_or(1)
     }
 
-    /// Lets a webhook rest.
+    /// Puts a webhook in back-off.
     pub(super) fn rest(&self, webhook: &WebhookId, until_ms: u64) {
         self.with(webhook, |queue| queue.rest_until_ms = until_ms.max(queue.rest_until_ms));
     }
 
-    /// Ends its rest: its destination may be another one.
+    /// Ends the back-off, since the destination may have changed.
     pub(super) fn stir(&self, webhook: &WebhookId, now_ms: u64) {
         let mut queues = self.queues();
         if let Some(queue) = queues.by_webhook.get_mut(webhook) {
@@ -305,7 +306,7 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    /// Notes that so many dead letters are gone.
+    /// Subtracts deleted dead letters.
     pub(super) fn dead_gone(&self, webhook: &WebhookId, gone: usize) {
         self.with(webhook, |queue| queue.dead = queue.dead.saturating_sub(gone));
     }
@@ -323,7 +324,7 @@ impl Outbox {
         self.with(webhook, counts).unwrap_or_default()
     }
 
-    /// The events of all webhooks together.
+    /// Returns the totals of all webhooks.
     pub(super) fn totals(&self) -> OutboxTotals {
         let queues = self.queues();
         let mut events = EventCounts::default();
@@ -337,23 +338,23 @@ impl Outbox {
         OutboxTotals { webhooks, events, turns: queues.turns, dropped }
     }
 
-    /// Whether anything waits for its time.
+    /// Returns whether any event waits for its due time.
     pub(super) fn is_waiting(&self) -> bool {
         !self.queues().wakes.is_empty()
     }
 
-    /// Waits until something may be due that was not.
+    /// Waits until an event may have become due.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 }
 
 impl Queues {
-    /// Puts a webhook where it belongs among those that want a turn.
+    /// Inserts a webhook at its position among those that want a turn.
     fn wake(&mut self, webhook: &WebhookId, now_ms: u64) {
         let Some(queue) = self.by_webhook.get_mut(webhook) else { return };
         let wanted_ms = queue.wants_turn_ms(now_ms);
-        // Whoever waits already keeps the place.
+        // A waiting webhook retains its position.
         if let (Some(old_ms), Some(new_ms)) = (queue.wake_ms, wanted_ms)
             && old_ms <= new_ms
             && old_ms >= queue.rest_until_ms

@@ -1,32 +1,32 @@
-//! The events that wait for one webhook, by number; what they are lies in the store.
+//! Queue of the pending events of one webhook, by number; their content is in the store.
 //!
-//! Promises: of those that are due the oldest comes first. Never here: other webhooks, and locks.
+//! Guarantees: the oldest due event comes first. Non-goals: other webhooks, and locks.
 
 use std::collections::BTreeSet;
 
 use super::super::AccountId;
 use super::super::event::DeliveryState;
 
-/// A webhook's queue.
+/// Queue of a webhook.
 pub(super) struct Queue {
-    /// Whose it counts as.
+    /// Account that the queue counts for.
     pub(super) account: AccountId,
-    /// Due.
+    /// Due events.
     ready: BTreeSet<u64>,
-    /// Due later: when, and the number.
+    /// Events that are due later: due time and number.
     waiting: BTreeSet<(u64, u64)>,
-    /// Room for events whose batches are not decided yet.
+    /// Reservations of batches that are not decided yet.
     pub(super) reserved: usize,
-    /// How many of those that wait have failed before.
+    /// Number of pending events that failed before.
     pub(super) retrying: usize,
     pub(super) dead: usize,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub(super) failures: u32,
-    /// Nothing is sent before.
+    /// End of the back-off.
     pub(super) rest_until_ms: u64,
-    /// Whether somebody is sending.
+    /// Whether a turn is in progress.
     pub(super) is_busy: bool,
-    /// Where it stands among those that wait for a turn.
+    /// Position among the webhooks that want a turn.
     pub(super) wake_ms: Option<u64>,
     pub(super) state: DeliveryState,
 }
@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// How many events there are, or will be.
+    /// Returns the number of pending and reserved events.
     pub(super) fn pending(&self) -> usize {
         self.ready.len() + self.waiting.len() + self.reserved
     }
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// The oldest that is due. It stays until it is removed.
+    /// Returns the oldest due event, which stays until it is removed.
     pub(super) fn next(&mut self, now_ms: u64) -> Option<u64> {
         while let Some((due_ms, number)) = self.waiting.first().copied()
             && due_ms <= now_ms
@@ -72,12 +72,12 @@ impl Queue {
         self.ready.first().copied()
     }
 
-    /// Takes away one that was due; whether it was there.
+    /// Removes a due event; returns whether it was present.
     pub(super) fn remove(&mut self, number: u64) -> bool {
         self.ready.remove(&number)
     }
 
-    /// When it wants a turn; a moment that has passed counts as now.
+    /// Returns when the queue wants a turn; a time in the past counts as now.
     pub(super) fn wants_turn_ms(&self, now_ms: u64) -> Option<u64> {
         if self.is_busy {
             return None;

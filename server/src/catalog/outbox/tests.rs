@@ -1,4 +1,4 @@
-//! Room, turns and rest, without a store.
+//! Tests of limits, turns and back-off, without a store.
 
 use engine::SeededEntropy;
 
@@ -27,7 +27,7 @@ impl Fixture {
         webhook
     }
 
-    /// Puts in as many events as there is room for, up to a number; how many that were.
+    /// Adds up to `count` events within the limits; returns how many were added.
     fn add(&mut self, webhook: &WebhookId, count: usize) -> usize {
         for added in 0..count {
             if !self.outbox.reserve(webhook) {
@@ -52,12 +52,12 @@ fn room_ends_for_a_webhook_an_account_and_all() {
     let max = limits::WEBHOOK_PENDING_MAX;
     assert_eq!(fixture.add(&first, max + 1), max);
     assert_eq!(fixture.outbox.state(&first).dropped, 1);
-    // What is reserved counts, and comes back when nothing came of it.
+    // Reservations count, and are released when the batch fails.
     assert_eq!(fixture.add(&second, max - 1), max - 1);
     assert!(fixture.outbox.reserve(&second) && !fixture.outbox.reserve(&second));
     fixture.outbox.release(&[(second.clone(), 0)]);
     assert_eq!(fixture.add(&second, 2), 1);
-    // The account has no more, others have.
+    // The account is at its limit, others are not.
     assert_eq!(2 * max, limits::WEBHOOK_PENDING_PER_ACCOUNT_MAX);
     assert_eq!(fixture.add(&third, 1), 0);
     let mut total = 2 * max;
@@ -69,7 +69,7 @@ fn room_ends_for_a_webhook_an_account_and_all() {
     let last = fixture.account();
     let last = fixture.webhook(&last);
     assert_eq!(fixture.add(&last, 1), 0);
-    // Room comes back with what is delivered, and with a webhook that goes.
+    // Delivery of an event, and deletion of a webhook, free room.
     let turn = fixture.outbox.take_turn(NOW_MS).unwrap();
     let number = fixture.outbox.next(&turn, NOW_MS).unwrap();
     fixture.deliver(&turn, number);
@@ -93,7 +93,7 @@ fn a_turn_goes_to_whoever_waited_longest_and_to_one_account_a_few_times() {
     assert_eq!(turns.len(), limits::WEBHOOK_TURNS_PER_ACCOUNT_MAX + 1);
     assert!(turns.contains(&of_bob));
     turns.retain(|webhook| *webhook != of_bob);
-    // Whoever gives the turn back without being done stands behind the others.
+    // A webhook whose turn ends with due events waits behind the others.
     fixture.outbox.end_turn(&turns[0], NOW_MS + 1);
     let next = fixture.outbox.take_turn(NOW_MS + 1).unwrap();
     assert!(!turns.contains(&next) && of_ann.contains(&next));
@@ -116,7 +116,7 @@ fn the_oldest_that_is_due_comes_first_and_nothing_while_it_rests() {
     outbox.rest(&webhook, NOW_MS + 100);
     outbox.end_turn(&webhook, NOW_MS);
     assert_eq!(outbox.take_turn(NOW_MS + 99), None);
-    // A new event does not end the rest.
+    // A new event does not end the back-off.
     fixture.add(&webhook, 1);
     let outbox = &fixture.outbox;
     assert_eq!(outbox.take_turn(NOW_MS + 99), None);

@@ -1,10 +1,10 @@
-//! What a page of this origin may load of users' files.
+//! Fetch Metadata policy for users' files that pages of this origin load.
 //!
-//! The dashboard and the files of users share an origin, so a browser would let the dashboard run any file that a user
-//! stored. Guarantees: a browser that says (Fetch Metadata) that it loads a file of its own origin for anything but
-//! showing it or reading it as data gets none, also where the destination is one that this list does not know.
-//! Non-goals: pages of other origins, and clients that are no browsers, which get every file; the dashboard's own
-//! policy, which forbids the same on its side; `Vary`, which `delivery_headers.rs` sends.
+//! The dashboard and users' files share an origin, so a browser would let the dashboard run any file that a user
+//! stored. Guarantees: a same-origin load, as stated by Fetch Metadata, is rejected unless its destination only
+//! displays the file or reads it as data; unknown destinations are rejected. Non-goals: pages of other origins, and
+//! non-browser clients, which get every file; the dashboard's own Content-Security-Policy, which forbids the same on
+//! its side; `Vary`, which `delivery_headers.rs` sends.
 
 use http::header::{HeaderMap, HeaderName};
 
@@ -14,14 +14,14 @@ const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
 const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Request destinations that give a file no power over the page that loads it. Fetch standard, 2.2.5.
+/// Request destinations that give a file no power over the page that loads it. Fetch standard, section 2.2.5.
 const HARMLESS: &[&[u8]] =
     &[b"audio", b"document", b"empty", b"font", b"frame", b"iframe", b"image", b"track", b"video"];
 
-/// Refuses what a page of this origin would run or obey.
+/// Rejects a request for a file that a page of this origin would run or apply.
 pub(super) fn check(headers: &HeaderMap) -> Result<(), ApiError> {
     let is = |name: HeaderName, value: &[u8]| headers.get(name).is_some_and(|it| it == value);
-    // A request for the script of a service worker says so, whatever the page's origin.
+    // A request for a service worker script has its own header, whatever the page's origin.
     let is_worker = is(SERVICE_WORKER, b"script");
     let destination = headers.get(FETCH_DESTINATION);
     let is_harmful = destination.is_some_and(|it| !HARMLESS.contains(&it.as_bytes()));

@@ -1,6 +1,6 @@
-//! What is shown at the address of a file: the file, or what the request wants made of a picture.
+//! Representation at the URL of a file: the file itself, or a variant of an image.
 //!
-//! Promises: parameters of pictures do nothing to what is none. Never here: status, ranges, and how it is sent.
+//! Guarantees: transform options have no effect on other files. Non-goals: status, ranges, and transfer.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use crate::state::AppState;
 use crate::stored_headers::StoredHeaders;
 use crate::variants::{self, Found, Missing};
 
-/// What is shown.
+/// Representation of a file.
 pub(super) struct Shown<'a> {
     content: Held<'a>,
     file_name: Cow<'a, str>,
@@ -31,16 +31,16 @@ pub(super) struct Shown<'a> {
     is_negotiated: bool,
 }
 
-/// Where its bytes are.
+/// Location of the bytes.
 pub(super) enum Content<'a> {
-    /// In the store.
+    /// Object in the store.
     Stored(&'a Object),
-    /// In memory.
+    /// Buffer in memory.
     Made(&'a Bytes),
 }
 
 enum Held<'a> {
-    /// The file, borrowed, or a variant of it.
+    /// File, borrowed, or a variant of it.
     Stored(Cow<'a, Object>),
     Made(variants::Made),
 }
@@ -48,7 +48,7 @@ enum Held<'a> {
 const IMAGE_TRANSFORM: HeaderName = HeaderName::from_static("x-image-transform");
 
 impl<'a> Shown<'a> {
-    /// What is shown of a file that the caller may see.
+    /// Selects the representation of a file that the caller may read.
     pub(super) async fn of(
         app: &AppState,
         request: &Parts,
@@ -118,7 +118,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The variant that is shown, if one is that is kept.
+    /// Returns the cached variant that is served, if any.
     pub(super) fn variant(&self) -> Option<&Object> {
         match &self.content {
             Held::Stored(Cow::Owned(variant)) => Some(variant),
@@ -126,19 +126,19 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The name that it has as a download.
+    /// Returns the file name of a download.
     pub(super) fn file_name(&self) -> &str {
         &self.file_name
     }
 
-    /// The response headers that were stored with the file, where the file itself is shown.
+    /// Returns the response headers that were stored with the file, if the file itself is served.
     pub(super) fn stored_headers(&self) -> Option<StoredHeaders> {
         let Held::Stored(Cow::Borrowed(object)) = &self.content else { return None };
         let headers = StoredAttributes::of(object).headers;
         (!headers.is_empty()).then_some(headers)
     }
 
-    /// Adds what was, or was not, done to a picture.
+    /// Adds headers that describe the transformation of an image, or why there is none.
     pub(super) fn describe(&self, headers: &mut HeaderMap) {
         if self.is_negotiated {
             headers.append(header::VARY, HeaderValue::from_static("accept"));
@@ -150,7 +150,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What a wish comes to, made where it is missing and may be.
+/// Looks up the variant for the transform options, and renders it if it is missing and permitted.
 async fn look_or_make(
     app: &AppState,
     request: &Parts,
@@ -167,7 +167,7 @@ async fn look_or_make(
     }
 }
 
-/// Takes what it costs to make a picture of the allowances for that, unless somebody has paid.
+/// Charges the cost of rendering to the image processing limits, unless another request already renders it.
 fn pay(
     app: &AppState,
     request: &Parts,
@@ -183,7 +183,7 @@ fn pay(
     taken.map_err(|refused| ApiError::rate_limited(&refused))
 }
 
-/// Whether a file may be a picture of pixels: one that is drawn goes out as it is.
+/// Returns whether a file may be a raster image; a vector image is served as it is.
 fn is_picture(content_type: &str) -> bool {
     let is_image =
         essence(content_type).get(..6).is_some_and(|it| it.eq_ignore_ascii_case("image/"));

@@ -1,17 +1,17 @@
-//! `/api/tus/`: an upload in as many requests as it takes, tus 1.0.
+//! `/api/tus/`: resumable uploads, tus 1.0.
 //!
 //! | request | what |
 //! | ------- | ---- |
-//! | `POST /api/tus/` | begins an upload, perhaps with its first bytes: 201 and where it is |
-//! | `HEAD /api/tus/{id}` | how much has come |
-//! | `PATCH /api/tus/{id}` | the next bytes: 204; the last ones store the file |
-//! | `DELETE /api/tus/{id}` | gives the upload up: 204 |
+//! | `POST /api/tus/` | creates an upload, optionally with its first bytes: 201 and its location |
+//! | `HEAD /api/tus/{id}` | returns the current offset |
+//! | `PATCH /api/tus/{id}` | appends bytes: 204; the last ones store the file |
+//! | `DELETE /api/tus/{id}` | terminates the upload: 204 |
 //!
-//! Promises: an offset that was told is durable, and a client that comes back may go on from there, after a crash of
-//! the server too; a file is stored exactly once, in one batch with the note that its upload is done; who comes for an
-//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored; what
-//! came whole and cannot be stored for now is kept, and stored by whichever request finds that it can be.
-//! Never here: names, places and quotas, which are those of any upload.
+//! Guarantees: a reported offset is durable, and a client may resume from there, even after a crash of the server; a
+//! file is stored exactly once, in one batch with the record that its upload is complete; a new request for an upload
+//! takes over from the current one. The full offset is reported only for a stored file; a complete upload that cannot
+//! be stored for now is retained, and stored by the next request for which that is possible. Non-goals: names,
+//! destinations and quotas, which are those of any upload.
 
 mod sweep;
 mod wish;
@@ -99,7 +99,7 @@ pub async fn create(
     let wish = Wish::of(&head.headers, &query)?;
     let mut work = Work::begin(&app, &caller, wish).await?;
     let mut response = answer(StatusCode::CREATED);
-    // Relative, so that it holds whatever name and path the client knows the server by.
+    // Relative, so that it is valid for any host and path under which the client reaches the server.
     let id = work.upload.id;
     let is_folder = head.uri.path().ends_with('/');
     let location = if is_folder { id.to_string() } else { format!("tus/{id}") };
@@ -144,7 +144,7 @@ pub async fn state(
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
     let work = Work::find(&app, &caller, &id).await?;
-    // Any other refusal makes clients begin the upload again, from its first byte.
+    // Any other error makes clients restart the upload from its first byte.
     let locked = |why: ApiError| if may_pass(&why) { ApiError::upload_waits(&why) } else { why };
     let work = work.completed().await.map_err(locked)?;
     let mut response = answer(StatusCode::OK);
@@ -277,7 +277,7 @@ fn is_chunk(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_TYPE).is_some_and(|it| it == CHUNK_TYPE)
 }
 
-/// What every answer about an upload says: until when it is kept, or where its file is.
+/// Adds the headers of every response about an upload: its expiry, or the URL of its file.
 async fn tell(work: &Work, response: &mut Response) -> Result<(), ApiError> {
     if work.upload.is_stored {
         let (file, thumbnail) = work.addresses().await?;

@@ -1,8 +1,8 @@
-//! Resumable uploads that nobody goes on with: removed when their time is over.
+//! Expiry of resumable uploads.
 //!
-//! Promises: bytes without a record go, and those of a file that is stored, also while somebody asks about it; records
-//! go with their bytes; what somebody still works on stays.
-//! Never here: how long an upload is kept, which its record says.
+//! Guarantees: bytes without a record are removed, and those of a stored file, even while a request reads its state;
+//! records are removed with their bytes; an upload in use is skipped. Non-goals: the expiry time, which is part of the
+//! record.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::catalog::{CatalogError, PendingUpload};
 use crate::limits;
 use crate::state::AppState;
 
-/// Sweeps at once, and then every so often.
+/// Sweeps immediately, and then periodically.
 pub async fn sweep_now_and_then(app: AppState) {
     loop {
         let swept = app.clone();
@@ -26,11 +26,11 @@ pub async fn sweep_now_and_then(app: AppState) {
     }
 }
 
-/// Removes what has expired; tells how many uploads that were. Waits for the disk.
+/// Removes expired uploads, and returns their number. Blocks on the disk.
 pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
-    // The files first: one that is begun meanwhile is not looked at.
+    // Lists the files first, so that an upload created concurrently is not among them.
     let files = app.store.resumable_uploads()?;
-    // One that is not noted yet is worked on at this moment.
+    // An upload in use may not have a record yet.
     let begun: BTreeSet<_> =
         files.iter().copied().filter(|id| app.open_uploads.is_taken(*id)).collect();
     let now_ms = app.clock.unix_ms();
@@ -60,7 +60,7 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
         }
     }
     for id in files {
-        // Nobody writes to the bytes of a file that is stored.
+        // No request writes to the bytes of a stored file.
         let is_worked_on =
             !stored.contains(&id) && (begun.contains(&id) || app.open_uploads.is_taken(id));
         if !kept.contains(&id) && !is_worked_on {

@@ -1,6 +1,6 @@
-//! What a client wants of a new resumable upload: from `Upload-Metadata`, else from the query.
+//! Parameters of a new resumable upload: from `Upload-Metadata`, else from the query.
 //!
-//! Never here: whether it may have that.
+//! Non-goals: authorization.
 
 use http::header::HeaderMap;
 
@@ -9,7 +9,7 @@ use crate::handlers::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
 use crate::query::{Query, parse_flag};
 use crate::tus::{Metadata, number};
 
-/// What is wanted.
+/// Parameters of a new upload.
 pub(super) struct Wish {
     pub(super) bucket: String,
     pub(super) path: String,
@@ -17,7 +17,7 @@ pub(super) struct Wish {
     pub(super) randomize_name: bool,
     pub(super) thumbnail: Option<bool>,
     pub(super) length: u64,
-    /// Word for word, for whoever asks how far the upload has come.
+    /// Original `Upload-Metadata`, which responses about the upload repeat verbatim.
     pub(super) metadata: String,
 }
 

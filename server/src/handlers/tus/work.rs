@@ -1,10 +1,11 @@
-//! One request's work on a resumable upload.
+//! Processing of a resumable upload within one request.
 //!
-//! Promises: what is counted is durable before it is told, also when the connection broke; a piece with a checksum
-//! counts whole or not at all; an upload of which everything is counted is stored before that is told. A step that was
-//! begun is ended with the turn in hand, also when its request is gone, so no two ever write to one file. An upload
-//! that is whole and cannot be stored for now stays whole, and each request tries again.
-//! Never here: headers of answers.
+//! Guarantees: an offset is durable before it is reported, even if the connection breaks; a chunk with a checksum
+//! counts whole or not at all; a complete upload is stored before its full offset is reported. A started step runs to
+//! completion while holding the turn, even if its request is dropped, so that no two requests write to one file. A
+//! complete upload that cannot be stored for now stays complete, and each request retries.
+//!
+//! Non-goals: response headers.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -34,18 +35,18 @@ use crate::target::{Place, bucket_of, key_in, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
 use crate::tus::{ChunkChecksum, Metadata};
 
-/// The upload that a request has the turn at.
+/// Upload whose turn the request holds.
 #[derive(Clone)]
 pub(super) struct Work {
     app: AppState,
     caller: Caller,
     pub(super) upload: PendingUpload,
-    /// Passed on when the last clone is gone.
+    /// Released when the last clone is dropped.
     turn: Arc<Turn>,
 }
 
 impl Work {
-    /// Makes the upload that is wanted.
+    /// Creates the requested upload.
     pub(super) async fn begin(
         app: &AppState,
         caller: &Caller,
@@ -92,8 +93,8 @@ impl Work {
         .await
     }
 
-    /// Counts the upload against the file size of its bucket, the quotas of the bucket and of its owner, and what one
-    /// account may have unfinished; refuses what they rule out.
+    /// Charges the upload to the file size limit of its bucket, the quotas of the bucket and of its owner, and the
+    /// limit of unfinished uploads per account; fails if one is exceeded.
     async fn claim(
         &self,
         Destination { bucket, place, .. }: &Destination,
@@ -128,7 +129,7 @@ impl Work {
         Ok(Claimed { app: app.clone(), id: upload.id, is_kept: false })
     }
 
-    /// The key whose object the upload is to replace, as far as that is known before its content.
+    /// Returns the key whose object the upload replaces, as far as it is known before the content.
     fn replaced_key(&self, place: &Place) -> Result<Option<ObjectKey>, ApiError> {
         let PendingUpload { overwrite, randomize_name, metadata, .. } = &self.upload;
         if !overwrite || *randomize_name {
@@ -154,7 +155,7 @@ impl Work {
         };
         look().await?.ok_or_else(ApiError::upload_not_found)?;
         let turn = app.open_uploads.turn(id).await.ok_or_else(ApiError::upload_locked)?;
-        // Whoever had the turn may have come further.
+        // The previous holder of the turn may have changed it.
         let upload = look().await?.ok_or_else(ApiError::upload_not_found)?;
         if upload.expires_ms <= app.clock.unix_ms() {
             return Err(ApiError::upload_expired());
@@ -162,7 +163,7 @@ impl Work {
         let work = Self::at(app, caller, upload, turn);
         work.destination()?;
         if !work.upload.is_stored && !app.catalog.staging().contains(id) {
-            // Its bytes made room for other uploads.
+            // Its bytes were evicted in favor of other uploads.
             work.forget().await?;
             return Err(ApiError::upload_expired());
         }
@@ -173,7 +174,7 @@ impl Work {
         Self { app: app.clone(), caller: caller.clone(), upload, turn: Arc::new(turn) }
     }
 
-    /// Does a step to its end, also when nobody waits for it any more: until then the turn is not passed on.
+    /// Runs a step to completion, even if its caller is dropped: the turn is held until then.
     async fn step<F>(&self, step: impl FnOnce(Self) -> F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,
@@ -181,8 +182,8 @@ impl Work {
         to_its_end(step(self.clone())).await
     }
 
-    /// Stores what came whole and was not stored, because the server was killed, or there was no room: a client that
-    /// hears that everything has come asks no more.
+    /// Stores a complete upload that is not stored yet, because the server was killed or had no space: a client that
+    /// sees the full offset sends no more requests.
     pub(super) async fn completed(self) -> Result<Self, ApiError> {
         if self.upload.is_stored || self.upload.received.bytes < self.upload.length {
             return Ok(self);
@@ -201,7 +202,7 @@ impl Work {
         .await
     }
 
-    /// Where the file goes, if the caller may put it there.
+    /// Returns the destination of the file, after checking that the caller may write there.
     fn destination(&self) -> Result<Destination, ApiError> {
         let PendingUpload { bucket, path, .. } = &self.upload;
         let bucket = self.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
@@ -210,7 +211,7 @@ impl Work {
         Ok(destination)
     }
 
-    /// Takes the next bytes; the last ones make the file.
+    /// Appends bytes; the last ones store the file.
     pub(super) async fn receive(
         mut self,
         headers: &HeaderMap,
@@ -246,7 +247,7 @@ impl Work {
             }
         };
         let ended = match checksum {
-            // What came is forgotten with `open`: the next request takes up what was counted before.
+            // The chunk is dropped with `open`: the next request resumes from the last saved offset.
             Some(checksum) => {
                 ended?;
                 if !checksum.holds() {
@@ -267,7 +268,7 @@ impl Work {
         .await
     }
 
-    /// The upload, open at what was counted.
+    /// Opens the upload at its saved offset.
     async fn open(&self) -> Result<ResumableUpload, ApiError> {
         if let Some(Waiting::Growing(open)) = self.turn.take() {
             return Ok(*open);
@@ -275,13 +276,13 @@ impl Work {
         self.step(|work| async move { work.resumed().await }).await
     }
 
-    /// The upload, as its bytes lie on the disk.
+    /// Reopens the upload from its bytes on the disk.
     async fn resumed(&self) -> Result<ResumableUpload, ApiError> {
         let (store, id, received) = (self.app.store.clone(), self.upload.id, self.upload.received);
         self.unless_lost(blocking(move || store.resume_upload(id, received)).await).await
     }
 
-    /// Forgets the upload where its bytes turn out to be lost: the client is to send them all again.
+    /// Deletes the upload if its bytes are lost: the client has to send all of them again.
     async fn unless_lost<T>(&self, outcome: engine::Result<T>) -> Result<T, ApiError> {
         match outcome {
             Err(error) if is_lost(&error) => {
@@ -299,7 +300,7 @@ impl Work {
         }
     }
 
-    /// Makes durable what has come, and counts it.
+    /// Makes the received bytes durable, and saves the offset.
     async fn synced(
         mut self,
         mut open: ResumableUpload,
@@ -313,13 +314,13 @@ impl Work {
         Ok((self, open))
     }
 
-    /// Counts what is durable.
+    /// Saves the durable offset.
     async fn save(&mut self, received: engine::Received) -> Result<(), ApiError> {
         let expires_ms = self.app.clock.unix_ms() + limits::TUS_KEPT_MS;
         self.note(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
     }
 
-    /// Writes what is known of the upload, and knows it from then on.
+    /// Persists the state of the upload, then updates the copy in memory.
     async fn note(&mut self, upload: PendingUpload) -> Result<(), ApiError> {
         let (fact, value) = upload.fact()?;
         commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
@@ -329,25 +330,26 @@ impl Work {
         Ok(())
     }
 
-    /// Ends the body, and makes it the file.
+    /// Finishes the body, and stores it as the file.
     async fn finished(self, open: ResumableUpload) -> Result<Self, ApiError> {
         let staged = self.unless_lost(blocking(move || open.finish()).await).await?;
         self.stored(staged, None).await
     }
 
-    /// Makes the file, and notes in the same batch that it is made. What cannot be stored for now waits.
+    /// Stores the file, with the record of completion in the same batch. An upload that cannot be stored for now is
+    /// retained.
     async fn stored(mut self, staged: Staged, thumbnail: Option<Staged>) -> Result<Self, ApiError> {
         let thumbnail = ThumbnailKept::new(thumbnail);
         match self.try_store(staged.clone(), thumbnail.clone()).await {
             Ok(key) => {
-                // Not needed for anything but the address in the answers to come.
+                // Only needed for the URL in later responses.
                 let (is_stored, key) = (true, Some(key));
                 self.note(PendingUpload { is_stored, key, ..self.upload.clone() }).await?;
                 self.remove_bytes().await?;
                 Ok(self)
             }
             Err(error) if may_pass(&error) => {
-                // A small one is soon read again, and takes memory that all share.
+                // A small body is quickly read again, and would take shared memory.
                 if staged.is_big() {
                     self.leave_open(Waiting::Whole(staged, thumbnail.made())).await;
                 }
@@ -389,7 +391,7 @@ impl Work {
         Ok(object.name().key.clone())
     }
 
-    /// Where the file is, and its thumbnail if it has one.
+    /// Returns the URL of the file, and of its thumbnail if there is one.
     pub(super) async fn addresses(&self) -> Result<(Option<String>, Option<String>), ApiError> {
         let Some(key) = self.upload.key.clone() else { return Ok((None, None)) };
         let name = ObjectName::new(self.upload.bucket.clone(), key);
@@ -402,12 +404,12 @@ impl Work {
         Ok((Some(url), is_its.then(|| address(&thumbnail))))
     }
 
-    /// Gives the upload up.
+    /// Terminates the upload.
     pub(super) async fn terminate(&self) -> Result<(), ApiError> {
         self.step(|work| async move { work.forget().await }).await
     }
 
-    /// Forgets the upload with its bytes.
+    /// Deletes the upload and its bytes.
     async fn forget(&self) -> Result<(), ApiError> {
         let (fact, _) = self.upload.fact()?;
         commit(&self.app.store, Batch::new().delete_fact(fact)).await?;
@@ -423,7 +425,7 @@ impl Work {
     }
 }
 
-/// Counts a new upload no more unless its record is stored.
+/// Guard that releases the reservation of a new upload unless its record is stored.
 struct Claimed {
     app: AppState,
     id: Uuid,
@@ -451,12 +453,12 @@ fn check_length(bucket: &Bucket, bytes: u64) -> Result<(), ApiError> {
     }
 }
 
-/// Whether what keeps an upload from being stored may be over when the client asks again.
+/// Returns whether a storing error may be transient.
 pub(super) fn may_pass(error: &ApiError) -> bool {
     error.status().is_server_error() || error.status() == StatusCode::CONFLICT
 }
 
-/// Whether the bytes of an upload are not there any more, or not those that came.
+/// Returns whether the bytes of an upload are missing or corrupt.
 fn is_lost(error: &engine::Error) -> bool {
     match error {
         engine::Error::Corrupt(_) => true,

@@ -15,7 +15,7 @@ use crate::intake::make_room;
 use crate::limits;
 use crate::state::AppState;
 
-/// Starts to count an upload, less the object that it replaces.
+/// Starts counting an upload, less the object that it replaces.
 pub(super) async fn count_upload(
     app: &AppState,
     bucket: &Bucket,
@@ -45,7 +45,7 @@ pub(super) struct PartClaim {
 }
 
 impl PartClaim {
-    /// Counts a part of this length or rejects it. A part of the same number counts until it is replaced.
+    /// Counts a part of this length or rejects it. A part with the same number counts until it is replaced.
     pub(super) async fn of(
         app: &AppState,
         bucket: &Bucket,
@@ -78,12 +78,12 @@ impl PartClaim {
         }
     }
 
-    /// Id of the engine body of the part.
+    /// Returns the id of the engine body of the part.
     pub(super) fn body(&self) -> Uuid {
         self.body
     }
 
-    /// Keeps counting the part, which is stored, as long as its upload counts.
+    /// Counts a stored part for as long as its upload counts.
     pub(super) fn keep(mut self, bytes: u64) {
         let now_ms = self.app.clock.unix_ms();
         self.app.catalog.staging().note_received(self.upload, self.body, bytes, now_ms);

@@ -1,7 +1,8 @@
-//! Parts put together.
+//! Completion of multipart uploads: assembly of parts.
 //!
-//! Promises: what is stored is exactly what was named, in its order, and each part is what came; until that is certain
-//! the name means what it did before. An answer that takes long begins early and is kept alive. Never here: parts.
+//! Guarantees: the stored object consists exactly of the listed parts, in their order and with the content that was
+//! uploaded; until then the key has its previous object. A response that takes long begins early, so that the
+//! connection stays alive. Non-goals: upload of parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use crate::state::AppState;
 
 type Output = CompleteMultipartUploadOutput;
 
-/// Makes an object of the parts that a request names.
+/// Implements CompleteMultipartUpload.
 pub(in crate::s3) async fn complete(
     app: &AppState,
     request: S3Request<CompleteMultipartUploadInput>,
@@ -61,7 +62,7 @@ pub(in crate::s3) async fn complete(
         output.checksum_type = checksum.checksum_type;
         output
     };
-    // A task of its own continues when the client goes away.
+    // A separate task continues after a client disconnect.
     let mut joining: JoinHandle<S3Result<Joined>> =
         tokio::spawn(async move { joined(&app, bucket, upload, wanted).await });
     match tokio::time::timeout(limits::S3_JOINING_WAIT, &mut joining).await {
@@ -73,27 +74,27 @@ pub(in crate::s3) async fn complete(
     }
 }
 
-/// What a request wants of the object that is made.
+/// Requested properties of the object.
 struct Wanted {
     parts: Vec<NamedPart>,
     conditions: WriteConditions,
-    /// In base64: the checksum of the object, where the client knows it.
+    /// Checksum of the object in base64, if the client knows it.
     checksum: Checksum,
     bytes: Option<i64>,
 }
 
-/// A part that a request names.
+/// Part listed in a request.
 struct NamedPart {
     number: u32,
     etag: Option<String>,
     checksum: Checksum,
 }
 
-/// What was stored.
+/// Stored object.
 struct Joined {
     etag: String,
     checksum: Option<StoredChecksum>,
-    /// The id of its version; none for a client that asks again.
+    /// Version id; `None` for a retry.
     version_id: Option<String>,
 }
 
@@ -118,7 +119,7 @@ fn ended_with(ended: Result<S3Result<Joined>, tokio::task::JoinError>) -> S3Resu
     ended.unwrap_or_else(|why| Err(refused(&ApiError::internal(why.to_string()))))
 }
 
-/// The parts that a request names, in rising order.
+/// Parses the listed parts, which must be in ascending order.
 fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<NamedPart>> {
     let mut parts: Vec<NamedPart> = Vec::with_capacity(named.len());
     for part in named {
@@ -145,7 +146,7 @@ async fn joined(
     wanted: Wanted,
 ) -> S3Result<Joined> {
     let ours = |error: ApiError| refused(&error);
-    // Held until the object is stored, so that nobody else puts the same parts together or gives them up.
+    // Held until the object is stored, so that a concurrent request can neither assemble nor abort the same parts.
     let turn = app.open_uploads.turn(upload.id).await;
     let _turn = turn.ok_or_else(|| ours(ApiError::upload_locked()))?;
     let (store, account, id) = (app.store.clone(), upload.account.clone(), upload.id);
@@ -197,13 +198,13 @@ async fn joined(
     let store = app.store.clone();
     let removed = blocking(move || upload.remove_parts(&store)).await;
     if let Err(error) = removed {
-        // The sweep does it.
+        // The sweep retries it.
         tracing::warn!("failed to delete parts of a completed upload; will retry: {error}");
     }
     Ok(Joined { etag, checksum, version_id })
 }
 
-/// The parts that are named, if they have come and are those that are meant.
+/// Returns the listed parts, if they were uploaded and their tags and checksums match.
 fn chosen(
     parts: Vec<UploadedPart>,
     named: &[NamedPart],
@@ -226,7 +227,7 @@ fn chosen(
     Ok(chosen)
 }
 
-/// Refuses parts that are too small or, together, too large, or not of the size that the client said.
+/// Rejects parts that are too small, or together too large, or whose total differs from the announced size.
 fn check_sizes(bucket: &Bucket, parts: &[UploadedPart], said: Option<i64>) -> S3Result<()> {
     let bytes: u64 = parts.iter().map(|part| part.received.bytes).sum();
     let limit = bucket.file_bytes_max.unwrap_or(engine::limits::OBJECT_BYTES_MAX);
@@ -247,7 +248,7 @@ fn check_sizes(bucket: &Bucket, parts: &[UploadedPart], said: Option<i64>) -> S3
     }
 }
 
-/// The checksum of the object: of its content, or of the checksums of its parts.
+/// Returns the checksum of the object: of its content, or of the checksums of its parts.
 fn checksum_of(
     upload: &MultipartUpload,
     parts: &[UploadedPart],
@@ -261,24 +262,24 @@ fn checksum_of(
     value.map(|value| StoredChecksum { algorithm: algorithm.name().to_owned(), value })
 }
 
-/// Refuses content that has another checksum than the client says.
+/// Rejects content with a checksum other than the announced one.
 fn check_checksum(said: &Checksum, checksum: Option<&StoredChecksum>) -> S3Result<()> {
     let Some(StoredChecksum { algorithm, value }) = checksum else { return Ok(()) };
     let said = Algorithm::of_name(algorithm).and_then(|it| value_of(said, it));
-    // Some clients say a composite checksum without the number of parts.
+    // Some clients send a composite checksum without the number of parts.
     let is_right = said.is_none_or(|said| said == value || value.split('-').next() == Some(said));
     let message = "The checksum of the object does not match";
     is_right.then_some(()).ok_or_else(|| refusal(S3ErrorCode::BadDigest, message))
 }
 
-/// The parts as they are stored with the object.
+/// Returns the part data that is stored with the object.
 fn parts_of(parts: &[UploadedPart]) -> StoredParts {
     let checksums = parts.iter().map(|part| part.checksum.clone());
     let checksums = checksums.collect::<Option<_>>().unwrap_or_default();
     StoredParts { sizes: sizes_of(parts), checksums }
 }
 
-/// How many parts in a row have how many bytes.
+/// Run-length encodes the part sizes: number of consecutive parts, and their bytes.
 fn sizes_of(parts: &[UploadedPart]) -> Vec<(u32, u64)> {
     let mut sizes: Vec<(u32, u64)> = Vec::new();
     for part in parts {
@@ -290,7 +291,7 @@ fn sizes_of(parts: &[UploadedPart]) -> Vec<(u32, u64)> {
     sizes
 }
 
-/// The entity tag of an object of these parts, as S3 makes it.
+/// Returns the entity tag of an object of these parts, as S3 computes it.
 fn etag_of(parts: &[UploadedPart]) -> String {
     let mut md5 = Md5::new();
     for part in parts {
@@ -299,13 +300,13 @@ fn etag_of(parts: &[UploadedPart]) -> String {
     format!("{}-{}", hex(&md5.finalize()), parts.len())
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn unhex(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or("0"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap_or_default()).collect()
 }
 
-/// One body of many, and its checksum by an algorithm. Waits for the disk.
+/// Concatenates parts into one body, and computes its checksum. Blocks on the disk.
 fn join(
     store: &engine::Store,
     parts: &[UploadedPart],
@@ -322,7 +323,7 @@ fn join(
     Ok((upload.finish()?, checksum.finish()))
 }
 
-/// What a part whose bytes are not there any more, or not those that came, means to the client: it is to come again.
+/// Converts the error of a missing or corrupt part to one that asks the client to upload it again.
 fn lost(error: Error, ours: &impl Fn(ApiError) -> S3Error) -> S3Error {
     let is_gone = match &error {
         Error::Corrupt(_) => true,
@@ -412,7 +413,7 @@ mod tests {
             part(1, "5d41402abc4b2a76b9719d911017c592"),
             part(2, "d41d8cd98f00b204e9800998ecf8427e"),
         ];
-        // What md5sum says of the thirty-two bytes.
+        // As computed by md5sum for the thirty-two bytes.
         assert_eq!(unhex("5d41402abc")[..2], [0x5d, 0x41]);
         assert_eq!(etag_of(&parts), "a169f9255cc30bf56198c64ae2a09832-2");
     }

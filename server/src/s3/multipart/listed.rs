@@ -1,6 +1,6 @@
-//! Uploads in parts that are open, and the parts that have come.
+//! Listings of open multipart uploads and of their parts.
 //!
-//! Promises: a caller sees the uploads of its own account alone. Never here: what becomes of them.
+//! Guarantees: a caller sees only uploads of its own account. Non-goals: changes of uploads.
 
 use s3s::dto::{
     ChecksumAlgorithm, ChecksumType, ListMultipartUploadsInput, ListMultipartUploadsOutput,
@@ -22,10 +22,10 @@ use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 use crate::target::bucket_of;
 
-/// Parts, or uploads, of one page.
+/// Maximum parts, or uploads, per page.
 const PAGE_MAX: i32 = 1_000;
 
-/// The parts of an upload, by number.
+/// Implements ListParts: by part number.
 pub(in crate::s3) async fn list_parts(
     app: &AppState,
     request: S3Request<ListPartsInput>,
@@ -79,8 +79,8 @@ pub(in crate::s3) async fn list_parts(
     listed.await.map_err(|error| refused(&error))
 }
 
-/// The uploads of the caller's account that are open in a bucket, by key. There are few enough for one page, or the
-/// rest is told once these are done.
+/// Implements ListMultipartUploads: open uploads of the caller's account in a bucket, by key. Always a single page;
+/// uploads beyond it appear once the listed ones are completed.
 pub(in crate::s3) async fn list_uploads(
     app: &AppState,
     request: S3Request<ListMultipartUploadsInput>,
