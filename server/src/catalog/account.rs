@@ -26,7 +26,7 @@ pub struct Account {
     pub created_ms: u64,
 }
 
-/// What an account may do beside its own affairs.
+/// Rights of an account beyond its own buckets, keys and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -51,7 +51,7 @@ pub enum Plan {
     Business,
 }
 
-/// How far fair use has gone wrong.
+/// Fair-use standing of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {

@@ -65,7 +65,7 @@ pub struct Actor {
     pub request_id: Option<String>,
 }
 
-/// What somebody did it with.
+/// Credential of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorKind {

@@ -50,7 +50,7 @@ pub struct BucketsReply {
     next_cursor: Option<String>,
 }
 
-/// A bucket that is gone.
+/// Deleted bucket.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketDeletedReply {

@@ -49,7 +49,7 @@ struct GoneVersionView {
     /// Names the version; greater for what was stored later.
     lsn: u64,
     state: GoneState,
-    /// When it was deleted or replaced; null where the log does not tell any more.
+    /// Time of the deletion or replacement; null if the log no longer has it.
     #[schema(required)]
     deleted_at: Option<String>,
     bytes: u64,

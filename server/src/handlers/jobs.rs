@@ -133,10 +133,10 @@ struct JobFailureView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JobResultView {
-    /// Bytes of the files that were deleted, moved or brought back; bytes that were freed, or read.
+    /// Bytes of deleted, moved or restored files; reclaimed bytes of a compaction; verified bytes of a scrub.
     bytes: u64,
-    /// Files that stayed as they were: something has the new name, they changed meanwhile, or their bytes are gone.
-    /// Segments that were left alone as they are damaged. Addresses that no file was taken from.
+    /// Unchanged files: the new name was in use, they changed concurrently, or their content was reclaimed.
+    /// Corrupt segments that were not compacted. URLs from which nothing was imported.
     skipped: u64,
     /// Places of damage that are known, after a scrub.
     damage_count: u64,

@@ -57,7 +57,7 @@ pub struct MembersReply {
     invited: Vec<InvitedMemberView>,
 }
 
-/// An organisation that is gone.
+/// Deleted organisation.
 #[derive(Serialize, ToSchema)]
 pub struct OrganisationDeletedReply {
     success: bool,

@@ -29,7 +29,7 @@ use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 use crate::target::last_component;
 
-/// Whoever is signed in, if anybody.
+/// Account of the session, if there is one.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionReply {
@@ -81,7 +81,7 @@ struct SessionView {
     agent: String,
 }
 
-/// What somebody signs in with.
+/// Sign-in credentials.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct SignInBody {

@@ -54,7 +54,7 @@ pub struct WebhooksReply {
     webhooks: Vec<WebhookView>,
 }
 
-/// A webhook that is gone.
+/// Deleted webhook.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookDeletedReply {
     success: bool,
@@ -71,7 +71,7 @@ pub struct WebhookTestedReply {
     tested: WebhookTestedView,
 }
 
-/// A page of events that were given up.
+/// Page of failed events (dead letters).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersReply {
@@ -88,7 +88,7 @@ pub struct DeadLettersRetriedReply {
     retried: DeadLettersRetriedView,
 }
 
-/// How many events were forgotten.
+/// Number of discarded events.
 #[derive(Serialize, ToSchema)]
 pub struct DeadLettersForgottenReply {
     success: bool,

@@ -109,7 +109,7 @@ pub struct AccountView {
     pub standing: Standing,
     /// How it came to its standing, the oldest change first; empty when it was good from the start.
     pub standing_changes: Vec<StandingChangeView>,
-    /// Whether anybody can sign in to it.
+    /// Whether the account has a password.
     pub has_password: bool,
     #[schema(required)]
     pub storage_bytes_max: Option<u64>,

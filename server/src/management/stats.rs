@@ -81,7 +81,7 @@ pub struct SegmentsView {
     pub dead_bytes: u64,
 }
 
-/// Large files that are gone and whose bytes stay for a while, so that they can come back.
+/// Deleted large files in the undelete window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetainedView {

@@ -29,9 +29,9 @@ pub struct StorageView {
     kinds: Vec<KindView>,
     /// Segments that are shared by small files, those with the most dead bytes first.
     segments: Vec<StorageSegmentView>,
-    /// Whether there are more segments than are told.
+    /// Whether there are more segments than listed.
     segments_truncated: bool,
-    /// Large files that are gone and can come back, in none of the kinds.
+    /// Deleted large files in the undelete window, not included in the kinds.
     retained: RetainedView,
     /// Everything was verified then or later; null while something never was.
     #[schema(required)]
@@ -60,7 +60,7 @@ struct IndexView {
     bytes: u64,
     /// Changes that are in memory and in the log, and not in it yet.
     waiting_changes: u64,
-    /// Whether it was found to be damaged: the next start makes it anew.
+    /// Whether the index is corrupt; the next start rebuilds it.
     condemned: bool,
 }
 
@@ -83,7 +83,7 @@ struct StorageSegmentView {
     dead_bytes: u64,
     /// Records that are wanted.
     objects: u64,
-    /// Whether nothing is appended to it any more.
+    /// Whether the segment is sealed: nothing is appended to it.
     sealed: bool,
     #[schema(required)]
     verified_at: Option<String>,

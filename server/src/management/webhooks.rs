@@ -105,7 +105,7 @@ pub struct WebhookView {
     pub pending_count: u64,
     /// Of these, those that failed at least once.
     pub retrying_count: u64,
-    /// Events that were given up, and are kept.
+    /// Failed events (dead letters).
     pub dead_letter_count: u64,
     /// Events that found no room.
     pub dropped_count: u64,
@@ -119,7 +119,7 @@ pub struct WebhookView {
     pub updated_at: String,
 }
 
-/// A new webhook: the only time that its secret is told.
+/// New webhook, with its secret, which is returned only once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookCreatedView {
@@ -147,7 +147,7 @@ pub struct WebhookTestedView {
     pub duration_ms: u64,
 }
 
-/// An event that was given up.
+/// Failed event (dead letter).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
@@ -180,7 +180,7 @@ pub struct DeadLettersRetriedView {
     pub retried_count: u64,
 }
 
-/// How many of them were forgotten.
+/// Number of discarded events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersForgottenView {

@@ -38,7 +38,7 @@ pub enum NoThumbnail {
     TooLarge,
     /// Too many pictures wait to be made, or the bucket's allowance for making them is used up.
     Busy,
-    /// A file of somebody's own has the name, or the thumbnail of another file.
+    /// An uploaded file, or the thumbnail of another file, has the name.
     NameTaken,
     /// The name would be too long.
     NameTooLong,
