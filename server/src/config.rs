@@ -513,7 +513,7 @@ mod tests {
         let files = config(&[certificate, key]).unwrap().tls_files.unwrap();
         assert_eq!((files.certificates, files.key), ("/a".into(), "/b".into()));
         let error = config(&[certificate]).unwrap_err().to_string();
-        assert_eq!(error, "tls_certificate_file: tls_key_file goes with it");
+        assert_eq!(error, "tls_certificate_file: tls_key_file is required with it");
         assert_eq!(config(&[key]).unwrap_err().setting(), Some("tls_key_file"));
         assert_eq!(config(&[]).unwrap().tls_files, None);
         let hsts =

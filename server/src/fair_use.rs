@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(spike(FAIR_USE_SPIKE_REQUESTS_MIN - 1, Some(0)), None);
         assert!(spike(FAIR_USE_SPIKE_REQUESTS_MIN, Some(0)).is_some());
         assert_eq!(spike(999_999, Some(100_000)), None);
-        assert!(spike(1_000_000, Some(100_000)).unwrap().contains("100000 are usual"));
+        assert!(spike(1_000_000, Some(100_000)).unwrap().contains("usual: 100000"));
 
         let stored = |stored_bytes, quota_bytes| {
             Evidence { stored_bytes, quota_bytes, days: Default::default() }.violation()

@@ -81,9 +81,9 @@ impl DefaultRetention {
     pub fn starting_at(self, now_ms: u64) -> Retention {
         let days = match self.period {
             RetentionPeriod::Days(days) => u64::from(days),
-            RetentionPeriod::Years(years) => u64::from(years) * DAYS_PER_YEAR,
+            RetentionPeriod::Years(years) => u64::from(years).saturating_mul(DAYS_PER_YEAR),
         };
-        Retention { mode: self.mode, until_ms: now_ms.saturating_add(days * DAY_MS) }
+        Retention { mode: self.mode, until_ms: now_ms.saturating_add(days.saturating_mul(DAY_MS)) }
     }
 }
 
@@ -169,6 +169,6 @@ mod tests {
         let of = |period| DefaultRetention { mode, period }.starting_at(5).until_ms;
         assert_eq!(of(RetentionPeriod::Days(2)), 5 + 2 * DAY_MS);
         assert_eq!(of(RetentionPeriod::Years(1)), 5 + 365 * DAY_MS);
-        assert_eq!(of(RetentionPeriod::Years(u32::MAX)), 5 + u64::from(u32::MAX) * 365 * DAY_MS);
+        assert_eq!(of(RetentionPeriod::Years(u32::MAX)), u64::MAX);
     }
 }

@@ -57,7 +57,7 @@ async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
         (&json!(3), &json!(3), &json!("addresses"))
     );
     assert_eq!((&job["result"]["skipped"], &job["result"]["bytes"]), (&json!(1), &json!(6)));
-    assert_eq!(job["failures"], json!([{"url": urls[2], "error": "the answer is 404"}]));
+    assert_eq!(job["failures"], json!([{"url": urls[2], "error": "the response status is 404"}]));
     // What came counts for the bucket, what was refused does not.
     let path = "/api/usage/history?bucketName=photos&step=minute";
     let history = client.get(path).await.check_done();

@@ -59,7 +59,7 @@ async fn who_goes_on_asking_too_much_is_moved_one_step_at_a_time_and_told_why() 
             panic!("one step: {swept:?}");
         };
         assert_eq!((&**name, *from, *to), ("ann", pair[0], pair[1]));
-        assert!(reason.contains("beyond the rate of the plan"), "{reason}");
+        assert!(reason.contains("exceeded the plan's rate limit"), "{reason}");
         // Again, it is too early: the step was just taken, and is not repeated for three days.
         for _ in 0..3 {
             let again = sweep(&world);

@@ -111,7 +111,7 @@ async fn a_path_names_one_file_exactly() {
     let form = Form::new().file("files", "a.png", None, PNG).file("files", "b.png", None, PNG);
     let reply = client.upload("/photos/images", form).await;
     reply.check_error(400, "bad_request");
-    assert!(reply.json()["error"].as_str().unwrap().contains("must end with \"/\""));
+    assert!(reply.json()["error"].as_str().unwrap().contains("that ends with \"/\""));
 }
 
 #[tokio::test]

@@ -107,11 +107,11 @@ fn names_that_would_steer_the_terminal_are_written_out() {
 fn the_first_account_makes_the_store_and_says_so() {
     let folder = DataFolder::new();
     let ran = folder.done(&["account", "create", "--name", "ann"]);
-    assert!(ran.stderr.contains("made a new store in"), "{ran:?}");
+    assert!(ran.stderr.contains("created a new store in"), "{ran:?}");
     assert!(ran.stdout.contains("operator"), "{ran:?}");
     assert!(ran.stderr.contains("trug account password ann --data "), "{ran:?}");
     let again = folder.done(&["account", "create", "--name", "bob"]);
-    assert!(!again.stderr.contains("made a new store"), "{again:?}");
+    assert!(!again.stderr.contains("created a new store"), "{again:?}");
     assert!(!again.stdout.contains("operator"), "{again:?}");
 }
 
@@ -215,7 +215,7 @@ fn an_invitation_is_a_link_on_stdout() {
         let link = told.stdout.trim_end();
         let secret = link.strip_prefix("https://cdn.example.com/files/-/invitation#");
         assert_eq!(secret.map(str::len), Some(69), "{link}");
-        assert!(told.stderr.contains("for ann, once, until 20"), "{told:?}");
+        assert!(told.stderr.contains("for ann; works once, until 20"), "{told:?}");
         let invited = folder.json(&words);
         assert!(invited["expiresAt"].is_string() && invited["name"] == "ann", "{invited}");
         let wrong = [&words[..], &["--public-url", "cdn.example.com"]].concat();

@@ -40,7 +40,7 @@ fn check(folder: &DataFolder) {
     assert_eq!(ran.stdout.lines().count(), 3, "{ran:?}");
     let last = ran.stdout.lines().last().and_then(|line| line.split(' ').next());
     let last = last.expect("an entry has a number");
-    assert!(ran.stderr.contains(&format!("--before {last} ")), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("--before {last}\n")), "{ran:?}");
     let before = actions(folder, &["--before", last]);
     assert_eq!(before, ["key.create", "bucket.create", "account.create"]);
 }

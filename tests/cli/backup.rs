@@ -83,7 +83,7 @@ fn a_backup_goes_to_a_folder_of_its_own() {
         let refused = |to: &Path, code: i32, says: &str| {
             folder.run(&["backup", "--to", &word(to)]).check_failure(code, says);
         };
-        refused(&folder.path().join("in"), 2, "it lies in the data folder");
+        refused(&folder.path().join("in"), 2, "it is inside the data folder");
         let files = folder.beside().join("files");
         fs::create_dir(&files).expect("a folder can be made");
         fs::write(files.join("mine.txt"), "mine").expect("it can be written");

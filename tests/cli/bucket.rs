@@ -60,7 +60,7 @@ fn top_level_folders_are_shown_with_what_lies_in_them() {
         );
         assert!(!shown.stderr.contains("more folders"), "{shown:?}");
         let first = folder.done(&[&command[..], &["--limit", "1"]].concat());
-        assert!(first.stderr.contains("--after \"a/\" shows them"), "{first:?}");
+        assert!(first.stderr.contains("use --after \"a/\""), "{first:?}");
         let second = folder.json(&[&command[..], &["--after", "a"]].concat());
         assert_eq!(second["folders"][0]["folder"], "b/");
         assert_eq!(
@@ -104,7 +104,7 @@ fn every_setting_of_a_bucket_is_set_and_taken_away() {
             folder.run(&[&edit[..], words].concat()).check_failure(1, says);
         };
         refused(&["--cors-origins", "example.com"], "is not an origin");
-        refused(&["--allowed-types", "image"], "neither a media type");
+        refused(&["--allowed-types", "image"], "is not a media type");
         refused(&["--placeholder", "/nowhere/a.png"], "has no bucket nowhere");
         let none = folder.run(&["bucket", "create", "--name", "other"]);
         none.check_failure(2, "--account");
@@ -133,7 +133,7 @@ fn a_bucket_with_files_needs_force() {
     let (folder, key) = DataFolder::with_bucket();
     let check = || {
         let refused = folder.run(&["bucket", "delete", "--name", "photos"]);
-        refused.check_failure(1, "photos still holds 1 objects");
+        refused.check_failure(1, "photos is not empty: 1 objects");
         assert!(refused.stderr.contains("--force"), "{refused:?}");
     };
     let server = folder.serve();

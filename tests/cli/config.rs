@@ -62,9 +62,9 @@ fn a_check_says_what_cannot_be_used_and_where_it_stands() {
     let (ran, _) = check(FILE);
     assert_eq!((ran.code, &*ran.stdout), (0, "the settings are valid\n"), "{ran:?}");
     for (text, says) in [
-        ("scrub_day = 7\n", "line 1: scrub_day is no setting: perhaps scrub_days"),
+        ("scrub_day = 7\n", "line 1: unknown setting scrub_day; did you mean scrub_days?"),
         ("\nscrub_days = \"7\"\n", "line 2: scrub_days: \"7\" is not a duration such as 30d"),
-        ("scrub_days = 4000\n", "scrub_days: 4000 is not between 0 and 3650"),
+        ("scrub_days = 4000\n", "scrub_days: 4000 is out of range: 0 to 3650"),
         ("scrub_days = \n", "line 1"),
         ("webhook_ca_file = \"/nowhere/roots.pem\"\n", "webhook_ca_file: /nowhere/roots.pem: "),
     ] {

@@ -154,7 +154,7 @@ fn the_words_of_the_container_serve_and_ask_whether_it_is_well() {
     let ran = ask();
     assert_eq!(ran.code, 0, "{ran:?}");
     server.stop();
-    ask().check_failure(1, "is not well");
+    ask().check_failure(1, "is unhealthy");
 }
 
 #[test]

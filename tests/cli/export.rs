@@ -130,7 +130,7 @@ fn a_damaged_file_is_left_out_and_named_and_the_rest_is_exported() {
     let path = folder.beside().join("rest.tar");
     let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&path)]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.stdout.contains("damaged       1 files\n  bad.txt: photos/bad.txt is damaged"));
+    assert!(ran.stdout.contains("damaged       1 files\n  bad.txt: photos/bad.txt is corrupt"));
     assert!(ran.stderr.contains("1 corrupt files are not in the export"), "{ran:?}");
     assert!(read_archive(&fs::read(&path).expect("it is there")) == files[1..]);
     let out = folder.beside().join("out/");
@@ -148,10 +148,10 @@ fn what_cannot_be_exported_is_refused_in_a_sentence() {
             folder.run(&["export", "--bucket", bucket, "--to", to]).check_failure(code, says);
         };
         refused("none", &beside(folder, "a.tar"), 1, "the bucket \"none\" does not exist");
-        refused("photos", &beside(folder, "a.tar.gz"), 1, "neither a folder nor ends in .tar");
+        refused("photos", &beside(folder, "a.tar.gz"), 1, "neither a folder nor a .tar file");
         refused("photos", &beside(folder, "none/a.tar"), 1, "No such file");
-        refused("photos", &word(&folder.path().join("a.tar")), 2, "it lies in the data folder");
-        refused("photos", &word(&folder.path()), 2, "it lies in the data folder");
+        refused("photos", &word(&folder.path().join("a.tar")), 2, "it is inside the data folder");
+        refused("photos", &word(&folder.path()), 2, "it is inside the data folder");
         std::os::unix::fs::symlink("elsewhere", folder.beside().join("link.tar")).expect("a link");
         refused("photos", &beside(folder, "link.tar"), 1, "it exists and is not a regular file");
     });

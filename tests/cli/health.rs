@@ -24,7 +24,7 @@ fn a_server_is_found_by_its_address_and_by_its_settings() {
     for words in [&["--url", &url][..], &["--url", &url, "--ready"], &["--listen", &address]] {
         let ran = health(words, &[]);
         assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:?}");
-        assert!(ran.stdout.starts_with(&format!("{url} is well: ")), "{ran:?}");
+        assert!(ran.stdout.starts_with(&format!("{url} is healthy: ")), "{ran:?}");
         assert!(ran.stdout.ends_with("the store is writable\n"), "{ran:?}");
     }
     let by_environment = health(&["--json"], &[("TRUG_LISTEN", &address)]);
@@ -37,7 +37,7 @@ fn a_server_is_found_by_its_address_and_by_its_settings() {
     assert_eq!(everywhere.code, 0, "{everywhere:?}");
     server.stop();
     let ran = health(&["--url", &url], &[]);
-    ran.check_failure(1, &format!("{url} is not well: "));
+    ran.check_failure(1, &format!("{url} is unhealthy: "));
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
 }
 
@@ -64,7 +64,7 @@ fn a_full_disk_is_said_and_a_server_that_stops_is_not_ready() {
     server.terminate();
     thread::sleep(Duration::from_millis(300));
     let ran = health(&["--url", &url, "--ready"], &[]);
-    ran.check_failure(1, "is not well: ");
+    ran.check_failure(1, "is unhealthy: ");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn who_answers_with_something_else_or_not_at_all_is_not_well() {
         }
         stranger
     });
-    for says in ["no trug", "no trug", "without an answer"] {
+    for says in ["is not trug", "is not trug", "without a response"] {
         health(&["--url", &url], &[]).check_failure(1, says);
     }
     // From here on nobody answers: the connection is taken by the system, and that is all.
@@ -97,7 +97,7 @@ fn what_cannot_be_asked_is_wrong_usage() {
     for (words, says) in [
         (&["--url", "127.0.0.1:8080"][..], "--url"),
         (&["--ca-file", "authority.pem"], "--url"),
-        (&["--listen", "127.0.0.1:0"], "--url says where"),
+        (&["--listen", "127.0.0.1:0"], "with --url"),
         (&["--timeout", "0"], "--timeout"),
     ] {
         health(words, &[]).check_failure(2, says);

@@ -135,7 +135,7 @@ fn files_whose_keys_hold_other_content_go_by_the_rule() {
         let failing = archive_of(&[file("a.txt", "new"), file("late.txt", "late")]);
         let ran = import(folder, &failing, &["--on-conflict", "fail"]);
         assert_eq!(ran.code, 1, "{ran:?}");
-        assert!(ran.stderr.contains("ended early: a.txt: other content"), "{ran:?}");
+        assert!(ran.stderr.contains("ended early: a.txt: an object with other content"), "{ran:?}");
 
         for (round, renamed, unchanged) in [(1, 1, 2), (2, 0, 3)] {
             let ran = import(folder, &new, &["--on-conflict", "rename", "--json"]);
@@ -203,7 +203,7 @@ fn a_server_does_one_long_work_at_a_time_and_stops_it_when_nobody_waits() {
     send(&mut child, &archive[..archive.len() / 2]);
     let out = folder.beside().join("out.tar");
     let export = ["export", "--bucket", "photos", "--to", &word(&out)];
-    folder.run(&export).check_failure(1, "Other long work is going on");
+    folder.run(&export).check_failure(1, "Another long operation is running");
     // Short requests go on.
     folder.done(&["stats"]);
     child.kill().expect("it can be killed");
@@ -259,8 +259,8 @@ fn what_cannot_be_imported_is_refused_in_a_sentence() {
         };
         let nothing = word(&folder.beside().join("nothing.tar"));
         refused("none", &nothing, 1, "the bucket \"none\" does not exist");
-        refused("photos", &nothing, 1, "there is no ");
-        refused("photos", &word(&folder.path()), 2, "it lies in the data folder");
+        refused("photos", &nothing, 1, "does not exist");
+        refused("photos", &word(&folder.path()), 2, "it is inside the data folder");
     });
 }
 

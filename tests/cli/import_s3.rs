@@ -158,12 +158,12 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
             ("dead", "the S3 server responded with 500 InternalError: M of InternalError; 5"),
             ("gone", "the S3 server responded with 404 NoSuchKey"),
             ("cold", "the S3 server responded with 403 InvalidObjectState"),
-            ("moved", "answers 307; redirects are not followed"),
-            ("long", "the body breaks off"),
+            ("moved", "responded with 307; redirects are not followed"),
+            ("long", "the body "),
             ("dir/", "its name is a folder name, but it has content"),
-            ("../up", "its name may not be a key"),
-            ("a//b", "its name may not be a key"),
-            ("c\u{1}d", "its name may not be a key"),
+            ("../up", "its name is not a valid key"),
+            ("a//b", "its name is not a valid key"),
+            ("c\u{1}d", "its name is not a valid key"),
             ("bad\\xff", "its name is not UTF-8"),
             ("/abs", "its path is absolute"),
         ] {
@@ -198,7 +198,7 @@ fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
     failed(|_| File::of("<html>hello</html>"), "not a bucket listing");
     failed(|_| File::of("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"), "document type");
     failed(|_| page(&"x".repeat(9 << 20), None), "has more than 8388608 bytes");
-    failed(|_| page("<Contents><Key>x</Key></Contents>", None), "has no name or no size");
+    failed(|_| page("<Contents><Key>x</Key></Contents>", None), "without a name or size");
 
     // What came before the listing breaks is kept, and said.
     let stopped = |answer: fn(&tests::Wanted) -> File, says: &str| {

@@ -125,16 +125,16 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
         assert_eq!((ran.code, counts(&ran)), (1, [6, 0, 0, 10]), "{ran:?}");
         assert!(ran.stderr.contains("10 files were refused"), "{ran:?}");
         for (name, says) in [
-            ("/dead", "the answer is 503; tried 5 times"),
-            ("/short", "the body breaks off"),
-            ("/gone", "the answer is 404"),
+            ("/dead", "the response status is 503; 5 attempts"),
+            ("/short", "the body "),
+            ("/gone", "the response status is 404"),
             ("/packed", "the response has a content encoding"),
             ("/away", "the host does not resolve to a public address"),
             ("/round", "too many redirects"),
-            ("/%2e%2e/up", "its name may not be a key"),
-            ("line 13, http://127.0.0.1:9/private", "the host has no address of the internet"),
+            ("/%2e%2e/up", "its name is not a valid key"),
+            ("line 13, http://127.0.0.1:9/private", "the host does not resolve to a public"),
             ("/x", "duplicate file name in the archive"),
-            ("line 16, nothing", "the address must"),
+            ("line 16, nothing", "the URL must"),
         ] {
             assert!(why(&ran, name).contains(says), "{name}: {}", why(&ran, name));
         }
@@ -218,7 +218,7 @@ fn a_list_that_makes_no_sense_is_refused_in_a_sentence() {
             folder.run(&[&fixed, words].concat()).check_failure(code, says);
         };
         let nothing = word(&folder.beside().join("nothing.txt"));
-        refused(&["--from-urls", &nothing], 1, "there is no ");
+        refused(&["--from-urls", &nothing], 1, "does not exist");
         refused(&["--from-urls", &word(folder.beside())], 1, "is a folder");
         refused(&["--from-urls", &nothing, "--allow", "10.0.0.1"], 2, "is no origin");
         refused(&["--from-urls", &nothing, "--ca-file", &nothing], 2, "--ca-file");

@@ -75,7 +75,7 @@ fn a_token_that_cannot_be_used_is_refused_and_never_printed() {
     for (text, says) in [
         ("hunter2", "16 to 256"),
         ("", "16 to 256"),
-        ("hunter2 and some more words", "without a space"),
+        ("hunter2 and some more words", "without spaces"),
     ] {
         let setting = format!("metrics_token_file={}", token_file(&folder, text));
         let ran = check(&["--set", &setting]);

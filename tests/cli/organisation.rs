@@ -31,7 +31,7 @@ fn organisations_are_made_listed_renamed_and_deleted() {
         let rename = ["organisation", "rename", "--organisation", id, "--name", "Team"];
         assert_eq!(folder.json(&rename)["name"], "Team");
         let delete = ["organisation", "delete", "--organisation", "Team"];
-        folder.run(&delete).check_failure(1, "still has 1 buckets");
+        folder.run(&delete).check_failure(1, "is not empty: 1 buckets");
         folder.done(&["bucket", "delete", "--name", "shared"]);
         let remove = ["organisation", "remove", "--organisation", "Team", "--account"];
         folder.run(&[&remove[..], &["ann"]].concat()).check_failure(1, "owns the organisation");

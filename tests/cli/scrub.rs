@@ -41,7 +41,7 @@ fn damage_is_named_and_remembered() {
         let ran = folder.run(&["scrub"]);
         assert_eq!(ran.code, 3, "{ran:?}");
         assert!(ran.stdout.contains("\n  photos/big.bin, big/"), "{ran:?}");
-        assert!(ran.stderr.contains("1 places are damaged"), "{ran:?}");
+        assert!(ran.stderr.contains("1 places are corrupt"), "{ran:?}");
         let stats = folder.json(&["stats"]);
         assert_eq!(stats["damage"]["count"], 1);
         assert_eq!(stats["damage"]["places"][0]["name"], "photos/big.bin");

@@ -281,7 +281,7 @@ fn settings_that_make_no_sense_end_with_2() {
     let file = folder.beside().join("odd.toml");
     std::fs::write(&file, "listn = \"x\"").expect("a file can be written");
     let file = file.to_str().expect("the path is text");
-    refused(&["--config", file], "listn is no setting: perhaps listen");
+    refused(&["--config", file], "unknown setting listn; did you mean listen?");
     for (name, value) in [("TRUG_LISTN", "x"), ("TRUG_LOG", "a=b=c"), ("TRUG_BODY_BYTES_MAX", "-1")]
     {
         let ran = tests::commands::run(folder.command(&["serve"]).env(name, value));

@@ -111,7 +111,7 @@ fn wrong_usage_ends_with_2() {
 fn a_folder_that_is_no_store_is_told_and_left_alone() {
     for words in ON_A_STORE {
         let folder = DataFolder::new();
-        folder.run(words).check_failure(1, "there is no folder");
+        folder.run(words).check_failure(1, "does not exist");
         assert!(!folder.path().exists(), "{words:?}");
         std::fs::create_dir(folder.path()).expect("a folder can be made");
         folder.run(words).check_failure(1, "the folder contains no store");
@@ -128,7 +128,7 @@ fn a_store_whose_holder_takes_no_commands_ends_with_4() {
     ran.check_failure(4, &format!("in use by process {}", std::process::id()));
     // What a killed server leaves behind is no server.
     drop(std::os::unix::net::UnixListener::bind(folder.path().join("control.sock")));
-    folder.run(&["stats"]).check_failure(4, "takes no commands");
+    folder.run(&["stats"]).check_failure(4, "does not accept commands");
     store.close().expect("the store closes");
     folder.done(&["account", "list"]);
 }

@@ -96,7 +96,7 @@ fn a_history_tells_what_happened_and_what_can_be_brought_back() {
         let ran = folder.done(&["history", "--bucket", "photos"]);
         assert!(ran.stdout.starts_with("PATH         VERSION  WHEN "), "{}", ran.stdout);
         assert!(ran.stdout.contains(&format!("  no: {why}\n")), "{}", ran.stdout);
-        assert!(ran.stderr.contains("until compaction takes it"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("until compaction removes them"), "{}", ran.stderr);
     });
 }
 
@@ -173,7 +173,7 @@ fn what_cannot_be_meant_is_refused_in_a_sentence() {
     };
     refused(&["history", "--bucket", "none"], 1, "\"none\" does not exist");
     refused(&["history", "--bucket", "photos", "../a"], 1, "path");
-    refused(&["history", "photos/never.txt"], 1, "no version of \"photos/never.txt\" is known");
+    refused(&["history", "photos/never.txt"], 1, "no version of \"photos/never.txt\" found");
     refused(
         &["history", "--bucket", "photos", "--since", "yesterday"],
         2,

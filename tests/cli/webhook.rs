@@ -42,7 +42,9 @@ fn a_test_takes_a_running_server_and_shows_the_answer() {
     let (folder, _) = DataFolder::with_bucket();
     let receiver = Receiver::start();
     let (id, _) = create(&folder, &receiver.url("/hook"));
-    folder.run(&["webhook", "test", "--id", &id]).check_failure(1, "only a running server");
+    folder
+        .run(&["webhook", "test", "--id", &id])
+        .check_failure(1, "only be tested on a running server");
     let server =
         folder.serve_with(&["--listen", "127.0.0.1:0", "--webhook-allow", &receiver.origin()]);
     receiver.script([Scripted { body: "well".into(), ..Scripted::status(200) }]);

@@ -99,7 +99,7 @@ fn what_cannot_be_used_changes_nothing() {
         ("body_bytes_max = 9000\n\nscrub_day = 3\n", "trug.toml: line 3: scrub_day is no setting"),
         (
             "body_bytes_max = 9000\nscrub_days = 4000\n",
-            "scrub_days: 4000 is not between 0 and 3650",
+            "scrub_days: 4000 is out of range: 0 to 3650",
         ),
         ("body_bytes_max = 9000\nlisten =", "line 2"),
         ("body_bytes_max = 9000\ntls_key_file = \"/x\"\n", "tls_certificate_file goes with it"),

@@ -109,15 +109,15 @@ fn health_is_asked_over_tls_and_a_name_must_be_proven() {
     by_settings.env("TRUG_TLS_CERTIFICATE_FILE", certificates).env("TRUG_TLS_KEY_FILE", key);
     let ran = run(by_settings.args(["health", "--ready", "--listen", &address]));
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.starts_with(&format!("https://{address} is well: ")), "{ran:?}");
+    assert!(ran.stdout.starts_with(&format!("https://{address} is healthy: ")), "{ran:?}");
 
     let ran = run(trug().args(["health", "--url", &url, "--ca-file", roots]));
     assert_eq!(ran.code, 0, "{ran:?}");
     let unknown = run(trug().args(["health", "--url", &url]));
-    unknown.check_failure(1, &format!("{url} is not well: invalid peer certificate"));
+    unknown.check_failure(1, &format!("{url} is unhealthy: invalid peer certificate"));
     let other_name = format!("https://{address}");
     let other_name = run(trug().args(["health", "--url", &other_name, "--ca-file", roots]));
-    other_name.check_failure(1, "is not well: invalid peer certificate");
+    other_name.check_failure(1, "is unhealthy: invalid peer certificate");
     let plain = run(trug().args(["health", "--url", &format!("http://{address}")]));
     plain.check_failure(1, "tls_required");
     let empty = served.folder.beside().join("empty.pem");

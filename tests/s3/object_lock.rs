@@ -124,7 +124,7 @@ fn governance_retention_is_bypassed_by_keys_that_manage() {
     bucket.put(change, &[], &retention("GOVERNANCE", &in_seconds(7_200)));
     bucket.put(change, BYPASS, &shorter);
     let version = format!("/vault/a?versionId={id}");
-    let scopes = ["--scopes", "read,upload,delete,list"];
+    let scopes = ["--scope", "read", "--scope", "upload", "--scope", "delete"];
     let mut limited = bucket.with_key(&scopes);
     let mut refused = |method: &str, address: &str, body: &str| {
         outcome(&limited.send(method, address, BYPASS, body.as_bytes()).unwrap())

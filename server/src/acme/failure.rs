@@ -90,7 +90,10 @@ mod tests {
             serde_json::from_str::<Problem>(&text).unwrap()
         };
         let told = Failure::of(&problem("dns"), Some("a.example")).to_string();
-        assert!(told.starts_with("a.example: it is so (dns); the authority finds"), "{told}");
+        assert!(
+            told.starts_with("a.example: it is so (dns); the ACME server cannot resolve"),
+            "{told}"
+        );
         assert_eq!(Failure::of(&problem("malformed"), None).to_string(), "it is so (malformed)");
         assert!(Failure::of(&problem("accountDoesNotExist"), None).is_unknown_account);
         let empty: Problem = serde_json::from_str("{}").unwrap();

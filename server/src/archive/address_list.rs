@@ -159,7 +159,7 @@ mod tests {
         let expected = [
             ("line 3, https://a.example/x%20y/z.jpg", "x y/z.jpg"),
             ("line 4, http://a.example/b.jpg", "c d.jpg"),
-            ("line 6, ftp://a/x", "the address must start with http:// or https://"),
+            ("line 6, ftp://a/x", "the URL must start with http:// or https://"),
             ("line 7, http://a.example/", "the URL names no file: add a key after it"),
             ("line 8, http://a.example/last", "last"),
         ];

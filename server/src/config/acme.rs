@@ -165,6 +165,6 @@ mod tests {
             assert!(error.starts_with("acme_directory: "), "{bad}: {error}");
         }
         let many = vec!["a.example"; limits::acme::DOMAINS_MAX + 1].join(" ");
-        assert!(told(&many, "", limits::acme::DIRECTORY).unwrap_err().contains("too many"));
+        assert!(told(&many, "", limits::acme::DIRECTORY).unwrap_err().contains("exceed the limit"));
     }
 }

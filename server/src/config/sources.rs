@@ -258,7 +258,8 @@ mod tests {
     fn what_is_not_known_is_named_with_what_was_perhaps_meant() {
         let told = |layer: Result<Layer, ConfigError>| layer.unwrap_err().to_string();
         let file = "listen = \"[::]:80\"\n\n# Long.\ndrain_second = 5\n";
-        let expected = "trug.toml: line 4: drain_second is no setting: perhaps drain_seconds";
+        let expected =
+            "trug.toml: line 4: unknown setting drain_second; did you mean drain_seconds?";
         assert_eq!(told(Layer::from_toml(file, "trug.toml")), expected);
         let expected = "environment: TRUG_LISTN is no setting: perhaps TRUG_LISTEN";
         assert_eq!(told(environment(&[("TRUG_LISTN", "x")])), expected);
@@ -281,7 +282,7 @@ mod tests {
                 Ok(layer) => assert!(is_number && layer.connections_max == Some(7), "{value}"),
                 Err(error) => {
                     let start =
-                        format!("trug.toml: line 2: connections_max: {value} is not a whole");
+                        format!("trug.toml: line 2: connections_max: {value} is not a non-neg");
                     assert!(!is_number && error.to_string().starts_with(&start), "{error}");
                 }
             }
@@ -310,7 +311,7 @@ mod tests {
 
         let flags = Layer::from_assignments(["scrub_days=4000"].into_iter(), "--set").unwrap();
         let error = sources.under("command line", flags).config().unwrap_err().to_string();
-        assert_eq!(error, "command line: scrub_days: 4000 is not between 0 and 3650");
+        assert_eq!(error, "command line: scrub_days: 4000 is out of range: 0 to 3650");
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
 
         let wrong = file("drain_seconds = 7\nscrub_days = 4000");
         let error = again.running.reload(&wrong).unwrap_err().to_string();
-        assert_eq!(error, "trug.toml: scrub_days: 4000 is not between 0 and 3650");
+        assert_eq!(error, "trug.toml: scrub_days: 4000 is out of range: 0 to 3650");
     }
 
     #[test]

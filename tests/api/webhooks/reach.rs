@@ -209,7 +209,7 @@ async fn tls_is_spoken_to_whom_an_authority_vouches_for() {
     assert_eq!(webhook(&client, &path).await["lastStatus"], 200);
     for path in [refused, no_tls] {
         let error = webhook(&client, &path).await["lastError"].as_str().unwrap().to_owned();
-        assert!(error.starts_with("no TLS: "), "{error}");
+        assert!(error.starts_with("TLS handshake failed: "), "{error}");
     }
     assert_eq!((bad.seen().len(), plain.seen().len()), (0, 0));
 }
@@ -227,7 +227,7 @@ async fn a_certificate_for_very_many_others_is_a_failure_like_any() {
     let state = webhook(&client, &path).await;
     assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&json!(1), &json!(1)));
     let error = state["lastError"].as_str().unwrap();
-    assert!(error.starts_with("no TLS: ") && error.len() <= 300, "{error}");
+    assert!(error.starts_with("TLS handshake failed: ") && error.len() <= 300, "{error}");
     for _ in 0..100 {
         pass(&world, HOUR_MS).await;
     }

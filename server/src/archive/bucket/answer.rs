@@ -230,18 +230,18 @@ mod tests {
     fn what_is_no_page_is_refused_in_a_sentence() {
         let root = |inside: &str| format!("<ListBucketResult>{inside}</ListBucketResult>");
         for (xml, says) in [
-            (String::new(), "no listing"),
-            ("<html></html>".into(), "no listing"),
-            ("<ListBucketResult>".into(), "breaks off"),
-            ("<a></b>".into(), "no XML"),
-            (root("<IsTruncated>true</IsTruncated>"), "does not say where"),
-            (root("<Contents><Key>x</Key></Contents>"), "no size"),
-            (root("<Contents><Key>x</Key><Size>-1</Size></Contents>"), "no size"),
-            (root("<Contents><Size>1</Size></Contents>"), "no name"),
+            (String::new(), "not a bucket listing"),
+            ("<html></html>".into(), "not a bucket listing"),
+            ("<ListBucketResult>".into(), "unexpected end"),
+            ("<a></b>".into(), "invalid XML"),
+            (root("<IsTruncated>true</IsTruncated>"), "without a continuation token"),
+            (root("<Contents><Key>x</Key></Contents>"), "without a name or size"),
+            (root("<Contents><Key>x</Key><Size>-1</Size></Contents>"), "without a name or size"),
+            (root("<Contents><Size>1</Size></Contents>"), "without a name or size"),
             (root("&lol;"), "entity"),
-            (root("&#xffffffff;"), "no XML"),
+            (root("&#xffffffff;"), "invalid XML"),
             (format!("<!DOCTYPE x [<!ENTITY a 'b'>]>{}", root("")), "document type"),
-            ("<a>".repeat(10_000), "too deep"),
+            ("<a>".repeat(10_000), "too deeply"),
         ] {
             let refused = page(xml.as_bytes()).unwrap_err();
             assert!(refused.contains(says), "{says}: {refused}");
