@@ -145,7 +145,7 @@ mod tests {
         };
         assert_eq!(stored(u64::MAX, None), None);
         assert_eq!(stored(10, Some(10)), None);
-        assert!(stored(11, Some(10)).unwrap().contains("quota is 10"));
+        assert!(stored(11, Some(10)).unwrap().contains("quota 10"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ export function importAddresses(bucket, folder, changed) {
     const urls = linesOf(values.urls);
     if (urls.length === 0) throw new Error("Enter at least one URL.");
     const wrong = urls.find((url) => !/^https?:/i.test(url) || !URL.canParse(url));
-    if (wrong) throw new Error(`“${wrong}” isn't a URL. Start with http:// or https://.`);
+    if (wrong) throw new Error(`“${wrong}” isn't a URL. It must start with http: or https:`);
     const prefix = values.prefix.replace(/^\/+/, "").replace(/([^/])$/, "$1/");
     const { job } = await startJob({ kind: "importUrls", bucketName: bucket, prefix, urls, onConflict: values.onConflict });
     // The dialog closes while the job runs.

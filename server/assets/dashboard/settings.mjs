@@ -52,7 +52,7 @@ function settingsForm(bucket, mayChange, saved) {
       tick("Search engines may index", { name: "index", checked: bucket.index }, "Public files only."),
       field("404 placeholder", { name: "placeholder", value: bucket.placeholder ?? "", placeholder: "missing.png", spellcheck: "false", autocapitalize: "none" }, "Sent with status 404 when a file is missing. A path in this bucket, or /bucket/path in another bucket of the same account."),
       field("Cache-Control", { name: "cacheControl", value: bucket.cacheControl ?? "", maxlength: 200, placeholder: "public, max-age=300, stale-while-revalidate=60", spellcheck: "false", autocapitalize: "none" }, "Cache lifetime in browsers and CDNs. Empty: the value shown. Files with random names are always cached for one year."),
-      lines("Allowed origins (CORS)", { name: "corsOrigins", value: bucket.corsOrigins.join("\n") }, "One per line, such as https://example.com, or * for any site."),
+      lines("Allowed origins (CORS)", { name: "corsOrigins", value: bucket.corsOrigins.join("\n") }, "One per line, with scheme and host, or * for any site."),
       tick("Serve HTML as pages", { name: "serveHtml", checked: bucket.serveHtml }, "Scripts stay disabled. When off, HTML is sent as plain text.")),
     make("fieldset", { disabled: !mayChange }, make("legend", null, "Uploads"),
       lines("Allowed file types", { name: "allowedTypes", value: bucket.allowedTypes.join("\n"), placeholder: "image/*" }, "One per line, such as image/* or application/pdf. Empty: all types."),

@@ -261,10 +261,10 @@ mod tests {
         let expected =
             "trug.toml: line 4: unknown setting drain_second; did you mean drain_seconds?";
         assert_eq!(told(Layer::from_toml(file, "trug.toml")), expected);
-        let expected = "environment: TRUG_LISTN is no setting: perhaps TRUG_LISTEN";
+        let expected = "environment: unknown setting TRUG_LISTN; did you mean TRUG_LISTEN?";
         assert_eq!(told(environment(&[("TRUG_LISTN", "x")])), expected);
         let words = ["listen=[::]:80", "colour=blue"];
-        let expected = "--set: colour is no setting";
+        let expected = "--set: unknown setting colour";
         assert_eq!(told(Layer::from_assignments(words.into_iter(), "--set")), expected);
         let error = told(Layer::from_assignments(["listen"].into_iter(), "--set"));
         assert!(error.contains("drain_seconds=5"), "{error}");
