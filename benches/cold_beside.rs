@@ -1,12 +1,12 @@
-//! What do small hot GETs notice of 16 clients that stream 100 MiB each of what lies on the disk alone?
+//! Latency of small hot GETs while 16 clients stream 100 MiB each of cold data from the disk.
 //!
-//! Expected: what is not in memory is brought in by threads that may wait, so nobody else waits for the disk; what is
-//! left is the copying of 256 KiB at a time on the same processors: p99 at most 1.5 times what it is alone, and no more
-//! beside streams from the disk than beside streams from memory.
+//! Expected: pages that are not resident are read by threads that may block, so no other request waits for the disk;
+//! what remains is the copying of 256 KiB at a time on the same processors: p99 at most 1.5 times the p99 without load,
+//! and no more with streams from the disk than with streams from memory.
 //!
-//! One connection asks for 4 KiB every two milliseconds: alone, while 16 others read files that the page cache has
-//! forgotten, and while they read them again. The server starts anew for each round, since the kernel forgets no page
-//! that somebody has mapped. Who streams gives way to the server: clients have machines of their own.
+//! One connection requests 4 KiB every two milliseconds: alone, while 16 others read files that were evicted from the
+//! page cache, and while they read them again. The server restarts for each round, since the kernel does not evict
+//! mapped pages. The streaming clients yield to the server: real clients have machines of their own.
 
 use std::fs;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let files = beside::make_files(folder.path()).map_err(text)?;
     let names: Vec<String> = (0..STREAMS).map(|at| format!("{at}.bin")).collect();
-    // One file under all names: each is an object of its own once it is uploaded.
+    // One file under all names: each becomes its own object when it is uploaded.
     fs::write(files.join(&names[0]), data::bytes(SEED, bytes)).map_err(text)?;
     for name in &names[1..] {
         fs::hard_link(files.join(&names[0]), files.join(name)).map_err(text)?;
@@ -83,7 +83,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads all files at once, each to its end.
+/// Reads all files concurrently, each to its end.
 fn stream(server: &Running, paths: &[String], bytes: usize) -> Result<(), String> {
     let next = AtomicU64::new(0);
     at_once(paths.len(), || {

@@ -1,11 +1,10 @@
-//! What does compaction cost: how fast does it give space back, how much does it write for that, and do those who read
-//! and write meanwhile notice?
+//! Cost of compaction: reclaim rate, write amplification, and the effect on concurrent readers and writers.
 //!
-//! Expected: a segment of which a share d is dead is read once and its live part written once, so giving back one byte
+//! Expected: a segment of which a share d is dead is read once and its live part written once, so reclaiming one byte
 //! costs (1 - d) / d bytes of copies; with the byte that takes its place the write amplification is 1 / d: 3.3, 2.0 and
 //! 1.4 at 30, 50 and 70 % dead. Alone it is bound by checksums, copies through the page cache and the disk: some
 //! hundred MB/s. At its default rate of 32 MiB/s it takes a few per cent of one core, so p99 of reads from memory
-//! should not move, and p99 of durable writes only as far as its syncs stand in the way of theirs.
+//! should not change, and p99 of durable writes only as far as its syncs delay theirs.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,7 +34,7 @@ fn main() {
     beside(&arguments, count, rounds);
 }
 
-/// A store with so many objects, a share of which is dead, spread evenly.
+/// Fills a store with so many objects, a share of which is dead, spread evenly.
 fn half_dead(folder: &Path, count: u64, dead_percent: u64) -> Store {
     let mut options = OpenOptions::new(Create::IfMissing);
     options.compaction = None;
@@ -58,7 +57,7 @@ fn half_dead(folder: &Path, count: u64, dead_percent: u64) -> Store {
     }
     store.close().expect("a closed store");
     drop(store);
-    // The segment that was written last is compacted once another one has begun.
+    // The last written segment is compacted only once another one is active.
     let mut options = OpenOptions::new(Create::Never);
     options.compaction = None;
     let (store, _) = Store::open_folder(folder, options).expect("a store");
@@ -166,7 +165,7 @@ fn beside(arguments: &Arguments, count: u64, rounds: usize) {
     }
 }
 
-/// One who reads and one who writes, for so long, both at a pace that leaves them time to wait.
+/// Runs one reader and one writer for so long, both at a pace that leaves them idle time.
 fn foreground(store: &Store, count: u64, length: Duration) -> Latencies {
     let started = Instant::now();
     let timed = |work: &mut dyn FnMut()| {

@@ -1,11 +1,12 @@
-//! What does an upload of 1 GiB cost in memory and in bytes written, and what do small objects take on the disk?
+//! Cost of an upload of 1 GiB in memory and written bytes, and the disk usage of small objects.
 //!
 //! Expected: a large body goes through one write buffer of 512 KiB and one block of 64 KiB into a file of its own, so a
 //! few MiB of memory and 1.00 times its bytes, with 4 bytes of checksum for each 64 KiB. An object of 4 KiB has about
 //! 160 bytes of head in the log, half as much in the packed footer of its segment, and about 130 in the index.
 //!
-//! Memory is the server's anonymous memory, looked at every few milliseconds; written is what the kernel counts for the
-//! process (`write_bytes` of proc(5)). The disk is the blocks of all files once the store was closed, with the index.
+//! Memory is the server's anonymous memory, sampled every few milliseconds; written bytes are those that the kernel
+//! counts for the process (`write_bytes` of proc(5)). Disk usage is the blocks of all files after the store was closed,
+//! including the index.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -57,7 +58,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
     let mut uploads = Vec::new();
     for _ in 0..rounds {
-        // The same name: only one of them stays.
+        // The key is the same each time, so only one object remains.
         uploads.push(upload(&server, &key)?);
     }
     drop(server);
@@ -99,14 +100,14 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// What one upload came to.
+/// Cost of one upload.
 struct Uploaded {
     took: Duration,
     more_memory: u64,
     written: u64,
 }
 
-/// Uploads one large file in a form, and looks at the server meanwhile.
+/// Uploads one large file in a form, and samples the server's memory during the upload.
 fn upload(server: &Running, key: &str) -> Result<Uploaded, String> {
     let before = (process::anonymous_memory(server.id()), process::written(server.id()));
     let (began, is_over) = (Instant::now(), AtomicBool::new(false));

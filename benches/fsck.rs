@@ -1,11 +1,11 @@
-//! How fast does `fsck --deep` read a store, against reading the same files from front to back and doing nothing?
+//! Throughput of `fsck --deep`, compared with a bare sequential read of the same files.
 //!
 //! Expected: each byte gets a CRC-32 and a BLAKE3, together about 0.2 ns a byte on one core with AVX-512, and is copied
-//! once from the page cache at about 0.1 ns a byte: 2-4 GB/s of large objects, which is more than most disks give. The
-//! index and the names cost a few microseconds an object, which is what small objects show.
+//! once from the page cache at about 0.1 ns a byte: 2-4 GB/s of large objects, which is more than most disks deliver.
+//! The index and the names cost a few microseconds an object, which dominates with small objects.
 //!
-//! Both read what the page cache has forgotten, as a check of a whole store does; and once more what it holds, which
-//! shows the work alone.
+//! Both read files evicted from the page cache, as a check of a whole store does; and once more from the page cache,
+//! which shows the CPU work alone.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +23,7 @@ use engine::{RealDisk, Surroundings, SystemClock, SystemEntropy};
 
 const SEED: u64 = 5;
 const SIZES: [usize; 3] = [4 << 10, 256 << 10, 16 << 20];
-/// The bare read asks for so much at once.
+/// Bytes per call of the bare read.
 const READ_BYTES: usize = 1 << 20;
 
 fn main() {
@@ -71,7 +71,7 @@ fn main() {
     table.print();
 }
 
-/// GB/s of work that says how many bytes it read.
+/// Returns the GB/s of work that returns the number of bytes it read.
 fn timed(work: impl FnOnce() -> u64) -> f64 {
     let started = Instant::now();
     let bytes = work();

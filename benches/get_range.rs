@@ -1,14 +1,14 @@
-//! What does a verified range read cost over a plain one, when everything is in memory?
+//! Cost of a verified range read compared with a plain one, when everything is in memory.
 //!
-//! Expected: copying out takes about 0.1 us for 4 KiB, 5 us for 64 KiB and 80 us for 1 MiB, whoever does it; a
-//! `pread` adds a system call and a second copy. The engine asks the kernel whether the pages are there (`mincore`,
-//! below 1 us) and looks its block up in a bit set; a block that was verified before is not verified again. So from
-//! mapped segments it should be near the bare map and well ahead of `pread`. The first read of each block adds CRC-32
-//! at 10-30 GB/s: 2-6 us for 64 KiB. The segment that still grows is not mapped and remembers no blocks: there a 4
-//! KiB range reads and verifies 64 KiB each time, and the ratio shows what that costs.
+//! Expected: copying out takes about 0.1 us for 4 KiB, 5 us for 64 KiB and 80 us for 1 MiB on every side; a `pread`
+//! adds a system call and a second copy. The engine asks the kernel whether the pages are resident (`mincore`, below 1
+//! us) and looks its block up in a bit set; a block that was verified before is not verified again. So from mapped
+//! segments it should be near the bare map and well ahead of `pread`. The first read of each block adds CRC-32 at 10-30
+//! GB/s: 2-6 us for 64 KiB. The active segment is not mapped and does not record verified blocks: there a 4 KiB range
+//! reads and verifies 64 KiB each time, and the ratio shows what that costs.
 //!
-//! Every side copies the range into one reused buffer, as a socket would. `GET` is the whole of it: look the name up,
-//! open the body, read. The files that the peers read hold as many bytes; positions are random, from one seed.
+//! Every side copies the range into one reused buffer, as a socket would. `GET` is the complete operation: look the
+//! name up, open the body, read. The files that the peers read hold as many bytes; positions are random, from one seed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,7 +30,7 @@ const SMALL_BYTES: u64 = 1 << 20;
 const BIG_BYTES: u64 = 256 << 20;
 const PEER_FILE: &str = "peer";
 
-/// Where the bytes of a row lie.
+/// Location of the bytes of a row.
 struct Place {
     label: &'static str,
     objects: Vec<Object>,
@@ -82,7 +82,7 @@ fn main() {
     first_reads(&mut bench, folder.path(), round_count).print();
 }
 
-/// The cost of verifying: each block for the first time since the store was opened, against the bare map.
+/// Measures the cost of verification: each block for the first time since the store was opened, against the bare map.
 fn first_reads(bench: &mut Bench, folder: &Path, round_count: usize) -> Table {
     let mut table = Table::new(&["first read of", "engine, MiB/s", "again", "map", "engine / map"]);
     let mut samples: Vec<[Vec<Sample>; 3]> = vec![Default::default(); 2];
@@ -104,7 +104,7 @@ fn first_reads(bench: &mut Bench, folder: &Path, round_count: usize) -> Table {
     table
 }
 
-/// Reads all bodies from front to back; an operation is 1 MiB.
+/// Reads all bodies sequentially; an operation is 1 MiB.
 fn sequential(bodies: &[Body]) -> Sample {
     let pieces = bodies
         .iter()
@@ -151,7 +151,7 @@ impl Bench {
         bench
     }
 
-    /// Opens the store anew: no block counts as verified, and what was put before lies in sealed segments.
+    /// Reopens the store: no block counts as verified, and earlier objects are in sealed segments.
     fn reopen(&mut self, folder: &Path) {
         self.places.clear();
         self.store.close().expect("a closed store");

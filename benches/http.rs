@@ -1,15 +1,16 @@
-//! How many hot GETs a second, and at what CPU per request, against nginx with sendfile and open_file_cache?
+//! Throughput of hot GETs and CPU per request, compared with nginx with sendfile and open_file_cache.
 //!
-//! Expected, on two cores with the load generator beside: nginx spends about 11 us a request at 4 KiB, most of it in
-//! the kernel's TCP. We do the same system calls, spare the open and the stat (a slice of a map), and pay for a
+//! Expected, on two cores shared with the load generator: nginx spends about 11 us a request at 4 KiB, most of it in
+//! the kernel's TCP. trug does the same system calls, saves the open and the stat (a slice of a map), and pays for a
 //! lookup and for Rust's HTTP/1: 1.2-1.5 times the requests. At 1 MiB the kernel's copies and the socket's buffer
 //! decide: half the CPU of sendfile, and about twice the requests.
 //!
-//! The bare loop (`support/bare.rs`) writes as many bytes that lie ready, after heads of the same length, over the same
-//! sockets, and does nothing else: what is between it and us is ours, and what it costs nobody can save here.
+//! The bare loop (`support/bare_loop.rs`) writes as many prepared bytes, after heads of the same length, over the same
+//! sockets, and does nothing else: the difference between it and trug is trug's own cost, and its own cost is a lower
+//! bound for any server.
 //!
-//! All have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is
-//! that of the server's processes, and the figure to trust on a noisy machine.
+//! All have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is that
+//! of the server's processes, and the figure to trust on a noisy machine.
 
 use std::fs;
 use std::path::PathBuf;

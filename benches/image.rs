@@ -1,15 +1,16 @@
-//! What does a picture cost, in CPU time, memory and bytes, against sharp, and does it look as good?
+//! Cost of rendering a picture in CPU time, memory and bytes, and its visual quality, compared with sharp.
 //!
-//! Expected, from the study of the parts, as CPU time in parts of sharp's: 0.7 for a photograph of 12 megapixels made
-//! small, since only an eighth of it is decoded; 0.15 when it is progressive, where libvips decodes all of it; about as
-//! much for a large JPEG, which our encoder writes slower; 0.7 for PNG and screenshots; a twentieth for animated GIF,
-//! whose colours are chosen faster; for AVIF about a third by the encoder in Rust without assembler, and a twentieth by
-//! libaom with the feature `fast-codecs`, at the speed that it is asked for there.
+//! Expected, from the study of the parts, as a fraction of sharp's CPU time: 0.7 for a photograph of 12 megapixels
+//! scaled down, since only an eighth of it is decoded; 0.15 when it is progressive, where libvips decodes all of it;
+//! about the same for a large JPEG, which trug's encoder writes more slowly; 0.7 for PNG and screenshots; a twentieth
+//! for animated GIF, whose palette is chosen faster; for AVIF about a third by the encoder in Rust without assembler,
+//! and a twentieth by libaom with the feature `fast-codecs`, at the speed that is set for it there.
 //!
-//! Photographs and screenshots are those that `tests/images/fetch` brings, brought to their size and format by libvips.
-//! Each picture is made in a process of its own, by us and by sharp in turn, several times over in one thread; the
-//! first time does not count. Likeness is by SSIMULACRA2 to the file decoded whole and shrunk by Lanczos; both are
-//! read by libvips for it. `--task WORD` takes only the tasks that have it in their name, `--rounds N` as many rounds.
+//! Photographs and screenshots are those that `tests/images/fetch` downloads, converted to their size and format by
+//! libvips. Each picture is rendered in a process of its own, by trug and by sharp in turn, several times over in one
+//! thread; the first time does not count. Similarity is SSIMULACRA2 against the file decoded in full and scaled down by
+//! Lanczos; both are read by libvips for it. `--task WORD` selects the tasks with the word in their name, `--rounds N`
+//! sets the number of rounds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,20 +34,20 @@ struct Task {
     format: Format,
     width: u32,
     quality: Option<u8>,
-    /// CPU time in parts of sharp's that is not to be exceeded, and that is aimed at.
+    /// Maximum and target CPU time, as a fraction of sharp's.
     targets: (f64, f64),
 }
 
-/// What one process told.
+/// Figures reported by one process.
 struct Told {
-    /// Of each time, in microseconds.
+    /// CPU time of each run in microseconds.
     cpu: Vec<f64>,
     before_bytes: u64,
     peak_bytes: u64,
 }
 
 const PHOTOS: &[&str] = &["dragonfly.jpg", "sunset.jpg", "seeding.jpg"];
-/// How long AVIF takes depends on what is in the picture more than on its size.
+/// The duration of AVIF depends more on the content of the picture than on its size.
 const MORE_PHOTOS: &[&str] =
     &["dragonfly.jpg", "sunset.jpg", "seeding.jpg", "ridge.jpg", "peaks.jpg", "brook.jpg"];
 
@@ -208,7 +209,7 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
     measure_memory(folder)
 }
 
-/// The most that a process held for one picture of 12 megapixels.
+/// Measures the peak memory of a process for one picture of 12 megapixels.
 fn measure_memory(folder: &Path) -> Result<(), String> {
     let mut memory = Table::new(&["source", "who", "before", "at most", "more"]);
     for task in &TASKS[..2] {
@@ -226,14 +227,14 @@ fn measure_memory(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Pictures each second of CPU, and the CPU time of one: the first one does not count where there are more.
+/// Returns pictures per second of CPU, and the CPU time of one: the first one does not count where there are more.
 fn sample(told: &Told) -> Sample {
     let counted = if told.cpu.len() > 1 { &told.cpu[1..] } else { &told.cpu };
     let cpu_us = rounds::median(counted.iter().copied());
     Sample { per_second: 1e6 / cpu_us, cpu_us }
 }
 
-/// Has a process make a picture: one of ours, or one of sharp.
+/// Renders a picture in a separate process: with trug, or with sharp.
 fn make_apart(
     contestant: usize,
     task: &Task,
@@ -269,7 +270,7 @@ fn make_apart(
     }
 }
 
-/// What the process of ours does; it says the same as `render.mjs` of sharp.
+/// Runs trug's rendering process; it prints the same figures as `render.mjs` of sharp.
 fn make_one(told: &str) -> Result<(), String> {
     let told: Value = serde_json::from_str(told).map_err(|error| error.to_string())?;
     let word = |name: &str| told[name].as_str().unwrap_or_default();
@@ -297,7 +298,7 @@ fn make_one(told: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// How like a picture is to the file that it was made from; of one that moves, its first frame.
+/// Returns the similarity of a picture to its source file; of an animation, that of its first frame.
 fn likeness_to(source: &Path, made: &Path, folder: &Path) -> f64 {
     let made = DynamicImage::from(seen_by_vips(made, folder)).to_rgb8();
     let whole = image::open(source).expect("a picture").to_rgb8();
@@ -305,7 +306,7 @@ fn likeness_to(source: &Path, made: &Path, folder: &Path) -> f64 {
     likeness(&imageops::resize(&whole, width, height, FilterType::Lanczos3), &made)
 }
 
-/// The file of a source, which is made when it is first asked for.
+/// Returns the file of a source, which is created on first use.
 fn source(folder: &Path, name: &str) -> PathBuf {
     let file = folder.join(name);
     if file.exists() {
@@ -343,7 +344,7 @@ fn shrink(photograph: &Path, width: u32, made: &Path, options: &str) {
     vips(&["thumbnail", &from, &to, &width.to_string()]);
 }
 
-/// Frames as an animated GIF by libvips: from one above the other.
+/// Writes frames as an animated GIF by libvips: from one image with the frames stacked.
 fn film(made: &Path, frames: &[RgbImage]) {
     let (width, height) = frames[0].dimensions();
     let mut strip = RgbImage::new(width, height * frames.len() as u32);
@@ -356,7 +357,7 @@ fn film(made: &Path, frames: &[RgbImage]) {
     vips(&["copy", &above.display().to_string(), &to]);
 }
 
-/// As if a camera was moved: every pixel changes.
+/// Frames of a moving camera: every pixel changes.
 fn pan(photograph: &DynamicImage) -> Vec<RgbImage> {
     let seen = photograph.to_rgb8();
     let frame = |at: u32| {
@@ -366,7 +367,7 @@ fn pan(photograph: &DynamicImage) -> Vec<RgbImage> {
     (0..24).map(frame).collect()
 }
 
-/// As if a screen was filmed: a small thing moves, all else stays.
+/// Frames of a screen recording: a small object moves, everything else is static.
 fn screen() -> Vec<RgbImage> {
     let open = |name: &str| {
         image::open(fetched(&format!("{SCREENSHOTS}/{name}"))).expect("a screenshot").to_rgb8()

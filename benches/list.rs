@@ -1,15 +1,15 @@
-//! What does a page of a listing cost, and the first search of a bucket, as the bucket grows?
+//! Cost of a listing page, and of the first search of a bucket, as the bucket grows.
 //!
-//! Expected: a page is a seek and a walk over as many entries as it shows; of ten thousand times as many objects the
-//! index is one or two levels deeper. A page of 1,000 takes about a millisecond, at most 1.2 times what it takes of ten
-//! thousand objects. The first search looks at 8,192 names and takes some milliseconds whatever there is. Memory does
-//! not grow with the objects: each store caches 64 MiB of its index.
+//! Expected: a page is a seek and a scan of as many entries as it returns; with ten thousand times as many objects the
+//! index is one or two levels deeper. A page of 1,000 takes about a millisecond, at most 1.2 times as long as with ten
+//! thousand objects. The first search scans 8,192 names and takes some milliseconds at any size. Memory does not grow
+//! with the objects: each store caches 64 MiB of its index.
 //!
-//! Buckets of three shapes: all objects in one folder, a hundred in each folder, a tree as people make them. One shape
-//! at a time lies on the disk, in a store for each size, filled by a child process, so that memory of filling is not
-//! counted. Pages begin at eight places all over the bucket, asked for once before: caches are hot. The sizes take
-//! turns. Before each first search the store is opened anew; it is closed after it, so that nothing reads names beside
-//! pages.
+//! Buckets of three shapes: all objects in one folder, a hundred in each folder, a tree as users create it. One shape
+//! at a time is on the disk, in a store for each size, filled by a child process, so that memory of filling is not
+//! counted. Pages start at eight keys distributed over the bucket, requested once before: caches are hot. The sizes
+//! take turns. Before each first search the store is opened again; it is closed afterwards, so that no names are read
+//! concurrently with pages.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -32,13 +32,13 @@ const SEED: u64 = 7;
 const BATCH: u64 = 1_000;
 const LEAST: u64 = 10_000;
 const PAGE: usize = 1_000;
-/// Of ten thousand objects, a hundred in each folder, that is all.
+/// Page size for folders: with ten thousand objects, a hundred in each folder, this is all of them.
 const FOLDERS_PAGE: usize = 100;
-/// Pages begin at so many keys,
+/// Number of start keys of pages.
 const PLACES: usize = 8;
-/// taken in order from so many, so that there is room for a page behind the last.
+/// Number of keys from which the start keys are taken in order, so that a full page follows the last one.
 const PLACES_OF: u64 = 100;
-/// Has few hits, so that what is shown costs nothing beside what is looked at.
+/// Query with few hits, so that the cost of results is negligible against the cost of the scan.
 const QUERY: &str = "zzqx";
 
 fn main() {
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// How the objects of a bucket lie.
+/// Distribution of a bucket's objects over folders.
 #[derive(Clone, Copy)]
 enum Shape {
     Flat,
@@ -75,7 +75,7 @@ impl Shape {
         }
     }
 
-    /// What is asked of it.
+    /// Describes the request.
     fn asked(self) -> &'static str {
         match self {
             Self::Flat => "1,000 files of one folder",
@@ -84,7 +84,7 @@ impl Shape {
         }
     }
 
-    /// So many keys, in no order.
+    /// Returns so many keys, in no order.
     fn keys(self, count: u64) -> impl Iterator<Item = ObjectKey> {
         let mut names = Names::new(SEED);
         (0..count).map(move |number| {
@@ -97,7 +97,7 @@ impl Shape {
         })
     }
 
-    /// Asks for the page that begins behind a key.
+    /// Requests the page after a key.
     fn ask(self, store: &Store, place: &str) {
         let bucket = bucket();
         match self {
@@ -155,8 +155,8 @@ fn measure(arguments: &Arguments, count: u64) {
     table.print();
 }
 
-/// Asks all of them in each round, beginning with another one each time. What they say, by asked, by round; the first
-/// round warms caches and does not count.
+/// Runs all of them in each round, starting with another one each time. Returns the results by contestant, by round;
+/// the first round warms caches and does not count.
 fn in_turns<T>(rounds: usize, all: &mut [T], mut ask: impl FnMut(&mut T) -> f64) -> Vec<Vec<f64>> {
     let mut answers = vec![Vec::new(); all.len()];
     for round in 0..=rounds {
@@ -193,12 +193,12 @@ fn bounds(numbers: &[f64]) -> Range<f64> {
 /// A closed store with one bucket in it.
 struct Made {
     path: PathBuf,
-    /// Keys all over the bucket.
+    /// Start keys distributed over the bucket.
     places: Vec<String>,
 }
 
 impl Made {
-    /// Has a child fill it, and tells what that took.
+    /// Fills a store in a child process, and prints the duration.
     fn new(parent: &Path, shape: Shape, count: u64) -> Self {
         let path = parent.join(count.to_string());
         let started = Instant::now();
@@ -221,7 +221,7 @@ impl Made {
     }
 }
 
-/// The same, open.
+/// The store, open.
 struct Opened<'a> {
     store: Store,
     made: &'a Made,
@@ -254,7 +254,7 @@ fn first_search(made: &mut Made) -> f64 {
     mean_ms(&[query], |query| drop(opened.store.search(query, || false).expect("hits")))
 }
 
-/// Puts so many objects into a new store, and prints the keys where pages are to begin.
+/// Puts so many objects into a new store, and prints the start keys of the pages.
 fn fill(folder: &Path, shape: Shape, count: u64) {
     let store = stores::open_to_fill(folder);
     let staged = stores::stage(&store, b"");
@@ -276,7 +276,7 @@ fn fill(folder: &Path, shape: Shape, count: u64) {
     places.iter().step_by(10).take(PLACES).for_each(|place| println!("{place}"));
 }
 
-/// What it takes with each of them, in milliseconds.
+/// Returns the mean duration over all of them in milliseconds.
 fn mean_ms<T>(all: &[T], mut ask: impl FnMut(&T)) -> f64 {
     let began = Instant::now();
     all.iter().for_each(&mut ask);

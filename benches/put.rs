@@ -1,19 +1,19 @@
-//! How many durable puts a second does the engine take, against a file per object, SQLite, and fjall?
+//! Durable puts per second of the engine, compared with a file per object, SQLite, and fjall.
 //!
-//! Expected: one `fdatasync` costs a few hundred microseconds on this class of disk, whoever asks. A file per object
-//! needs two of them (file, folder) and shares them only through the file system's journal; SQLite in WAL mode with
-//! synchronous=FULL needs one for each put, one put at a time. The engine shares one among all that wait: 64 writers
-//! of 4 KiB should come to 10-30 thousand puts a second, ten times either peer. At 1 MiB the disk's bandwidth
+//! Expected: one `fdatasync` costs a few hundred microseconds on this class of disk for every contestant. A file per
+//! object needs two of them (file, folder) and shares them only through the file system's journal; SQLite in WAL mode
+//! with synchronous=FULL needs one for each put, one put at a time. The engine shares one among all waiting writers: 64
+//! writers of 4 KiB should come to 10-30 thousand puts a second, ten times either peer. At 1 MiB the disk's bandwidth
 //! decides, about 1 GiB/s here, and the peers write the same bytes twice (WAL) or with more metadata: 2 to 4 times.
 //!
-//! The second table is what a bare log does with groups of as many objects: one thread that writes and syncs, the same
-//! with the disk begun early, two threads that overlap, and two that also copy and hash what they write, with half a
-//! group each. No engine of one log can do more.
+//! The second table shows a bare log with groups of as many objects: one thread that writes and syncs, the same with
+//! write-back started early, two threads that overlap, and two that also copy and hash what they write, with half a
+//! group each. This is the upper bound for an engine with one log.
 //!
-//! A put is what a server would do: hash, checksum, commit, wait. All write through the page cache. On a virtual
-//! machine, memory that the host has not given yet makes each written MiB cost 2.4 ms of CPU instead of 0.2: so
-//! memory is touched first, and after each sample the cache forgets what was written, for the next one to use it
-//! again.
+//! A put does the work of a server: hash, checksum, commit, wait. All write through the page cache. On a virtual
+//! machine, memory that the host has not yet provided makes each written MiB cost 2.4 ms of CPU instead of 0.2: so
+//! memory is touched first, and after each sample the written pages are evicted from the cache, for the next sample to
+//! reuse the memory.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -35,9 +35,9 @@ const SEED: u64 = 1;
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 const WRITERS: [usize; 3] = [1, 16, 64];
 const FOLDERS: u64 = 256;
-/// No sample writes more than about this.
+/// Maximum bytes written per sample, approximately.
 const MEMORY_BYTES: usize = 2 << 30;
-/// All contestants of a row leave less than this on the disk.
+/// Maximum bytes that all contestants of a row leave on the disk.
 const ROOM_BYTES: u64 = 8 << 30;
 /// The largest group, as the engine makes them.
 const GROUP_BYTES_MAX: usize = limits::GROUP_BYTES_MAX as usize;
@@ -45,10 +45,10 @@ const GROUP_BYTES_MAX: usize = limits::GROUP_BYTES_MAX as usize;
 /// Puts one object after another, on one thread.
 type Putter = Box<dyn FnMut(u64, &[u8]) + Send>;
 
-/// Makes a contestant in an empty folder.
+/// Creates a contestant in an empty folder.
 type Make = fn(&Path) -> Box<dyn Contestant>;
 
-/// Something that keeps objects.
+/// A store under test.
 trait Contestant {
     fn putter(&self) -> Putter;
 }
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     let length = Duration::from_millis(length);
     let only_size = arguments.number("--size").map(|size| size as usize);
     let only_writers = arguments.number("--writers").map(|writers| writers as usize);
-    // fjall goes on writing after a sample, so it is in no run with the others.
+    // fjall continues to write after a sample, so it never runs together with the others.
     let peers: &[(&str, Make)] = match (arguments.has("--alone"), arguments.has("--fjall")) {
         (true, _) => &[],
         (false, true) => &[("fjall", Fjall::make)],
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a bare log comes to with groups of this length.
+/// Measures a bare log with groups of this length.
 fn bare_row(round_count: usize, folder: &Path, group_bytes: usize, size: usize) -> Vec<String> {
     let samples = rounds::interleaved(round_count, WAYS.len(), |way| {
         bare_log::fill(folder, WAYS[way], group_bytes as u64, size as u64).expect("a bare log")
@@ -125,7 +125,7 @@ fn bare_row(round_count: usize, folder: &Path, group_bytes: usize, size: usize) 
     row
 }
 
-/// Lets all writers run, and counts what is acknowledged in a window that begins when they are under way.
+/// Runs all writers, and counts the acknowledged puts in a window that starts after the warm-up.
 fn measure(
     contestant: &dyn Contestant,
     size: usize,

@@ -1,12 +1,12 @@
-//! How many durable puts a second come in over HTTP, as forms, of those that the engine takes alone?
+//! Durable puts per second over HTTP, as forms, compared with those of the engine alone.
 //!
-//! Expected: a small group costs the engine about 25 us of CPU for each put, and a request costs a server of ours about
-//! 15 us more than that for sockets, heads and the form, with the load generator on the same two cores. So about half
-//! of the engine's rate, of 4 KiB from 64 clients.
+//! Expected: a small group costs the engine about 25 us of CPU for each put, and a request costs the server about 15 us
+//! more than that for sockets, heads and the form, with the load generator on the same two cores. So about half of the
+//! engine's rate, of 4 KiB from 64 clients.
 //!
 //! The clients are connections of one thread that waits for all of them at once (epoll): each sends a prepared form as
-//! soon as the answer to its last one is there. Server and engine each have a store of their own on the same disk, and
-//! take turns. What is acknowledged is durable in both.
+//! soon as the response to its last one has arrived. Server and engine each have a store of their own on the same disk,
+//! and take turns. Every acknowledged put is durable in both.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -29,7 +29,7 @@ const SEED: u64 = 8;
 const CLIENTS: usize = 64;
 const BYTES: usize = 4 << 10;
 const BOUNDARY: &str = "----bench-7d1f20c3";
-/// No round writes more than about this.
+/// Maximum bytes written per round, approximately.
 const MEMORY_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {
@@ -103,7 +103,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// What a client sends.
+/// Request content of a client.
 struct Form<'a> {
     address: SocketAddr,
     key: &'a str,
@@ -111,7 +111,7 @@ struct Form<'a> {
 }
 
 impl Form<'_> {
-    /// The request that puts a body of `client`, and where in it the body begins.
+    /// Returns the request that puts a body of `client`, and the offset of the body in it.
     fn request(&self, client: u64) -> (Vec<u8>, usize) {
         let part = format!(
             "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jpg\"\r\n\
@@ -162,7 +162,7 @@ impl Client {
         self.sent = 0;
     }
 
-    /// Sends and receives what can be without waiting. True when an answer came whole: it was a success.
+    /// Sends and receives without blocking. Returns true when a whole response arrived and was a success.
     fn go_on(&mut self) -> Result<bool, String> {
         while self.sent < self.request.len() {
             match self.stream.write(&self.request[self.sent..]) {
@@ -190,7 +190,7 @@ impl Client {
     }
 }
 
-/// The length of the answer that these bytes begin with, once all of it is there.
+/// Returns the length of the response at the start of these bytes, once it is complete.
 fn whole_answer(bytes: &[u8]) -> Option<usize> {
     let head_bytes = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..head_bytes]).ok()?;
@@ -202,7 +202,7 @@ fn whole_answer(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= whole).then_some(whole)
 }
 
-/// Lets all clients put for a while, and counts the answers in a window that begins when they are under way.
+/// Runs all clients for a while, and counts the responses in a window that starts after the warm-up.
 fn over_http(
     server: &Running,
     form: &Form<'_>,
@@ -246,7 +246,7 @@ fn over_http(
     }
 }
 
-/// The same from threads that call the engine.
+/// Measures the same puts from threads that call the engine.
 fn alone(
     store: &Store,
     writers: usize,

@@ -1,12 +1,12 @@
-//! How long does a store with a million objects take to open after a crash, and to build its index anew?
+//! Time to open a store with a million objects after a crash, and to rebuild its index.
 //!
 //! Expected: the index was checkpointed at the latest 256 Ki changes or 5 seconds before the crash, so opening reads
 //! redb's head (milliseconds, thanks to quick repair) and replays at most that much log: 0.1-0.5 s. Without the index
 //! all million records are read and sorted into redb: about 3 us each in memory and as much in redb, 5-10 s. Memory
 //! afterwards: the overlay at a few hundred bytes for each replayed object, and redb's cache (64 MiB).
 //!
-//! The store is filled by a child process that kills itself with SIGKILL; another child opens it, tells what it
-//! measured, and ends the same way. The page cache is warm: this measures work, not the disk.
+//! The store is filled by a child process that kills itself with SIGKILL; another child opens it, prints its
+//! measurements, and ends the same way. The page cache is warm: this measures work, not the disk.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -22,7 +22,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 const SEED: u64 = 3;
 const BATCH: u64 = 256;
-/// Children print these numbers in one line, in this order.
+/// Figures that children print in one line, in this order.
 const FIGURES: [&str; 5] = ["open, s", "replayed", "anonymous memory", "of files", "CPU, s"];
 
 fn main() {
@@ -69,7 +69,7 @@ fn measure(arguments: &Arguments, count: u64, bytes: usize) {
     println!("\nFilling took {:.1} s ({bytes} bytes each, batches of {BATCH}).", median(filled));
 }
 
-/// Runs this program again with an order, until it is killed, and returns the figures that it printed.
+/// Runs this program again with a command, until it is killed, and returns the figures that it printed.
 fn child(order: &str, folder: &Path, count: u64, bytes: usize) -> Vec<f64> {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args([order, &folder.to_string_lossy()])

@@ -1,11 +1,11 @@
-//! How long does a JPEG of 12 megapixels take at an eighth, a quarter and half of its size, against decoding all of it?
+//! Time to decode a JPEG of 12 megapixels at an eighth, a quarter and half of its size, compared with a full decode.
 //!
-//! Expected: at an eighth each code is still read, but one coefficient of 64 is turned into a sample. Reading codes
-//! is about a third of a full decode, and several of them go by in one look at a table: 3 to 5 times as fast. At
-//! half, 16 of 64 coefficients and samples are left: 1.5 to 2 times. A progressive file at an eighth leaves most
-//! scans unread: more than 5 times.
+//! Expected: at an eighth each code is still read, but one coefficient of 64 is turned into a sample. Reading codes is
+//! about a third of a full decode, and one table lookup decodes several of them: 3 to 5 times as fast. At half, 16 of
+//! 64 coefficients and samples remain: 1.5 to 2 times. A progressive file at an eighth leaves most scans unread: more
+//! than 5 times.
 //!
-//! The picture is made up (`fuzz/src/photograph.rs`) and has more noise than most: about 3 MB. `--file PATH` takes
+//! The picture is synthetic (`fuzz/src/photograph.rs`) and has more noise than most: about 3 MB. `--file PATH` uses
 //! another. Contestants take turns on one thread; the peer is `zune-jpeg`, which decodes all of it, to YCbCr.
 
 use std::time::Duration;

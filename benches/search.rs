@@ -1,10 +1,9 @@
-//! How long does a search take, against `fzf --filter` on the same list? What does a name cost in memory, and how soon
-//! is a new one found?
+//! Search latency compared with `fzf --filter` on the same list, memory per name, and delay until a new name is found.
 //!
-//! Expected: eight bytes a name tell which names have the letters of the query; of a million names that reads 8 MB, a
-//! millisecond or two. What is left costs 60 to 100 ns a name, on two cores: 2 to 40 ms, by how common the letters are.
-//! fzf reads and matches the list in 200 to 400 ms. A name takes its length and twelve bytes. Where the names do not
-//! fit into memory a search walks over the index, some 400 ns a name, and over no more than four million.
+//! Expected: eight bytes a name identify the names that have the letters of the query; of a million names that reads 8
+//! MB, a millisecond or two. The rest costs 60 to 100 ns a name, on two cores: 2 to 40 ms, by how common the letters
+//! are. fzf reads and matches the list in 200 to 400 ms. A name takes its length and twelve bytes. Where the names do
+//! not fit into memory a search scans the index, some 400 ns a name, and at most four million names.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -37,13 +36,13 @@ const QUERIES: [&str; 11] = [
     "img_20190403",
     "zzqx",
 ];
-/// What is filled: a store, and the list for fzf.
+/// Filled data: a store, and the list for fzf.
 const DATA: &str = "data";
 const LIST: &str = "names.txt";
 const HITS: usize = 20;
 const BATCH: u64 = 1_000;
 const NAMES_BYTES_MAX: u64 = 2 << 30;
-/// Hits whose order is compared.
+/// Number of hits whose order is compared.
 const FIRST: usize = 10;
 
 fn main() {
@@ -93,7 +92,7 @@ fn query(text: &str) -> SearchQuery {
     }
 }
 
-/// Fills by a child process, so that its memory is not counted.
+/// Fills the data in a child process, so that its memory is not counted.
 fn fill_by_child(folder: &Path, count: u64) {
     let status = Command::new(std::env::current_exe().expect("this program"))
         .args(["--fill", &folder.to_string_lossy(), "--names", &count.to_string()])
@@ -124,7 +123,7 @@ fn open(data: &Path, names_bytes_max: u64) -> Store {
     Store::open_folder(data, options).expect("a store").0
 }
 
-/// Waits until the names are in memory, and tells what they take.
+/// Waits until the names are in memory, and prints the memory that they use.
 fn keep(store: &Store, names: u64) {
     let (started, mut meanwhile) = (Instant::now(), Vec::new());
     let stats = loop {
@@ -147,7 +146,7 @@ fn keep(store: &Store, names: u64) {
     );
 }
 
-/// The mean length of a name.
+/// Returns the mean length of a name.
 fn own_bytes(count: u64) -> f64 {
     let mut names = Names::new(SEED);
     let sample = count.min(100_000);
@@ -178,7 +177,7 @@ fn compare(store: &Store, list: &Path, rounds: usize) {
     table.print();
 }
 
-/// What searches take where the names may not be kept in memory.
+/// Measures searches where the names may not be held in memory.
 fn walk(data: &Path) {
     let store = open(data, 0);
     println!("\nwithout names in memory\n");
@@ -205,7 +204,7 @@ fn walk(data: &Path) {
     store.close().expect("a closed store");
 }
 
-/// Which files come first, here and there. fzf knows no folders.
+/// Compares the order of the first files with that of fzf, which has no concept of folders.
 fn compare_order(store: &Store, list: &Path) {
     println!();
     let mut table = Table::new(&["query", "in both first ten", "our first file", "fzf's first"]);
@@ -233,7 +232,7 @@ fn compare_order(store: &Store, list: &Path) {
     table.print();
 }
 
-/// How long fzf takes for the list.
+/// Measures fzf on the list.
 fn fzf(list: &Path, text: &str) -> Duration {
     let mut command = Command::new("fzf");
     command.args(["--filter", text]).stdin(File::open(list).expect("the list"));
@@ -243,7 +242,7 @@ fn fzf(list: &Path, text: &str) -> Duration {
     started.elapsed()
 }
 
-/// How long it takes to put a name and find it, in milliseconds.
+/// Measures the time to put a name and find it, in milliseconds.
 fn until_found(store: &Store) -> f64 {
     let found = (0..50).map(|number| {
         let key = format!("just put {number}.txt");

@@ -1,10 +1,10 @@
-//! What do small GETs notice of 50 or 500 clients that search 200,000 names without a pause?
+//! Latency of small GETs while 50 or 500 clients search 200,000 names without a pause.
 //!
-//! Expected: as many searches run as there are processors, each on two threads of a lower priority, so a GET waits for
-//! nothing but a processor that gives way: p99 at most twice what it is alone.
+//! Expected: the number of concurrent searches is the number of processors, each on two threads of a lower priority, so
+//! a GET waits only for the scheduler to preempt one: p99 at most twice the p99 without load.
 //!
-//! One connection asks for 4 KiB every two milliseconds, alone and while the others search, in turns. Who is refused,
-//! as too many wait, asks again. No allowance applies.
+//! One connection requests 4 KiB every two milliseconds, alone and while the others search, in turns. A client that is
+//! rejected because too many wait retries. No rate limit applies.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions};
 
 const SEED: u64 = 6;
 const QUERIES: [&str; 6] = ["img", "2024", "screenshot", "chloe", "kitchn", "bdg"];
-/// How many search at once, in turns.
+/// Numbers of concurrent searching clients, in turns.
 const SEARCHING: [usize; 3] = [0, 50, 500];
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -66,7 +66,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut seen = SEARCHING.map(|_| Vec::new());
     let searches = SEARCHING.map(|_| Mutex::new(Vec::new()));
     for round in 0..rounds {
-        // The order turns.
+        // The order rotates.
         for turn in 0..SEARCHING.len() {
             let at = (turn + round) % SEARCHING.len();
             let gets = small_gets(&server, &kind.path(SMALL), || match SEARCHING[at] {
@@ -98,7 +98,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts names into the bucket that the server made.
+/// Puts names into the bucket that the server created.
 fn fill(store: &Path, count: u64) -> Result<(), String> {
     let (store, _) = stores::open(store);
     let bucket = BucketName::parse(BUCKET).map_err(|why| why.to_string())?;
@@ -133,7 +133,7 @@ fn until_kept(server: &Running, path: &str) -> Result<(), String> {
     }
 }
 
-/// Searches over many connections at once; notes how long each search took.
+/// Searches over many concurrent connections; records the duration of each search.
 fn search(
     server: &Running,
     paths: &[String],

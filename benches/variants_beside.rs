@@ -1,14 +1,13 @@
-//! What do small GETs notice of 4,000 pictures that are made at the same time, and what does a picture cost that was
-//! made already?
+//! Latency of small GETs while 4,000 pictures are rendered, and the cost of a cached variant.
 //!
-//! Expected: work on pictures has threads of its own that get the time that nobody else wants, and leaves a processor
-//! to delivery, so a GET waits for nothing but caches that are cold: p99 at most 1.5 times. A picture that is kept is
-//! one look-up more than a file of its size, and a query to be read: 1.1 to 1.2 times the CPU.
+//! Expected: image work has threads of its own of the lowest priority, and leaves a processor to delivery, so a GET
+//! waits for nothing but cold caches: p99 at most 1.5 times. A cached variant is one lookup more than a file of its
+//! size, and a query to be parsed: 1.1 to 1.2 times the CPU.
 //!
-//! One connection asks for 4 KiB every two milliseconds: alone; while 64 others ask for pictures of 3 MP, each at
-//! sizes of its own; and while other processes, as idle and one for each processor, make such pictures for nobody and
-//! 64 others ask for 4 KiB as often as for pictures before. They take turns. What the last costs is what the machine
-//! itself asks for busy processors. Whoever is refused, as too many wait, asks again. No allowance applies.
+//! One connection requests 4 KiB every two milliseconds: alone; while 64 others request pictures of 3 MP, each at sizes
+//! of its own; and while other processes, at idle priority and one for each processor, render such pictures and 64
+//! others request 4 KiB as often as pictures before. They take turns. The last case shows the cost of busy processors
+//! on this machine itself. A client that is rejected because too many wait retries. No rate limit applies.
 
 use std::fs;
 use std::process::{Child, Command, ExitCode};
@@ -27,15 +26,15 @@ use benches::wire::Wire;
 use fuzz::photograph::{Encoding, Photograph};
 use images::{Format, Planned, Wish, plan, read_source, render};
 
-/// Variants of one picture that are asked for; 64 are kept.
+/// Requested variants of one picture; 64 are cached.
 const SIZES: usize = 50;
 const ASKING: usize = 64;
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// How often each of those asks for 4 KiB.
+/// Request interval of each of the 64 other clients of 4 KiB.
 const ASKING_PACE: Duration = Duration::from_millis(500);
 
-/// Asks this program to make pictures until it is killed.
+/// Option that runs this program as a renderer until it is killed.
 const WORK: &str = "--work";
 
 fn main() -> ExitCode {
@@ -84,7 +83,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                 (0..SIZES).map(|size| format!("{}?width={}", kind.path(name), width(size)))
             })
             .collect();
-        // The order turns.
+        // The order rotates.
         for turn in 0..seen.len() {
             let made = (turn + round) % seen.len();
             let times = match made {
@@ -101,7 +100,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     beside::print(&["alone", "beside variants", "beside other processes"], &seen);
     println!();
 
-    // What was made in the first round is kept.
+    // The variant of the first round is cached.
     let variant = format!("{}?width=200", kind.path(&names[0]));
     let (status, bytes) = get(&server, &variant)?;
     if status != 200 {
@@ -138,7 +137,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks for all of these over many connections, each until it comes.
+/// Requests all of these over many connections, each until it succeeds.
 fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
     let next = AtomicUsize::new(0);
     let ask = || -> Result<(), String> {
@@ -157,7 +156,7 @@ fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
     at_once(ASKING, ask)
 }
 
-/// Has a process for each processor make pictures for so long, while others ask for the small file.
+/// Runs a rendering process for each processor for so long, while others request the small file.
 fn work_elsewhere(server: &Running, small: &str, length: Duration) -> Result<(), String> {
     let program = std::env::current_exe().map_err(text)?;
     let count = thread::available_parallelism().map_err(text)?.get();
@@ -181,7 +180,7 @@ fn work_elsewhere(server: &Running, small: &str, length: Duration) -> Result<(),
     asked
 }
 
-/// Makes pictures of the same photograph, as the server does, until the process is killed.
+/// Renders pictures of the same photograph, as the server does, until the process is killed.
 fn make_pictures() -> Result<(), String> {
     beside::give_way()?;
     let file = photograph();
@@ -194,7 +193,7 @@ fn make_pictures() -> Result<(), String> {
     Ok(())
 }
 
-/// The width of a variant, one for each of [`SIZES`].
+/// Returns the width of a variant, one for each of [`SIZES`].
 fn width(size: usize) -> u32 {
     200 + 8 * size as u32
 }

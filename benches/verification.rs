@@ -1,12 +1,12 @@
-//! What does it cost a hot GET that blocks are verified?
+//! Cost of block verification for a hot GET.
 //!
 //! Expected: next to nothing. A block is verified when it is first read since its segment was opened; after that a GET
-//! looks at one bit for each 64 KiB, and asks the system once whether somebody has changed the file (`fstat`, below
-//! half a microsecond of the ten and more that a request takes). 0.97 to 1.00 of the requests of a server that
-//! verifies nothing.
+//! tests one bit for each 64 KiB, and checks once whether the file was modified by another process (`fstat`, below half
+//! a microsecond of the ten and more that a request takes). 0.97 to 1.00 of the requests of a server that verifies
+//! nothing.
 //!
 //! Both contestants are this program, started again as the server on a store of its own, with `Verification` of the
-//! engine as it always is and as `Never`, which nobody can ask of `trug`. They take turns; `wrk` has 64 connections.
+//! engine at its default and as `Never`, which `trug` does not offer. They take turns; `wrk` has 64 connections.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use server::{Config, Inherited, Service, Stop};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// With this word the program is the server; the next ones are its address, its store, and [`NEVER`] or nothing.
+/// Option that runs this program as the server; its arguments are the address, the store, and [`NEVER`] or nothing.
 const SERVE: &str = "--serve";
 const NEVER: &str = "--never";
 

@@ -1,4 +1,4 @@
-//! What was accepted, and what may differ from it.
+//! The accepted instruction counts, and the permitted deviation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,24 +9,25 @@ use serde_json::{Value, json};
 
 /// Percent by which a count may exceed the accepted one.
 const MORE_MAX: u64 = 5;
-/// The same where another compiler made the program: it is the compiler's change then as a rule.
+/// Percent by which a count may exceed the accepted one where another compiler built the program: the increase is then
+/// usually due to the compiler.
 const MORE_MAX_OF_ANOTHER_COMPILER: u64 = 25;
 
-/// Counts, and the compiler of the program that they are of.
+/// Accepted counts, and the compiler of the counted program.
 pub(crate) struct Accepted {
     pub(crate) compiler: String,
     /// Instructions of one request, by scenario.
     pub(crate) instructions: BTreeMap<String, u64>,
 }
 
-/// How a count compares.
+/// Result of comparing a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Holds(u64),
-    /// So much less that it should be accepted.
+    /// Lower by enough that the new count should be accepted.
     Less(u64),
     More(u64),
-    /// Nothing was accepted.
+    /// No accepted count exists.
     New,
 }
 
@@ -62,7 +63,7 @@ impl Accepted {
 }
 
 impl Verdict {
-    /// What is said where compilers differ.
+    /// Message where compilers differ.
     pub(crate) const WIDER: &str = "up to 25 % more is taken for the compiler's doing";
 
     pub(crate) fn holds(self) -> bool {
@@ -88,7 +89,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The compiler of this machine, as it calls itself.
+/// Returns the version string of this machine's compiler.
 pub(crate) fn compiler() -> Result<String, String> {
     let output = Command::new("rustc").arg("--version").output();
     let output = output.map_err(|error| format!("rustc: {error}"))?;

@@ -1,9 +1,9 @@
-//! How many instructions does the server take for a request, and is it more than what was accepted?
+//! Instructions of the server per request, compared with the accepted counts.
 //!
 //! The real server runs under callgrind (package `valgrind`), which counts the instructions of all its threads, and
-//! answers the same requests over a socket each time. It is run twice, with three times as many requests: the
-//! difference is what requests cost, without the start. Counts of two runs differ by less than a hundredth as a rule,
-//! whatever else the machine does, for time plays no part; what the kernel does is not counted.
+//! answers the same requests over a socket each time. It is run twice, with three times as many requests in the second
+//! run: the difference is the cost of the requests, without the start. Counts of two runs differ by less than a
+//! hundredth as a rule, whatever the load of the machine, because time has no influence; kernel work is not counted.
 //!
 //! `instructions [--accept] [PROGRAM]` compares with `benches/instructions/accepted.json`, or writes it.
 
@@ -21,7 +21,7 @@ use tests::commands::without_settings;
 use self::accepted::{Accepted, Verdict};
 use self::scenarios::{Asker, BUCKET, SCENARIOS, Scenario};
 
-/// Nobody is refused for asking too often.
+/// Settings without rate limits that a run could reach.
 const SETTINGS: [(&str, &str); 3] = [
     ("TRUG_PLAN_RATES", "false"),
     ("TRUG_IMAGE_MS_PER_SECOND_PER_ADDRESS", "0"),
@@ -47,13 +47,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// What `cargo build --profile counted` makes: this program is `debug/examples/instructions` beside it.
+/// Returns the binary built by `cargo build --profile counted`: this program is `debug/examples/instructions` next to
+/// it.
 fn counted_build() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     own.ancestors().nth(3).unwrap_or(Path::new("target")).join("counted/trug")
 }
 
-/// Counts all scenarios; whether none takes more than it may.
+/// Counts all scenarios; returns whether all are within their bounds.
 fn compare(program: &Path, accept: bool) -> Result<bool, String> {
     if !program.exists() {
         let build = "cargo build --profile counted";
@@ -94,14 +95,14 @@ fn compare(program: &Path, accept: bool) -> Result<bool, String> {
     Ok(all_hold)
 }
 
-/// Instructions of one request, from runs with so many and three times as many.
+/// Returns the instructions of one request, from runs with so many and three times as many.
 fn instructions_each(program: &Path, scenario: &Scenario) -> Result<u64, String> {
     let few = instructions(program, scenario, scenario.times)?;
     let many = instructions(program, scenario, 3 * scenario.times)?;
     Ok(many.saturating_sub(few) / (2 * scenario.times))
 }
 
-/// Instructions of a whole run.
+/// Returns the instructions of a whole run.
 fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, String> {
     let folder = folder::make(&std::env::temp_dir()).map_err(|error| error.to_string())?;
     let (data, counts) = (folder.path().join("data"), folder.path().join("counts"));
@@ -114,7 +115,7 @@ fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, 
     printed(command(&["bucket", "create", "--account", BUCKET, "--name", BUCKET]))?;
     let key = printed(command(&["apikey", "create", "--account", BUCKET]))?;
     let serve = ["serve", "--listen", "127.0.0.1:0"];
-    // Closing seals the segment, from which is read as from any older one.
+    // Closing seals the segment, so that reads are from a sealed segment.
     let filling = ServerProcess::start(&mut command(&serve));
     (scenario.fill)(&mut Asker::new(&filling, &key))?;
     filling.stop();

@@ -1,21 +1,21 @@
-//! What is asked of the server, the same each time.
+//! Request scenarios, the same for each run.
 
 use benches::data;
 use fuzz::photograph::{Encoding, Photograph};
 use tests::{Connection, Form, ServerProcess};
 
-/// The bucket of all files, and the account that it is of.
+/// Bucket of all files, and the account that owns it.
 pub(crate) const BUCKET: &str = "counted";
 const FILE: &str = "application/octet-stream";
 
 /// A request whose instructions are counted.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// Requests of the shorter run: together at least some hundred million instructions more in the longer.
+    /// Requests of the shorter run: enough for at least some hundred million more instructions in the longer one.
     pub(crate) times: u64,
     /// Puts files into the empty bucket, uncounted.
     pub(crate) fill: fn(&mut Asker) -> Result<(), String>,
-    /// Asks for the time that this number says.
+    /// Sends the request with this number.
     pub(crate) ask: fn(&mut Asker, u64) -> Result<(), String>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
             let photograph = Photograph::new(7, 1_024, 768).jpeg(&Encoding::PLAIN);
             asker.upload("photograph.jpg", &photograph)
         },
-        // A variant that is kept is not made again.
+        // A cached variant is not rendered again.
         ask: |asker, number| {
             let width = 200 + number;
             asker.get_some(&format!("/{BUCKET}/photograph.jpg?width={width}&format=webp"))
@@ -71,7 +71,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// One who asks, on one connection.
+/// A client with one connection.
 pub(crate) struct Asker {
     connection: Connection,
 }
@@ -85,7 +85,7 @@ impl Asker {
         self.post(Form::new().file("files", name, Some(FILE), bytes))
     }
 
-    /// Two thousand small files.
+    /// Uploads two thousand small files.
     fn upload_many(&mut self) -> Result<(), String> {
         for hundred in 0..20 {
             let names = (0..100).map(|number| format!("beach-{hundred}-{number}.txt"));

@@ -1,9 +1,9 @@
-// Makes a picture with sharp, some times over, and tells what it took.
+// Renders a picture with sharp, several times, and prints what it took.
 //
 //   node render.mjs '{"file": …, "made": …, "width": …, "format": …, "options": {…}, "times": …}'
 //
-// Prints, line by line: microseconds of CPU of each time, KiB resident before the first, KiB at most. One thread and no
-// cache of earlier work: what a machine does with all its cores at work, for a picture that it never saw.
+// Prints, line by line: microseconds of CPU of each run, KiB resident before the first, peak KiB. One thread and no
+// cache of earlier work: as on a machine with all its cores busy, for a picture that it has not seen before.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import sharp from 'sharp'

@@ -1,4 +1,4 @@
-//! One connection, and what it asks for.
+//! One client connection, and the requests that it sends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,16 +18,16 @@ use tokio::net::TcpStream;
 
 use super::PICTURE;
 
-/// Between two requests of a connection, at most; half of it in the mean.
+/// Maximum pause between two requests of a connection; the mean is half of it.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Before this a server that says nothing is at fault.
+/// Response timeout: a server that is silent for longer has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// Files of a connection.
+/// Maximum number of files of a connection.
 const FILES_MAX: usize = 6;
-/// Sizes at which the picture is asked for: more than are kept of one picture.
+/// Number of different widths requested of the picture: more than the cached variants of one picture.
 const WIDTHS: u64 = 400;
 
-/// What a request is for, how many of a hundred are, and whether it may be refused because too much is asked for.
+/// Kind of request, its percentage, and whether it may be rejected because of load.
 const KINDS: [(Kind, u64, bool); 7] = [
     (Kind::Download, 62, false),
     (Kind::Range, 8, false),
@@ -49,7 +49,7 @@ pub(crate) enum Kind {
     Picture,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(crate) struct Shared {
     address: SocketAddr,
     key: String,
@@ -57,24 +57,24 @@ pub(crate) struct Shared {
     seen: Mutex<Seen>,
 }
 
-/// What was seen of answers.
+/// Recorded responses.
 #[derive(Default)]
 struct Seen {
-    /// Since the last time that they were asked for.
+    /// Responses since the last report.
     latest: Times,
-    /// Of each kind, from the start.
+    /// Durations by kind, from the start.
     all: BTreeMap<Kind, Vec<u32>>,
     refused: BTreeMap<Kind, u64>,
-    /// The first thing that was not as it has to be.
+    /// First failed check.
     fault: Option<String>,
 }
 
-/// How long answers took, in microseconds.
+/// Response times in microseconds.
 #[derive(Default)]
 pub(crate) struct Times {
-    /// Pictures, most of which are made anew.
+    /// Pictures, most of which are rendered rather than cached.
     pub(crate) pictures: Vec<u32>,
-    /// Everything else.
+    /// All other requests.
     pub(crate) others: Vec<u32>,
 }
 
@@ -97,7 +97,7 @@ impl Shared {
         Self { address, key, is_over: AtomicBool::new(false), seen: Mutex::default() }
     }
 
-    /// Ends all connections when their answers have come.
+    /// Stops all connections after their pending responses.
     pub(crate) fn stop(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -106,7 +106,7 @@ impl Shared {
         self.seen().fault.clone()
     }
 
-    /// Times of the answers since the last time, sorted.
+    /// Returns the response times since the last call, sorted.
     pub(crate) fn take_latest(&self) -> Times {
         let mut latest = std::mem::take(&mut self.seen().latest);
         latest.pictures.sort_unstable();
@@ -114,7 +114,7 @@ impl Shared {
         latest
     }
 
-    /// What tables say of each kind.
+    /// Returns the table rows of each kind.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let mut seen = self.seen();
         let Seen { all, refused, .. } = &mut *seen;
@@ -133,7 +133,7 @@ impl Shared {
     }
 }
 
-/// The time below which this part of them lies; 0 for none.
+/// Returns the given quantile; 0 for an empty slice.
 pub(crate) fn at(sorted: &[u32], part: f64) -> u32 {
     let place = (sorted.len() as f64 * part) as usize;
     sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
@@ -149,7 +149,7 @@ pub(crate) struct Client {
     stream: Option<BufReader<TcpStream>>,
 }
 
-/// An answer.
+/// A response.
 struct Answer {
     status: u16,
     body: Vec<u8>,
@@ -161,7 +161,7 @@ impl Client {
         Self { number, shared, random, files: BTreeMap::new(), stream: None }
     }
 
-    /// Asks until all are stopped; what it has left then.
+    /// Sends requests until all are stopped; returns the files that remain.
     pub(crate) async fn live(mut self) -> Live {
         while !self.shared.is_over.load(Ordering::Relaxed) {
             let pause = self.random.below(PAUSE_MAX.as_millis() as u64);
@@ -210,12 +210,12 @@ impl Client {
         (Kind::Download, false)
     }
 
-    /// How long the answer took, and its status; an error where it is not what it has to be.
+    /// Returns the response time and the status; an error for an unexpected response.
     async fn ask(&mut self, kind: Kind) -> io::Result<(Duration, u16)> {
         let folder = format!("c{}", self.number);
         let chosen = self.random.below(self.files.len() as u64) as usize;
         let own = self.files.iter().nth(chosen).map(|(name, file)| (name.clone(), *file));
-        // Who has nothing to look at, or to delete, uploads.
+        // A client without a file to read or delete uploads one.
         let Some((name, (length, seed))) = own else { return self.upload(&folder).await };
         let path = format!("/{BUCKET}/{folder}/{name}");
         match kind {
@@ -268,7 +268,7 @@ impl Client {
         }
     }
 
-    /// Uploads a new file, or another in the place of one. Most are small.
+    /// Uploads a new file, or overwrites an existing one. Most are small.
     async fn upload(&mut self, folder: &str) -> io::Result<(Duration, u16)> {
         let name = format!("file-{}.bin", self.random.below(FILES_MAX as u64));
         let magnitude = 8 + self.random.below(10);
@@ -286,7 +286,7 @@ impl Client {
         Ok((took, answer.status))
     }
 
-    /// Sends a request, on a new connection where the server has closed the last, and reads the answer.
+    /// Sends a request, on a new connection where the server has closed the last, and reads the response.
     async fn exchange(
         &mut self,
         method: &str,
@@ -320,7 +320,7 @@ impl Client {
     }
 }
 
-/// Whether the other side has closed a connection on which nothing is due.
+/// Whether the peer has closed an idle connection.
 fn is_closed(stream: &BufReader<TcpStream>) -> bool {
     let read = stream.get_ref().try_read(&mut [0]);
     read.is_ok() || read.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
@@ -336,7 +336,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Answer> {
         let text = line.trim_end();
         match (status, text.split_once(": ")) {
             (None, _) => status = text.split(' ').nth(1).and_then(|it| it.parse().ok()),
-            // An interim answer.
+            // An interim response.
             (Some(102), _) if text.is_empty() => status = None,
             _ if text.is_empty() => break,
             (_, Some((name, value))) if name.eq_ignore_ascii_case("content-length") => {

@@ -1,4 +1,4 @@
-//! What was measured while time went by.
+//! Measurements over time.
 
 use std::fmt;
 use std::io;
@@ -9,33 +9,33 @@ use benches::{folder, process};
 
 use super::client::{Shared, at};
 
-/// Between two points.
+/// Interval between two points.
 pub(crate) const STEP: Duration = Duration::from_secs(10);
 
-/// What may become larger from the second quarter to the last, and by what factor. Half of the load is that of those
-/// who ask, on the same processors, so times go up and down.
+/// Maximum growth factors from the second quarter to the last. Half of the load is that of the clients, on the same
+/// processors, so times vary.
 const LATENCY_MAX: f64 = 1.5;
 const MEMORY_MAX: f64 = 1.2;
-/// The first quarter fills caches and the store.
+/// Compared quarters; the first one is excluded because it fills caches and the store.
 const QUARTERS: [usize; 2] = [1, 3];
 
-/// One moment.
+/// Measurements at one point in time.
 pub(crate) struct Point {
-    /// From the start.
+    /// Seconds since the start.
     pub(crate) seconds: f64,
     pub(crate) requests_per_second: f64,
-    /// Of everything but pictures.
+    /// Response times of all requests except pictures.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// Of pictures.
+    /// Response times of pictures.
     pub(crate) pictures_p99_ms: f64,
     /// Anonymous memory of the server.
     pub(crate) memory_mib: f64,
-    /// What the data folder takes on the disk.
+    /// Disk usage of the data folder.
     pub(crate) disk_mib: f64,
 }
 
-/// All moments.
+/// All points.
 pub(crate) struct Course {
     started: Instant,
     last: Instant,
@@ -47,7 +47,7 @@ impl Course {
         Self { started, last: started, points: Vec::new() }
     }
 
-    /// Adds what is so now.
+    /// Adds the current measurements.
     pub(crate) fn step(
         &mut self,
         shared: &Shared,
@@ -72,7 +72,8 @@ impl Course {
         self.points.last().ok_or_else(|| io::Error::other("no point"))
     }
 
-    /// For what must not grow: its name, its median in the second quarter and in the last, and by what factor it may.
+    /// Returns, for each bounded figure, its name, its median in the second quarter and in the last, and its maximum
+    /// growth factor.
     pub(crate) fn flatness(&self) -> Vec<(&'static str, f64, f64, f64)> {
         let quarter = (self.points.len() / 4).max(1);
         let median = |of: usize, value: fn(&Point) -> f64| {

@@ -1,16 +1,16 @@
-//! Does the server stay as it is after half an hour of everything at once?
+//! Stability of the server after half an hour of mixed load.
 //!
-//! Expected: ten thousand connections that each ask every five seconds make about two thousand requests a second, of
-//! which the server answers the 99th in a hundred within some tens of milliseconds, on a processor that it shares with
-//! those who ask; anonymous memory rises for the first minutes, as caches and the names of the searched bucket fill,
-//! and is flat from then on; compaction gives back what was deleted.
+//! Expected: ten thousand connections that each send a request every five seconds make about two thousand requests a
+//! second, of which the server answers 99 in a hundred within some tens of milliseconds, on processors that it shares
+//! with the clients; anonymous memory rises for the first minutes, as caches and the names of the searched bucket fill,
+//! and is flat from then on; compaction reclaims what was deleted.
 //!
-//! Pictures are counted apart: most of them are made anew, on threads that take what time others leave.
+//! Pictures are counted separately: most of them are rendered, on threads of low priority.
 //!
-//! Each connection downloads, uploads, replaces, deletes, lists, searches, and asks for pictures, in a folder of its
-//! own, so it knows what has to come: bytes, keys and lengths are compared at every answer. In the end the counters of
-//! the bucket are compared with what all of them have, and `trug fsck --deep` reads the store. Compaction and scrub run
-//! all the time, at their usual rates.
+//! Each connection downloads, uploads, replaces, deletes, lists, searches, and requests pictures, in a folder of its
+//! own, so the expected response is known: bytes, keys and lengths are compared for every response. In the end the
+//! counters of the bucket are compared with the sum over all connections, and `trug fsck --deep` reads the store.
+//! Compaction and scrub run all the time, at their usual rates.
 //!
 //! `cargo build --release && cargo bench -p benches --bench soak -- --minutes 30 --connections 10_000 --plot FILE.svg`
 
@@ -39,11 +39,11 @@ use tokio::task::JoinSet;
 use self::client::{Client, Live, Shared};
 use self::course::Course;
 
-/// The picture that all ask for, at other sizes.
+/// Shared picture, which all request at various sizes.
 const PICTURE: &str = "picture.jpg";
-/// Asked for before the load begins.
+/// File requested before the load starts.
 const SMALL: &str = "small.bin";
-/// Connections that are opened at once.
+/// Number of connections opened concurrently.
 const AT_ONCE: u64 = 100;
 
 fn main() -> ExitCode {
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything held.
+/// Runs the load; returns whether all checks passed.
 async fn run(arguments: &Arguments) -> Result<bool, String> {
     let (minutes, connections) = if arguments.quick { (1, 500) } else { (30, 10_000) };
     let length = Duration::from_secs(60 * arguments.number("--minutes").unwrap_or(minutes));
@@ -108,7 +108,7 @@ async fn run(arguments: &Arguments) -> Result<bool, String> {
     Ok(report(&course, &shared, live, (before, after), &fsck))
 }
 
-/// The release build with room for so many connections from this machine, and the files that are there from the start.
+/// Starts the release build with limits for so many connections from this machine, and uploads the initial files.
 fn start(arguments: &Arguments, folder: &Path, connections: u64) -> Result<Running, String> {
     let files = folder.join("files");
     fs::create_dir(&files).map_err(text)?;
@@ -124,14 +124,14 @@ fn start(arguments: &Arguments, folder: &Path, connections: u64) -> Result<Runni
             ("TRUG_CONNECTIONS_MAX", room.clone()),
             ("TRUG_CONNECTIONS_PER_ADDRESS_MAX", room),
             ("TRUG_PLAN_RATES", "false".to_owned()),
-            // The store is read all the time.
+            // Scrub runs without a pause.
             ("TRUG_SCRUB_DAYS", "1".to_owned()),
         ],
     };
     Running::start(&kind, folder, SMALL)
 }
 
-/// Files and bytes that the server counts.
+/// Returns the files and bytes that the server counts.
 fn counters(server: &Running, key: &str) -> Result<Live, String> {
     let connection = Connection::connect(server.address()).map_err(text)?;
     let answer = connection.with_key(key).get("/api/usage").map_err(text)?;
@@ -143,7 +143,7 @@ fn counters(server: &Running, key: &str) -> Result<Live, String> {
     }
 }
 
-/// What `trug fsck --deep` says in the end.
+/// Returns the final report of `trug fsck --deep`.
 fn fsck(program: &Path, store: &Path) -> Result<String, String> {
     let output = without_settings(program).args(["fsck", "--deep", "--data"]).arg(store).output();
     let output = output.map_err(text)?;
@@ -154,7 +154,7 @@ fn fsck(program: &Path, store: &Path) -> Result<String, String> {
     }
 }
 
-/// Prints what happened; whether everything held.
+/// Prints the results; returns whether all checks passed.
 fn report(
     course: &Course,
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! The course as a picture.
+//! Plot of the measurements over time.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::course::Point;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A name with its unit, and the value.
+/// Name with its unit, and the value.
 type Chart = (&'static str, fn(&Point) -> f64);
 
-/// What is drawn, one under the other.
+/// Charts, from top to bottom.
 const CHARTS: [Chart; 5] = [
     ("requests a second", |point| point.requests_per_second),
     ("p99 of everything but pictures, ms", |point| point.p99_ms),

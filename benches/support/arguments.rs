@@ -1,29 +1,29 @@
-//! The few options that benches take, after `cargo bench -p benches --bench put --`.
+//! Command-line options of benches, after `cargo bench -p benches --bench put --`.
 
 use std::env;
 use std::path::PathBuf;
 
 /// Options of a bench.
 pub struct Arguments {
-    /// Fewer and shorter rounds: to see that it runs, not to keep the numbers.
+    /// Fewer and shorter rounds: a smoke run whose numbers are not kept.
     pub quick: bool,
     words: Vec<String>,
 }
 
 impl Arguments {
-    /// The options of this process. Cargo's own `--bench` is left out.
+    /// Reads the options of this process. Cargo's own `--bench` is left out.
     pub fn read() -> Self {
         let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
         Self { quick: words.iter().any(|word| word == "--quick"), words }
     }
 
-    /// The word that follows `option`.
+    /// Returns the word after `option`.
     pub fn value(&self, option: &str) -> Option<&str> {
         let at = self.words.iter().position(|word| word == option)?;
         self.words.get(at + 1).map(String::as_str)
     }
 
-    /// The number that follows `option`.
+    /// Returns the number after `option`.
     ///
     /// # Panics
     ///
@@ -38,7 +38,8 @@ impl Arguments {
         self.words.iter().any(|found| found == word)
     }
 
-    /// Where to keep data: what `--data-folder` says, else beside the built benches, which is a real disk as a rule.
+    /// Returns the folder for data: that of `--data-folder`, else one next to the built benches, which is usually on a
+    /// real disk.
     pub fn data_folder(&self) -> PathBuf {
         match self.value("--data-folder") {
             Some(path) => PathBuf::from(path),

@@ -1,6 +1,6 @@
-//! The least that a durable log costs: groups of bytes, written and synced, with nothing in them.
+//! The minimum cost of a durable log: groups of bytes, written and synced, without any structure.
 //!
-//! What an engine with one log comes to cannot be more, as long as it writes through the page cache.
+//! It is the upper bound for an engine with one log that writes through the page cache.
 
 use std::hint::black_box;
 use std::io;
@@ -17,27 +17,27 @@ use super::data;
 use super::process;
 use super::rounds::{self, Sample};
 
-/// How the groups come to the disk.
+/// Write and sync strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// One is written, then synced, then the next one.
+    /// Writes one group, syncs it, then writes the next.
     InTurn,
-    /// The same, and the disk begins with each piece as soon as it is written.
+    /// Writes and syncs in turn, with write-back of each piece started as soon as it is written.
     BegunEarly,
-    /// The next group is written while one is synced, by a second thread; the disk begins early, too.
+    /// Writes the next group while a second thread syncs one; write-back is started early, too.
     Overlapped,
-    /// Two threads again, with half a group each, so as many objects are under way. Before its turn each copies its
-    /// objects and takes their BLAKE3 and CRC-32. What is written while the other one syncs is begun after that: a sync
-    /// may wait for all that was begun.
+    /// Overlaps two threads with half a group each, so as many objects are in progress. Before its turn each copies its
+    /// objects and computes their BLAKE3 and CRC-32. Write-back of data written during the other thread's sync is
+    /// started after that sync, because a sync may wait for all write-back in progress.
     Hashed,
 }
 
-/// All of them.
+/// All strategies.
 pub const WAYS: [Way; 4] = [Way::InTurn, Way::BegunEarly, Way::Overlapped, Way::Hashed];
 
-/// One sample writes so much, into space that is reserved before.
+/// Bytes written per sample, into space reserved before.
 const FILE_BYTES: u64 = 512 << 20;
-/// As the engine writes.
+/// Bytes per write, as in the engine.
 const PIECE_BYTES: usize = engine::limits::WRITE_BYTES_MAX;
 
 /// Fills a file with groups of this length, and removes it. Counts them in objects of `object_bytes`.
@@ -89,7 +89,7 @@ pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io:
     written.map(|()| sample)
 }
 
-/// What is done with each object that comes in, whoever keeps it, block by block.
+/// Does the work that every store does for each incoming object, block by block.
 fn hash(group: &[u8], own: &mut [u8], object_bytes: usize) {
     for (object, own) in group.chunks(object_bytes).zip(own.chunks_mut(object_bytes)) {
         let mut hasher = blake3::Hasher::new();

@@ -1,9 +1,9 @@
-//! The limit as a contestant: a loop that does what no server over these sockets can do without. It waits for
-//! connections (epoll), reads what was asked up to the blank line, and writes an answer that lies ready in memory.
+//! A lower bound as a contestant: a loop with only the work that any server over these sockets needs. It waits for
+//! connections (epoll), reads the request up to the blank line, and writes a response that is prepared in memory.
 //!
-//! It looks at nothing that was asked, knows no time-outs and checks nothing: what a server costs over it is the
-//! server's own. Two threads, each with half of the connections. It runs in a process of its own, which is this program
-//! started again with [`OPTION`].
+//! It does not parse the request, has no time-outs and checks nothing: any additional cost of a server is the server's
+//! own. Two threads, each with half of the connections. It runs in a process of its own, which is this program started
+//! again with [`OPTION`].
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -21,18 +21,18 @@ use super::arguments::Arguments;
 use super::data;
 use super::server::ServerKind;
 
-/// With this word the program is the loop; the next one says what it does.
+/// Option that runs the program as the loop; the next word configures it.
 pub const OPTION: &str = "--bare-loop";
 const THREADS: usize = 2;
 const EVENTS_MAX: usize = 1_024;
 
-/// The loop, and what it answers.
+/// The loop, and its responses.
 pub struct Bare {
-    /// The length of the head of each answer,
+    /// Length of each response head in bytes.
     pub head_bytes: usize,
-    /// and of its body,
+    /// Length of each response body in bytes.
     pub body_bytes: usize,
-    /// which is the next such piece of so many bytes, over and over.
+    /// Length of the file in bytes; bodies are its consecutive pieces, cyclically.
     pub file_bytes: usize,
 }
 
@@ -52,7 +52,7 @@ impl ServerKind for Bare {
     }
 }
 
-/// Is the loop, until the process is ended, when the arguments ask for it. False: they do not.
+/// Runs the loop until the process is ended, when the arguments request it. Returns false when they do not.
 pub fn serve(arguments: &Arguments) -> Result<bool, String> {
     let Some(what) = arguments.value(OPTION) else { return Ok(false) };
     let mut words = what.split(',');
@@ -96,9 +96,9 @@ fn run(address: SocketAddr, bare: &Bare) -> io::Result<()> {
 struct Connection {
     stream: TcpStream,
     asked: Vec<u8>,
-    /// Where in the file the body of the next answer begins.
+    /// Offset in the file of the next response body.
     at: usize,
-    /// How much of an answer is out; none: nothing is asked.
+    /// Sent bytes of the current response; none without a request.
     sent: Option<usize>,
 }
 

@@ -1,6 +1,7 @@
-//! fjall, a log-structured store, with puts in batches: one thread takes what waits, commits it, and syncs once.
+//! fjall, a log-structured store, with batched puts: one thread takes the queued puts, commits them, and syncs once.
 //!
-//! fjall by itself syncs for each batch of each caller. Bodies lie apart from keys, as it recommends for large values.
+//! fjall by itself syncs for each batch of each caller. Values are separated from keys, as it recommends for large
+//! values.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +10,7 @@ use std::thread;
 use engine::limits::{GROUP_BYTES_MAX, GROUP_RECORDS_MAX};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
-/// A store of fjall. It closes when the last putter is gone.
+/// A store of fjall. It closes when the last putter is dropped.
 pub struct BatchedFjall {
     puts: SyncSender<Put>,
 }
@@ -21,11 +22,11 @@ struct Put {
 }
 
 impl BatchedFjall {
-    /// Makes one in a folder.
+    /// Opens a store in a folder.
     ///
     /// # Panics
     ///
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn open(folder: &Path) -> Self {
         let database = Database::builder(folder).open().expect("a store of fjall");
         let options = || {

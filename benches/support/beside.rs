@@ -1,7 +1,8 @@
-//! Small GETs at an even pace while something else goes on.
+//! Small GETs at an even pace under concurrent load.
 //!
-//! Who asks runs before everything else on the machine where that is permitted (`SCHED_FIFO`, sched(7), which takes
-//! root): clients have machines of their own, so what a client waits for a processor is not the server's.
+//! The requesting thread has priority over everything else on the machine where that is permitted (`SCHED_FIFO`,
+//! sched(7), which requires root): real clients have machines of their own, so a client's wait for a processor is not
+//! the server's.
 
 use std::fs;
 use std::io;
@@ -21,24 +22,24 @@ use super::server::Running;
 use super::table::{self, Table};
 use super::wire::Wire;
 
-/// The name of the file that is asked for,
+/// Name of the requested file.
 pub const SMALL: &str = "small.bin";
-/// how long it is,
+/// Length of the requested file in bytes.
 pub const SMALL_BYTES: usize = 4 << 10;
-/// and how often it is.
+/// Interval between requests.
 const PACE: Duration = Duration::from_millis(2);
 
-/// What small GETs took while something went on.
+/// Latencies of small GETs under load.
 pub struct SmallGets {
-    /// How long each answer took, sorted: from when it was asked for, or from when that was due if it had to wait for
-    /// the answer before it.
+    /// Duration of each response, sorted: from the request, or from its due time if it had to wait for the previous
+    /// response.
     pub answers: Vec<Duration>,
-    /// How late the asking was where no answer was waited for, sorted: a processor did not turn to this program when
-    /// its time to sleep was over. No server is the cause of that, and none can mend it.
+    /// Delay of each request that did not wait for a response, sorted: this program was not scheduled when its sleep
+    /// ended. The server neither causes nor can avoid this delay.
     pub late: Vec<Duration>,
 }
 
-/// Asks for the small file until `meanwhile` is done.
+/// Requests the small file until `meanwhile` returns.
 pub fn small_gets(
     server: &Running,
     path: &str,
@@ -79,7 +80,7 @@ pub fn small_gets(
     })
 }
 
-/// Leaves the processor to every other thread that wants it, as the server's threads that work on pictures do.
+/// Yields the processor to every other thread, as the server's image threads do.
 pub fn give_way() -> Result<(), String> {
     schedule(ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle))
 }
@@ -89,7 +90,7 @@ fn schedule(policy: ThreadSchedulePolicy) -> Result<(), String> {
         .map_err(|error| format!("{policy:?}: {error:?}"))
 }
 
-/// Makes the folder of the files that are uploaded; the small one lies there.
+/// Creates the folder of the files that are uploaded, with the small one in it.
 pub fn make_files(folder: &Path) -> io::Result<PathBuf> {
     let files = folder.join("files");
     fs::create_dir_all(&files)?;
@@ -97,7 +98,7 @@ pub fn make_files(folder: &Path) -> io::Result<PathBuf> {
     Ok(files)
 }
 
-/// Does the same on so many threads at once.
+/// Runs the same function on so many threads concurrently.
 pub fn at_once(
     count: usize,
     ask: impl Fn() -> Result<(), String> + Copy + Send,
@@ -110,7 +111,7 @@ pub fn at_once(
     })
 }
 
-/// Prints what the answers took in each round: first alone, then beside something.
+/// Prints the latencies of each round: first alone, then under load.
 pub fn print(labels: &[&str], seen: &[Vec<SmallGets>]) {
     let mut table = Table::new(&[
         "4 KiB, every 2 ms",
@@ -140,7 +141,7 @@ pub fn print(labels: &[&str], seen: &[Vec<SmallGets>]) {
     table.print();
 }
 
-/// What so many of a hundred took at most, in microseconds.
+/// Returns the given percentile in microseconds.
 pub fn part(sorted: &[Duration], of_hundred: usize) -> f64 {
     let at = (sorted.len() * of_hundred / 100).min(sorted.len().saturating_sub(1));
     sorted.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6)

@@ -7,12 +7,12 @@ use engine::{BucketName, ObjectKey, ObjectName};
 pub struct Seeded(u64);
 
 impl Seeded {
-    /// The generator of this seed.
+    /// Creates the generator of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -21,13 +21,13 @@ impl Seeded {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound.max(1)
     }
 }
 
-/// Bytes that do not compress.
+/// Returns incompressible bytes.
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut seeded = Seeded::new(seed);
     let mut bytes = Vec::with_capacity(length + 8);
@@ -38,17 +38,17 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A key as a photo archive has them: 40 bytes or so, in 256 folders.
+/// Returns a key like those of a photo archive: 40 bytes or so, in 256 folders.
 pub fn key(seed: u64, number: u64) -> String {
     let mixed = Seeded::new(seed ^ number.rotate_left(32)).number();
     format!("archive/{:02x}/IMG_{number:08}_{:08x}.jpg", mixed & 0xFF, mixed >> 32)
 }
 
-/// The object with that key, in the bucket of all benches.
+/// Returns the object with that key, in the bucket of all benches.
 ///
 /// # Panics
 ///
-/// When the engine has come to refuse such names.
+/// When the engine rejects such names.
 pub fn name(seed: u64, number: u64) -> ObjectName {
     let bucket = BucketName::parse("bench").expect("a valid bucket name");
     let key = ObjectKey::parse(&key(seed, number)).expect("a valid key");

@@ -1,4 +1,4 @@
-//! A folder of its own on a real disk, gone with its value.
+//! A temporary folder on a real disk, removed when its value is dropped.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,11 +9,11 @@ use engine::limits::{RESERVE_DISK_SHARE, RESERVE_INDEX_BYTES, SEGMENT_BYTES_MAX}
 use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
-/// What `statfs` says of a file system that lives in memory (`TMPFS_MAGIC`, `RAMFS_MAGIC`).
+/// `statfs` types of file systems in memory (`TMPFS_MAGIC`, `RAMFS_MAGIC`).
 const MEMORY_KINDS: [u64; 2] = [0x0102_1994, 0x8584_58F6];
 
-/// Makes a folder in `parent`, and warns when what lies there lies in memory: then syncs cost nothing and no number
-/// counts.
+/// Creates a folder in `parent`, and warns when it is on a file system in memory: then syncs cost nothing and no number
+/// is meaningful.
 pub fn make(parent: &Path) -> io::Result<TempDir> {
     let kind = rustix::fs::statfs(parent)?.f_type;
     if MEMORY_KINDS.contains(&kind.cast_unsigned()) {
@@ -25,12 +25,12 @@ pub fn make(parent: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("bench-data-").tempdir_in(parent)
 }
 
-/// Refuses a disk that has less room than a bench takes and a store keeps in reserve: it would take no more bodies on
-/// the way.
+/// Checks that the disk has the room that a bench needs and a store keeps in reserve: it would otherwise reject bodies
+/// during the run.
 ///
 /// # Errors
 ///
-/// What is free, and what is needed; or why the disk cannot say.
+/// The free and the required bytes; or why the disk cannot be queried.
 pub fn require_room(parent: &Path, bytes: u64) -> Result<(), String> {
     let space = rustix::fs::statvfs(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
     let share = space.f_blocks.saturating_mul(space.f_frsize) / RESERVE_DISK_SHARE;
@@ -46,7 +46,7 @@ pub fn require_room(parent: &Path, bytes: u64) -> Result<(), String> {
     ))
 }
 
-/// Lets the page cache forget what lies in a folder; what is not written back yet stays.
+/// Evicts the files of a folder from the page cache; dirty pages stay.
 pub fn forget_pages(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
@@ -55,7 +55,7 @@ pub fn forget_pages(folder: &Path) -> io::Result<()> {
         } else if kind.is_file() {
             match File::open(&path) {
                 Ok(file) => fadvise(&file, 0, None, Advice::DontNeed)?,
-                // A spare, a log of SQLite: files come and go.
+                // A spare segment or a log of SQLite may be removed concurrently.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -64,14 +64,14 @@ pub fn forget_pages(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a file, or a folder with all that is below it, takes on the disk; nothing where it has gone.
+/// Returns the disk usage of a file, or of a folder with everything below it; nothing where it was removed.
 pub fn disk_bytes(path: &Path) -> io::Result<u64> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
-    // Of blocks of 512 bytes, whatever the file system's own are.
+    // Blocks count 512 bytes, whatever the block size of the file system.
     let mut bytes = found.blocks() * 512;
     if found.is_dir() {
         for entry in fs::read_dir(path)? {

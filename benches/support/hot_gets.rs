@@ -1,4 +1,4 @@
-//! What is asked of servers over and over: files of four sizes, and the requests for them.
+//! Repeated requests of the HTTP benches: files of four sizes, and the requests for them.
 
 use std::fs;
 use std::io;
@@ -10,14 +10,14 @@ use super::server::{Load, Running, ServerKind};
 
 const SEED: u64 = 4;
 
-/// Connections that ask at once.
+/// Concurrent connections.
 pub const CONNECTIONS: u32 = 64;
 
-/// Names and lengths.
+/// Names and lengths of the files.
 pub const FILES: [(&str, usize); 4] =
     [("4k.bin", 4 << 10), ("64k.bin", 64 << 10), ("1m.bin", 1 << 20), ("100m.bin", 100 << 20)];
 
-/// A row of a table: its label, what is asked for, and the length and bound of random ranges of it.
+/// Row of a table: label, requested file, and the length and bound of random ranges of it.
 pub type Row = (&'static str, &'static str, Option<(u64, u64)>);
 
 /// The rows of the targets.
@@ -28,12 +28,12 @@ pub const ROWS: [Row; 4] = [
     ("64 KiB range of 100 MiB", "100m.bin", Some((64 << 10, 100 << 20))),
 ];
 
-/// The names of all files.
+/// Returns the names of all files.
 pub fn names() -> Vec<String> {
     FILES.map(|(name, _)| name.to_owned()).to_vec()
 }
 
-/// Makes the files in a folder, which is made too.
+/// Creates the files in a folder, which is created too.
 pub fn make_files(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     FILES
@@ -41,11 +41,11 @@ pub fn make_files(folder: &Path) -> io::Result<()> {
         .try_for_each(|(name, length)| fs::write(folder.join(name), data::bytes(SEED, *length)))
 }
 
-/// Loads servers with the request of a row, in turns. The samples come back by server, by round.
+/// Loads servers with the request of a row, in turns. Returns the samples by server, by round.
 ///
 /// # Errors
 ///
-/// A run failed.
+/// A failed run.
 pub fn in_turns(
     (label, name, range): Row,
     servers: &[(&dyn ServerKind, &Running)],

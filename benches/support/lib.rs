@@ -1,7 +1,7 @@
-//! What every bench needs: seeded data, a folder on a real disk, interleaved rounds, CPU time, and a table.
+//! Shared support of the benches: seeded data, a folder on a real disk, interleaved rounds, CPU time, and a table.
 //!
-//! Promises: the same seed gives the same data on any machine; folders are removed when their value is dropped.
-//! Never here: what is measured.
+//! Guarantees: the same seed gives the same data on any machine; folders are removed when their value is dropped.
+//! Non-goals: what is measured.
 
 pub mod arguments;
 pub mod bare_log;

@@ -1,4 +1,4 @@
-//! Names as people give them: dates, cameras, UUIDs, nested folders, several scripts.
+//! Realistic file names: dates, cameras, UUIDs, nested folders, several scripts.
 
 use crate::data::Seeded;
 
@@ -60,16 +60,16 @@ const SCRIPTS: [&str; 9] =
     ["отпуск", "семья", "写真", "旅行", "사진", "été", "über uns", "φωτογραφίες", "تصاوير"];
 const ENDINGS: [&str; 6] = ["jpg", "png", "webp", "mp4", "pdf", "gif"];
 
-/// Names, no two alike; the same for the same seed and number.
+/// Unique names; the same for the same seed and number.
 pub struct Names(Seeded);
 
 impl Names {
-    /// Names of this seed.
+    /// Creates the names of this seed.
     pub fn new(seed: u64) -> Self {
         Self(Seeded::new(seed))
     }
 
-    /// The next name, which has this number.
+    /// Returns the next name, which has this number.
     pub fn next(&mut self, number: u64) -> String {
         let ending = self.one_of(&ENDINGS);
         let (word, other) = (self.one_of(&WORDS), self.one_of(&WORDS));

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 
 use super::server::ServerKind;
 
-/// Where Debian puts it.
+/// Path of the program in Debian.
 pub const PROGRAM: &str = "/usr/sbin/nginx";
 const WORKERS: u32 = 2;
 
 /// Serves a folder of files.
 pub struct Nginx {
-    /// The folder that `/` stands for.
+    /// Document root.
     pub root: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl ServerKind for Nginx {
 
 fn configuration(folder: &Path, root: &Path, address: SocketAddr) -> String {
     let (folder, root) = (folder.display(), root.display());
-    // Started by root, nginx would hand the workers to a user who may not enter the data folder.
+    // Started by root, nginx would run the workers as a user without access to the data folder.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "{user}

@@ -1,4 +1,4 @@
-//! What processes cost: CPU time and memory, of this one and of others with all their children.
+//! Resource usage of processes: CPU time and memory, of this one and of others with all their children.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of this process so far, user and system, ended threads included.
+/// Returns the CPU time of this process so far, user and system, ended threads included.
 pub fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// CPU time of a process and of all its living descendants, in steps of a clock tick (10 ms as a rule).
+/// Returns the CPU time of a process and of all its living descendants, in clock ticks (10 ms as a rule).
 pub fn tree_cpu(root: u32) -> Duration {
     let processes = all();
     let mut ticks = 0;
@@ -24,27 +24,27 @@ pub fn tree_cpu(root: u32) -> Duration {
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Resident memory of this process in bytes: anonymous, and of files.
+/// Returns the resident memory of this process in bytes: anonymous, and of files.
 pub fn own_memory() -> (u64, u64) {
     (own_status("RssAnon:"), own_status("RssFile:"))
 }
 
-/// Resident memory of this process in bytes: now, and at most so far.
+/// Returns the resident memory of this process in bytes: current and peak.
 pub fn own_memory_at_most() -> (u64, u64) {
     (own_status("VmRSS:"), own_status("VmHWM:"))
 }
 
-/// Resident anonymous memory of a process in bytes; 0 when there is none.
+/// Returns the resident anonymous memory of a process in bytes; 0 when there is none.
 pub fn anonymous_memory(id: u32) -> u64 {
     number_in(&format!("/proc/{id}/status"), "RssAnon:") << 10
 }
 
-/// Bytes that a process has had written to disks so far, as the kernel counts them.
+/// Returns the bytes that a process has written to disks so far, as the kernel counts them.
 pub fn written(id: u32) -> u64 {
     number_in(&format!("/proc/{id}/io"), "write_bytes:")
 }
 
-/// Bytes in a line of what the system says of this process.
+/// Returns the bytes in a line of `status` in proc(5) of this process.
 fn own_status(name: &str) -> u64 {
     number_in("/proc/self/status", name) << 10
 }
@@ -55,7 +55,7 @@ fn number_in(path: &str, name: &str) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Uses this much memory once and gives it back. On a virtual machine the host provides memory at the first touch only,
+/// Touches this much memory once and frees it. On a virtual machine the host provides memory at the first touch only,
 /// which is far slower than writing to it, and must not be measured.
 pub fn touch_memory(bytes: usize) {
     std::hint::black_box(vec![1_u8; bytes]);
@@ -74,7 +74,7 @@ fn all() -> BTreeMap<u32, Process> {
 
 fn read(id: u32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name stands in brackets and may hold anything; what follows the last bracket is regular.
+    // The name is in parentheses and may contain anything; the fields after the last one are regular.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     Some(Process { parent: u32::try_from(number(1)?).ok()?, ticks: number(11)? + number(12)? })

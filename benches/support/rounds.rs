@@ -1,19 +1,19 @@
-//! Interleaved rounds: each contestant once per round, in an order that turns, so that a noisy minute hits all alike.
+//! Interleaved rounds: each contestant once per round, in rotating order, so that noise affects all alike.
 
 use std::time::{Duration, Instant};
 
 use super::process;
 
-/// What one round of one contestant came to.
+/// Result of one round of one contestant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// Operations each second.
+    /// Operations per second.
     pub per_second: f64,
     /// CPU time of one operation, user and system, in microseconds.
     pub cpu_us: f64,
 }
 
-/// Runs `rounds` rounds; `run` gets the number of a contestant. The samples come back by contestant, by round.
+/// Runs `rounds` rounds; `run` gets the number of a contestant. Returns the samples by contestant, by round.
 pub fn interleaved(
     rounds: usize,
     contestants: usize,
@@ -29,7 +29,7 @@ pub fn interleaved(
     samples
 }
 
-/// The middle of some numbers; zero when there are none.
+/// Returns the median of some numbers; zero when there are none.
 pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = numbers.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
@@ -41,22 +41,22 @@ pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// The median of the rates.
+/// Returns the median of the rates.
 pub fn rate(samples: &[Sample]) -> f64 {
     median(samples.iter().map(|sample| sample.per_second))
 }
 
-/// The median of the CPU times.
+/// Returns the median of the CPU times.
 pub fn cpu_us(samples: &[Sample]) -> f64 {
     median(samples.iter().map(|sample| sample.cpu_us))
 }
 
-/// The median of the ratios of two contestants, round by round: neighbours in time share the noise.
+/// Returns the median of the ratios of two contestants, round by round: neighbours in time share the noise.
 pub fn ratio(ours: &[Sample], theirs: &[Sample]) -> f64 {
     median(ours.iter().zip(theirs).map(|(a, b)| a.per_second / b.per_second.max(f64::MIN_POSITIVE)))
 }
 
-/// The smallest and the largest of those ratios.
+/// Returns the smallest and the largest of those ratios.
 pub fn spread(ours: &[Sample], theirs: &[Sample]) -> (f64, f64) {
     ours.iter()
         .zip(theirs)
@@ -85,7 +85,7 @@ pub fn repeat(length: Duration, mut operation: impl FnMut()) -> Sample {
     sample(done, started.elapsed(), process::own_cpu().saturating_sub(cpu))
 }
 
-/// A sample of `done` operations.
+/// Builds a sample of `done` operations.
 pub fn sample(done: u64, elapsed: Duration, cpu: Duration) -> Sample {
     let count = done.max(1) as f64;
     Sample {

@@ -1,4 +1,4 @@
-//! A server under test: started on a free port of this machine, waited for, loaded with `wrk`, stopped by its id.
+//! A server under test: started on a free local port, awaited, loaded with `wrk`, stopped by its process id.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,48 +17,48 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
-/// A kind of server that can be put under test.
+/// A kind of server under test.
 pub trait ServerKind {
-    /// What tables call it.
+    /// Label in tables.
     fn label(&self) -> &'static str;
 
-    /// Readies everything in `folder` and starts the server in the foreground, on this address.
+    /// Prepares `folder` and starts the server in the foreground, on this address.
     fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String>;
 
-    /// Puts the objects into the server that listens here, where they are not in their place already.
+    /// Uploads the objects to the server at this address, where they are not in place already.
     fn fill(&self, _folder: &Path, _address: SocketAddr) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether what was put in is only served at its best once the server was started again.
+    /// Whether the server must be restarted after filling to reach its full speed.
     fn starts_again_when_filled(&self) -> bool {
         false
     }
 
-    /// The path under which the server answers for the object with this name.
+    /// Returns the path of the object with this name.
     fn path(&self, name: &str) -> String;
 }
 
-/// A server that runs. Dropping it stops it.
+/// A running server. Dropping it stops it.
 pub struct Running {
     child: Child,
     address: SocketAddr,
 }
 
-/// What one run of `wrk` is to do.
+/// Parameters of one run of `wrk`.
 pub struct Load<'a> {
-    /// The path to ask for.
+    /// Requested path.
     pub path: &'a str,
     /// Random ranges instead of the whole: their length, and the length of the object.
     pub range: Option<(u64, u64)>,
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: u32,
-    /// For how long.
+    /// Duration in seconds.
     pub seconds: u64,
 }
 
 impl Running {
-    /// Starts a server, waits until it answers, fills it, and asks for `name` once.
+    /// Starts a server, waits until it responds, fills it, and requests `name` once.
     pub fn start(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
         let mut running = Self::start_empty(kind, folder, name)?;
         kind.fill(folder, running.address)?;
@@ -75,7 +75,7 @@ impl Running {
         }
     }
 
-    /// Starts a server and waits until it answers, whatever the answer is.
+    /// Starts a server and waits until it responds, with any status.
     fn start_empty(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -96,17 +96,17 @@ impl Running {
         Ok(running)
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The number of its process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// CPU time of all its processes so far.
+    /// Returns the CPU time of all its processes so far.
     pub fn cpu(&self) -> Duration {
         process::tree_cpu(self.child.id())
     }
@@ -157,7 +157,7 @@ fn head_request(kind: &dyn ServerKind, address: SocketAddr, name: &str) -> Strin
     format!("HEAD {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n", kind.path(name))
 }
 
-/// Whether a program is there: it need not succeed, but it must start.
+/// Checks that a program is installed: it need not succeed, but it must start.
 pub fn require_program(name: &str, install: &str) -> Result<(), String> {
     let started = Command::new(name).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     started.map(drop).map_err(|error| format!("{name} is missing ({error}): {install}"))
@@ -195,7 +195,7 @@ pub fn post_file(
 
 const BOUNDARY: &str = "----bench-7d1f20c3";
 
-/// Sends a request and returns the first line of the answer.
+/// Sends a request and returns the status line of the response.
 fn exchange(address: SocketAddr, request: &[u8]) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
@@ -209,7 +209,7 @@ fn exchange(address: SocketAddr, request: &[u8]) -> io::Result<String> {
     }
 }
 
-/// Requests of a run of `wrk`; an error when any of them failed.
+/// Returns the number of requests of a run of `wrk`; an error when any of them failed.
 fn parse(text: &str) -> Result<u64, String> {
     if let Some(line) =
         text.lines().find(|line| line.contains("Socket errors") || line.contains("Non-2xx"))
@@ -221,7 +221,7 @@ fn parse(text: &str) -> Result<u64, String> {
     requests.ok_or_else(|| format!("wrk printed no count:\n{text}"))
 }
 
-/// Random ranges of one length, on multiples of it.
+/// Returns a script that requests random ranges of one length, on multiples of it.
 fn range_script(length: u64, bound: u64) -> String {
     format!(
         "math.randomseed(4)\n\

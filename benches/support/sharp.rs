@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs `render.mjs` with what it is told as JSON, and returns what it prints.
+/// Runs `render.mjs` with its parameters as JSON, and returns its output.
 ///
 /// # Errors
 ///
@@ -12,11 +12,11 @@ pub fn render(told: &str) -> Result<String, String> {
     run(Command::new("node").arg("render.mjs").arg(told))
 }
 
-/// Brings sharp, as the lock file has it, when it is not there, and returns the versions of it and of libvips.
+/// Installs sharp, as the lock file has it, when it is missing, and returns the versions of it and of libvips.
 ///
 /// # Errors
 ///
-/// When Node or npm is missing, or sharp cannot be had.
+/// When Node or npm is missing, or sharp cannot be installed.
 pub fn ready() -> Result<String, String> {
     if !folder().join("node_modules").exists() {
         run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]))?;

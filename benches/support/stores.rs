@@ -1,18 +1,18 @@
-//! Stores of the engine, opened and filled.
+//! Engine stores, opened and filled.
 
 use std::path::Path;
 use std::sync::mpsc;
 
 use engine::{Batch, Create, ObjectName, OpenOptions, PutOptions, RecoveryReport, Staged, Store};
 
-/// So many batches are on their way at once.
+/// Maximum number of batches in flight.
 const BATCHES_IN_FLIGHT: usize = 16;
-/// The index of ten million names, about.
+/// Index cache for filling in bytes: about the index of ten million names.
 const FILLING_CACHE_BYTES: usize = 3 << 30;
-/// How bodies come in over a socket, about.
+/// Size of the pieces of a body in bytes, about as from a socket.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Opens the store in a folder, as a server would; makes it when there is none.
+/// Opens the store in a folder, as a server would; creates it when there is none.
 ///
 /// # Panics
 ///
@@ -21,8 +21,8 @@ pub fn open(folder: &Path) -> (Store, RecoveryReport) {
     Store::open_folder(folder, OpenOptions::new(Create::IfMissing)).expect("a store")
 }
 
-/// Opens a store to put millions of objects into it in any order: with much of its index in memory, which a measurement
-/// must not have.
+/// Opens a store for putting millions of objects into it in any order: with much of its index in memory, which would
+/// distort a measurement.
 ///
 /// # Panics
 ///
@@ -33,11 +33,11 @@ pub fn open_to_fill(folder: &Path) -> Store {
     Store::open_folder(folder, options).expect("a store").0
 }
 
-/// Takes a body in.
+/// Stages a body.
 ///
 /// # Panics
 ///
-/// When the store refuses it.
+/// When the store rejects it.
 pub fn stage(store: &Store, body: &[u8]) -> Staged {
     let mut upload = store.upload();
     for piece in body.chunks(PIECE_BYTES) {
@@ -50,7 +50,7 @@ pub fn stage(store: &Store, body: &[u8]) -> Staged {
 ///
 /// # Panics
 ///
-/// When the store refuses it.
+/// When the store rejects it.
 pub fn put(store: &Store, name: ObjectName, body: &[u8]) {
     let options = PutOptions { content_type: "image/jpeg".into(), ..PutOptions::default() };
     let batch = Batch::new().put(name, stage(store, body), options);
@@ -61,7 +61,7 @@ pub fn put(store: &Store, name: ObjectName, body: &[u8]) {
 ///
 /// # Panics
 ///
-/// When the store refuses one.
+/// When the store rejects one.
 pub fn commit_all(store: &Store, batches: impl IntoIterator<Item = Batch>) {
     let (answer, answers) = mpsc::channel::<engine::Result<()>>();
     let await_one = || answers.recv().expect("an answer").expect("a durable batch");

@@ -1,4 +1,4 @@
-//! A table in Markdown, its columns aligned so that it reads well in a terminal too.
+//! A Markdown table with aligned columns, readable in a terminal too.
 
 /// Rows of cells under a head.
 pub struct Table {
@@ -6,7 +6,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with this head.
+    /// Creates a table with this head.
     pub fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(ToString::to_string).collect()] }
     }
@@ -36,7 +36,7 @@ impl Table {
     }
 }
 
-/// A count with separators, whole.
+/// Formats a count as a whole number with separators.
 pub fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();
@@ -49,7 +49,7 @@ pub fn count(number: f64) -> String {
     grouped
 }
 
-/// A number with about three digits that count.
+/// Formats a number with about three significant digits.
 pub fn figure(number: f64) -> String {
     match number {
         n if n >= 100.0 => count(n),
@@ -58,7 +58,7 @@ pub fn figure(number: f64) -> String {
     }
 }
 
-/// A size in the unit that suits it.
+/// Formats a size in a suitable unit.
 pub fn bytes(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 => format!("{} MiB", b >> 20),

@@ -1,4 +1,4 @@
-//! Our own server as a contestant: the release build, with files that are uploaded into one public bucket.
+//! The trug server as a contestant: the release build, with files uploaded into one public bucket.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,18 +10,18 @@ use tests::commands::without_settings;
 use super::arguments::Arguments;
 use super::server::{ServerKind, post_file};
 
-/// The bucket of all files.
+/// Bucket of all files.
 pub const BUCKET: &str = "bench";
 
-/// The server, and what is in its store.
+/// The server, and the content of its store.
 pub struct Trug {
     /// The binary.
     pub program: PathBuf,
-    /// The folder in which the files lie.
+    /// Folder of the files.
     pub files: PathBuf,
-    /// Their names.
+    /// Names of the files.
     pub names: Vec<String>,
-    /// Settings, as variables of the environment.
+    /// Settings, as environment variables.
     pub settings: Vec<(&'static str, String)>,
 }
 
@@ -64,11 +64,12 @@ impl ServerKind for Trug {
 }
 
 impl Trug {
-    /// The store in this folder, which is made, with the bucket of all files and a key for it, when it is not there.
+    /// Returns the store in this folder; creates it, with the bucket of all files and a key for it, when it does not
+    /// exist.
     ///
     /// # Errors
     ///
-    /// It cannot be made.
+    /// When it cannot be created.
     pub fn store(&self, folder: &Path) -> Result<PathBuf, String> {
         let store = folder.join("store");
         if !store.exists() {
@@ -80,11 +81,11 @@ impl Trug {
         Ok(store)
     }
 
-    /// The binary that `--trug` names, or else that of the release build.
+    /// Returns the binary given by `--trug`, or else that of the release build.
     ///
     /// # Errors
     ///
-    /// It is not there.
+    /// When it does not exist.
     pub fn chosen(arguments: &Arguments) -> Result<PathBuf, String> {
         let program = arguments.value("--trug").map_or_else(Self::program, PathBuf::from);
         match program.exists() {
@@ -93,14 +94,14 @@ impl Trug {
         }
     }
 
-    /// The release build beside which this bench was built.
+    /// Returns the release build in the same target folder as this bench.
     pub fn program() -> PathBuf {
         let exe = std::env::current_exe().unwrap_or_default();
         let target = exe.ancestors().find(|folder| folder.ends_with("release"));
         target.unwrap_or(Path::new("target/release")).join("trug")
     }
 
-    /// Runs one command of the command line to its end, and returns what it printed.
+    /// Runs one command of the command line to its end, and returns its output.
     fn command(&self, words: &[&str], store: &Path, rest: &[&str]) -> Result<String, String> {
         let mut command = without_settings(&self.program);
         command.args(words).arg("--data").arg(store).args(rest);

@@ -1,4 +1,4 @@
-//! One connection that asks and waits for the answer, for benches that look at single answers.
+//! One connection that sends a request and waits for the response, for benches that measure single responses.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// The head of an answer, which was read.
+/// A received response head.
 struct Head {
     status: u16,
     body_bytes: usize,
     bytes: usize,
 }
 
-/// A connection that is kept.
+/// A keep-alive connection.
 pub struct Wire {
     address: SocketAddr,
     stream: BufReader<TcpStream>,
@@ -36,7 +36,7 @@ impl Wire {
         Ok((status, body))
     }
 
-    /// Sends a GET, reads over the body of the answer, and returns the status and how long the body was.
+    /// Sends a GET, discards the body of the response, and returns the status and the length of the body.
     pub fn read_over(&mut self, path: &str) -> io::Result<(u16, usize)> {
         let Head { status, body_bytes: length, .. } = self.ask(path)?;
         let mut left = length;
@@ -51,7 +51,7 @@ impl Wire {
         Ok((status, length))
     }
 
-    /// How long the head of the answer to a GET is.
+    /// Returns the length of the response head of a GET.
     pub fn head_bytes(mut self, path: &str) -> io::Result<usize> {
         self.ask(path).map(|head| head.bytes)
     }

@@ -1,46 +1,46 @@
-//! A batch in words of the model, and what it is to come to.
+//! Batches in terms of the model, and their expected outcome.
 //!
-//! Never here: which batches are asked for.
+//! Non-goals: choosing the batches.
 
 use bytes::Bytes;
 use engine::{Batch, Conflict, Etag, FactName, ObjectName, Precondition, Result, Staged, Store};
 
 use crate::model::{Change, Model, batch_with, stage};
 
-/// A batch in words of the model.
+/// A batch in terms of the model.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// What is to change.
+    /// Changes of the batch.
     pub changes: Vec<Change>,
-    /// What must hold for it.
+    /// Preconditions of the batch.
     pub required: Vec<Required>,
 }
 
-/// A precondition in words of the model: a key that is to have a content has these bytes, or none known.
+/// A precondition in terms of the model. A required content is given as bytes; none means unknown bytes.
 #[derive(Clone, Debug)]
 pub enum Required {
-    /// Nothing has this name.
+    /// No object has this name.
     Absent(ObjectName),
-    /// Something has.
+    /// An object has this name.
     Present(ObjectName),
-    /// It has this content.
+    /// The object has this content.
     Is(ObjectName, Option<Bytes>),
-    /// There is no such fact.
+    /// The fact does not exist.
     FactAbsent(FactName),
-    /// There is.
+    /// The fact exists.
     FactPresent(FactName),
 }
 
-/// What a batch is to come to: how many of its deletions find something, or the conflict.
+/// Expected outcome of a batch: the number of deletions that find an object, or the conflict.
 pub type Outcome = std::result::Result<usize, Conflict>;
 
 impl Asked {
-    /// The batch as the store takes it; bodies are uploaded.
+    /// Builds the engine's batch, with its bodies uploaded.
     pub fn batch(&self, store: &Store) -> Result<Batch> {
         self.batch_with(store, &mut |body| stage(store, body))
     }
 
-    /// The same, with bodies uploaded in another way.
+    /// Builds the engine's batch, with bodies uploaded by the given function.
     pub fn batch_with(
         &self,
         store: &Store,
@@ -65,7 +65,7 @@ impl Asked {
         Ok(batch)
     }
 
-    /// What the batch comes to on a store of this model.
+    /// Returns the outcome of the batch on a store with the state of this model.
     pub fn outcome(&self, model: &Model) -> Outcome {
         for required in &self.required {
             let object = |name: &ObjectName| model.objects.get(name).map(|(body, _)| body);

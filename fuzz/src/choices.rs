@@ -1,47 +1,47 @@
-//! The input as a row of choices: how a property makes structured things out of any bytes.
+//! Fuzzer input as a sequence of choices: how a property derives structured values from arbitrary bytes.
 //!
-//! Promises: the same input gives the same choices; an input that is over goes on with zeros, so that cutting it off
-//! makes things smaller. Never here: what is chosen.
+//! Guarantees: the same input gives the same choices; exhausted input continues with zeros, so that truncating an input
+//! makes its values smaller. Non-goals: what is chosen.
 
-/// What is left of the input.
+/// The remaining input.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Choices<'a> {
-    /// Begins at the first byte.
+    /// Starts at the first byte.
     pub fn new(input: &'a [u8]) -> Self {
         Self { rest: input }
     }
 
-    /// The next byte.
+    /// Takes the next byte.
     pub fn byte(&mut self) -> u8 {
         self.array::<1>()[0]
     }
 
-    /// The next two bytes.
+    /// Takes the next two bytes.
     pub fn pair(&mut self) -> u16 {
         u16::from_le_bytes(self.array())
     }
 
-    /// The next eight bytes.
+    /// Takes the next eight bytes.
     pub fn number(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
     }
 
-    /// A number below `bound`, which is at most 65,536, by one byte where that is enough.
+    /// Takes a number below `bound`, which is at most 65,536; one byte is used where that is enough.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = if bound <= 256 { u16::from(self.byte()) } else { self.pair() };
         usize::from(drawn) % bound.max(1)
     }
 
-    /// One of the items.
+    /// Chooses one of the items.
     pub fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 
-    /// The next bytes, as many as one byte says and as there are.
+    /// Takes the next bytes: a length byte, then at most as many bytes as remain.
     pub fn short_bytes(&mut self) -> &'a [u8] {
         let wanted = usize::from(self.byte());
         let (bytes, rest) = self.rest.split_at(wanted.min(self.rest.len()));
@@ -49,17 +49,17 @@ impl<'a> Choices<'a> {
         bytes
     }
 
-    /// The next bytes as text.
+    /// Takes the next bytes as text.
     pub fn short_text(&mut self) -> String {
         String::from_utf8_lossy(self.short_bytes()).into_owned()
     }
 
-    /// Whether nothing is left.
+    /// Whether the input is exhausted.
     pub fn are_over(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Everything that is left.
+    /// Returns the remaining input.
     pub fn rest(self) -> &'a [u8] {
         self.rest
     }

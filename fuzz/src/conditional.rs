@@ -1,8 +1,9 @@
-//! Preconditions of a request: lists of entity tags are read as they were written, and the rules hold between them.
+//! Conditional requests: lists of entity tags are parsed as they were written, and the precondition rules are
+//! consistent.
 //!
-//! Two properties. A list that was written from the input's tags names a version exactly when one of them is its own.
-//! For any values of the headers: what `If-Match` takes, `If-None-Match` takes too, HEAD is as GET, and the date that
-//! an answer carries is a date that the same version satisfies.
+//! Two properties. A list written from the input's tags matches a version exactly when one of them is its entity tag.
+//! For any header values: whatever satisfies `If-Match` is matched by `If-None-Match` too, HEAD behaves like GET, and
+//! the date that a response carries is satisfied by the same version.
 
 use http::Method;
 use http::header::{
@@ -13,13 +14,13 @@ use server::conditional::{Outcome, RangeRule, Validators, evaluate, http_date};
 
 use crate::choices::Choices;
 
-/// The entity tag of the version that is there.
+/// Entity tag of the current version.
 const OWN: &str = "abc";
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
-    // Years behind 9999 cannot be written as HTTP writes dates.
+    // HTTP dates cannot express years after 9999.
     let current = Validators::new(OWN, choices.number() % 253_402_300_799_000);
     let modified_ms = Choices::new(input).number() % 253_402_300_799_000;
     dates(&current, modified_ms);
@@ -68,7 +69,7 @@ fn any_value(value: &HeaderValue, current: &Validators) {
     assert_eq!(evaluate(&Method::GET, &headers, None), Outcome::PreconditionFailed);
 }
 
-/// A list of tags, among them perhaps the own one, with whatever may stand between them.
+/// Checks a written list of tags, which may include the current one, with arbitrary separators.
 fn written_list(choices: &mut Choices<'_>, current: &Validators) {
     let mut list = String::new();
     let (mut is_weak_there, mut is_strong_there) = (false, false);

@@ -1,12 +1,12 @@
-//! Index keys: they decode to the names that they were made of, nothing else decodes, and their byte order is the order
-//! that a person states: a folder's marker, then its folders, then its files, each by name.
+//! Index keys: they decode to the names that they were encoded from, nothing else decodes, and their byte order is the
+//! documented listing order: a folder's marker, then its folders, then its files, each by name.
 
 use std::cmp::Ordering;
 
 use engine::format::entry_key;
 use engine::name::{BucketName, ObjectKey, ObjectName};
 
-/// The property. The input is an encoded key, and also two names with a zero byte between them.
+/// Checks the property. The input is an encoded key, and also two names separated by a zero byte.
 pub fn run(input: &[u8]) {
     if let Ok(name) = entry_key::decode(input) {
         assert_eq!(entry_key::encode(&name), input, "another key for {name}");
@@ -39,11 +39,11 @@ fn name(bytes: &[u8]) -> Option<ObjectName> {
     Some(ObjectName::new(bucket, key))
 }
 
-/// The order as a person states it, from the first component at which two keys differ.
+/// Compares two keys by the documented order, from the first path segment at which they differ.
 fn stated(left: &str, right: &str) -> Ordering {
     match (left.split_once('/'), right.split_once('/')) {
         (Some((l, left)), Some((r, right))) => l.cmp(r).then_with(|| stated(left, right)),
-        // An empty rest is the marker of the folder that led here.
+        // An empty remainder is the marker of the parent folder.
         (Some(_), None) if right.is_empty() => Ordering::Greater,
         (None, Some(_)) if left.is_empty() => Ordering::Less,
         (Some(_), None) => Ordering::Less,

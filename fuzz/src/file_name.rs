@@ -1,8 +1,8 @@
-//! File names of clients: what is kept is a name, and stays one through every change.
+//! File names from clients: sanitizing yields a valid name, which stays valid through every later change.
 //!
-//! Three properties, for any text as a file name. What is kept of it is a fixed point and a key of any folder. A final
-//! name is a key too, with the extension that it had. A name with a number is a key in the same folder with the same
-//! extension, and another one for each number.
+//! Three properties, for any text as a file name. A sanitized name is a fixed point and a valid key in any folder. A
+//! final name is a valid key too and keeps its extension. A numbered name is a key in the same folder with the same
+//! extension, and differs for each number.
 
 use engine::{FolderKey, ObjectKey};
 use server::limits::FILE_NAME_BYTES_MAX;
@@ -16,7 +16,7 @@ use crate::choices::Choices;
 /// A random UUID of version 4.
 const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let number = u32::from(choices.pair());

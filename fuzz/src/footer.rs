@@ -1,11 +1,11 @@
-//! Footers: what was pushed is read, packed or as it is, in pieces of any size, and nothing else passes for it.
+//! Segment footers: pushed entries are read back, packed or plain, in pieces of any size, and nothing else is accepted.
 //!
-//! Six properties. A footer that was made of the input in pieces is the footer made at once, its sum is the one of its
-//! trailer, and what is read is what was pushed; so it is where the entries lie as they are, as earlier builds wrote
-//! them. The walk reads the same through any window. A footer in which one byte was changed is refused. Any bytes as
-//! the data of a block, with the right checksum, unpack to as many bytes as the block says, or to none. Any bytes read
-//! as entries encode to the same bytes; so do any bytes read as a trailer, of a log segment or of a big one, when their
-//! checksum is right.
+//! Six properties. A footer built from the input in pieces equals the footer built at once, its checksum is the one in
+//! its trailer, and the entries read are the entries pushed; this also holds for plain entries, as earlier builds wrote
+//! them. The walk reads the same through any window. A footer with one changed byte is rejected. Any bytes as the data
+//! of a block, with a valid checksum, unpack to exactly the length in the block's header, or are rejected. Any bytes
+//! read as entries encode to the same bytes; so do any bytes read as a trailer, of a log segment or of a big segment,
+//! when their checksum is valid.
 
 use bytes::Bytes;
 use engine::format::{
@@ -18,7 +18,7 @@ use engine::format::{
 use crate::choices::Choices;
 use crate::group::{Unplaced, context, frames};
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let Some(context) = context() else { return };
     any_entries(input, context);
@@ -50,7 +50,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The heads of the records as they lie one behind the other, with their offsets.
+/// Returns the heads of the records in sequence, with their offsets.
 fn heads(records: &[Unplaced], context: SegmentContext) -> Vec<(u64, Vec<u8>)> {
     let mut offset = 4_096;
     let heads = records.iter().zip(1..).map(|((what, body), lsn)| {
@@ -65,7 +65,7 @@ fn heads(records: &[Unplaced], context: SegmentContext) -> Vec<(u64, Vec<u8>)> {
     heads.collect()
 }
 
-/// The footer, taken out of its writer after every so many heads.
+/// Builds the footer, drained from its writer after every so many heads.
 fn footer(
     heads: &[(u64, Vec<u8>)],
     footer_offset: u64,
@@ -84,7 +84,7 @@ fn footer(
     footer
 }
 
-/// The footer with its entries as they are: a second writer, which follows `FORMAT.md`.
+/// Builds the footer with plain entries: a second writer, which follows `FORMAT.md`.
 fn plain(heads: &[(u64, Vec<u8>)], footer_offset: u64, context: SegmentContext) -> Vec<u8> {
     let entries: Vec<u8> = heads
         .iter()
@@ -126,7 +126,7 @@ fn reads_back(
     }
 }
 
-/// The entries of a footer, and its trailer.
+/// Returns the entries of a footer, and its trailer.
 fn unpack(
     footer: &[u8],
     footer_offset: u64,
@@ -145,7 +145,7 @@ fn unpack(
     Ok((entries, trailer))
 }
 
-/// Reads the entries with no more than a window of them in sight, as whoever reads a file does.
+/// Reads the entries with at most one window of them available, as a file reader does.
 fn through_a_window(mut rest: &[u8], window: usize, context: SegmentContext) {
     let mut read = Vec::new();
     let whole: Result<Vec<_>, _> = FooterEntries::new(rest, context).collect();
@@ -164,13 +164,13 @@ fn through_a_window(mut rest: &[u8], window: usize, context: SegmentContext) {
     assert_eq!(Ok(read), whole);
 }
 
-/// Whether the footer is believed, as its reader does: the trailer, the checksum of the entries, then each of them.
+/// Whether a reader accepts the footer: the trailer, the checksum of the entries, then each entry.
 fn passes(footer: &[u8], footer_offset: u64, context: SegmentContext) -> bool {
     unpack(footer, footer_offset, context)
         .is_ok_and(|(entries, _)| FooterEntries::new(&entries, context).all(|entry| entry.is_ok()))
 }
 
-/// What any bytes hold as entries, up to the first that is none, is what they begin with.
+/// Checks that the entries decoded from any bytes, up to the first invalid one, encode to the same bytes.
 fn any_entries(input: &[u8], context: SegmentContext) {
     let entries = FooterEntries::new(input, context).map_while(Result::ok);
     let again: Vec<u8> = entries.flat_map(|entry| encoded(&entry, context)).collect();
@@ -183,7 +183,7 @@ fn encoded(entry: &FooterEntry, context: SegmentContext) -> Vec<u8> {
     bytes
 }
 
-/// A block whose data are the input. The first two bytes say how long it claims to be, unpacked.
+/// Checks a block whose data are the input. The first two bytes are its claimed unpacked length.
 fn any_block(input: &[u8], context: SegmentContext) {
     let place = context.at(4_096);
     let mut choices = Choices::new(input);
@@ -204,7 +204,7 @@ fn any_block(input: &[u8], context: SegmentContext) {
     }
 }
 
-/// Trailers of the input's numbers, where they say that they lie.
+/// Checks trailers with numbers from the input, at the offset that they claim.
 fn any_trailer(input: &[u8], context: SegmentContext) {
     let mut choices = Choices::new(input);
     let numbers: [u64; 3] = std::array::from_fn(|_| choices.number());

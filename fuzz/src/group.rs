@@ -1,10 +1,10 @@
-//! Groups: what the builder writes is what the format says, and nothing else is read back.
+//! Groups: the builder writes what the format specifies, and nothing else is read back.
 //!
 //! The input is a group of records of every kind, without gaps in their numbers or, as in a compacted segment, with
-//! gaps between the frames. Three properties. A second writer, here, which follows `FORMAT.md` and not the builder,
-//! writes the same bytes; the walk reads them back as they were given. Where that writer lies in one number, with every
-//! checksum right, the group is refused, or it is read as a group that the builder would write just so. A group in
-//! which one byte was changed is refused, or its bodies are, and what is salvaged of it was written.
+//! gaps between the frames. Three properties. A second writer in this file, which follows `FORMAT.md` and not the
+//! builder, writes the same bytes, and the walk reads them back as given. Where that writer falsifies one number, with
+//! every checksum valid, the group is rejected, or it is read as a group that the builder would write identically. A
+//! group with one changed byte is rejected, or its bodies are, and every record salvaged from it was written.
 use bytes::Bytes;
 use engine::format::{
     Checksum, Content, FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GroupBuilder,
@@ -16,19 +16,19 @@ use engine::name::{BucketName, FactName, ObjectKey, ObjectName};
 
 use crate::choices::Choices;
 
-/// Where the group lies.
+/// Offset of the group in bytes.
 const OFFSET: u64 = 4_096;
-/// The number of its first record.
+/// Number of its first record.
 const FIRST_LSN: u64 = 100;
-/// Groups of more records would show nothing new and take longer.
+/// Maximum number of records: larger groups would take longer without covering more.
 const RECORDS_MAX: usize = 48;
-/// Lengths of bodies: within a piece, at its edge, and of two blocks.
+/// Body lengths: within a piece, at its edge, and of two blocks.
 const BODY_BYTES: [usize; 8] = [0, 1, 7, 200, 4_096, 4_097, BLOCK_BYTES, BLOCK_BYTES + 9];
 
-/// A record that has no place yet, and its body.
+/// A record without a place yet, and its body.
 pub(crate) type Unplaced = (What, Vec<Bytes>);
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let Some(context) = context() else { return };
     let mut choices = Choices::new(input);
@@ -47,7 +47,7 @@ pub fn run(input: &[u8]) {
     for view in [GroupView::decode(&forged, place), GroupView::decode_compacted(&forged, place)] {
         let Ok(view) = view else { continue };
         let read = view.header().group_bytes as usize;
-        // The builder leaves no gaps within a frame; a reader of a compacted segment need not care.
+        // The builder leaves no gaps within a frame; a reader of a compacted segment does not depend on that.
         if let Some(again) = rebuild(&view, context) {
             assert_eq!(again, forged[..read], "read, and not what is written");
         }
@@ -109,16 +109,16 @@ fn notices_a_change(mut bytes: Vec<u8>, at: usize, flip: u8, context: SegmentCon
     }
 }
 
-/// One number that is wrong by so much: 0 tells the truth.
+/// A falsified number and its difference; 0 leaves it correct.
 #[derive(Clone, Copy, Debug)]
 struct Lie {
     field: usize,
-    /// Of the frame or of the record whose number it is.
+    /// Index of the frame or record that the number belongs to.
     at: usize,
     by: u32,
 }
 
-/// Writes a group as the format draws it, with the lie in it, and every checksum right.
+/// Writes a group as the format specifies, with one falsified number and every checksum valid.
 fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) -> Vec<u8> {
     let told = |field: usize, is_meant: bool, number: usize| {
         let number = u32::try_from(number).expect("numbers of a small group");
@@ -171,7 +171,7 @@ fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) 
     group
 }
 
-/// The group that the builder makes of what was read; none where a number is skipped within a frame.
+/// Builds the group again from what was read; none where a number is skipped within a frame.
 fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Option<Vec<u8>> {
     let GroupHeader { number, first_lsn, durable_lsn, previous, .. } = *view.header();
     let mut builder = GroupBuilder::new(context, OFFSET, number, first_lsn, durable_lsn, previous);
@@ -189,14 +189,14 @@ fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Option<Vec<u8>> {
     Some(builder.finish().pieces.concat())
 }
 
-/// What a record says, its block checksums taken off their places.
+/// Returns the content of a record, with its block checksums unbound from their offsets.
 fn unbound(scanned: &Scanned<'_>) -> What {
     let mut what = scanned.record.what.clone();
     what.bind(scanned.place.plus(scanned.head_bytes as u64));
     what
 }
 
-/// The frames of one group; none make a watermark.
+/// Chooses the frames of one group; none make a watermark.
 pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
     let mut frames: Vec<Vec<Unplaced>> = Vec::new();
     let mut records = 0;
@@ -212,7 +212,7 @@ pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
     frames
 }
 
-/// A record of a kind; names, times and bodies come from the input.
+/// Chooses a record of a kind, with names, times and bodies from the input.
 fn record(kind: u8, choices: &mut Choices<'_>) -> Unplaced {
     let name = |choices: &mut Choices<'_>| {
         let key = ObjectKey::parse(&choices.short_text()).or_else(|_| ObjectKey::parse("a/key"));

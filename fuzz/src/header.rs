@@ -1,9 +1,9 @@
-//! What stands at the beginning of files: the `STORE` and `BACKUP` files, the header page of a segment with the origin
-//! of a compacted one, and the names of segments.
+//! File headers: the `STORE` and `BACKUP` files, the header page of a segment with the origin of a compacted one, and
+//! segment names.
 //!
-//! The fields come from the input, their checksums are made right: behind those are the rules that are to be tested.
-//! Two properties. What decodes encodes to the same fields, and every byte of it counts. Of the two copies on a page
-//! the first good one is read, whatever became of the other.
+//! The fields come from the input and their checksums are made valid, because the rules under test apply after the
+//! checksum. Two properties. What decodes encodes to the same fields, and every byte of it is significant. Of the two
+//! copies on a page the first valid one is read, whatever the state of the other.
 
 use std::fmt::Debug;
 
@@ -16,12 +16,12 @@ use engine::format::{
 
 use crate::choices::Choices;
 
-/// Where the fields of the `STORE` file end and their checksum begins.
+/// Length of the checked fields of the `STORE` file in bytes; their checksum follows.
 const STORE_CHECKED_BYTES: usize = 40;
-/// The same of a copy of a segment header.
+/// Length of the checked fields of a segment header copy in bytes.
 const CHECKED_BYTES: usize = SEGMENT_HEADER_FIELD_BYTES - 4;
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     store_file(input);
     backup_file(input);
@@ -55,7 +55,7 @@ fn backup_file(input: &[u8]) {
     }
 }
 
-/// The input is the fields of the first copy, behind them those of the second, and then the origin of both.
+/// Checks a header page. The input is the fields of the first copy, then those of the second, then the origin of both.
 fn page(input: &[u8]) {
     let (first, rest) = input.split_at(CHECKED_BYTES.min(input.len()));
     let (second, origin) = rest.split_at(CHECKED_BYTES.min(rest.len()));
@@ -76,7 +76,7 @@ fn page(input: &[u8]) {
             let Ok(read) = Origin::decode_page(alone, header) else { continue };
             let whole = read.encode_page(header);
             let fields = SEGMENT_HEADER_FIELD_BYTES..SEGMENT_HEADER_COPY_BYTES;
-            // Of a long origin some bytes, or one input would take as long as hundreds.
+            // Only some bytes of a long origin are changed, because one input would otherwise take as long as hundreds.
             let fields = fields.take(origin.len() + 4).step_by(1 + origin.len() / 128);
             either_copy_is_enough(&whole, fields, |page| Origin::decode_page(page, header).ok());
             whole
@@ -90,7 +90,8 @@ fn page(input: &[u8]) {
     }
 }
 
-/// What is read of a page stays the same when any of these bytes changes in one copy, and is gone with it in both.
+/// Checks that a page decodes to the same value when any of these bytes changes in one copy, and to none when it
+/// changes in both.
 fn either_copy_is_enough<T: Debug + PartialEq>(
     page: &[u8],
     fields: impl Iterator<Item = usize>,
@@ -106,7 +107,7 @@ fn either_copy_is_enough<T: Debug + PartialEq>(
     }
 }
 
-/// A copy with these fields and this origin, at this place of its page, with the checksums that they ought to have.
+/// Builds a copy with these fields and this origin at this offset of its page, with valid checksums.
 fn mended(fields: &[u8], origin: &[u8], copy: usize) -> Vec<u8> {
     let fields = filled(&fields[..CHECKED_BYTES.min(fields.len())], SEGMENT_HEADER_FIELD_BYTES);
     let mut bytes = filled(&[&fields, origin].concat(), SEGMENT_HEADER_COPY_BYTES);
@@ -126,14 +127,14 @@ fn mended(fields: &[u8], origin: &[u8], copy: usize) -> Vec<u8> {
     bytes
 }
 
-/// Where an origin's checksum lies, as the counts that it begins with tell.
+/// Returns the offset of an origin's checksum, from the counts at its start.
 fn origin_bytes(origin: &[u8]) -> usize {
     let mut choices = Choices::new(origin);
     let (inputs, covers) = (usize::from(choices.pair()), usize::from(choices.pair()));
     ORIGIN_FIXED_BYTES - 4 + 8 * inputs + 16 * covers
 }
 
-/// A name that is read as a segment's is the name that this segment has.
+/// Checks that a name parsed as a segment name is the canonical name of that segment.
 fn names(text: &str) {
     if let Some(segment) = SegmentId::from_file_name(text) {
         for class in [SegmentClass::Log, SegmentClass::Big, SegmentClass::Compacted] {

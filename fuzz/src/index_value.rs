@@ -1,18 +1,17 @@
-//! Values of the index: what decodes under a key encodes to the same bytes, and under no other key decodes at all.
+//! Index values: what decodes under a key encodes to the same bytes, and does not decode under any other key.
 //!
-//! The first two bytes of the input choose the kind of the value and where its key ends; the rest is key and value.
-//! Bytes of a fuzzer hardly ever have the right check, so the value is tried as it is, and once more with its check
-//! made right.
+//! The first two bytes of the input choose the kind of the value and the length of its key; the rest is key and value.
+//! Random bytes hardly ever have a valid check, so each value is tried as it is, and once more with a valid check.
 
 use engine::format::{
     AppliedPosition, Checksum, Damage, Entry, FactEntry, ScrubResult, SegmentId, SegmentUsage,
     Usage,
 };
 
-/// Decodes a value and encodes it again; none where it is refused.
+/// Decodes a value and encodes it again; none where it is rejected.
 type Again = fn(&[u8], &[u8]) -> Option<Vec<u8>>;
 
-/// Every kind of value. Those that have few keys, and none that looks like another, are bound to none.
+/// Every kind of value. Kinds with few keys, none of which resembles another, are not bound to their key.
 const VALUES: [Again; 7] = [
     |key, value| Entry::decode(key, value).ok().map(|entry| entry.encode(key)),
     |key, value| FactEntry::decode(key, value).ok().map(|entry| entry.encode(key)),
@@ -35,7 +34,7 @@ fn unbound(key: &[u8], again: Vec<u8>) -> Option<Vec<u8>> {
     key.is_empty().then_some(again)
 }
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     let Some(([kind, key_bytes], rest)) = input.split_first_chunk::<2>() else { return };
     let (key, value) = rest.split_at(usize::from(*key_bytes).min(rest.len()));
@@ -59,7 +58,7 @@ fn check(again: Again, key: &[u8], value: &[u8]) {
     }
 }
 
-/// The value with the check that it ought to have.
+/// Returns the value with a valid check.
 fn sealed(key: &[u8], value: &[u8]) -> Vec<u8> {
     let check = Checksum::of_parts(&[key, value]);
     [value, &check.0.to_le_bytes()].concat()

@@ -2,8 +2,8 @@
 //! with.
 //!
 //! `tests/fuzz_smoke` runs each of [`TARGETS`] over its folder in `fuzz/corpus` and over seeded inputs, with the stable
-//! compiler. The wrappers in `fuzz/targets` hand the same functions to libFuzzer; `fuzz/README.md` says how. A finding
-//! becomes a file in the corpus, named for what it was. Never here: clocks, randomness, the machine's files.
+//! compiler. The wrappers in `fuzz/targets` pass the same functions to libFuzzer; see `fuzz/README.md`. A finding
+//! becomes a file in the corpus, named after the defect. Non-goals: real clocks, randomness, the machine's files.
 
 pub mod asked;
 pub mod choices;
@@ -29,11 +29,11 @@ pub mod target;
 
 /// A property of any input.
 pub struct Target {
-    /// Its name, which is also the name of its folder in the corpus and of its wrapper.
+    /// Name of the target, which is also the name of its corpus folder and of its wrapper.
     pub name: &'static str,
     /// The property: it panics when it does not hold.
     pub property: fn(&[u8]),
-    /// How many seeded inputs the tests try: fewer where one takes long.
+    /// Number of seeded inputs that the tests run: fewer where one takes long.
     pub seeds: u64,
 }
 

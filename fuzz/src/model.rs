@@ -1,8 +1,9 @@
-//! A store on a simulated machine: disk, clock and chance that a test holds in its hands, and a model to compare with.
+//! A store on a simulated machine, with disk, clock and random numbers controlled by the test, and a model to compare
+//! with.
 //!
-//! Segments are as small as they may be, so that a few writes see rolls, seals and big segments. Nobody runs the
-//! committer but the test: [`commit`] takes one step, so what a disk operation belongs to is known.
-//! Never here: what must hold; the suites say that.
+//! Segments have their minimum size, so that a few writes cover rolls, seals and big segments. Only the test runs the
+//! committer: [`commit`] takes one step, so each disk operation can be attributed to its cause. Non-goals: the
+//! invariants themselves; the suites define them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,43 +22,43 @@ use engine::{
 
 /// Where a simulated machine's clock starts.
 pub const START_MS: u64 = 1_700_000_000_000;
-/// The log segments of a small world.
+/// Size of the log segments of a small world in bytes.
 pub const SMALL_SEGMENT_BYTES: u64 = 64 << 10;
-/// The largest body that a small world keeps in its log.
+/// Size of the largest body that a small world keeps in its log, in bytes.
 pub const SMALL_INLINE_BYTES: usize = 4 << 10;
 
 /// One machine with one disk.
 pub struct World {
-    /// Its disk.
+    /// Simulated disk.
     pub disk: SimDisk,
-    /// Its clock.
+    /// Simulated clock.
     pub clock: Arc<SimClock>,
-    /// How stores are opened on it.
+    /// Options for opening stores on this machine.
     pub options: OpenOptions,
     seed: u64,
     openings: Cell<u64>,
 }
 
 impl World {
-    /// An empty machine with small segments.
+    /// Creates an empty machine with small segments.
     pub fn new(seed: u64) -> Self {
         Self::on(SimDisk::with_seed(seed), seed)
     }
 
-    /// A machine with this disk in it.
+    /// Creates a machine with this disk in it.
     pub fn on(disk: SimDisk, seed: u64) -> Self {
         let mut options = OpenOptions::new(Create::IfMissing);
         options.segment_bytes = SMALL_SEGMENT_BYTES;
         options.inline_bytes_max = SMALL_INLINE_BYTES;
         options.index_cache_bytes = 1 << 20;
-        // Who asks for a reserve says how large it is.
+        // Tests that need a reserve set its size.
         options.reserve_bytes = Some(0);
         options.background = Background::Steps;
         let clock = Arc::new(SimClock::at(START_MS));
         Self { disk, clock, options, seed, openings: Cell::new(0) }
     }
 
-    /// The same with room for bodies of several blocks in the log.
+    /// Creates an empty machine with room for bodies of several blocks in the log.
     pub fn wide(seed: u64) -> Self {
         let mut world = Self::new(seed);
         world.options.segment_bytes = 2 << 20;
@@ -65,12 +66,12 @@ impl World {
         world
     }
 
-    /// Opens the store; each opening draws its own chance.
+    /// Opens the store; each opening draws its own random seed.
     pub fn try_open(&self) -> Result<(Store, RecoveryReport)> {
         Store::open(self.surroundings(), self.options.clone())
     }
 
-    /// What a store stands on here, with a chance of its own.
+    /// Returns the environment of a store on this machine, with its own random seed.
     pub fn surroundings(&self) -> Surroundings {
         let opening = self.openings.get() + 1;
         self.openings.set(opening);
@@ -81,14 +82,14 @@ impl World {
         }
     }
 
-    /// Checks the store, which is not open.
+    /// Checks the store, which must be closed.
     pub fn fsck(&self, deep: bool) -> Result<fsck::Report> {
         let watch = &mut |_| ControlFlow::Continue(());
         let options = fsck::CheckOptions { deep, remade: Some(bucket_named(REMADE)), workers: 1 };
         fsck::check(&self.surroundings(), options, watch)
     }
 
-    /// Repairs the store, which is not open; what was said is second.
+    /// Repairs the store, which must be closed; the second value is the printed messages.
     pub fn repair(&self) -> Result<(fsck::Repaired, Vec<String>)> {
         let mut said = Vec::new();
         let remade = Some(bucket_named(REMADE));
@@ -101,17 +102,17 @@ impl World {
         Ok((repaired, said))
     }
 
-    /// Opens the store, which must work.
+    /// Opens the store, and panics on failure.
     pub fn open(&self) -> Store {
         self.open_and_tell().0
     }
 
-    /// Opens the store, which must work, and says what was found.
+    /// Opens the store, panics on failure, and returns the recovery report too.
     pub fn open_and_tell(&self) -> (Store, RecoveryReport) {
         self.try_open().unwrap_or_else(|error| panic!("the store opens: {error}"))
     }
 
-    /// Opens the store with threads of its own.
+    /// Opens the store with its own threads.
     pub fn open_with_threads(&mut self) -> Store {
         self.options.background = Background::Threads;
         let store = self.open();
@@ -119,42 +120,42 @@ impl World {
         store
     }
 
-    /// The files below a folder.
+    /// Lists the files below a folder.
     pub fn files_in(&self, folder: &str) -> Vec<String> {
         self.disk.paths().into_iter().filter(|path| path.starts_with(folder)).collect()
     }
 }
 
-/// The bucket of objects that are made again when they are missing.
+/// Bucket of derived objects, which are regenerated when they are missing.
 pub const REMADE: &str = "remade";
 
-/// The bucket that tests use when it does not matter which.
+/// Returns the default bucket of the tests.
 pub fn bucket() -> BucketName {
     bucket_named("photos")
 }
 
-/// A bucket's name.
+/// Returns the bucket name.
 pub fn bucket_named(name: &str) -> BucketName {
     BucketName::parse(name).unwrap_or_else(|why| panic!("{name:?} names a bucket: {why}"))
 }
 
-/// An object of the usual bucket.
+/// Returns the name of an object in the default bucket.
 pub fn name(key: &str) -> ObjectName {
     name_in(&bucket(), key)
 }
 
-/// An object of a bucket.
+/// Returns the name of an object in a bucket.
 pub fn name_in(bucket: &BucketName, key: &str) -> ObjectName {
     let key = ObjectKey::parse(key).unwrap_or_else(|why| panic!("{key:?} is a key: {why}"));
     ObjectName::new(bucket.clone(), key)
 }
 
-/// The name of a fact.
+/// Returns the name of a fact.
 pub fn fact(name: &str) -> FactName {
     FactName::parse(name).unwrap_or_else(|why| panic!("{name:?} names a fact: {why}"))
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that vary by position and by seed.
 pub fn body(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = Vec::with_capacity(bytes + 8);
@@ -196,24 +197,24 @@ pub fn delete(store: &Store, name: &ObjectName) -> Result<Committed> {
     commit(store, Batch::new().delete(name.clone()))
 }
 
-/// Lets the store be idle for a moment, which vouches for the last group.
+/// Marks the store idle for a moment, which writes a watermark for the last group.
 pub fn idle(store: &Store) {
     while store.step_committer() == engine::Progress::Worked {}
 }
 
-/// Does what the store's threads would do beside the committer.
+/// Runs the work of the store's threads other than the committer.
 pub fn roll_over(store: &Store) -> Result<()> {
     while store.step_rollover()? {}
     Ok(())
 }
 
-/// Compacts whatever has something dead in it, as fast as may be.
+/// Compacts every segment with dead bytes, without a rate limit.
 pub fn compact(store: &Store) -> Result<CompactionReport> {
     let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
     store.compact(rules, None, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Reads an object whole; None when it is not there.
+/// Reads an object in full; none when it does not exist.
 pub fn read(store: &Store, name: &ObjectName) -> Result<Option<Vec<u8>>> {
     let Some(object) = store.get(name)? else { return Ok(None) };
     let body = store.body(&object)?;
@@ -224,12 +225,12 @@ pub fn read(store: &Store, name: &ObjectName) -> Result<Option<Vec<u8>>> {
     Ok(Some(all))
 }
 
-/// What a store ought to hold.
+/// Expected content of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
-    /// The objects and whether each is derived.
+    /// Objects, each with whether it is derived.
     pub objects: BTreeMap<ObjectName, (Bytes, bool)>,
-    /// The facts.
+    /// Facts.
     pub facts: BTreeMap<FactName, Bytes>,
 }
 
@@ -239,20 +240,20 @@ pub type Usages = BTreeMap<(BucketName, FolderKey), Usage>;
 /// One operation of a batch, for model and store alike.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// An object is put.
+    /// Puts an object.
     Put(ObjectName, Bytes),
-    /// A derived object is put.
+    /// Puts a derived object.
     PutDerived(ObjectName, Bytes),
-    /// An object is deleted.
+    /// Deletes an object.
     Delete(ObjectName),
-    /// A fact is set.
+    /// Sets a fact.
     PutFact(FactName, Bytes),
-    /// A fact is removed.
+    /// Removes a fact.
     DeleteFact(FactName),
 }
 
 impl Model {
-    /// Does what a committed batch does.
+    /// Applies the changes of a committed batch.
     pub fn apply(&mut self, changes: &[Change]) {
         for change in changes {
             match change.clone() {
@@ -275,7 +276,7 @@ impl Model {
         }
     }
 
-    /// The counters that every bucket, as its root, and every top-level folder ought to have.
+    /// Returns the expected counters of every bucket, as its root, and of every top-level folder.
     pub fn usages(&self) -> Usages {
         let mut usages = Usages::new();
         for (name, (body, derived)) in &self.objects {
@@ -295,12 +296,12 @@ impl Model {
     }
 }
 
-/// The batch that makes these changes; bodies are uploaded.
+/// Builds the batch of these changes, with its bodies uploaded.
 pub fn batch(store: &Store, changes: &[Change]) -> Result<Batch> {
     batch_with(changes, &mut |body| stage(store, body))
 }
 
-/// The same, with bodies uploaded in another way.
+/// Builds the batch of these changes, with bodies uploaded by the given function.
 pub fn batch_with(
     changes: &[Change],
     stage: &mut dyn FnMut(&Bytes) -> Result<Staged>,
@@ -321,38 +322,38 @@ pub fn batch_with(
     Ok(batch)
 }
 
-/// Everything that a store shows of itself.
+/// Everything observable through the store's interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Every object, read whole.
+    /// Every object, read in full.
     pub objects: BTreeMap<ObjectName, Seen>,
     /// Every fact.
     pub facts: BTreeMap<FactName, Bytes>,
-    /// The counters of all that holds something.
+    /// Counters of every bucket and folder that is not empty.
     pub usages: Usages,
     /// Live and dead bytes of the log.
     pub log: ClassStats,
-    /// The same of compacted segments.
+    /// Live and dead bytes of compacted segments.
     pub compacted: ClassStats,
-    /// The same of big segments.
+    /// Live and dead bytes of big segments.
     pub big: ClassStats,
-    /// The last record.
+    /// Number of the last record.
     pub last_lsn: u64,
 }
 
-/// An object as the store shows it.
+/// An object as the store reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its body.
+    /// Body of the object.
     pub body: Bytes,
-    /// The number of its record.
+    /// Number of its record.
     pub lsn: u64,
-    /// Content type, attributes, times, whether derived.
+    /// Content type, attributes, times, and whether it is derived.
     pub described: (String, Vec<u8>, u64, u64, bool),
 }
 
 impl Contents {
-    /// Reads all there is; the listings must agree with each other and with what is found by name.
+    /// Reads the whole store; the listings must agree with each other and with lookups by name.
     pub fn of(store: &Store) -> Result<Self, String> {
         let told = |error: Error| error.to_string();
         let stats = store.stats().map_err(told)?;
@@ -387,7 +388,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Whether this is what the model holds, byte for byte and count for count.
+    /// Compares with the model, byte for byte and count for count.
     pub fn must_be(&self, model: &Model) -> Result<(), String> {
         for (name, (body, derived)) in &model.objects {
             match self.objects.get(name) {
@@ -414,7 +415,7 @@ impl Contents {
     }
 }
 
-/// The counters of every top-level folder of a bucket, in pages of a size.
+/// Returns the counters of every top-level folder of a bucket, in pages of the given size.
 pub fn folder_usages(
     store: &Store,
     bucket: &BucketName,
@@ -431,7 +432,7 @@ pub fn folder_usages(
     }
 }
 
-/// Every key of a bucket with a prefix, in pages of a size.
+/// Returns every key of a bucket with a prefix, in pages of the given size.
 pub fn keys(
     store: &Store,
     bucket: &BucketName,
@@ -450,7 +451,7 @@ pub fn keys(
     }
 }
 
-/// Every key below a folder, by walking its subfolders.
+/// Returns every key below a folder, by walking its subfolders.
 fn walk_folders(
     store: &Store,
     bucket: &BucketName,
@@ -477,7 +478,7 @@ fn walk_folders(
     }
 }
 
-/// What a store shows of an object.
+/// Reads an object with its metadata; none when it does not exist.
 pub fn see(store: &Store, name: &ObjectName) -> Result<Option<Seen>> {
     let Some(object) = store.get(name)? else { return Ok(None) };
     let body = read(store, name)?.unwrap_or_default().into();

@@ -1,9 +1,9 @@
-//! Forms: how a body is cut into pieces changes nothing, and what was written is read.
+//! Multipart forms: chunking of the body has no effect on the result, and written forms are parsed back.
 //!
-//! The first bytes of the input choose the pieces. Three properties. Any body, read in pieces of any size, gives the
-//! same files and the same refusal as read in one, and no more bytes than it has. A form that was written of the
-//! input's parts gives exactly its files, unless it has too many text fields. While it is read, no more of the body is
-//! taken than one piece beyond what was handed out, and what stands before the next file.
+//! The first bytes of the input choose the chunks. Three properties. Any body, read in chunks of any size, gives the
+//! same files and the same error as when read at once, and no more bytes than it has. A form written from the input's
+//! parts gives exactly its files, unless it has too many text fields. While it is read, no more of the body is consumed
+//! than one chunk beyond the bytes handed out, plus what precedes the next file.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,12 +21,12 @@ use server::request_body::BodyLimits;
 
 use crate::choices::Choices;
 
-/// The boundary of the forms that are written here; any body is read with it, too.
+/// Boundary of the written forms; arbitrary bodies are parsed with it, too.
 const BOUNDARY: &str = "xyz";
-/// A form that takes more polls than this for each of its bytes hangs.
+/// Polls allowed per input byte: a form that takes more counts as a hang.
 const POLLS_MAX: usize = 64;
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let named = choices.byte().is_multiple_of(2);
@@ -38,7 +38,7 @@ pub fn run(input: &[u8]) {
 /// One file: its name, its declared type, its content.
 type File = (Option<String>, Option<String>, Vec<u8>);
 
-/// The files of a form, or the code of its refusal.
+/// Files of a form, or the error code.
 type Outcome = Result<Vec<File>, &'static str>;
 
 fn any_body(body: &[u8], pieces: &[usize], named: bool) {
@@ -54,7 +54,7 @@ fn any_body(body: &[u8], pieces: &[usize], named: bool) {
 fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
     let mut body = Vec::new();
     let mut files: Vec<File> = Vec::new();
-    // Where the content of each file begins in the body.
+    // Offset of each file's content in the body.
     let mut starts = Vec::new();
     let mut fields = 0;
     while !choices.are_over() && files.len() < FORM_FILES_MAX / 4 {
@@ -89,7 +89,7 @@ fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
     body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
     let piece_max = pieces.iter().max().copied().unwrap_or(1);
     let seen = read(&body, pieces, named, |file, bytes, taken| {
-        // What looks like the beginning of a boundary is held back, with a piece behind it.
+        // A possible start of the boundary is held back, together with the chunk that follows.
         let ahead_max = piece_max + 2 * (BOUNDARY.len() + 8);
         let handed_out = starts[file] + bytes;
         assert!(taken <= handed_out + ahead_max, "{taken} of the body for {handed_out}");
@@ -98,8 +98,8 @@ fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
     assert_eq!(seen, if is_refused { Err("bad_form") } else { Ok(files) });
 }
 
-/// Reads a form; `watch` is told the number of the file, how much of it was handed out, and how much of the body was
-/// taken by then.
+/// Reads a form; `watch` receives the number of the file, the bytes of it handed out, and the bytes of the body
+/// consumed so far.
 fn read(
     body: &[u8],
     pieces: &[usize],
@@ -136,7 +136,7 @@ fn read(
     }
 }
 
-/// Polls to the end: nothing here waits for anything but its own next step.
+/// Polls to completion: the future waits for nothing but its own next step.
 fn finish<T>(polls_max: usize, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -148,10 +148,10 @@ fn finish<T>(polls_max: usize, future: impl Future<Output = T>) -> T {
     panic!("no end after {polls_max} polls")
 }
 
-/// The form wants a body that may be sent to another thread.
+/// Shared counter; the form requires a body that is `Send`.
 type SharedCount = Arc<AtomicUsize>;
 
-/// A body that comes in pieces and counts what was taken.
+/// A body that arrives in chunks and counts the consumed bytes.
 struct Pieces {
     left: VecDeque<Bytes>,
     taken: SharedCount,

@@ -1,6 +1,6 @@
-//! Pictures like photographs, from a seed: the JPEG files made of them, and what another decoder makes of those.
+//! Synthetic photographs from a seed: JPEG files encoded from them, and their decoding by another decoder.
 //!
-//! Promises: the same seed gives the same picture. Never here: what is compared, and how near is near enough.
+//! Guarantees: the same seed gives the same picture. Non-goals: what is compared, and the tolerance.
 
 pub use jpeg_encoder::SamplingFactor;
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
@@ -17,23 +17,23 @@ pub struct Photograph {
     pub rgb: Vec<u8>,
 }
 
-/// How a picture becomes a JPEG file.
+/// JPEG encoding options.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding {
     pub sampling: SamplingFactor,
-    /// One component.
+    /// Whether the picture has a single component.
     pub is_grey: bool,
-    /// Scans for each component of a progressive file; none for baseline.
+    /// Number of scans for each component of a progressive file; none for baseline.
     pub progressive: Option<u8>,
     /// MCUs between restart markers; 0 for none.
     pub restart_interval: u16,
-    /// 1 to 100.
+    /// Quality from 1 to 100.
     pub quality: u8,
     pub tables: Tables,
 }
 
 impl Encoding {
-    /// Baseline of quality 90, colours at half the size, without restart markers.
+    /// Baseline of quality 90, chroma at half the size, without restart markers.
     pub const PLAIN: Self = Self {
         sampling: SamplingFactor::R_4_2_0,
         is_grey: false,
@@ -47,9 +47,9 @@ impl Encoding {
 /// Huffman tables of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// Those of T.81, annex K. A baseline file has one scan of all components.
+    /// Standard tables of T.81, annex K. A baseline file has one scan of all components.
     Usual,
-    /// Made for the picture, where there are no restart markers. A baseline file has a scan for each component.
+    /// Optimized tables, where there are no restart markers. A baseline file has a scan for each component.
     Own,
 }
 
@@ -64,7 +64,7 @@ pub struct Full {
 }
 
 impl Photograph {
-    /// Soft light, colours that change slowly, things with edges, and a fine texture on some of it.
+    /// Generates soft light, slowly changing colours, objects with edges, and a fine texture on part of it.
     pub fn new(seed: u64, width: u16, height: u16) -> Self {
         let phase = (seed % 1_000) as f32 * 0.37;
         let (mut rgb, mut noise) = (Vec::new(), Noise(seed | 1));
@@ -95,23 +95,23 @@ impl Photograph {
         Self { width, height, rgb }
     }
 
-    /// The picture as a file. Chroma with fewer samples is averaged, as cameras do.
+    /// Encodes the picture. Subsampled chroma is averaged, as cameras do.
     ///
     /// # Panics
     ///
-    /// When the encoder refuses, as it does a picture without pixels.
+    /// When the encoder fails, as it does for a picture without pixels.
     pub fn jpeg(&self, encoding: &Encoding) -> Vec<u8> {
         encode(&self.rgb, (self.width, self.height), ColorType::Rgb, encoding)
     }
 
-    /// The picture as a file of red, green and blue components, which Adobe's segment says.
+    /// Encodes the picture as red, green and blue components, declared by Adobe's segment.
     ///
     /// # Panics
     ///
     /// As [`Photograph::jpeg`].
     pub fn jpeg_of_rgb(&self, encoding: &Encoding) -> Vec<u8> {
         let file = encode(&self.rgb, (self.width, self.height), ColorType::Ycbcr, encoding);
-        // The encoder begins with a JFIF segment of 18 bytes, which would say something else.
+        // The encoder starts with a JFIF segment of 18 bytes, which would contradict that.
         assert_eq!(file[2..4], [0xff, 0xe0], "a JFIF segment");
         let adobe = b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0";
         [adobe, &file[20..]].concat()
@@ -141,7 +141,7 @@ fn encode(bytes: &[u8], size: (u16, u16), colours: ColorType, encoding: &Encodin
 }
 
 impl Full {
-    /// Decodes a file to the components that it has. None where the other decoder refuses it.
+    /// Decodes a file to its own components. None where the other decoder rejects it.
     pub fn decode(file: &[u8]) -> Option<Self> {
         Self::decode_as(file, ColorSpace::YCbCr)
     }
@@ -151,7 +151,7 @@ impl Full {
         Self::decode_as(file, ColorSpace::RGB)
     }
 
-    /// The sides of a file. None where the other decoder refuses its headers.
+    /// Returns the width and height of a file. None where the other decoder rejects its headers.
     pub fn sides(file: &[u8]) -> Option<(usize, usize)> {
         let options = DecoderOptions::default().set_strict_mode(true);
         let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
@@ -176,7 +176,7 @@ impl Full {
         Some(Self { width, height, samples, components: if grey { 1 } else { 3 } })
     }
 
-    /// One component at another size, which may end within a sample: each sample is the mean of the area that it
+    /// Scales one component to another size, which may end within a sample: each sample is the mean of the area that it
     /// covers.
     pub fn reduced(&self, component: usize, covered: (f64, f64)) -> Vec<Vec<f64>> {
         let columns = areas(self.width, covered.0);
@@ -195,7 +195,7 @@ impl Full {
     }
 }
 
-/// For each sample of a shorter side, the ones of the longer that it covers, with their shares.
+/// Returns, for each sample of a shorter side, the samples of the longer side that it covers, with their weights.
 fn areas(length: usize, covered: f64) -> Vec<Vec<(usize, f64)>> {
     let step = length as f64 / covered;
     (0..covered.ceil() as usize)
@@ -215,7 +215,7 @@ fn mean(area: &[(usize, f64)], sample: impl Fn(usize) -> f64) -> f64 {
     area.iter().map(|(at, share)| sample(*at) * share).sum::<f64>() / shares
 }
 
-/// A plain recurrence: -1 to 1.
+/// Pseudo-random sequence of a plain recurrence: -1 to 1.
 struct Noise(u64);
 
 impl Noise {

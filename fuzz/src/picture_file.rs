@@ -1,20 +1,21 @@
-//! The decoders: the input is a file, and every one of its pixels is read.
+//! Image decoders: the input is a file, and every one of its pixels is read.
 //!
-//! No panic, of ours or of a library. A picture is what its header says, read alone, and twice the same.
+//! No panic, in this project or in a library. The decoded picture matches its header read alone, and decoding twice
+//! gives the same result.
 
 use images::{Error, Format, Planned, Source, Wanted, Wish, plan, read_source, render};
 
-/// Larger pictures are not decoded here, to get through many.
+/// Pixel limit: larger pictures are skipped, to run many inputs.
 const PIXELS_MAX: u64 = 1 << 14;
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     let Some(format) = Format::of(input) else { return };
     let Ok(source) = read_source(format, input) else { return };
     if source.pixels() * u64::from(source.frames) > PIXELS_MAX {
         return;
     }
-    // These keep every picture, with its alpha, and cost the least.
+    // These formats are lossless, keep the alpha channel, and are the cheapest.
     let format = if source.frames > 1 { Format::Gif } else { Format::Png };
     let wish = Wish {
         format: Wanted::Format(format),

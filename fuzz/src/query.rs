@@ -1,7 +1,7 @@
-//! The query string: two readings agree, and what was written is read.
+//! Query strings: two parsers agree, and written pairs are read back.
 //!
-//! Two properties. Any query is read as a second reader, here, reads it byte by byte. Pairs that are written with every
-//! byte escaped read back as they are, the last of several with one name.
+//! Two properties. Any query is parsed as by a second parser in this file, byte by byte. Pairs written with every byte
+//! escaped read back unchanged; of several with one name, the last.
 
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -9,10 +9,10 @@ use server::query::Query;
 
 use crate::choices::Choices;
 
-/// Two names of one parameter, as handlers ask for them.
+/// Two names of one parameter, as handlers look them up.
 const NAMES: [&str; 2] = ["overwrite", "upsert"];
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let raw = input.split(|byte| *byte == b'#').next().unwrap_or_default();
     if let Some(query) = query(raw) {
@@ -53,7 +53,7 @@ fn agrees(query: &Query, raw: &[u8], names: &[&str]) {
     assert_eq!(query.flag(names).ok(), flag, "{text:?} as a flag");
 }
 
-/// The last value given under one of the names, decoded; none inside for a name without `=`.
+/// Returns the last value given under one of the names, decoded; the inner option is none for a name without `=`.
 fn last(raw: &[u8], names: &[&str]) -> Option<Option<Vec<u8>>> {
     let mut found = None;
     for pair in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -66,7 +66,7 @@ fn last(raw: &[u8], names: &[&str]) -> Option<Option<Vec<u8>>> {
     found
 }
 
-/// Undoes what forms do, byte by byte.
+/// Decodes form encoding, byte by byte.
 pub(crate) fn form_decoded(raw: &[u8]) -> Vec<u8> {
     let digit = |at: usize| raw.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     let mut decoded = Vec::new();

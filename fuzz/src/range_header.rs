@@ -1,8 +1,8 @@
-//! The `Range` header: two readings agree, and what comes out is in order.
+//! The `Range` header: two parsers agree, and the resulting ranges are in order.
 //!
 //! The input is the length of an object and a header. Three properties. Any header gives ranges that lie inside the
-//! object, in rising order, apart from each other and few. They are the bytes that a reading byte by byte selects. What
-//! comes out, written as a header, asks for the same again.
+//! object, in ascending order, disjoint and few. They are the bytes that evaluation byte by byte selects. The resulting
+//! ranges, written as a header, parse to the same ranges.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use server::range::{ByteRange, Multirange, content_range, parse};
 
 use crate::choices::Choices;
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let total = match choices.byte() {
@@ -25,7 +25,7 @@ pub fn run(input: &[u8]) {
     check(&well_formed(&mut choices), total);
 }
 
-/// A header that says what it means, of the input's numbers.
+/// Writes a well-formed header from the input's numbers.
 fn well_formed(choices: &mut Choices<'_>) -> String {
     let specs: Vec<String> = std::iter::from_fn(|| {
         let (first, last) = (choices.byte(), choices.byte());
@@ -75,7 +75,7 @@ fn written(ranges: &[Range<u64>]) -> String {
     format!("bytes={}", specs.join(","))
 }
 
-/// Asks each specification about each byte: of the first, of the last, and of those around what was read.
+/// Evaluates each range specification for the first byte, the last, and those around the parsed ranges.
 fn byte_by_byte(value: &str, total: u64, ranges: &[Range<u64>]) {
     let (_, specs) = value.split_once('=').expect("what has ranges has a unit");
     let specs: Vec<&str> = specs.split(',').map(|it| it.trim_matches([' ', '\t'])).collect();

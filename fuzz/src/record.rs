@@ -1,11 +1,11 @@
-//! Record heads: any bytes decode or are refused, and what decodes encodes to the same bytes.
+//! Record heads: any bytes decode or are rejected, and what decodes encodes to the same bytes.
 //!
-//! Bytes that a fuzzer makes rarely have the right checksum, so each input is tried as it is and once more as a head
-//! whose length and checksum were made right: behind the checksum are the rules that are to be tested.
+//! Random bytes rarely have a valid checksum, so each input is tried as it is and once more as a head with a valid
+//! length and checksum, because the rules under test apply after the checksum.
 
 use engine::format::{Checksum, HEAD_BYTES_MAX, Place, Record, SegmentId};
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     let Some(segment) = SegmentId::new(1) else { return };
     let place = Place { salt: 0x5EED, segment, offset: 4_096 };
@@ -30,7 +30,7 @@ fn check(bytes: &[u8], place: Place) {
     assert_eq!(bytes.get(..head_bytes), Some(again.as_slice()), "another head for {record:?}");
     assert_eq!(record.head_bytes(), head_bytes);
     assert_eq!(record.what.check(), Ok(()), "a decoded record keeps its bounds");
-    // Whatever follows the head is not its body, unless by chance; asking must be safe all the same.
+    // The bytes after the head are not its body, unless by chance; the lookup must be safe all the same.
     let body = bytes.get(head_bytes..).unwrap_or_default();
     let verified = record.verify_body(place, body);
     assert!(verified.is_err() || body.len() as u64 == record.body_bytes());

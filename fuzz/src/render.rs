@@ -1,9 +1,9 @@
-//! A picture made into another: any bytes, and broken pictures of every format.
+//! Rendering: any bytes, and damaged pictures of every format.
 //!
-//! The input chooses what is wanted; what is left of it is a file, or a picture is made from it, written in a format,
-//! and changed here and there. No panic, of ours or of a library; what comes out is a picture of the format and the
-//! sides that were decided, which is upright; nothing comes out behind a stop. What the start of a file says, all of it
-//! says.
+//! The input chooses the transform options; the remainder is a file, or a picture generated from it, encoded in a
+//! format, with some bytes changed. No panic, in this project or in a library; the output is an upright picture of the
+//! decided format and size; no output follows a cancellation. The header read from the start of a file equals the one
+//! read from all of it.
 
 use images::{
     Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, read_source_of_start,
@@ -13,10 +13,10 @@ use images::{
 use crate::choices::Choices;
 use crate::photograph::{Encoding, Photograph, SamplingFactor, Tables};
 
-/// Larger pictures are not decoded here, to get through many.
+/// Pixel limit: larger pictures are skipped, to run many inputs.
 const PIXELS_MAX: u64 = 1 << 14;
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let wish = wish(&mut choices);
@@ -35,7 +35,7 @@ fn wish(choices: &mut Choices<'_>) -> Wish {
     };
     Wish {
         format: match choices.below(32) {
-            // Its encoder takes as long as all the others together.
+            // The AVIF encoder takes as long as all the others together.
             0 => Wanted::Format(Format::Avif),
             1..=7 => Wanted::Format(Format::Jpeg),
             8..=13 => Wanted::Format(Format::Png),
@@ -50,7 +50,7 @@ fn wish(choices: &mut Choices<'_>) -> Wish {
     }
 }
 
-/// A picture in one of the formats, of which some bytes are others, or the end is missing.
+/// Generates a picture in one of the formats, with some bytes changed or the end truncated.
 fn broken_file(choices: &mut Choices<'_>) -> Vec<u8> {
     let sides = (1 + choices.below(48) as u16, 1 + choices.below(48) as u16);
     let encoding = Encoding {

@@ -1,11 +1,12 @@
-//! The scaled JPEG decoder: any bytes, and pictures that a second decoder agrees about.
+//! The scaled JPEG decoder: any bytes, and pictures on which a second decoder agrees.
 //!
-//! Bytes that begin as a JPEG does are a file. No panic; twice the same; planes of the size that the scale says, within
-//! the memory that was foretold; limits hold; the header is the one read alone; in a sequential file, where every bit
-//! is read at any scale, the same condition at each. A second decoder that reads the headers of such a file sees the
-//! same sides: more cannot be said of damaged files, which each repairs in its own way, the second with panics.
+//! Input that starts like a JPEG is a file. No panic; the same result twice; planes of the size that the scale gives,
+//! within the estimated memory; limits hold; the header equals the one read alone; in a sequential file, where every
+//! bit is read at any scale, the same error at each. A second decoder that reads the headers of such a file sees the
+//! same width and height: nothing more holds for damaged files, which each decoder repairs in its own way, the second
+//! with panics.
 //!
-//! Other bytes choose a picture and an encoding. The file is whole, and each plane, at half size, is near that of the
+//! Other input chooses a picture and an encoding. The file is valid, and each plane, at half size, is near that of the
 //! second decoder.
 
 use images::scaled_jpeg::{
@@ -24,13 +25,13 @@ const LIMITS: Limits = Limits {
     profile_bytes_max: 256,
 };
 
-/// The mean difference of two planes that show the same, in steps of 255. Half-size samples of strong textures differ
-/// by what lies between two ways to make a picture smaller; that of a few samples is no mean.
+/// Returns the maximum mean difference of two planes of the same picture, in steps of 255. Half-size samples of strong
+/// textures differ by as much as two ways of downscaling do; the mean of a few samples has no significance.
 fn difference_max(samples: usize) -> f64 {
     if samples < 64 { 24.0 } else { 8.0 }
 }
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     if input.starts_with(&[0xff, 0xd8]) {
         any_file(input);
@@ -110,7 +111,7 @@ fn whole_file(choices: &mut Choices<'_>) {
         quality: 30 + choices.below(70) as u8,
         tables: choices.one_of(&[Tables::Usual, Tables::Own]),
     };
-    // Pieces of the input are painted over it, so that codes and coefficients of all kinds are met.
+    // Pieces of the input are painted over the picture, to cover codes and coefficients of all kinds.
     while !choices.are_over() {
         let at = choices.below(photograph.rgb.len());
         for (sample, byte) in photograph.rgb.iter_mut().skip(at).zip(choices.short_bytes()) {

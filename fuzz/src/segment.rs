@@ -1,8 +1,8 @@
-//! The groups of a segment, walked as recovery walks them, over any bytes.
+//! Groups of a segment, walked as recovery walks them, over any bytes.
 //!
-//! Two properties. Any bytes are walked to an end, and every structure found in them encodes to the same bytes. Of a
-//! row of groups in which something was overwritten, all groups before it are found, and those behind it whose header
-//! is whole, each as it was written and where it was written, and nothing else.
+//! Two properties. Any bytes are walked to the end, and every structure found in them encodes to the same bytes. In a
+//! sequence of groups with an overwritten range, all groups before it are found, and those after it whose header is
+//! intact, each with its content and offset as written, and nothing else.
 
 use engine::format::{
     Checksum, GROUP_HEADER_BYTES, GroupBuilder, GroupView, SegmentContext, find_group_header,
@@ -12,12 +12,12 @@ use engine::format::{
 use crate::choices::Choices;
 use crate::group::{Unplaced, context, frames};
 
-/// Where the groups begin.
+/// Offset of the first group in bytes.
 const OFFSET: u64 = 4_096;
-/// More groups would show nothing new and take longer.
+/// Maximum number of groups: more would take longer without covering more.
 const GROUPS_MAX: usize = 6;
 
-/// The properties.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let Some(context) = context() else { return };
     any_bytes(input, context);
@@ -38,7 +38,7 @@ fn any_bytes(bytes: &[u8], context: SegmentContext) {
     walk(bytes, context);
 }
 
-/// The first bytes of the input say what is overwritten, the rest is what is written.
+/// Checks a sequence of groups. The first bytes of the input choose the overwritten range, the rest is the content.
 fn a_row(input: &[u8], context: SegmentContext) {
     let mut choices = Choices::new(input);
     let (at, length, fill) = (choices.pair(), choices.byte(), choices.byte());
@@ -71,13 +71,13 @@ fn a_row(input: &[u8], context: SegmentContext) {
     for (group, next) in written.iter().zip(written.iter().skip(1).map(Some).chain([None])) {
         let first = (group.offset - OFFSET) as usize;
         let last = next.map_or(bytes.len(), |next| (next.offset - OFFSET) as usize);
-        // Bytes of bodies may be others and the group still be found: reading a body is what notices that.
+        // Body bytes may differ and the group still be found: only reading the body detects that.
         let is_whole = bytes[first..last] == before[first..last];
         assert!(!is_whole || found.contains(group), "{group:?} is whole and was not found");
     }
 }
 
-/// A group that was found, or written.
+/// A group that was found or written.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     offset: u64,
@@ -85,7 +85,7 @@ struct Found {
     records: usize,
 }
 
-/// Walks from group to group, and over what is none to the next.
+/// Walks from group to group, skipping bytes that are none.
 fn walk(bytes: &[u8], context: SegmentContext) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;

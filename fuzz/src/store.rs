@@ -1,12 +1,11 @@
-//! A store on a simulated disk, whatever is done to it in whatever order, is what its model is.
+//! A store on a simulated disk matches its model after any sequence of operations.
 //!
-//! The input is a row of operations: batches with preconditions, one or several in one group; checkpoints, rolls, idle
-//! moments; listings and reads; closing, killing, losing the index; power cuts at any operation of the disk and under
-//! any loss policy, while the store is opened too. After a power cut every batch that was answered is there, and of
-//! those under way the first so many, each whole. Bodies that somebody holds open read as ever, whatever became of
-//! their objects.
+//! The input is a sequence of operations: batches with preconditions, one or several in one group; checkpoints, rolls,
+//! idle moments; listings and reads; closing, killing, losing the index; power cuts at any operation of the disk and
+//! under any loss policy, also while the store is being opened. After a power cut every acknowledged batch is present,
+//! and a prefix of those in progress, each whole. Open bodies stay readable, whatever happens to their objects.
 //!
-//! Never here: damage and failing disks; the suites of the tests do that.
+//! Non-goals: damage and failing disks; the test suites cover them.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
@@ -26,27 +25,27 @@ use crate::model::{
     stage,
 };
 
-/// An input is played up to here: more steps would show little new and take longer.
+/// Maximum number of steps of an input: more would take longer without covering more.
 const STEPS_MAX: u64 = 80;
-/// Bodies that are held open at once.
+/// Maximum number of bodies held open at once.
 const HELD_MAX: usize = 3;
-/// Lengths of bodies: small, at the edge of a block, and with a segment of their own.
+/// Body lengths: small, at the edge of a block, and with a segment of their own.
 const BODY_BYTES: [usize; 8] = [0, 1, 100, 3_000, 4_096, 4_097, 9_000, 70_000];
-/// Few keys, so that most operations meet something: files and folders whose names are near each other.
+/// Few keys, so that most operations hit an existing object: files and folders with similar names.
 const KEYS: [&str; 8] = ["a", "a/", "a/b", "a-b", "a.b/c", "d/e/f", "d/e", "g"];
 const FOLDERS: [&str; 5] = ["", "a/", "a.b/", "d/", "d/e/"];
 const PREFIXES: [&str; 6] = ["", "a", "a/", "d/e", "h", "a-b"];
 
-/// What a run came to.
+/// Summary of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Played {
-    /// Steps that were done.
+    /// Number of executed steps.
     pub steps: u64,
-    /// How often power went.
+    /// Number of power cuts.
     pub crashes: u64,
 }
 
-/// The property.
+/// Checks the property.
 pub fn run(input: &[u8]) {
     if let Err(what) = play(input) {
         panic!("{what}");
@@ -64,7 +63,7 @@ pub fn play(input: &[u8]) -> Result<Played, String> {
     run.end().map_err(|what| format!("the end: {what}"))
 }
 
-/// Where the answer to a batch arrives.
+/// Receiver of a batch's result.
 type Answer = Receiver<Result<Committed, Error>>;
 
 struct Run<'a> {
@@ -72,7 +71,7 @@ struct Run<'a> {
     world: World,
     store: Option<Store>,
     model: Model,
-    /// What was under way when power went: batches that hold their preconditions, in order.
+    /// Batches in progress when power was cut, in order; their preconditions hold.
     under_way: VecDeque<Vec<Change>>,
     held: Vec<(Body, Bytes)>,
     played: Played,
@@ -129,7 +128,7 @@ impl<'a> Run<'a> {
         if self.world.disk.is_off() { self.come_back() } else { done }
     }
 
-    /// So many batches at once: they wait together and are decided one after the other.
+    /// Commits so many batches at once: they are queued together and decided one after the other.
     fn commit(&mut self, count: usize) -> Result<(), String> {
         let mut expected = self.model.clone();
         let mut answers: Vec<(Answer, Outcome)> = Vec::new();
@@ -157,7 +156,7 @@ impl<'a> Run<'a> {
             };
             match (answer, outcome) {
                 (Ok(committed), Ok(deleted)) if committed.deleted_count == deleted => {
-                    // What is answered has happened, whatever becomes of those behind it.
+                    // An acknowledged batch is applied, whatever happens to those after it.
                     self.model.apply(&self.under_way.pop_front().unwrap_or_default());
                 }
                 (Err(Error::Conflict(found)), Err(conflict)) if found == conflict => {}
@@ -267,13 +266,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The keys of the model with a prefix, in byte order.
+    /// Returns the keys of the model with a prefix, in byte order.
     fn keys_of(&self, bucket: &BucketName, prefix: &str) -> impl Iterator<Item = ObjectKey> {
         let names = self.model.objects.keys().filter(|name| name.bucket == *bucket);
         names.map(|name| name.key.clone()).filter(move |key| key.as_str().starts_with(prefix))
     }
 
-    /// What lies directly in a folder, page by page: its folders, then its files.
+    /// Lists the direct children of a folder, page by page: its folders, then its files.
     fn list_folder(
         &self,
         bucket: &BucketName,
@@ -298,7 +297,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The process ends, one way or another, and starts again; perhaps the index is gone.
+    /// Ends the process in one of several ways and starts it again, possibly without the index.
     fn reopen(&mut self) -> Result<(), String> {
         let way = self.choices.byte();
         self.held.clear();
@@ -316,7 +315,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Lets go of the store and opens another. An error when power goes before it is open.
+    /// Drops the store and opens another. Fails when power is cut before it is open.
     fn open(&mut self, before: impl FnOnce(&World)) -> Result<(), String> {
         self.store = None;
         before(&self.world);
@@ -332,7 +331,7 @@ impl<'a> Run<'a> {
         self.store.as_ref().expect("a step begins with an open store")
     }
 
-    /// Power was gone: it comes back, perhaps to go again, until the store is open.
+    /// Restores power, possibly with further cuts, until the store is open.
     fn come_back(&mut self) -> Result<(), String> {
         self.held.clear();
         loop {
@@ -351,7 +350,7 @@ impl<'a> Run<'a> {
                 opened => break opened?,
             }
         }
-        // A cut that was armed and never came would hit what is read now.
+        // An armed cut that was not reached would hit the reads that follow.
         self.world.disk.cut_power_after(u64::MAX);
         let contents = Contents::of(self.store())?;
         let mut possible = self.model.clone();
@@ -389,7 +388,7 @@ impl<'a> Run<'a> {
         Contents::of(self.store())?.must_be(&self.model)
     }
 
-    /// Whatever happened: what is there now is there after a power cut, and without the index.
+    /// Checks that the current state survives a power cut, and the loss of the index.
     fn end(mut self) -> Result<Played, String> {
         self.under_way.clear();
         self.world.disk.cut_power_after(u64::MAX);

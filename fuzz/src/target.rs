@@ -1,18 +1,18 @@
-//! Addresses: what a path means is what its address means, and it means no other name.
+//! Object addresses: a path and its public address name the same object, and no other.
 //!
-//! Three properties. A path is refused, or read as a second reader, here, reads it: escapes undone once, in the
-//! composed form. The public address of what was read is plain ASCII and reads back as the same. What was read is a
-//! fixed point: read again as text it is the same place, and no address leads out of its folder.
+//! Three properties. A path is rejected, or parsed as by a second parser in this file: escapes decoded once, in
+//! composed form. The public address of the result is plain ASCII and parses to the same name. The result is a fixed
+//! point: parsed again as text it is the same place, and no address escapes its folder.
 
 use engine::{BucketName, FolderKey, ObjectName};
 use server::target::{Place, Target, check_writable, key_in, normalize, public_url};
 
 use crate::query::form_decoded;
 
-/// What stands before public addresses.
+/// Base URL of public addresses.
 const BASE: &str = "https://cdn.example.com";
 
-/// The property.
+/// Checks the properties.
 pub fn run(input: &[u8]) {
     let Ok(path) = std::str::from_utf8(input) else { return };
     match Target::from_path(path) {
@@ -34,11 +34,11 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The same by another way.
+/// Checks the result against the second parser.
 fn agrees(path: &str, target: &Target) {
     let path = path.strip_prefix('/').expect("it was read");
     let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
-    // In a path a plus is a plus.
+    // In a path, a plus sign is literal.
     let decoded = |raw: &str| String::from_utf8(form_decoded(raw.replace('+', "%2b").as_bytes()));
     assert_eq!(decoded(bucket).as_deref(), Ok(target.bucket.as_str()));
     let rest = decoded(rest).expect("it was read");

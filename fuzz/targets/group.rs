@@ -1,4 +1,4 @@
-//! Hands `fuzz::group` to libFuzzer.
+//! Runs `fuzz::group` under libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::group::run(input));

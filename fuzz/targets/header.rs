@@ -1,4 +1,4 @@
-//! Hands `fuzz::header` to libFuzzer.
+//! Runs `fuzz::header` under libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::header::run(input));

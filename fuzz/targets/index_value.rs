@@ -1,4 +1,4 @@
-//! Hands `fuzz::index_value` to libFuzzer.
+//! Runs `fuzz::index_value` under libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::index_value::run(input));

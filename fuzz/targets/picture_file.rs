@@ -1,4 +1,4 @@
-//! Hands `fuzz::picture_file` to libFuzzer.
+//! Runs `fuzz::picture_file` under libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::picture_file::run(input));

@@ -1,4 +1,4 @@
-//! Hands `fuzz::range_header` to libFuzzer.
+//! Runs `fuzz::range_header` under libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::range_header::run(input));

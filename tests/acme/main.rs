@@ -1,5 +1,5 @@
-//! Certificates that the server gets itself, from `pebble`, the server of Let's Encrypt for tests of ACME: an authority
-//! that checks signatures, refuses a part of all nonces, and connects to the server to see who has a name.
+//! Automatic certificates from `pebble`, the ACME test server of Let's Encrypt: an authority that checks signatures,
+//! rejects a part of all nonces, and connects to the server to validate names.
 //!
 //! Tests that need `pebble` are ignored unless requested: `cargo test -p tools --test acme -- --include-ignored`.
 
@@ -26,12 +26,12 @@ use tests::{Connection, DataFolder, OpenMetrics, Receiver, Scripted, ServerProce
 
 use self::pebble::Pebble;
 
-/// A port that nobody listens at.
+/// Returns a port without a listener.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The server at a port, with certificates for these names.
+/// Builds the command of a server at a port, with certificates for these names.
 fn command(folder: &DataFolder, pebble: &Pebble, port: u16, names: &str) -> Command {
     let listen = format!("127.0.0.1:{port}");
     let mut command = folder.command(&["serve", "--listen", &listen]);
@@ -42,7 +42,7 @@ fn command(folder: &DataFolder, pebble: &Pebble, port: u16, names: &str) -> Comm
     command
 }
 
-/// What curl says of the server's health, where it trusts pebble's authority alone.
+/// Queries the server's health with curl, trusting pebble's authority alone.
 fn curl(pebble: &Pebble, port: u16) -> Ran {
     curl_trusting(&pebble.root(), port)
 }
@@ -57,7 +57,7 @@ fn curl_trusting(root: &Path, port: u16) -> Ran {
     ]))
 }
 
-/// The same, once it is well.
+/// Queries the server's health until it succeeds.
 fn curl_soon(pebble: &Pebble, server: &ServerProcess, port: u16) -> String {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -70,10 +70,10 @@ fn curl_soon(pebble: &Pebble, server: &ServerProcess, port: u16) -> String {
     }
 }
 
-/// Has the server listen for who watches over it, without TLS.
+/// Options for an admin listener without TLS.
 const ADMIN: &[&str] = &["--set", "admin_listen=127.0.0.1:0"];
 
-/// A connection for who watches over a server.
+/// Opens a connection to the admin listener of a server.
 fn watching(server: &ServerProcess) -> Connection {
     let start = "  Metrics      http://";
     let printed = server.wait_for_output(start);
@@ -81,7 +81,7 @@ fn watching(server: &ServerProcess) -> Connection {
     Connection::connect(address.parse::<SocketAddr>().unwrap()).unwrap()
 }
 
-/// Whether it is ready, in how many seconds its certificate ends, and how often none came.
+/// Returns the readiness status, the seconds until its certificate expires, and the number of failed orders.
 fn watched(server: &ServerProcess) -> (u16, Option<f64>, f64) {
     let mut watching = watching(server);
     let ready = watching.get("/-/ready").unwrap().status;
@@ -91,7 +91,7 @@ fn watched(server: &ServerProcess) -> (u16, Option<f64>, f64) {
     (ready, end.map(|end| end - now), told.value("trug_acme_failures_total"))
 }
 
-/// The certificates in what curl says.
+/// Returns the certificates in curl's output.
 fn certificates(answer: &str) -> &str {
     &answer[answer.find("-----BEGIN").unwrap_or_else(|| panic!("{answer}"))..]
 }
@@ -115,7 +115,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     assert_eq!(pebble.orders(), 1, "{}", pebble.log());
     let (_, end, failures) = watched(&server);
     assert!(end.is_some_and(|end| end > 3_000.0 && end <= 3_600.0) && failures == 0.0, "{end:?}");
-    // Who asks by the settings needs no name.
+    // A health check by the settings needs no name.
     let mut health = trug();
     health.env("TRUG_ACME_DOMAINS", "localhost");
     let asked = run(health.args(["health", "--listen", &format!("127.0.0.1:{port}")]));
@@ -136,7 +136,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     assert!(!server.log().contains(&line), "the key is nobody's to read");
     server.stop();
 
-    // The same names: nothing is asked for, even with nobody there to be asked.
+    // With the same names no certificate is ordered, even when the authority is unreachable.
     let log = pebble.log();
     let server = ServerProcess::start(&mut command(&folder, &pebble, port, "localhost"));
     assert!(curl(&pebble, port).stdout.contains("\"status\":\"ok\""));
@@ -144,7 +144,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     assert_eq!(pebble.log(), log);
     server.stop();
 
-    // What lies there is in the way of no other command, and in no backup.
+    // The stored files do not affect any other command, and are in no backup.
     folder.done(&["fsck", "--deep"]);
     let backup = folder.beside().join("backup");
     folder.done(&["backup", "--to", backup.to_str().unwrap()]);
@@ -155,7 +155,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
 #[ignore = "needs pebble"]
 fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
     require_program("pebble", "-h");
-    // Pebble looks at another port than the one where the server listens, until it is started again.
+    // Pebble validates at another port than the server's, until it is restarted.
     let (port, other) = (free_port(), free_port());
     let pebble = Pebble::start(other, 3_600);
     let folder = DataFolder::new();
@@ -165,10 +165,10 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
     assert!(log.contains("\"again_after_seconds\":10"), "{log}");
     let asked = curl(&pebble, port);
     assert_eq!(asked.code, 35, "nobody gets a connection: {asked:?}");
-    // Ready all the same: who is sent no connections cannot prove a name.
+    // The server is ready all the same: without connections it could not validate a name.
     assert_eq!(watched(&server), (200, None, 1.0));
 
-    // Started again it knows the account no more: another one is made.
+    // A restarted pebble no longer knows the account: another one is created.
     let pebble = pebble.restart(port);
     server.wait_for_log("stored ACME account unknown to the server");
     curl_soon(&pebble, &server, port);
@@ -201,7 +201,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     };
     server.wait_for_log("certificate issued");
 
-    // Other names take a restart.
+    // Other names require a restart.
     settings("\"localhost\", \"refused.example\"");
     server.reload();
     let log = server.wait_for_log("restart required for changed settings");
@@ -210,7 +210,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     assert_eq!(pebble.orders(), 1);
     server.stop();
 
-    // Nobody is there to be asked for them.
+    // The authority is unreachable for the new names.
     pebble.end();
     let server = start(&pebble);
     let log = server.wait_for_log("certificate order failed: ");
@@ -219,14 +219,14 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     let (ready, end, failures) = watched(&server);
     assert!(ready == 200 && end.is_some_and(|end| end > 0.0) && failures >= 1.0, "{log}");
 
-    // Somebody is, who refuses one.
+    // The authority is reachable, and rejects one.
     let pebble = pebble.restart(port);
     let log = server.wait_for_log("(rejectedIdentifier)");
     assert!(log.contains("look at acme_domains"), "{log}");
     is_as_before(&server);
     server.stop();
 
-    // The names that it is for: nothing is asked for.
+    // With the names of the certificate nothing is ordered.
     settings("\"localhost\"");
     let server = start(&pebble);
     is_as_before(&server);
@@ -239,7 +239,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
 fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
     require_program("pebble", "-h");
     let port = free_port();
-    // After two thirds of this another one is due.
+    // After two thirds of this validity a renewal is due.
     let pebble = Pebble::start(port, 20);
     let folder = DataFolder::new();
     let server = ServerProcess::start(&mut command(&folder, &pebble, port, "localhost"));

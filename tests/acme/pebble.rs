@@ -1,6 +1,6 @@
 //! Pebble in a process of its own, with settings of its own.
 //!
-//! Promises: it listens on this machine alone, and does not outlive its value. Never here: what is asked of it.
+//! Guarantees: it listens on the loopback address only, and does not outlive its value. Non-goals: requests to it.
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub(crate) struct Pebble {
 }
 
 impl Pebble {
-    /// Starts it; it looks at `port` of every name who has it.
+    /// Starts it; it validates every name at `port`.
     pub(crate) fn start(port: u16, validity_seconds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new();
@@ -35,14 +35,14 @@ impl Pebble {
         Self { child, folder, listen, management, validity_seconds }.ready()
     }
 
-    /// Ends, and begins anew where it was: it has forgotten everything, and looks at another port.
+    /// Restarts it at the same address with empty state, and with another validation port.
     pub(crate) fn restart(mut self, port: u16) -> Self {
         self.end();
         self.child = spawn(&self.folder, self.listen, self.management, port, self.validity_seconds);
         self.ready()
     }
 
-    /// Waits until it answers, and takes the certificate of its authority.
+    /// Waits until it responds, and reads the certificate of its authority.
     fn ready(self) -> Self {
         let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(("127.0.0.1", self.listen)).is_err() {
@@ -61,27 +61,27 @@ impl Pebble {
         format!("https://localhost:{}/dir", self.listen)
     }
 
-    /// By whom pebble proves itself.
+    /// Returns the CA file of pebble's own HTTPS certificate.
     pub(crate) fn ca_file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
-    /// The authority of the certificates that it gives.
+    /// Returns the root of the issued certificates.
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("root.pem")
     }
 
-    /// What it has logged.
+    /// Returns its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Certificates that it has given.
+    /// Returns the number of issued certificates.
     pub(crate) fn orders(&self) -> usize {
         self.log().matches("Issued certificate serial").count()
     }
 
-    /// Ends it.
+    /// Stops it.
     pub(crate) fn end(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();

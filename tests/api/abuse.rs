@@ -1,4 +1,4 @@
-//! Addresses that ask for too much: product 0 and 5.4, clients 8.2.
+//! Per-address rate limits against abuse: product 0 and 5.4, clients 8.2.
 
 use axum::body::Body;
 use http::Method;

@@ -1,4 +1,4 @@
-//! Accounts: one's own, and all of them for the operator. Clients 13.11 and 13.13.
+//! Accounts: the caller's own, and all of them for the operator. Clients 13.11 and 13.13.
 
 use serde_json::json;
 use server::catalog::{Role, Scope};

@@ -1,4 +1,4 @@
-//! Who changed what: `API.md`, Audit.
+//! Audit log: `API.md`, Audit.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn entries(client: &Client, query: &str) -> Vec<Value> {
     page(client, query).await["entries"].as_array().unwrap().clone()
 }
 
-/// The actions, the oldest first.
+/// Returns the actions, the oldest first.
 async fn actions(client: &Client, query: &str) -> Vec<String> {
     let entries = entries(client, query).await;
     entries.iter().rev().map(|it| it["action"].as_str().unwrap().to_owned()).collect()
@@ -44,7 +44,7 @@ async fn an_entry_says_who_did_what_with_what_and_from_where() {
         "requestId": reply.header("x-request-id"),
     }]);
     assert_eq!(Value::from(found), expected);
-    // What the operator did on the machine.
+    // Changes by the operator on the machine.
     let made = entries(&client, "action=bucket.create").await;
     assert_eq!(
         made[0]["actor"],
@@ -141,7 +141,7 @@ async fn every_change_has_an_entry() {
         "job.cancel",
     ];
     assert_eq!(since, expected);
-    // Nothing that opens anything, and no address of a webhook, is in any of them.
+    // No entry contains a secret or the address of a webhook.
     let text = page(&operator, "limit=500").await.to_string();
     for secret in [client.key(), token, PASSWORD, "whsec", "/in", "not the password", "nobody"] {
         assert!(!text.contains(secret), "{secret}");
@@ -193,17 +193,17 @@ async fn everybody_sees_what_concerns_them_and_no_more() {
         assert!(actions(client, &about("bucketName=photos")).await.is_empty());
         assert!(actions(client, &about("action=organisation.delete")).await.is_empty());
     }
-    // An administrator of the organisation sees its buckets and people; a member what is about that member.
+    // An administrator of the organisation sees its buckets and members; a member sees the entries about that member.
     assert_eq!(actions(&bob, &about("bucketName=shared")).await, ["bucket.create"]);
     assert!(actions(&carl, &about("bucketName=shared")).await.is_empty());
     let joined = ["member.invite", "member.add"];
     assert_eq!(actions(&bob, &about("action=member.")).await, [joined, joined].concat());
     assert_eq!(actions(&carl, &about("action=member.")).await, joined);
-    // Who may not manage it any more does not see it any more.
+    // A removed administrator does not see it either.
     let path = format!("/api/organisations/{crew}/members?account={bob_id}");
     ann.delete(&path).await.check_done();
     assert!(actions(&bob, &about("bucketName=shared")).await.is_empty());
-    // Where an operator was, nobody else is told.
+    // The address of an operator is visible to operators only.
     let changed = &entries(&carl, "action=account.change").await[0];
     assert_eq!((&changed["address"], &changed["requestId"]), (&Value::Null, &Value::Null));
     assert_eq!(changed["detail"], "plan: Pro");
@@ -291,7 +291,7 @@ async fn it_is_bounded_and_who_does_much_hides_nobody() {
     assert_eq!(kept(&world), server::limits::AUDIT_ENTRIES_MAX);
     assert_eq!(entries(&operator, "limit=500&action=account.").await.len(), 3);
     assert!(quiet >= 5);
-    // Strangers have a bound of their own.
+    // Unauthenticated refusals have a bound of their own.
     for _ in 0..server::limits::AUDIT_REFUSED_MAX + 10 {
         catalog.note_refused_session(None).unwrap();
     }
@@ -299,7 +299,7 @@ async fn it_is_bounded_and_who_does_much_hides_nobody() {
     assert_eq!(refused.len(), 1);
     assert_eq!(kept(&world), server::limits::AUDIT_ENTRIES_MAX);
     assert_eq!(entries(&operator, "limit=500&action=account.").await.len(), 3);
-    // And what is old goes.
+    // Old entries expire.
     let found = world.found_on(world.disk.fork());
     assert_eq!(kept(&found), server::limits::AUDIT_ENTRIES_MAX);
     found.clock.advance(401 * 24 * 60 * 60 * 1_000);
@@ -315,7 +315,7 @@ async fn a_power_cut_leaves_a_change_with_its_entry_or_neither() {
     world.disk.record_cuts();
     client.post_json("/api/buckets", json!({"bucketName": "second"})).await.check_done();
     client.delete("/api/buckets/photos").await.check_done();
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
     let (mut before, mut after) = (0, 0);

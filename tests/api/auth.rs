@@ -1,4 +1,4 @@
-//! Who may do what: specification 5, clients 3.6, 8.1 and 13.12.
+//! Authorization by credential and scope: specification 5, clients 3.6, 8.1 and 13.12.
 
 use axum::body::Body;
 use http::Method;
@@ -7,7 +7,7 @@ use server::management::{AccountSettings, ApiKeySettings, Request};
 use tests::world::BEGINNING_MS;
 use tests::{Client, Form, Reply, World};
 
-/// Deletes a file that is not there: 404 says that the credential was good.
+/// Deletes a file that does not exist: 404 means that the credential was accepted.
 async fn probe(client: &Client, query: &str, headers: &[(&str, &str)]) -> Reply {
     let path = format!("/photos/none.txt{query}");
     client.without_key().send(Method::DELETE, &path, headers, Body::empty()).await

@@ -1,4 +1,4 @@
-//! Buckets over HTTP, and what their settings do: specification 2 and 4.8, clients 13.11.
+//! Buckets over HTTP, and the effect of their settings: specification 2 and 4.8, clients 13.11.
 
 use axum::body::Body;
 use http::Method;
@@ -255,7 +255,7 @@ async fn a_bucket_with_files_needs_force_and_is_gone_at_once() {
     client.get("/photos/a.txt").await.check_error(404, "bucket_not_found");
     let form = Form::new().file("f", "d.txt", None, b"1");
     client.upload("/photos/", form).await.check_error(404, "bucket_not_found");
-    // Whoever removes the files first, they go, and the name is free again.
+    // The files are removed, by this call or by the server, and the name is free again.
     for _ in 0..1_000 {
         world.state.catalog.finish_removals().unwrap();
         let again = client.post_json("/api/buckets", json!({"bucketName": "photos"})).await;
@@ -333,7 +333,7 @@ async fn a_placeholder_may_lie_in_another_bucket_of_the_account() {
     let reply = client.without_key().get("/photos/gone.png").await;
     assert_eq!((reply.status.as_u16(), &*reply.body), (404, PNG));
 
-    // Somebody else's bucket of that name is none of the account's.
+    // Another account's bucket of that name is not the account's own.
     client.delete("/api/buckets/shared?force=true").await.check_done();
     world.state.catalog.finish_removals().unwrap();
     world.account("bob");
@@ -397,7 +397,7 @@ async fn origins_are_restricted_where_a_bucket_says_so() {
             assert!(vary.iter().any(|it| *it == "origin") && vary.len() == 2, "{vary:?}");
         }
     }
-    // What is no delivery stays open to every page, and so does every other bucket.
+    // Requests other than delivery stay open to every page, and so does every other bucket.
     let reply = client.get_with("/api/buckets", &[("origin", "https://evil.example")]).await;
     assert_eq!(reply.header("access-control-allow-origin"), "*");
     let reply = stranger.get_with("/other/a.png", &[("origin", "https://evil.example")]).await;

@@ -1,6 +1,6 @@
 //! Connections, as bytes over real sockets with short time-outs: clients 7 and 12, product 5.1.
 //!
-//! What the accept loop does with any service stands in `server/src/connection/tests.rs`; here the whole service is
+//! The accept loop with arbitrary services is tested in `server/src/connection/tests.rs`; here the whole service is
 //! behind it.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 const SHORT: Duration = Duration::from_millis(300);
 const IDLE: Duration = Duration::from_millis(1_500);
-/// Nothing that is to end is waited for longer than this: the machine may be busy.
+/// Upper bound for every expected end: the machine may be busy.
 const LATE: Duration = Duration::from_secs(6);
 
 const LARGE_BYTES: usize = 32 << 20;
@@ -35,7 +35,7 @@ fn options() -> ConnectionOptions {
     ConnectionOptions { waits, drain: LATE.into(), ..ConnectionOptions::new() }
 }
 
-/// A service with the file `a.txt`, which says "hello".
+/// Starts a service with the file `a.txt`, which contains "hello".
 async fn listening(options: ConnectionOptions) -> (World, Client, Listening) {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
@@ -43,7 +43,7 @@ async fn listening(options: ConnectionOptions) -> (World, Client, Listening) {
     (world, client, listening)
 }
 
-/// An upload, with whatever headers come after the usual ones.
+/// Builds an upload, with additional headers after the usual ones.
 fn post(client: &Client, more: &str, body: &[u8]) -> Vec<u8> {
     let (key, kind) = (client.key(), Form::new().content_type());
     let head = format!(
@@ -331,7 +331,7 @@ async fn a_body_that_is_not_wanted_does_not_hide_the_answer() {
     let answer = server.ask(post(&client, &length(105_000_000), &body)).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert!(answer.contains("\"limit\":104857600"), "{answer}");
-    // One that goes away half-way, and still listens.
+    // A client that half-closes midway, and still reads.
     let mut half = server.send(post(&client, &length(body.len()), &body[..body.len() / 2])).await;
     half.0.shutdown().await.unwrap();
     let (answer, _) = half.rest().await;
@@ -390,7 +390,7 @@ async fn a_second_stop_ends_at_once() {
 #[tokio::test]
 async fn two_thousand_idle_connections_cost_little_and_are_let_go() {
     const COUNT: usize = 2_000;
-    // The server's and this test's share of a connection; what other tests do at the same time is in it as well.
+    // Share of the server and of this test in a connection; the memory of concurrent tests is included.
     const BYTES_MAX: usize = 48 * 1_024;
     let (_world, _client, server) = listening(options()).await;
     let before = resident_bytes();
@@ -410,7 +410,7 @@ async fn two_thousand_idle_connections_cost_little_and_are_let_go() {
     assert!(began.elapsed() < LATE, "{:?}", began.elapsed());
 }
 
-/// The memory that this process holds at the moment.
+/// Returns the current memory of this process.
 #[allow(clippy::disallowed_methods, reason = "/proc is no file of a store")]
 fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -426,7 +426,7 @@ async fn idle_connections_give_way_when_all_are_taken() {
     let (_world, _client, server) = listening(bounds).await;
     let mut wires = Vec::new();
     for number in 0..COUNT {
-        // Half of them never say anything; of the others the first ones are idle longest.
+        // Half of them send nothing; of the others the first ones are idle longest.
         let mut wire = server.send(if number % 2 == 0 { "" } else { GET }).await;
         if number % 2 == 1 {
             wire.read_to("hello").await;
@@ -472,7 +472,7 @@ async fn no_byte_of_a_following_request_is_taken_for_a_body() {
     let (_world, client, server) = listening(options()).await;
     let stranger = client.without_key();
     for round in 0..100 {
-        // A client that was refused sends its next request instead of the body.
+        // A rejected client sends its next request instead of the body.
         let head = post(&stranger, "Content-Length: 2\r\nExpect: 100-continue", b"");
         let mut wire = server.send(head).await;
         let refusal = wire.read_to("\r\n\r\n").await;

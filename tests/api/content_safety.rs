@@ -1,4 +1,4 @@
-//! What users store, in a browser: product 5.3 and 5.4. Types, policies, and names in headers.
+//! User uploads in a browser: product 5.3 and 5.4. Types, policies, and names in headers.
 
 use axum::body::Body;
 use http::Method;
@@ -8,7 +8,7 @@ use tests::{Form, Reply, World};
 
 const SCRIPT: &[u8] = b"<script>alert(1)</script>";
 
-/// Checks what every answer with a user's bytes carries.
+/// Checks the headers of every response with a user's bytes.
 fn check_tame(reply: &Reply, what: &str) {
     assert_eq!(reply.header("x-content-type-options"), "nosniff", "{what}");
     assert_eq!(reply.header("referrer-policy"), "no-referrer", "{what}");
@@ -24,7 +24,7 @@ fn check_tame(reply: &Reply, what: &str) {
     assert_eq!(reply.header("access-control-allow-credentials"), "", "{what}");
 }
 
-/// Types that a browser may run something of.
+/// Whether a browser may run content of this type.
 fn is_active(kind: &str) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence.contains("html")
@@ -171,7 +171,7 @@ async fn hostile_names_stay_inside_their_header() {
     }
 }
 
-/// Checks that it is an attachment whose names lead nowhere and steer nothing.
+/// Checks that it is an attachment whose names contain no path and no control characters.
 fn check_disposition(value: &str, name: &str) {
     let rest = value.strip_prefix("attachment").unwrap_or_else(|| panic!("{name}: {value}"));
     assert!(value.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{name}: {value}");
@@ -220,7 +220,7 @@ async fn what_clients_call_a_file_cannot_steer_whoever_reads_it() {
         let headers = [("content-type", &*kind)];
         let reply = client.send(Method::POST, "/photos/", &headers, Body::from(body)).await;
         if reply.status != 200 {
-            // What no head of a part may hold is no form.
+            // Characters that the head of a part may not contain make the form invalid.
             reply.check_error(400, "bad_form");
             continue;
         }

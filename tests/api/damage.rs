@@ -1,4 +1,4 @@
-//! What clients see of a disk that lies: an error that names the file, or a body that breaks off; never wrong bytes.
+//! Damaged data as seen by clients: an error that names the file, or a body that breaks off; never wrong bytes.
 
 use http::Method;
 use server::management::BucketSettings;
@@ -6,7 +6,7 @@ use tests::World;
 
 const MARK: &[u8] = b"here the disk will lie";
 
-/// Flips one bit of the marked bytes, wherever they lie.
+/// Flips one bit of the marked bytes, wherever they are stored.
 fn damage(world: &World) {
     for path in world.disk.paths() {
         let bytes = world.disk.bytes(&path);
@@ -42,7 +42,7 @@ async fn damage_is_never_a_404_and_never_a_piece_of_the_file() {
         assert_eq!(reply.json()["key"], "a.bin", "{range}");
         assert_eq!(reply.header("content-range"), "", "{range}");
     }
-    // No byte of the body goes into the answer to HEAD, so none is read for it.
+    // A HEAD response has no body, so no byte of it is read.
     let head = client.head_with("/photos/a.bin", &[]).await;
     assert_eq!((head.status.as_u16(), head.header("content-length")), (200, "22"));
     let etag = head.header("etag").to_owned();

@@ -1,5 +1,5 @@
-//! The dashboard as it is sent: the page, its policy, its files, and what its origin keeps from it. What it does in a
-//! browser is in the suite `browser`.
+//! Delivery of the dashboard: the page, its policy, its files, and the restrictions of its origin. Its behaviour in a
+//! browser is tested in the suite `browser`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +9,10 @@ use axum::body::Body;
 use http::Method;
 use tests::{Reply, World};
 
-/// What the views of files may load, packed, and what all files together may have: product 4.1.
+/// Maximum packed size of the files of the file views, and of all files together: product 4.1.
 const FIRST_BYTES_MAX: usize = 60 * 1_024;
 const BYTES_MAX: usize = 128 * 1_024;
-/// The module that the page runs.
+/// Entry module of the page.
 const BEGINNING: &str = "app.mjs";
 
 /// Addresses of views.
@@ -42,7 +42,7 @@ const VIEWS: &[&str] = &[
     "/-/invitation",
 ];
 
-/// The files of the dashboard's folder, but the page, with their texts.
+/// Returns the files of the dashboard's folder, except the page, with their texts.
 fn files() -> BTreeMap<String, String> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../server/assets/dashboard");
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
@@ -51,7 +51,7 @@ fn files() -> BTreeMap<String, String> {
     files.map(|(name, path)| (name, fs::read_to_string(path).unwrap())).collect()
 }
 
-/// Checks that what is sent is the file, but for comments of modules.
+/// Checks that the delivered file is the stored one, except for comments of modules.
 fn check_sent(name: &str, sent: &str, text: &str) {
     if name.ends_with(".css") {
         return assert_eq!(sent, text, "{name}");
@@ -78,7 +78,7 @@ fn nonce(page: &Reply) -> String {
     rest.split('\'').next().unwrap().to_owned()
 }
 
-/// The modules that a module brings along at once, and those that it brings when they are needed.
+/// Returns the static imports of a module, and its dynamic ones.
 fn imports(name: &str, text: &str) -> (Vec<String>, Vec<String>) {
     let module = |path: &str| {
         let module = path.split('"').next().and_then(|path| path.strip_prefix("./"));
@@ -90,7 +90,7 @@ fn imports(name: &str, text: &str) -> (Vec<String>, Vec<String>) {
     (at_once, text.split("import(\"").skip(1).map(module).collect())
 }
 
-/// A module and all that come along with it.
+/// Returns a module and all its transitive imports.
 fn closure(files: &BTreeMap<String, String>, begin: &str) -> BTreeSet<String> {
     let (mut found, mut waiting) = (BTreeSet::new(), vec![begin.to_owned()]);
     while let Some(name) = waiting.pop() {
@@ -102,7 +102,7 @@ fn closure(files: &BTreeMap<String, String>, begin: &str) -> BTreeSet<String> {
     found
 }
 
-/// Where the page looks for its files.
+/// Returns the base path of the page's files.
 fn base(page: &Reply) -> String {
     let text = page.text();
     let (_, rest) = text.split_once("src=\"/-/assets/").unwrap();
@@ -295,7 +295,7 @@ async fn files_of_users_are_no_scripts_of_the_dashboard() {
         let own = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", destination)];
         assert_eq!(get(&own).await.status, 200, "{destination}");
     }
-    // Whether there is a file makes no difference.
+    // The response does not depend on whether the file exists.
     let own = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "script")];
     let missing = world.stranger().get_with("/photos/none.js", &own).await;
     missing.check_error(403, "forbidden");

@@ -285,7 +285,7 @@ async fn a_private_bucket_refuses_alike_whatever_is_in_it() {
     client.get("/photos/none.txt").await.check_error(404, "file_not_found");
 }
 
-/// Every request, also one of 4 KiB, pays for what the rarest answer waits with, unless that lies in memory of its own.
+/// The future of every request, also one of 4 KiB, is as large as the largest response future, unless that is boxed.
 #[tokio::test]
 async fn what_waits_for_an_answer_is_small() {
     let (world, _client) = World::with_bucket(1);

@@ -9,7 +9,7 @@ use tests::{Browser, Client, World};
 
 const PATH: &str = "/api/buckets/secret/download-links";
 
-/// Ann's private bucket `secret` with two files.
+/// Creates Ann's private bucket `secret` with two files.
 async fn world() -> (World, Client) {
     let (world, client) = World::with_bucket(1);
     let access = Some(Access::Private);
@@ -50,7 +50,7 @@ async fn a_link_opens_its_file_for_anybody_and_nothing_else() {
         let reply = stranger.get(&format!("/secret/a/b%20c.txt?token={wrong}")).await;
         assert!([401, 404].contains(&reply.status.as_u16()), "{wrong}: {}", reply.status);
     }
-    // It is for reading alone.
+    // The link is read-only.
     let put = stranger.send(http::Method::PUT, &link, &[], axum::body::Body::from("x")).await;
     put.check_error(404, "token_not_found");
     let delete = stranger.delete(&link).await;
@@ -80,7 +80,7 @@ async fn a_link_is_worth_what_its_maker_may_do() {
     stranger.get(of_session).await.check_error(410, "token_revoked");
     world.edit_account("ann", standing(Standing::Good));
     assert_eq!(stranger.get(of_session).await.text(), "0123456789");
-    // Whatever has the name then.
+    // The link delivers the current file of that name.
     client.put("/secret/a/b%20c.txt?overwrite=true", "b c.txt", b"new").await;
     assert_eq!(stranger.get(of_session).await.text(), "new");
     client.delete("/secret/a/b%20c.txt").await.check_done();

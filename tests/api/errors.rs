@@ -1,4 +1,4 @@
-//! Errors, preflights and our own addresses: specification 7, clients 2, 7 and 8.1.
+//! Errors, preflights and reserved addresses: specification 7, clients 2, 7 and 8.1.
 
 use axum::body::Body;
 use http::Method;

@@ -1,4 +1,4 @@
-//! Forms byte by byte, whatever their style: clients 2 and 12. The forms of real clients are in `clients`.
+//! Forms byte by byte, in any style: clients 2 and 12. The forms of real clients are in `clients`.
 
 use axum::body::Body;
 use http::Method;
@@ -6,7 +6,7 @@ use tests::{Client, Reply, World};
 
 const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";
 
-/// Puts the content where the text says `<content>`.
+/// Inserts the content in place of `<content>`.
 fn filled(text: &[u8], content: &[u8]) -> Vec<u8> {
     const MARK: &[u8] = b"<content>";
     let at = text.windows(MARK.len()).position(|window| window == MARK).unwrap();
@@ -18,7 +18,7 @@ async fn post(client: &Client, content_type: &str, body: Vec<u8>) -> Reply {
     client.send(Method::POST, "/photos/in/", &headers, Body::from(body)).await
 }
 
-/// Posts a form in which there is one file, and checks under which key and type it is stored, and that it comes back.
+/// Posts a form with one file, and checks its key and type, and its delivery.
 async fn check(content_type: &str, form: &[u8], content: &[u8], key: &str, kind: &str) {
     let (world, client) = World::with_bucket(1);
     let reply = post(&client, content_type, filled(form, content)).await;

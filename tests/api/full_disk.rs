@@ -1,4 +1,4 @@
-//! A disk with less free than its reserve: uploads answer 507, everything else goes on; and a disk that fails.
+//! Disk with less free space than the reserve: uploads return 507, everything else works; and a failing disk.
 
 use engine::disk::faults::{Fault, Operation, Rule};
 use server::Config;

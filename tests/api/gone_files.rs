@@ -1,4 +1,4 @@
-//! What is gone and can come back: `API.md`, Undelete.
+//! Deleted versions that can be restored: `API.md`, Undelete.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::images::jpeg;
 const DELETED: &str = "/api/buckets/photos/deleted";
 const UNDELETE: &str = "/api/buckets/photos/undelete";
 
-/// All versions that are gone, page by page, and how many pages those were.
+/// Returns all deleted versions, page by page, and the number of pages.
 async fn gone(client: &Client, query: &str) -> (Vec<Value>, usize) {
     let (mut versions, mut pages, mut cursor) = (Vec::new(), 0, String::new());
     loop {
@@ -64,7 +64,7 @@ async fn a_deleted_file_comes_back_as_it_was() {
     }
     assert_eq!(after.text(), "<p>");
     assert_eq!(version["etag"], after.header("etag"));
-    // It is there: nothing is left to be brought back, also by what the log tells.
+    // The file exists: nothing is left to restore, also in the listing from the log.
     assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
     let (world, client) = restarted(&world, &client);
     assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
@@ -100,7 +100,7 @@ async fn what_went_last_is_told_first_and_after_a_restart_the_log_tells_by_path(
         let (versions, pages) = gone(&client, &format!("limit={limit}")).await;
         assert_eq!(paths(&versions), ["a.txt", "b.txt", "c.txt", "other/d.txt"], "{limit}");
         assert!(pages > 1);
-        // The log says the same of each.
+        // The log gives the same for each.
         for version in &versions {
             assert!(by_memory.contains(version), "{version} is not among {by_memory:?}");
         }
@@ -108,7 +108,7 @@ async fn what_went_last_is_told_first_and_after_a_restart_the_log_tells_by_path(
     assert_eq!(versions_states(&gone(&client, "prefix=a").await.0), ["replaced"]);
     undelete(&client, "c.txt").await.check_done();
     assert_eq!(client.get("/photos/c.txt").await.text(), "c.txt");
-    // What went since is told first, and once.
+    // Recent deletions are listed first, and once.
     client.delete("/photos/c.txt").await.check_done();
     let (versions, _) = gone(&client, "").await;
     assert_eq!(paths(&versions), ["c.txt", "a.txt", "b.txt", "c.txt", "other/d.txt"]);
@@ -139,7 +139,7 @@ async fn an_overwritten_version_comes_back_where_it_may() {
     assert_eq!(client.get("/photos/a%20(1).txt").await.text(), "one");
     client.post_json(UNDELETE, wish(two, "overwrite")).await.check_done();
     assert_eq!(client.get("/photos/a.txt").await.text(), "two");
-    // What was replaced by that can come back in its turn, also after a restart.
+    // The version replaced by the undelete can be restored in turn, also after a restart.
     let (world, client) = restarted(&world, &client);
     let (versions, _) = gone(&client, "prefix=a.txt").await;
     let newest = versions.iter().map(|it| it["lsn"].as_u64().unwrap()).max().unwrap();
@@ -165,7 +165,7 @@ async fn nothing_of_a_bucket_that_had_the_name_before_ever_shows() {
     world.account("bob");
     let bob = world.client_of("bob", ApiKeySettings::default());
     let made = loop {
-        // The name is free when the removal has ended.
+        // The name is free after the removal.
         let made = bob.post_json("/api/buckets", json!({"bucketName": "photos"})).await;
         if made.status != 409 {
             break made;
@@ -277,7 +277,7 @@ async fn a_large_file_comes_back_for_an_hour_and_is_gone_then() {
 async fn a_log_that_is_too_large_for_one_request_is_told_in_stretches_to_its_end() {
     let (world, client) = World::with_bucket(1);
     for at in 0..7 {
-        // With content of its own, for a file that comes just before another one goes looks like a move.
+        // With content of its own: a file that is put just before another one is deleted looks like a move.
         client.put("/photos/", &format!("{at}.txt"), at.to_string().as_bytes()).await;
     }
     for at in 0..6 {
@@ -298,7 +298,7 @@ async fn a_log_that_is_too_large_for_one_request_is_told_in_stretches_to_its_end
         let reply = client.get(&format!("{DELETED}?cursor={bad}")).await;
         assert_eq!(reply.status, 400, "{bad}");
     }
-    // Whoever asks by path is led there when reading takes longer than it may.
+    // A listing by path continues along the log when it exceeds its time limit.
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let clock = world.clock.clone();
     std::thread::scope(|scope| {

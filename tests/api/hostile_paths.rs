@@ -1,4 +1,4 @@
-//! Paths that mean something else to somebody, byte by byte and at every route that takes one: product 5.1 and 5.4.
+//! Ambiguous paths, byte by byte and at every route that takes one: product 5.1 and 5.4.
 
 use server::connection::ConnectionOptions;
 use tests::wire::Listening;
@@ -21,7 +21,7 @@ impl Town {
         Self { world, client, listening }
     }
 
-    /// Asks with the target as it is; no library looks at it before.
+    /// Sends the target unchanged, without a client library.
     async fn ask(&self, method: &str, target: &[u8]) -> tests::Reply {
         let key = self.client.key();
         let boundary = "multipart/form-data; boundary=x";
@@ -93,7 +93,7 @@ async fn a_path_that_is_no_key_is_refused_by_every_method() {
             assert_eq!(reply.header("content-type"), "application/json", "{method} {shown}");
             assert_eq!(reply.header("x-evil"), "", "{method} {shown}");
         }
-        // The same behind the address of a presigned upload, and as the path that one is asked for.
+        // The same target in the address of a presigned upload, and as the requested path.
         let tail = &target["/photos/".len()..];
         let presign = [b"/photos/presigned/", tail].concat();
         let reply = town.ask("GET", &presign).await;
@@ -109,7 +109,7 @@ async fn a_path_that_is_no_key_is_refused_by_every_method() {
     assert_eq!(town.world.object_count("photos"), 3);
 }
 
-/// Whether an escape is malformed: in a query, which forms write too, it stands for itself.
+/// Whether an escape is malformed: in a query, which forms write too, it is literal.
 fn is_malformed(text: &[u8]) -> bool {
     let mut after = text.split(|byte| *byte == b'%').skip(1);
     after.any(|rest| !rest.get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit)))
@@ -154,7 +154,7 @@ async fn a_path_is_decoded_once() {
         (b"/photos/a%252Fb", "escaped"),
         (b"/photos/caf%C3%A9", "composed"),
         (b"/photos/cafe%CC%81", "composed"),
-        // What stands raw in a target is UTF-8 or refused; a plus is a plus, a semicolon no parameter.
+        // Raw bytes in a target are UTF-8 or rejected; a plus is literal, a semicolon starts no parameter.
         (b"/photos/a/b?x=/../../etc", "slash"),
         (b"/photos/a/b?", "slash"),
         (b"http://a/photos/a/b", "slash"),

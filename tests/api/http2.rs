@@ -1,4 +1,4 @@
-//! HTTP/2 over TLS: that everything is as it is over HTTP/1.1, byte for byte, many requests at once.
+//! HTTP/2 over TLS: the same behaviour as over HTTP/1.1, byte for byte, with many concurrent requests.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ async fn refusals_are_what_they_are_elsewhere() {
     http2.get("/nobody/none.txt").await.unwrap().check_error(404, "bucket_not_found");
     let without = http2.send(Method::DELETE, "/photos/a.txt", &[], Bytes::new()).await.unwrap();
     assert_eq!(without.status, 401);
-    // A body that is refused at its head leaves the connection as it is.
+    // A body that is rejected at its head leaves the connection as it is.
     let key = format!("Bearer {}", client.key());
     let headers = [
         ("authorization", &*key),
@@ -139,7 +139,7 @@ async fn the_host_is_said_by_the_authority_and_never_twice() {
         ("https://localhost:443/photos/a.txt", Some("localhost"), 200),
         ("https://localhost/photos/a.txt", Some("localhost:80"), 400),
         ("https://localhost/photos/a.txt", Some("elsewhere"), 400),
-        // Whether the dashboard answers depends on it.
+        // The host decides whether the dashboard responds.
         ("https://cdn.example.com/-/", None, 200),
         ("https://localhost/-/sign-in", None, 200),
         ("https://elsewhere/-/sign-in", None, 421),
@@ -161,13 +161,13 @@ async fn a_request_that_is_reset_while_it_stores_is_done_or_not_and_the_next_goe
     let request = Http2::request(Method::POST, "/photos/", &headers);
     let (answer, mut stream) = sender.send_request(request, false).unwrap();
     stream.send_data(Bytes::from(form.body()), true).unwrap();
-    // It is on its way; then its client goes away.
+    // The upload is in progress; then its client disconnects.
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop((answer, stream));
     tokio::time::sleep(Duration::from_millis(200)).await;
     let found = client.get("/photos/b.txt").await;
     assert!(found.status == 404 || found.body == "hello", "{found:?}");
-    // Nothing of it holds up who comes next, and its name is taken or free.
+    // It does not block the next upload, and its name is taken or free.
     let next = upload(&http2, client.key(), "b.txt", b"hello").await.check_done();
     let taken = if found.status == 404 { "b.txt" } else { "b%20(1).txt" };
     assert!(next["url"].as_str().unwrap().ends_with(taken), "{next}");

@@ -1,4 +1,4 @@
-//! HTTP/2 by those who mean harm: resets, frames that carry nothing, heads without an end, windows that never open.
+//! HTTP/2 attacks: resets, empty frames, endless heads, windows that never open.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&[high, middle, low, kind, flags], &bytes_of(stream)[..], payload].concat()
 }
 
-/// As HTTP/2 writes numbers.
+/// Encodes a number as in HTTP/2.
 fn bytes_of(number: u32) -> [u8; 4] {
     [number >> 24, number >> 16, number >> 8, number].map(|part| part as u8)
 }
@@ -45,7 +45,7 @@ async fn listening() -> (World, Authority, Listening) {
     waiting_for_answers(SHORT).await
 }
 
-/// The same, where whoever reads nothing of an answer is waited for so long.
+/// Starts a service that waits for so long for clients that do not read the response.
 async fn waiting_for_answers(answer: Duration) -> (World, Authority, Listening) {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
@@ -65,14 +65,15 @@ async fn waiting_for_answers(answer: Duration) -> (World, Authority, Listening) 
     (world, authority, listening)
 }
 
-/// A connection that has said hello.
+/// Opens a connection and sends the preface.
 async fn raw(authority: &Authority, server: &Listening) -> TlsStream<TcpStream> {
     let mut io = authority.connect(server.address, &[b"h2"]).await.expect("TLS is agreed on");
     io.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
     io
 }
 
-/// Writes these bytes again and again, reading what comes, until the other side ends; how often they were written.
+/// Writes these bytes again and again, reading everything received, until the peer closes; returns the number of
+/// writes.
 async fn flood(io: TlsStream<TcpStream>, bytes: impl Fn(u32) -> Vec<u8>, count: u32) -> u32 {
     let (mut read, mut write) = tokio::io::split(io);
     let reading = tokio::spawn(async move {
@@ -93,7 +94,7 @@ async fn flood(io: TlsStream<TcpStream>, bytes: impl Fn(u32) -> Vec<u8>, count: 
     }
 }
 
-/// Whether others are served.
+/// Checks that other clients are served.
 async fn check_others(authority: &Authority, server: &Listening) {
     let http2 = authority.http2(server.address).await;
     assert_eq!(http2.get("/photos/a.txt").await.expect("it is answered").body, "hello");
@@ -124,7 +125,7 @@ async fn requests_that_are_reset_by_the_thousand_end_the_connection() {
     let done = flood(io, reset, 10_000).await;
     assert!(done < 10_000, "{done}");
     check_others(&authority, &server).await;
-    // In one piece, as fast as it goes.
+    // In one piece, at full speed.
     let mut io = raw(&authority, &server).await;
     let all: Vec<u8> = (0..10_000).flat_map(reset).collect();
     let _ = io.write_all(&all).await;
@@ -145,7 +146,7 @@ async fn frames_that_carry_nothing_end_the_connection_when_they_are_many() {
     ];
     for (what, bytes) in floods {
         let io = raw(&authority, &server).await;
-        // Some hundred at a time, as they fit into a packet.
+        // Some hundred at a time, as many as fit into a packet.
         let many = bytes.repeat(100);
         let done = flood(io, |_| many.clone(), 1_000).await;
         assert!(done < 1_000, "{what}: {done}");
@@ -208,7 +209,7 @@ async fn a_head_without_an_end_ends_the_connection() {
     let field = [&b"\x10\x01x\x7f\x81\x01"[..], &[b'y'; 256]].concat();
     let more = frame(CONTINUATION, 0, 1, &field.repeat(16));
     let done = flood(io, |_| more.clone(), 10_000).await;
-    // What is on its way counts, too.
+    // Frames in transit count, too.
     assert!(done < 2_000, "{done} frames of {} bytes", more.len());
     // And one that waits.
     let mut io = raw(&authority, &server).await;
@@ -223,7 +224,7 @@ async fn a_head_without_an_end_ends_the_connection() {
 async fn more_streams_than_are_allowed_are_refused_and_those_that_are_go_on() {
     let (_world, authority, server) = listening().await;
     let mut builder = h2::client::Builder::new();
-    // Nothing of an answer may come but its head.
+    // Only the head of a response may be sent.
     let http2 = authority.http2_with(server.address, builder.initial_window_size(0)).await;
     let mut held = Vec::new();
     for _ in 0..100 {
@@ -248,7 +249,7 @@ async fn a_stream_whose_answer_is_not_taken_ends_alone() {
     let (answer, _) = sender.send_request(request, true).unwrap();
     let (head, mut stalled) = answer.await.unwrap().into_parts();
     assert_eq!(head.status, 200);
-    // It takes nothing, while others on the same connection are answered.
+    // It reads nothing, while other streams of the connection are served.
     let began = now();
     while began.elapsed() < 3 * SHORT {
         assert_eq!(http2.get("/photos/a.txt").await.unwrap().body, "hello");
@@ -281,7 +282,7 @@ async fn a_stream_whose_answer_is_taken_slowly_comes_whole() {
         let piece: Bytes = piece.expect("it is not reset");
         taken += piece.len();
         body.flow_control().release_capacity(piece.len()).unwrap();
-        // Slower than it is read, faster than the server's patience ends.
+        // Slower than the reader, faster than the server's time-out.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(taken, 2 << 20);

@@ -1,4 +1,4 @@
-//! Files taken from addresses: `API.md`, Jobs. Real sockets on both sides of the server's own requests.
+//! Import from URLs: `API.md`, Jobs. Real sockets on both sides of the server's own requests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tests::{Client, Receiver, Scripted, World};
 
 use crate::jobs::{Worker, begin, ended};
 
-/// A service whose operator allows files to be taken from this machine.
+/// Creates a service whose operator allows imports from this machine.
 fn world(from: &Receiver) -> (World, Client) {
     let import_allow = vec![Origin::parse(&from.origin()).unwrap()];
     let config = Config { plan_rates: false, import_allow, ..Config::default() };
@@ -58,7 +58,7 @@ async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
     );
     assert_eq!((&job["result"]["skipped"], &job["result"]["bytes"]), (&json!(1), &json!(6)));
     assert_eq!(job["failures"], json!([{"url": urls[2], "error": "the response status is 404"}]));
-    // What came counts for the bucket, what was refused does not.
+    // Imported files count for the bucket, rejected ones do not.
     let path = "/api/usage/history?bucketName=photos&step=minute";
     let history = client.get(path).await.check_done();
     let sum = |name: &str| -> u64 {
@@ -113,7 +113,7 @@ async fn nothing_is_asked_that_is_not_public_or_allowed_not_even_by_a_redirect()
         assert_eq!(failure["error"], "the host does not resolve to a public address");
     }
     assert_eq!((inside.connections(), world.object_count("photos")), (0, 0));
-    // And no ring is followed for ever.
+    // A redirect loop is not followed for ever.
     from.otherwise(redirect("/on".to_owned()));
     from.take_seen();
     let job = done(&client, wish(&[from.url("/on")])).await;

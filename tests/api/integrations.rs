@@ -1,4 +1,4 @@
-//! Ready configurations: clients 4.1 and 4.2, product 2.
+//! Generated client configurations: clients 4.1 and 4.2, product 2.
 
 use axum::body::Body;
 use http::Method;
@@ -78,7 +78,7 @@ async fn nobodys_key_is_in_them() {
         let reply = client.get(&path).await;
         assert_eq!(reply.status, 200, "{name}");
         assert!(reply.text().contains("API_KEY") && !reply.text().contains("trug_"), "{name}");
-        // Whoever asks, and whether or not there is such a bucket: the same answer but for its name.
+        // The response is the same for every caller, and whether or not the bucket exists, except for its name.
         let other = world.stranger().get(&format!("/-/integrations/{name}?bucket=nowhere")).await;
         assert_eq!(other.text(), reply.text().replace("photos", "nowhere"), "{name}");
     }

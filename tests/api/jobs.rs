@@ -1,4 +1,4 @@
-//! Jobs: `API.md`, Jobs. The worker is begun by each test, when what it is to find is there.
+//! Jobs: `API.md`, Jobs. Each test starts the worker once its data is in place.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::images::jpeg;
 
-/// How long a job may take before a test gives up.
+/// Timeout for a job.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The worker of a server, while it lives.
@@ -86,7 +86,7 @@ async fn keys(client: &Client, prefix: &str) -> Vec<String> {
     }
 }
 
-/// Begins a job, which does so much.
+/// Runs a job to its end; it must succeed with this `done` count.
 async fn finished(client: &Client, wish: Value, done: u64) -> Value {
     let job = ended(client, &begin(client, wish).await).await;
     assert_eq!((&job["state"], &job["done"]), (&json!("done"), &json!(done)), "{job}");
@@ -145,7 +145,7 @@ async fn a_folder_moves_with_its_thumbnails_and_leaves_what_it_must() {
     assert_eq!(client.get("/photos/c/d/0003.txt").await.text(), "in the way");
     assert_eq!(client.get("/photos/c/d/film.bin").await.body.len(), 2_000_000);
     assert_eq!(world.object_count("photos"), 203);
-    // What is left moves under another name, or in the place of the other.
+    // The rest is moved under another name, or in place of the other.
     let mut wish = to_folder("a/", "c/d/");
     wish["onConflict"] = json!("rename");
     ended(&client, &begin(&client, wish).await).await;
@@ -205,7 +205,7 @@ async fn only_what_was_deleted_since_comes_back() {
     let mut wish = in_folder("undeleteFolder", "a/");
     wish["since"] = json!("2026-01-31T12:00:05Z");
     let id = begin(&client, wish).await;
-    // What is deleted when the job is begun already is meant to be gone.
+    // A file deleted when the job has started already stays deleted.
     client.delete("/photos/a/0002.txt").await.check_done();
     let _worker = Worker::start(&world);
     let done = ended(&client, &id).await;
@@ -226,7 +226,7 @@ async fn a_job_is_cancelled_while_it_waits_and_while_it_works() {
     let id = begin(&client, to_folder("a/", "b/")).await;
     job_when(&client, &id, |job| job["done"].as_u64().unwrap() > 0).await;
     client.delete(&path(&id)).await.check_done();
-    // It stops soon: nothing moves any more once it has left the board.
+    // It stops soon: nothing is moved after it has left the board.
     let job_id = server::catalog::JobId::parse(&id).unwrap();
     while world.state.jobs.get(&job_id).is_some() {
         tokio::task::yield_now().await;
@@ -312,7 +312,7 @@ async fn a_job_goes_on_after_the_power_was_cut_and_does_nothing_twice() {
         assert_eq!(left.len() + moved.len(), 600, "seed {seed}");
         let found = job(&client, &moving).await;
         assert!(["waiting", "done"].contains(&found["state"].as_str().unwrap()), "{found}");
-        // What came under an old name since is not the job's.
+        // A file put under an old name since is not part of the job.
         let first = moved.first().cloned().unwrap_or_default();
         let again = format!("a/{}", first.trim_start_matches("b/"));
         client.put(&format!("/photos/{again}"), "x", b"newer").await;
@@ -408,7 +408,7 @@ async fn a_wish_that_makes_no_sense_is_refused_by_its_field() {
     let (_world, client) = World::with_bucket(1);
     for (wish, field) in [
         (json!({"kind": "format"}), "kind"),
-        // It has one name, that of the command: `scrub`.
+        // Its only name is that of the command: `scrub`.
         (json!({"kind": "verify"}), "kind"),
         (json!({"bucketName": "photos"}), "kind"),
         (json!({"kind": "deleteFolder", "prefix": "a/"}), "bucketName"),
@@ -452,7 +452,7 @@ async fn operators_compact_and_scrub() {
     assert!(done["result"]["bytes"].as_u64().unwrap() >= 1_000_000, "{done}");
     let done = ended(&operator, &scrub).await;
     assert_eq!((&done["state"], &done["result"]["damageCount"]), (&json!("done"), &json!(0)));
-    // Nothing of it is left to bring back.
+    // Nothing of it is left to restore.
     let gone = client.get("/api/buckets/photos/deleted").await.check_done();
     assert_eq!(gone["versions"], json!([]));
 }

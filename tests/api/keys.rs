@@ -127,7 +127,7 @@ async fn no_key_makes_one_that_can_do_more_than_itself() {
         body[field] = value;
         limited.post_json("/api/keys", body).await.check_error(403, "forbidden");
     }
-    // It sees and revokes what lies within its reach alone.
+    // It lists and revokes only keys within its own reach.
     let keys = limited.get("/api/keys").await.check_done()["apiKeys"].take();
     assert_eq!(keys.as_array().unwrap().len(), 2);
     let keys = whole.get("/api/keys").await.check_done()["apiKeys"].take();
@@ -159,7 +159,7 @@ async fn manage_scope_alone_neither_publishes_nor_deletes() {
     whole.without_key().get("/photos/a.txt").await.check_error(401, "missing_api_key");
     manage.delete("/api/buckets/photos?force=true").await.check_error(403, "forbidden");
     manage.delete("/api/buckets/photos").await.check_error(409, "bucket_not_empty");
-    // What shows and destroys no content is open to it.
+    // Requests that neither show nor destroy content are permitted.
     manage.patch_json("/api/buckets/photos", json!({"thumbnails": true})).await.check_done();
     manage.patch_json("/api/buckets/photos", access("private")).await.check_done();
     for scope in [Scope::Read, Scope::List, Scope::Upload, Scope::Delete, Scope::Presign] {

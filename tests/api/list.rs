@@ -22,7 +22,7 @@ fn stage(store: &Store) -> Staged {
     upload.finish().unwrap()
 }
 
-/// Stores many objects straight through the engine.
+/// Stores many objects directly through the engine.
 fn fill<'a>(store: &Store, keys: impl IntoIterator<Item = &'a str>) {
     let staged = stage(store);
     let keys: Vec<&str> = keys.into_iter().collect();
@@ -54,7 +54,7 @@ async fn list(client: &Client, query: &str) -> Value {
     reply
 }
 
-/// All pages, each put in the order that S3 gives.
+/// Returns all pages, each in the order of S3.
 async fn all_pages(client: &Client, query: &str) -> Vec<String> {
     let (mut items, mut next) = (Vec::new(), String::new());
     loop {
@@ -129,7 +129,7 @@ async fn a_delimiter_puts_keys_together() {
         let dash = all_pages(&client, &format!("&delimiter=-b&prefix=a&maxKeys={page}")).await;
         assert_eq!(dash, ["a", "a-b", "a/", "a/b", "a/c/d", "a/c/e", "a0"], "{page}");
     }
-    // A group counts as one item that is where its name is.
+    // A group counts as one item at the place of its name.
     let after = list(&client, "&delimiter=/&startAfter=a/b").await;
     assert_eq!(
         (keys(&after), prefixes(&after)),
@@ -271,7 +271,7 @@ async fn hostile_parameters_find_nothing_and_break_nothing() {
     }
 }
 
-/// A hundred thousand keys in folders of several depths; every tenth is written by others while they are listed.
+/// A hundred thousand keys in folders of several depths; every tenth is written concurrently with the listing.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_throughout_is_listed_once_while_others_write() {
     const KEYS: usize = 100_000;

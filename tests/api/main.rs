@@ -1,6 +1,6 @@
-//! Does the service keep its specification, section by section? Each file says which.
+//! API tests against the specification, section by section; each file names its section.
 //!
-//! Every test speaks to the real router over the real store on a simulated disk; without a socket, but for those of
+//! Every test calls the real router over the real store on a simulated disk, without a socket, except for those of
 //! connections.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]

@@ -1,4 +1,5 @@
-//! Fields that nobody may set, on everything that takes JSON; and errors that repeat nothing dangerous: product 5.4.
+//! Mass assignment: protected fields on every route that takes JSON; and errors that do not echo dangerous input:
+//! product 5.4.
 
 use axum::body::Body;
 use http::Method;
@@ -7,7 +8,7 @@ use server::catalog::Role;
 use server::management::AccountSettings;
 use tests::{Client, Reply, World};
 
-/// What a thief would like to set.
+/// Fields that an attacker would like to set.
 const WISHES: &[(&str, &str)] = &[
     ("id", "\"abcdefghijklmnop\""),
     ("account", "\"abcdefghijklmnop\""),
@@ -33,7 +34,8 @@ const WISHES: &[(&str, &str)] = &[
     ("constructor", "{}"),
 ];
 
-/// Every route that takes JSON from an ordinary account, a body that it takes, and wishes that are its own to grant.
+/// Returns every route that takes JSON from an ordinary account, a valid body, and the protected fields that it may
+/// set.
 fn routes(organisation: &str) -> Vec<(Method, String, Value, &'static [&'static str])> {
     let organisation = format!("/api/organisations/{organisation}");
     vec![
@@ -66,7 +68,7 @@ async fn send(client: &Client, method: &Method, path: &str, body: String) -> Rep
     client.send(method.clone(), path, &headers, Body::from(body)).await
 }
 
-/// Everything that ann can see of herself.
+/// Returns everything that ann can see of herself.
 async fn seen(client: &Client) -> Vec<String> {
     let mut seen = Vec::new();
     for path in ["account", "buckets", "organisations", "usage"] {
@@ -85,7 +87,7 @@ async fn a_field_that_nobody_may_set_is_refused_and_nothing_is_changed() {
     let before = seen(&client).await;
     for (method, path, body, own) in routes(id) {
         for (field, value) in WISHES.iter().filter(|(field, _)| !own.contains(field)) {
-            // Before and behind the fields that are fine.
+            // Before and after the valid fields.
             let fine = body.to_string();
             let fine = &fine[1..fine.len() - 1];
             for wish in [

@@ -18,7 +18,7 @@ async fn move_on(client: &Client, from: &str, to: &str, on_conflict: &str) -> Re
     client.post_json(MOVE, json!({"from": from, "to": to, "onConflict": on_conflict})).await
 }
 
-/// The keys of the bucket, thumbnails too.
+/// Returns the keys of the bucket, thumbnails too.
 async fn keys(client: &Client) -> Vec<String> {
     let listed = client.get("/api/list-objects?bucketName=photos").await.json();
     let contents = listed["Contents"].as_array().cloned().unwrap_or_default();
@@ -69,7 +69,7 @@ async fn what_was_moved_is_not_among_what_was_deleted_and_its_room_is_free_at_on
     assert_eq!(client.get(deleted).await.check_done()["versions"], json!([]));
     let stats = world.store.stats().unwrap();
     assert_eq!((stats.retained.segments, stats.big.segments), (0, 1));
-    // What a move replaces can come back.
+    // A file replaced by a move can be restored.
     client.put("/photos/b/", "old.txt", b"old").await;
     world.clock.advance(60_000);
     move_on(&client, "b/note.txt", "b/old.txt", "overwrite").await.check_done();
@@ -104,7 +104,7 @@ async fn a_thumbnail_goes_along_and_that_of_what_is_replaced_goes() {
     client.put("/photos/", "c.txt", b"1").await;
     move_on(&client, "c.txt", "b.jpg", "overwrite").await.check_done();
     assert_eq!(keys(&client).await, ["b.jpg"]);
-    // Somebody's own file is in nobody's way, and stays.
+    // A user's own file does not block the move, and stays.
     client.put("/photos/?thumbnail", "d.jpg", &picture).await;
     client.put("/photos/", "e_thumb.webp", b"mine").await;
     move_to(&client, "d.jpg", "e.jpg").await.check_done();
@@ -180,7 +180,7 @@ async fn what_is_written_while_a_file_is_moved_is_never_lost() {
             (of(client.get("/photos/a.txt").await), of(client.get(&format!("/photos/{to}")).await));
         let is_new = |it: &Option<String>| it.as_deref() == Some(&text);
         assert!(is_new(&here) != is_new(&there), "{round}: {here:?}, {there:?}");
-        // What was there before is where it was moved to, or was replaced.
+        // The earlier file is at the target of its move, or was replaced.
         assert_eq!(moved.status == 200, there.is_some(), "{round}: {}", moved.text());
     }
 }
@@ -277,7 +277,7 @@ async fn a_power_cut_leaves_a_moved_file_under_one_of_its_names_whole() {
     move_to(&client, "a.jpg", "b/a.jpg").await.check_done();
     move_to(&client, "film.bin", "b/film.bin").await.check_done();
     let acknowledged = world.disk.operations();
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     world.store.close().unwrap();
     let (mut before, mut after) = (0, 0);

@@ -1,4 +1,4 @@
-//! How uploaded files get their names: specification 4.2, clients 3.2.
+//! Names of uploaded files: specification 4.2, clients 3.2.
 
 use std::collections::BTreeSet;
 

@@ -19,7 +19,7 @@ const TO_WRITE: &str =
 const TO_ADD: &str =
     "server/src/openapi/mod.rs says how an endpoint gets into the document, and then";
 
-/// Addresses that `dispatch` takes before the router.
+/// Addresses that `dispatch` handles before the router.
 const DISPATCHED: &[&str] = &["/{bucket}/presigned/{path}"];
 
 /// Methods of addresses in buckets that the router does not tell: PUT is one only where an address was issued for it,
@@ -35,7 +35,8 @@ fn document() -> Value {
     serde_json::from_str(DOCUMENT).unwrap()
 }
 
-/// Methods by address; HEAD where there is no GET, which implies it, and no OPTIONS, which every address has.
+/// Returns the methods by address; HEAD where there is no GET, which implies it, and no OPTIONS, which every address
+/// has.
 fn described() -> BTreeMap<String, BTreeSet<String>> {
     let document = document();
     let paths = document["paths"].as_object().unwrap().iter();
@@ -47,7 +48,7 @@ fn described() -> BTreeMap<String, BTreeSet<String>> {
     paths.map(|(path, item)| (path.clone(), methods(item))).collect()
 }
 
-/// Addresses of the router, with parameters as the document writes them.
+/// Returns the addresses of the router, with parameters as the document writes them.
 fn routes() -> BTreeSet<String> {
     let code = ROUTER.split("#[cfg(test)]").next().unwrap();
     let texts = code.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/'));
@@ -64,7 +65,7 @@ fn the_committed_document_is_what_the_code_says() {
 
 #[tokio::test]
 async fn routes_and_document_are_the_same() {
-    // What opens the metrics, which are not there without.
+    // Token of the metrics, which do not exist without it.
     let words = ["metrics_token=0123456789abcdef", "plan_rates=false"];
     let layer = Layer::from_assignments(words.into_iter(), "a test").unwrap();
     let (world, _) = World::with_bucket_and(1, Config::new(layer).unwrap());
@@ -72,7 +73,7 @@ async fn routes_and_document_are_the_same() {
     let mut served = BTreeMap::new();
     for route in routes() {
         let path = route.replace("{bucket}", "photos").replace(['{', '}'], "");
-        // No address has this method: each says which ones it has.
+        // No address supports this method: each responds with its own methods.
         let method = Method::from_bytes(b"BREW").unwrap();
         let reply = world.stranger().send(method, &path, &[], Body::empty()).await;
         if reply.status == 404 {

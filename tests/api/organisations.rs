@@ -1,4 +1,4 @@
-//! Organisations, their members and what these may do: specification 1 and 4.8, clients 13.11.
+//! Organisations, their members and permissions: specification 1 and 4.8, clients 13.11.
 
 use axum::body::Body;
 use http::Method;
@@ -41,7 +41,7 @@ impl Crew {
         self.bob.send(Method::POST, &self.path("/membership"), &[], Body::empty()).await
     }
 
-    /// Makes Bob a member, or gives him another role.
+    /// Adds Bob as a member, or changes his role.
     async fn set_bob(&self, role: &str) -> Reply {
         let reply = self.invite_bob(role).await;
         let is_invited =
@@ -117,7 +117,7 @@ async fn each_role_reaches_as_far_as_it_says() {
     bob.post_json(&crew.path("/members"), body).await.check_error(403, "forbidden");
     bob.delete(&crew.path("")).await.check_error(403, "forbidden");
     bob.patch_json(&crew.path(""), json!({"name": "Bobs"})).await.check_error(403, "forbidden");
-    // The organisation's owner's own buckets are none of Bob's.
+    // The personal buckets of the organisation's owner are not visible to Bob.
     bob.get("/api/buckets/photos").await.check_error(404, "bucket_not_found");
 
     crew.set_bob("owner").await.check_done();
@@ -132,7 +132,7 @@ async fn an_account_is_a_member_only_once_it_accepts() {
     assert_eq!(invited["members"].as_array().unwrap().len(), 1);
     assert_eq!(invited["invited"], json!([{"account": crew.bob_id, "role": "admin"}]));
     assert!(!invited.to_string().contains("\"bob\""), "no name of who has not accepted: {invited}");
-    // Until then it reaches nothing, and knows the name and the role alone.
+    // Before accepting, Bob has access to nothing, and sees the name and the role alone.
     crew.bob.get(&crew.path("")).await.check_error(404, "organisation_not_found");
     crew.bob.get("/api/buckets/shared").await.check_error(404, "bucket_not_found");
     let listed = crew.bob.get("/api/organisations").await.check_done();
@@ -167,7 +167,7 @@ async fn an_invitation_is_declined_or_taken_back() {
 async fn somebody_who_is_removed_loses_reach_at_once() {
     let crew = Crew::new().await;
     crew.set_bob("admin").await.check_done();
-    // Also with a key that was made for the bucket meanwhile.
+    // Also with a key created for the bucket before the removal.
     let body = json!({"scopes": ["upload", "read"], "bucketName": "shared"});
     let issued: Value = crew.bob.post_json("/api/keys", body).await.check_done();
     let phone = Client::new(crew.world.app(), Some(issued["key"].as_str().unwrap().to_owned()));

@@ -13,7 +13,7 @@ fn form(bytes: usize) -> Form {
     Form::new().file("file", "a.bin", None, &vec![7; bytes])
 }
 
-/// A service with small limits, a client at its basic and one at its premium endpoint.
+/// Creates a service with small limits, a client at its basic and one at its premium endpoint.
 fn both_ends() -> (World, Client, Client) {
     let limits =
         Config { body_bytes_max: 1_000, upload_body_bytes_max: 5_000, ..Config::default() };

@@ -1,5 +1,5 @@
-//! Presigned tokens: specification 3 and 4.4, clients 3.4 and 13. That one upload succeeds with a token, whatever
-//! happens, is in `presign_once`.
+//! Presigned tokens: specification 3 and 4.4, clients 3.4 and 13. That a token permits exactly one upload is tested in
+//! `presign_once`.
 
 use axum::body::Body;
 use http::Method;
@@ -18,7 +18,7 @@ async fn issue(client: &Client, query: &str) -> Value {
     reply.json()
 }
 
-/// The path that the token is posted to.
+/// Returns the path that the token is posted to.
 async fn token_path(client: &Client, query: &str) -> String {
     let url = issue(client, query).await["url"].as_str().unwrap().to_owned();
     url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
@@ -28,7 +28,7 @@ fn form(name: &str, bytes: &[u8]) -> Form {
     Form::new().file("file", name, None, bytes)
 }
 
-/// Uploads one file with a token that must be good for it.
+/// Uploads one file with a token, which must be valid for it.
 async fn put(stranger: &Client, path: &str, name: &str, bytes: &[u8]) -> Value {
     let reply = stranger.upload(path, form(name, bytes)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -128,7 +128,7 @@ async fn a_token_expires_to_the_millisecond() {
     assert_eq!(use_token(&client, &first).await.status, 200);
     world.clock.advance(1);
     use_token(&client, &second).await.check_error(410, "token_expired");
-    // Expired and used: it says the first, before and after what was used is forgotten.
+    // Expired and used: expiry is reported, before and after the used token is removed.
     use_token(&client, &first).await.check_error(410, "token_expired");
 }
 
@@ -231,7 +231,7 @@ async fn a_folder_lock_keeps_files_in_the_folder() {
         let path = token_path(&client, "path=photos/img/").await;
         assert_eq!(put(&world.stranger(), &path, name, b"1").await["key"], key, "{name}");
     }
-    // The token says what is asked for, the address of its use does not.
+    // The token has the parameters, the address of its use does not.
     for query in ["?overwrite=true", "?path=photos/x/", "?randomizeName=true", "?bucket=other"] {
         let path = token_path(&client, "path=photos/img/").await;
         let key =
@@ -341,7 +341,7 @@ async fn a_token_in_use_is_refused_until_its_upload_ends() {
         tokio::task::yield_now().await;
     }
     use_token(&client, &path).await.check_error(409, "token_in_use");
-    // Whoever goes away in the middle gives the token back.
+    // A client that disconnects midway releases the token.
     slow.abort();
     assert!(slow.await.is_err());
     drop(sender);
@@ -376,7 +376,7 @@ async fn a_token_is_worth_what_its_issuer_may_do() {
     let path = token_path(&client, "path=photos/").await;
     world.manage(Request::DeleteBucket { name: "photos".into(), force: true });
     use_token(&client, &path).await.check_error(410, "token_revoked");
-    // Somebody else gets the name: it is not theirs to write to.
+    // The name now belongs to another account: the token does not permit writes to it.
     world.account("bob");
     world.bucket("bob", "photos", BucketSettings::default());
     use_token(&client, &path).await.check_error(410, "token_revoked");

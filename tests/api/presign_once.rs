@@ -1,4 +1,4 @@
-//! One upload succeeds with a token: among many at the same moment, and when power is cut at any moment of it. Object
+//! Single-use tokens: one upload succeeds, among many concurrent ones, and with a power cut at any operation. Object
 //! and used token are one batch.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use server::management::ApiKeySettings;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, World, held_body};
 
-/// As many uploads at once as the issue asks for.
+/// Concurrent uploads, as the issue requires.
 const USES: usize = 50;
 const ROUNDS: u64 = 1_000;
 
@@ -35,7 +35,7 @@ async fn of_many_uploads_at_once_one_succeeds() {
                 if at % 5 != 0 {
                     return stranger.upload(&path, form(round)).await;
                 }
-                // Some come in pieces, so that uploads are under way when others begin.
+                // Some are sent in pieces, so that uploads are in progress when others begin.
                 let kind = Form::new().content_type();
                 let (sender, body) = held_body(form(round).body());
                 let finish = async {
@@ -68,7 +68,7 @@ async fn of_many_uploads_at_once_one_succeeds() {
 
 #[tokio::test]
 async fn an_upload_beside_the_claim_still_finds_the_token_used() {
-    // As after a client that went away while its batch was on its way: the claim is free, the batch is not yet done.
+    // State after a client disconnected while its batch was queued: the claim is released, the batch not yet done.
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client).await;
     let (sender, body) = held_body(form(1).body());
@@ -87,7 +87,7 @@ async fn an_upload_beside_the_claim_still_finds_the_token_used() {
     assert_eq!(world.object_count("photos"), 0);
 }
 
-/// Cuts power in the middle of each operation of an upload of so many bytes, and looks what is left.
+/// Cuts power in the middle of each operation of an upload of so many bytes, and checks the remaining state.
 async fn object_and_token_go_together(bytes: usize) {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client).await;
@@ -96,7 +96,7 @@ async fn object_and_token_go_together(bytes: usize) {
     let reply = client.without_key().upload(&path, upload).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let acknowledged = world.disk.operations();
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
     let cuts = world.disk.take_cuts();

@@ -13,7 +13,7 @@ use tests::{Client, Form, Reply, World, held_body};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-/// The path and query that a file is put to.
+/// Returns the path and query for the PUT of a file.
 async fn issue(client: &Client, path: &str) -> String {
     let reply = client.get(path).await;
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
@@ -74,7 +74,7 @@ async fn a_raw_body_is_put_and_replaces_what_is_there_until_the_address_expires(
     assert_eq!(reply.header("access-control-allow-origin"), "*");
     let file = client.get("/photos/img/cat.png").await;
     assert_eq!((&*file.body, file.header("etag")), (PNG, reply.header("etag")));
-    // A client that lost the answer puts again.
+    // A client that lost the response repeats the PUT.
     world.clock.advance(59_999);
     assert_eq!(put(&client, &path, "image/png", b"again").await.status, 200);
     assert_eq!(client.get("/photos/img/cat.png").await.text(), "again");
@@ -235,7 +235,7 @@ async fn bodies_come_in_chunks_or_after_a_100() {
     let (answer, _) = wire.rest().await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert_eq!(client.get("/photos/a.txt").await.text(), "three");
-    // Refused before it is asked to send anything.
+    // Rejected before `100 Continue`.
     let wrong = head.replace("?token=", "?token=x");
     let answer = server.ask(format!("{wrong}{expecting}")).await;
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");

@@ -1,4 +1,4 @@
-//! Requests that come by proxies: whose they are, wherever that counts.
+//! Requests through proxies: the client address, wherever it counts.
 
 use axum::body::Body;
 use http::Method;
@@ -20,7 +20,7 @@ fn config() -> Config {
     }
 }
 
-/// Asks by a proxy, for a client as the proxy names it.
+/// Sends a request through a proxy, for a client as the proxy names it.
 async fn ask(client: &Client, proxy: &str, forwarded: &str) -> Reply {
     client.without_key().at(proxy).get_with("/photos/a", &[("x-forwarded-for", forwarded)]).await
 }
@@ -37,7 +37,7 @@ async fn each_client_of_a_proxy_has_its_own_allowance() {
     for _ in 0..3 {
         assert_eq!(ask(&client, PROXY, "192.0.2.1").await.status, 200);
     }
-    // Whatever the client writes before what the proxy appends, and whichever proxy it comes by.
+    // For any value sent by the client before the proxy's entry, and through any proxy.
     for forwarded in ["192.0.2.1", "203.0.113.9, 192.0.2.1", "unknown,192.0.2.1, 10.9.9.9"] {
         ask(&client, PROXY, forwarded).await.check_error(429, "rate_limited");
         ask(&client, "10.0.0.2", forwarded).await.check_error(429, "rate_limited");
@@ -61,7 +61,7 @@ async fn nobody_else_says_who_they_are() {
     for forwarded in ["192.0.2.77", "10.0.0.1", "127.0.0.1"] {
         ask(&client, "203.0.113.1", forwarded).await.check_error(429, "rate_limited");
     }
-    // Nor is a client of a proxy taken for the machine itself, to which no bound applies.
+    // Nor is a client of a proxy treated as the machine itself, which has no limits.
     for _ in 0..3 {
         assert_eq!(ask(&client, PROXY, "127.0.0.1").await.status, 200);
     }

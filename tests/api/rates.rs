@@ -1,4 +1,4 @@
-//! How much an account and an address may ask for: specification 8, clients 8.2, product 0.
+//! Rate limits of accounts and addresses: specification 8, clients 8.2, product 0.
 
 use axum::body::Body;
 use http::Method;
@@ -13,7 +13,7 @@ async fn upload(client: &Client) -> Reply {
     client.upload("/photos/a.txt?overwrite=true", Form::new().file("f", "a", None, b"1")).await
 }
 
-/// As many uploads as pass in a row.
+/// Returns the number of uploads that succeed in a row.
 async fn passing(client: &Client) -> u32 {
     let mut count = 0;
     while upload(client).await.status == 200 {
@@ -108,7 +108,7 @@ async fn deletes_are_management_and_counted_apart_from_uploads() {
     assert_eq!(deleted.status, 200);
     check_fields(&deleted, "\"management\";q=1000;w=60", "1000", "999", "1");
     for _ in 0..999 {
-        // What fails is a request like any other.
+        // A failed request counts like any other.
         client.delete("/photos/a.txt").await.check_error(404, "file_not_found");
     }
     client.delete("/photos/a.txt").await.check_error(429, "rate_limited");
@@ -173,14 +173,14 @@ async fn whoever_issued_a_token_answers_for_its_use() {
     check_fields(&used, "\"upload-free\";q=100;w=60", "100", "99", "1");
     assert_eq!(passing(&client).await, 99);
 
-    // Too many: the token stays good for later.
+    // Rate limited: the token stays valid.
     let (_, path) = issue().await;
     client.without_key().upload(&path, form()).await.check_error(429, "rate_limited");
     world.clock.advance(600);
     assert_eq!(client.without_key().upload(&path, form()).await.status, 200);
     upload(&client).await.check_error(429, "rate_limited");
 
-    // What the tokens before took has come back meanwhile.
+    // The tokens taken before have been refilled by now.
     let address = client.get("/photos/presigned/b.txt").await;
     check_fields(&address, "\"management\";q=1000;w=60", "1000", "999", "1");
     let url = address.json()["presignedUrl"].as_str().unwrap().to_owned();
@@ -218,7 +218,7 @@ async fn every_route_that_needs_a_key_tells_what_is_left() {
     }
     let sweep = client.send(Method::POST, "/api/accounts/sweep", &[], Body::empty()).await;
     assert_eq!((sweep.status.as_u16(), sweep.header("x-ratelimit-remaining")), (200, "987"));
-    // A resumable upload is one upload, whatever becomes of its creation.
+    // A resumable upload is one upload, whatever happens to its creation.
     let created = client.send(Method::POST, "/api/tus/", &[], Body::empty()).await;
     assert_eq!(created.header("x-ratelimit-limit"), "100", "{}", created.text());
     let piece = client.send(Method::PATCH, "/api/tus/none", &[], Body::empty()).await;

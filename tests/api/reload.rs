@@ -1,4 +1,4 @@
-//! Settings that change while the service runs: what of it counts from when on. Product 3.
+//! Settings that change at run time: when each takes effect. Product 3.
 
 use axum::body::Body;
 use http::Method;

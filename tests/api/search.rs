@@ -201,19 +201,19 @@ async fn too_many_searches_at_once_are_asked_to_come_back() {
         reply.check_error(503, "overloaded");
         assert_eq!(reply.header("retry-after"), "2");
     };
-    // Whoever is beyond those that may wait is told at once.
+    // A search beyond the queue's limit is rejected at once.
     let waiting: Vec<_> = (0..SEARCHES_WAITING_MAX).map(|_| ask()).collect();
     while searches.waiting() < SEARCHES_WAITING_MAX {
         tokio::task::yield_now().await;
     }
     busy(ask().await.unwrap());
-    // Whoever goes away while he waits leaves his place.
+    // A client that disconnects while queued frees its place.
     for search in waiting {
         search.abort();
         assert!(search.await.unwrap_err().is_cancelled());
     }
     assert_eq!(searches.waiting(), 0);
-    // Whoever waits too long is told then.
+    // A search that waits too long is then rejected.
     tokio::time::pause();
     let reply = client.get("/api/search/photos?q=cat").await;
     tokio::time::resume();

@@ -1,4 +1,4 @@
-//! What a session opens, for how long, and for whose requests: design 8, product 5.2 and 5.4.
+//! Sessions: permissions, lifetime, and cross-site protection: design 8, product 5.2 and 5.4.
 
 use axum::body::Body;
 use http::Method;
@@ -11,7 +11,7 @@ use tests::{Browser, Form, PASSWORD, Reply, World};
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// Sends a form from a page of our own.
+/// Sends a form from a same-origin page.
 async fn upload(world: &World, browser: &Browser, path: &str) -> Reply {
     let form = Form::new().file("file", "a.txt", None, b"hello");
     let content_type = form.content_type();
@@ -56,7 +56,7 @@ async fn a_session_opens_what_its_account_does() {
     let begun = ann.ask_with(Method::POST, "/api/tus/", &tus, None).await;
     assert_eq!(begun.status, 201, "{}", begun.text());
     assert_eq!(ann.delete("/photos/a.txt").await.status, 200);
-    // And nothing else: buckets of others, and what is the operator's.
+    // Nothing else is permitted: other accounts' buckets, and operator requests.
     world.account("bob");
     world.bucket("bob", "films", BucketSettings::default());
     ann.get("/api/buckets/films").await.check_error(404, "bucket_not_found");
@@ -65,7 +65,7 @@ async fn a_session_opens_what_its_account_does() {
     let role = Some(server::catalog::Role::Operator);
     world.edit_account("ann", AccountSettings { role, ..AccountSettings::default() });
     ann.get("/api/accounts").await.check_done();
-    // The plan is asked for as with keys.
+    // The plan is required as with keys.
     let premium = Browser::with(world.at_premium(&world.stranger())).holding(ann.secret.clone());
     premium.clone().get("/api/buckets").await.check_error(403, "plan_required");
 }
@@ -90,16 +90,16 @@ async fn whoever_signs_out_is_out_and_the_cookie_is_worth_nothing() {
     assert_eq!((reply.status.as_u16(), ann.secret.as_ref()), (204, None));
     let cleared = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Secure; Path=/; Max-Age=0");
     assert_eq!(reply.header("set-cookie"), cleared);
-    // Played again.
+    // Replayed.
     let mut thief = kept.clone();
     thief.get("/api/buckets").await.check_error(401, "session_ended");
     upload(&world, &kept, "/photos/").await.check_error(401, "session_ended");
     assert!(!thief.is_signed_in().await);
     assert_eq!(thief.secret, None, "the browser is told to forget it");
-    // Twice is once.
+    // Signing out twice succeeds, too.
     assert_eq!(kept.clone().delete("/-/session").await.status, 204);
     assert_eq!(ann.delete("/-/session").await.status, 204);
-    // A cookie that is none is not told from one that was.
+    // The response to an invalid cookie equals that to an ended session.
     let mut none = Browser::of(&world).holding(Some("x".into()));
     none.get("/api/buckets").await.check_error(401, "session_ended");
 }
@@ -158,7 +158,7 @@ async fn a_session_ends_when_it_is_not_used_and_after_a_month_in_any_case() {
     assert!(busy.is_signed_in().await);
     world.clock.advance(1);
     assert!(!busy.is_signed_in().await);
-    // What is over is forgotten.
+    // Ended sessions are removed.
     assert_eq!(world.state.catalog.sweep_sessions().unwrap(), 2);
     assert_eq!(world.state.catalog.sweep_sessions().unwrap(), 0);
 }
@@ -181,12 +181,12 @@ async fn a_restart_keeps_sessions_and_ends_none_that_was_used() {
     assert_eq!(ann.sign_in("ann", PASSWORD).await.status, 200);
 }
 
-/// Headers of a request, and whether a reading and a changing one with them count.
+/// Headers of a request, and whether a reading and a changing one with them are permitted.
 type Site = (&'static [(&'static str, &'static str)], bool, bool);
 
-/// What a request says of where it comes from.
+/// Fetch Metadata of requests.
 const SITES: &[Site] = &[
-    // Headers; whether a cookie counts to read, and to change something.
+    // Headers; whether the cookie permits reads, and changes.
     (&[("sec-fetch-site", "same-origin")], true, true),
     (&[("sec-fetch-site", "none")], true, false),
     (&[("sec-fetch-site", "same-site")], false, false),
@@ -225,17 +225,17 @@ async fn a_cookie_counts_for_pages_of_our_own_alone() {
         ] {
             let body = (method != Method::DELETE).then(|| json!({"unknown": 1}));
             let reply = ann.clone().ask_with(method.clone(), path, headers, body).await;
-            // Whoever gets in is told what is wrong with the rest.
+            // Permitted requests report other errors.
             let is_refused = reply.json()["code"] == "cross_site";
             assert_eq!(is_refused, !*changes, "{method} {path} {headers:?}: {}", reply.text());
             assert_eq!(reply.status == 403, !*changes);
         }
     }
-    // With a key the cookie is not looked at, and the site does not matter.
+    // With a key the cookie is ignored, and the site does not matter.
     let mut keyed = Browser::with(client).holding(ann.secret.clone());
     let foreign = [("sec-fetch-site", "cross-site"), ("origin", "https://evil.example.com")];
     assert_eq!(keyed.ask_with(Method::GET, "/api/buckets", &foreign, None).await.status, 200);
-    // Nor where no credential is asked for.
+    // Nor where no credential is required.
     let access = Some(server::catalog::Access::Public);
     world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
     let mut ann = ann;
@@ -249,7 +249,7 @@ async fn no_other_site_signs_anybody_in_or_out() {
     let mut ann = Browser::signed_in(&world, "ann").await;
     let body = json!({"name": "ann", "password": PASSWORD});
     for (headers, _, changes) in SITES {
-        // Without a cookie there is nothing to be forged but the session itself: tools say nothing.
+        // Without a cookie only the session itself could be forged: tools send no Fetch Metadata.
         let mut browser = Browser::of(&world);
         let reply = browser.ask_with(Method::POST, "/-/session", headers, Some(body.clone())).await;
         let may = *changes || headers.is_empty();
@@ -276,7 +276,7 @@ async fn two_cookies_are_none() {
         let reply = world.stranger().get_with("/api/buckets", &headers).await;
         reply.check_error(401, "session_ended");
     }
-    // Under https the cookie of http is somebody else's.
+    // Under https the cookie of http is not accepted.
     let plain = format!("trug-session={secret}");
     let headers = [("host", HOST), ("cookie", plain.as_str()), ("sec-fetch-site", "same-origin")];
     let reply = world.stranger().get_with("/api/buckets", &headers).await;
@@ -315,7 +315,7 @@ async fn the_dashboard_answers_under_its_own_names_alone() {
             (Method::POST, "/-/invitation"),
         ] {
             let headers = [("host", host), ("sec-fetch-site", "same-origin")];
-            // A session of nobody's: nothing is ended here.
+            // Without a session: nothing is ended here.
             let mut browser = ann.holding(None);
             let reply = browser.ask_with(method.clone(), path, &headers, Some(json!({}))).await;
             assert_eq!(reply.status == 421, !is_ours, "{method} {path} at {host}");
@@ -324,7 +324,7 @@ async fn the_dashboard_answers_under_its_own_names_alone() {
             }
         }
     }
-    // Files and the API have no names of their own.
+    // Files and the API are not bound to a host name.
     let headers = [("host", "evil.example.com")];
     let reply = world.stranger().get_with("/photos/none.txt", &headers).await;
     reply.check_error(404, "file_not_found");

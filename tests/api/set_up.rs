@@ -1,4 +1,4 @@
-//! Set-up links and invitations: links that work once.
+//! Set-up links and invitations: links for a single use.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tests::{Browser, Client, Form, PASSWORD, World};
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
-/// The secret of a new link of the first set-up.
+/// Returns the secret of a new first set-up link.
 fn link(world: &World) -> String {
     let link = world.state.issue_set_up_link().expect("no operator has a password");
     link.strip_prefix("/-/set-up#").expect("it leads to the set-up").to_owned()
@@ -22,7 +22,7 @@ fn wanted(token: &str) -> Value {
     json!({"token": token, "name": "ann", "password": PASSWORD, "bucketName": "pics"})
 }
 
-/// The secret of a new invitation of an account.
+/// Returns the secret of a new invitation of an account.
 fn invite(world: &World, account: &str) -> String {
     let public_url = Some("https://cdn.example.com/".to_owned());
     let request = Request::InviteAccount { account: account.into(), public_url };
@@ -56,12 +56,12 @@ async fn set_up_creates_operator_bucket_and_key_and_signs_in() {
     assert_eq!(done["apiKey"]["bucketName"], "pics");
     assert!(browser.is_signed_in().await);
     browser.get("/api/accounts").await.check_done();
-    // The key uploads, and manages nothing.
+    // The key permits uploads, and no management.
     let key = Client::new(world.app(), Some(done["key"].as_str().unwrap().to_owned()));
     key.put("/pics/", "a.txt", b"hello").await;
     assert_eq!(world.stranger().get("/pics/a.txt").await.text(), "hello");
     key.get("/api/keys").await.check_error(403, "forbidden");
-    // It is all there after a restart, and the link is not.
+    // The result survives a restart, and the link does not.
     let found = world.found_on(world.disk.fork());
     assert!(found.state.issue_set_up_link().is_none());
     let mut again = Browser::of(&found);
@@ -75,7 +75,7 @@ async fn set_up_succeeds_once_under_concurrency() {
     let token = link(&world);
     let mut first = Browser::of(&world);
     let mut second = Browser::of(&world);
-    // Both at once: both hold the link, and one of them is the administrator.
+    // Concurrently: both hold the link, and one of them becomes the administrator.
     let other = json!({"token": token, "name": "eve", "password": PASSWORD, "bucketName": "evil"});
     let (one, two) = tokio::join!(
         first.post("/-/set-up", wanted(&token)),
@@ -178,7 +178,7 @@ async fn a_link_is_good_for_half_an_hour_and_nothing_else_is() {
     nothing.check_own_error(404, "link_not_found");
     let first = link(&world);
     world.clock.advance(30 * MINUTE_MS - 1);
-    // What is refused for another reason leaves the link as it was.
+    // A request rejected for another reason leaves the link valid.
     for (field, value, named) in [
         ("password", json!("short"), "password"),
         ("password", json!(1234567890), "password"),
@@ -199,7 +199,7 @@ async fn a_link_is_good_for_half_an_hour_and_nothing_else_is() {
     }
     world.clock.advance(1);
     browser.post("/-/set-up", wanted(&first)).await.check_own_error(410, "link_expired");
-    // A restart makes another.
+    // A restart creates another.
     let second = link(&world);
     browser.post("/-/set-up", wanted(&first)).await.check_own_error(404, "link_not_found");
     browser.post("/-/set-up", wanted(&second)).await.check_done();
@@ -212,7 +212,7 @@ async fn a_power_cut_leaves_a_whole_set_up_or_none() {
     world.disk.record_cuts();
     let done = Browser::of(&world).post("/-/set-up", wanted(&token)).await.check_done();
     let acknowledged = world.disk.operations();
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
     let (mut before, mut after) = (0, 0);
@@ -266,7 +266,7 @@ async fn an_invitation_lets_its_holder_choose_a_password_once() {
     let again = browser.post("/-/invitation", accept(token, "another password")).await;
     again.check_own_error(404, "link_not_found");
     assert_eq!(Browser::of(&world).sign_in("bob", PASSWORD).await.status, 200);
-    // A forgotten password is chosen anew; whoever knew the old one is out.
+    // A forgotten password is reset; sessions with the old one end.
     let token = invite(&world, "bob");
     let mut other = Browser::of(&world);
     other.post("/-/invitation", accept(&token, "another password")).await.check_done();

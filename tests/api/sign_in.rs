@@ -1,4 +1,4 @@
-//! Signing in with a password: who is let in, and how often somebody may try. Design 8, product 5.4.
+//! Sign-in with a password: accepted credentials, and the rate limit of attempts. Design 8, product 5.4.
 
 use axum::body::Body;
 use http::Method;
@@ -40,7 +40,7 @@ async fn whoever_knows_the_password_is_signed_in() {
     assert_eq!(reply.header("set-cookie"), cookie);
     assert!(!reply.text().contains(&secret), "the secret is in the cookie alone");
     assert_eq!(browser.get("/-/session").await.json(), body);
-    // The name as it may be typed, and composed otherwise.
+    // The name as typed, and in another composition.
     assert_eq!(browser.sign_in(" ann ", PASSWORD).await.status, 200);
     world.account("Zo\u{eb}");
     world.set_password("Zo\u{eb}", "caf\u{e9} au lait");
@@ -56,7 +56,7 @@ async fn a_wrong_password_and_an_unknown_name_look_alike() {
     let wrong = browser.sign_in("ann", WRONG).await;
     wrong.check_own_error(401, "wrong_password");
     assert_eq!(wrong.header("set-cookie"), "");
-    // One that has no password, its id, nobody, and passwords that no one could have chosen.
+    // An account without a password, an account id, an unknown name, and invalid passwords.
     let long = "x".repeat(10_000);
     for (name, password) in [
         ("bob", PASSWORD),
@@ -99,7 +99,7 @@ async fn what_is_no_sign_in_is_refused_without_repeating_the_password() {
 async fn wrong_passwords_for_a_name_are_counted_from_everywhere() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
-    // All at once: none passes because the others are not decided yet.
+    // Concurrently: none passes because the others are not decided yet.
     let tries = (0..14).map(|at| {
         let world = &world;
         async move { try_from(world, &format!("192.0.2.{at}"), "ann", WRONG).await.status.as_u16() }
@@ -119,7 +119,7 @@ async fn wrong_passwords_for_a_name_are_counted_from_everywhere() {
     .await;
     let refused = statuses.iter().filter(|status| **status == 429).count();
     assert_eq!((statuses.len(), refused), (14, 4), "{statuses:?}");
-    // The right one, and from the machine itself, must wait, too.
+    // The right password, and one from the machine itself, must wait, too.
     for address in ["192.0.2.99", "127.0.0.1"] {
         let refused = try_from(&world, address, "ann", PASSWORD).await;
         refused.check_own_error(429, "rate_limited");
@@ -130,11 +130,11 @@ async fn wrong_passwords_for_a_name_are_counted_from_everywhere() {
     assert_eq!(try_from(&world, "192.0.2.1", "bob", PASSWORD).await.status, 200);
     world.clock.advance(30_000);
     assert_eq!(try_from(&world, "192.0.2.1", "ann", PASSWORD).await.status, 200);
-    // A right one takes nothing, and one that is wrong takes the last.
+    // A right password takes no token, and a wrong one takes the last.
     assert_eq!(try_from(&world, "192.0.2.1", "ann", PASSWORD).await.status, 200);
     assert_eq!(try_from(&world, "192.0.2.1", "ann", WRONG).await.status, 401);
     assert_eq!(try_from(&world, "192.0.2.1", "ann", PASSWORD).await.status, 429);
-    // Names that there are not have an allowance like any other.
+    // Unknown names have the same rate limit.
     for _ in 0..10 {
         assert_eq!(try_from(&world, "127.0.0.1", "carl", WRONG).await.status, 401);
     }
@@ -177,7 +177,7 @@ async fn sign_in_from_known_device_passes_during_attack() {
         assert_eq!(try_on(&world, &address, &device, PASSWORD).await.status, 200, "{round}");
         world.clock.advance(1_000);
     }
-    // The device has a limit, too, and nobody makes one up.
+    // The device has a limit, too, and a device cookie cannot be forged.
     for _ in 0..10 {
         try_on(&world, "192.0.2.1", &device, WRONG).await.check_own_error(401, "wrong_password");
     }
@@ -272,7 +272,7 @@ async fn another_password_ends_all_other_sessions() {
     assert!(!other.is_signed_in().await);
     other.sign_in("ann", PASSWORD).await.check_own_error(401, "wrong_password");
     assert_eq!(other.sign_in("ann", "a new password").await.status, 200);
-    // Set by the operator it ends them all.
+    // Set by the operator, a password ends them all.
     world.set_password("ann", PASSWORD);
     assert!(!one.is_signed_in().await && !other.is_signed_in().await);
 }
@@ -297,7 +297,7 @@ async fn a_session_is_a_new_one_each_time() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
     world.account("eve");
-    // A cookie that somebody slipped in, be it a session of theirs or one that is none.
+    // A planted cookie, either of the attacker's own session or an invalid one.
     let eve = Browser::signed_in(&world, "eve").await.secret.unwrap();
     for slipped_in in [eve, "a".repeat(52), "x".into()] {
         let mut browser = Browser::of(&world).holding(Some(slipped_in.clone()));
@@ -306,7 +306,7 @@ async fn a_session_is_a_new_one_each_time() {
         assert_ne!(secret, slipped_in);
         let mut attacker = Browser::of(&world).holding(Some(slipped_in));
         assert!(!attacker.is_signed_in().await);
-        // The session that the browser had is over as soon as it has another one.
+        // The browser's earlier session ends as soon as it has another one.
         assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
         let mut before = Browser::of(&world).holding(Some(secret));
         assert!(!before.is_signed_in().await);
@@ -331,7 +331,7 @@ async fn a_key_decides_before_a_cookie() {
     );
     with(Some(&limited.key)).get("/api/buckets").await.check_error(403, "forbidden");
     assert_eq!(with(None).get("/api/buckets").await.status, 200);
-    // What is a person's to do is no key's, whatever it opens.
+    // Requests reserved to a signed-in user are not permitted for any key.
     let mut keyed = Browser::with(key.clone());
     for (method, path, body) in [
         (Method::GET, "/-/sessions", None),

@@ -30,7 +30,7 @@ fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
     world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
 }
 
-/// Asks until ten thousand requests of this day were refused.
+/// Sends requests until ten thousand of this day were rejected.
 async fn hammer(client: &Client) {
     let mut refused = 0;
     while refused < 10_000 {
@@ -91,7 +91,7 @@ async fn the_operator_takes_a_step_back_and_the_sweep_waits_before_the_next() {
     world.clock.advance(DAY_MS);
     hammer(&client).await;
     assert_eq!(sweep(&world).steps, []);
-    // What is no change is not remembered as one.
+    // An edit without a change is not recorded.
     edit(&world, Some(Plan::Free), Some(Standing::Good));
     assert_eq!(account(&world, "ann"), view);
 }
@@ -107,7 +107,7 @@ async fn only_the_plan_free_is_swept_and_only_for_a_reason() {
     let swept = sweep(&world);
     assert_eq!((swept.account_count, swept.violation_count, swept.steps.len()), (2, 1, 1));
     assert_eq!(account(&world, "bob").standing, Standing::Good);
-    // Who has stopped for two days stays where he is.
+    // An account that has stopped for two days keeps its standing.
     world.clock.advance(4 * DAY_MS);
     let swept = sweep(&world);
     assert_eq!((swept.violation_count, swept.steps.len()), (0, 0));

@@ -1,4 +1,4 @@
-//! How it is with the store on its disk: `API.md`, Storage.
+//! State of the store and its disk: `API.md`, Storage.
 
 use serde_json::{Value, json};
 use server::config::{Layer, Sources};
@@ -35,7 +35,7 @@ async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
     let after = operator.get("/api/storage").await.check_done();
     let dead = |reply: &Value| kind(reply, "log")["deadBytes"].as_u64().unwrap();
     assert!(dead(&after) >= dead(&before) + 500_000);
-    // It says what can be had once the newest segment is ended.
+    // It reports the space that could be reclaimed once the newest segment is sealed.
     assert!(after["compaction"]["wouldFree"].is_u64() && after["compaction"]["wouldCopy"].is_u64());
 }
 

@@ -1,4 +1,4 @@
-//! One tenant and another: product 5.4, authentication and tenant isolation.
+//! Tenant isolation: product 5.4, authentication and tenant isolation.
 
 use axum::body::Body;
 use http::Method;
@@ -30,7 +30,7 @@ impl Town {
         Self { world, ann, bob, organisation, ann_key_id }
     }
 
-    /// Every request that names something of Ann's, and the same for what does not exist.
+    /// Returns every request that names something of Ann's, and the same for names that do not exist.
     fn requests(&self) -> Vec<(Method, String, String)> {
         let organisation = format!("/api/organisations/{}", self.organisation);
         let nobody = "/api/organisations/abcdefghijklmnop".to_owned();
@@ -86,7 +86,7 @@ impl Town {
     }
 }
 
-/// Asks with a body that would do, were it allowed.
+/// Sends a request with a body that would be valid.
 async fn ask(client: &Client, method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
     let body = match (method, path) {
         (&Method::POST, _) => json!({"account": "abcdefghijklmnop", "role": "viewer"}).to_string(),
@@ -120,7 +120,7 @@ async fn what_is_somebody_elses_is_as_what_does_not_exist() {
     assert!(!town.bob.get("/api/usage").await.text().contains("photos"));
     assert!(!town.bob.get("/api/keys").await.text().contains(&town.ann_key_id));
     assert!(!town.bob.get("/api/organisations").await.text().contains(&town.organisation));
-    // Nothing of it was done.
+    // No change was made.
     assert_eq!(town.world.object_count("photos"), 1);
     assert_eq!(
         town.ann.get("/api/buckets/photos").await.check_done()["bucket"]["access"],
@@ -159,7 +159,7 @@ async fn every_form_of_credential_is_held_to_the_same() {
         assert_eq!(reply.status, 404, "{method} {path}");
     }
     assert_eq!(town.world.object_count("photos"), 1);
-    // The other way round the owner's decides.
+    // In the other order the owner's decides.
     let both = [("authorization", &*ann), ("x-api-key", &*bob)];
     ask(&stranger, &Method::GET, "/api/buckets/photos", &both).await.check_done();
 }
@@ -169,7 +169,7 @@ async fn a_key_without_the_scope_manages_nothing() {
     let town = Town::new().await;
     let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Manage).collect();
     let client = town.world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
-    // These take the scopes of what they do to files.
+    // These require the scopes of their file operations.
     let in_files = ["/deleted", "/move", "/copy", "/undelete"];
     let requests = town.requests().into_iter().filter(|(_, path, _)| {
         path.starts_with("/api/") && !in_files.iter().any(|end| path.ends_with(end))

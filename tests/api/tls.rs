@@ -1,5 +1,4 @@
-//! TLS over real sockets: what is agreed on, for how long that is waited, and what becomes of connections when another
-//! certificate takes the place of theirs.
+//! TLS over real sockets: negotiation, handshake time-outs, and existing connections after a change of the certificate.
 
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ fn options(authority: &Authority) -> ConnectionOptions {
     ConnectionOptions { waits, tls, drain: LATE.into(), ..ConnectionOptions::new() }
 }
 
-/// A service with the file `a.txt`, which says "hello".
+/// Starts a service with the file `a.txt`, which contains "hello".
 async fn listening(options: ConnectionOptions) -> (World, Listening) {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
@@ -40,7 +39,7 @@ async fn listening(options: ConnectionOptions) -> (World, Listening) {
     (world, listening)
 }
 
-/// Everything until the other side ends.
+/// Returns everything received until the peer closes.
 async fn rest(io: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut bytes = Vec::new();
     let read = io.read_to_end(&mut bytes);
@@ -61,7 +60,7 @@ async fn http_1_is_spoken_where_nothing_else_is_asked_for() {
             continue;
         }
         assert_eq!(agreed, protocols.first().copied());
-        // Requests behind one another, as without TLS.
+        // Pipelined requests, as without TLS.
         io.write_all(&[GET, GET, LAST_GET].concat()).await.unwrap();
         let answer = rest(&mut io).await;
         assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 3, "{answer}");
@@ -87,7 +86,7 @@ async fn who_speaks_without_tls_is_told() {
 async fn tls_that_is_not_agreed_on_in_time_ends() {
     let authority = Authority::new();
     let (_world, server) = listening(options(&authority)).await;
-    // A record that says it holds 512 bytes, and brings a few.
+    // A record with a length of 512 bytes, of which a few are sent.
     let half = [22, 3, 1, 2, 0, 1, 0, 1];
     for start in [&b""[..], &half[..1], &half] {
         let began = now();
@@ -96,7 +95,7 @@ async fn tls_that_is_not_agreed_on_in_time_ends() {
         let took = began.elapsed();
         assert!(took >= SHORT && took < LATE, "{took:?}");
     }
-    // One that trickles has no more time.
+    // Slow bytes do not extend the time-out.
     let mut io = TcpStream::connect(server.address).await.unwrap();
     let began = now();
     for byte in half.into_iter().cycle() {
@@ -106,7 +105,7 @@ async fn tls_that_is_not_agreed_on_in_time_ends() {
         tokio::time::sleep(SHORT / 5).await;
     }
     assert!(began.elapsed() < LATE, "{:?}", began.elapsed());
-    // Others were served meanwhile, and are now.
+    // Other connections were served during that time, and still are.
     let mut io = authority.connect(server.address, &[]).await.unwrap();
     io.write_all(LAST_GET).await.unwrap();
     assert!(rest(&mut io).await.ends_with("hello"));
@@ -166,7 +165,7 @@ async fn what_is_in_flight_over_tls_may_end_when_the_server_stops() {
     let (_world, server) = listening(options(&authority)).await;
     let mut io = authority.connect(server.address, &[]).await.unwrap();
     io.write_all(&LAST_GET[..20]).await.unwrap();
-    // The half-made one is ended, and holds nothing up.
+    // The incomplete handshake is ended, and delays nothing.
     let mut half = server.send([22, 3, 1]).await;
     tokio::time::sleep(SHORT / 3).await;
     server.stop.send(Stop::Drain).unwrap();

@@ -34,7 +34,7 @@ fn quota(bytes: u64) -> BucketSettings {
     BucketSettings { quota_bytes: Some(Some(bytes)), ..BucketSettings::default() }
 }
 
-/// A body that brings some bytes and breaks off.
+/// A body that sends some bytes and breaks off.
 struct Broken(Option<Bytes>);
 
 impl HttpBody for Broken {
@@ -50,7 +50,7 @@ impl HttpBody for Broken {
     }
 }
 
-/// Begins an upload that must be taken, and tells its address.
+/// Creates an upload, which must be accepted, and returns its address.
 pub(super) async fn begun(client: &Client, length: usize, pairs: &[(&str, &str)]) -> String {
     let reply = create(client, length, pairs).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
@@ -95,7 +95,7 @@ async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
     let stored = client.get("/photos/clips/Tom%20%26%20I.webm").await;
     assert_eq!(stored.body, whole);
     assert_eq!(stored.header("content-type"), "video/webm");
-    // A client that did not hear the end asks again, and is told where its file is.
+    // A client that did not receive the last response queries the upload, and gets the address of its file.
     let after = head(&client, &path).await;
     assert_eq!(after.header("upload-offset"), "2500000");
     assert_eq!(
@@ -220,7 +220,7 @@ async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
     assert!(world.store.facts("upload/", None, 10).unwrap().is_empty());
 }
 
-/// As a kill leaves it between the commit of the file and the end of its upload.
+/// State after a kill between the commit of the file and the end of its upload.
 #[tokio::test]
 async fn bytes_of_a_stored_upload_go_also_while_somebody_asks_about_it() {
     let (world, client) = World::with_bucket(1);
@@ -310,7 +310,7 @@ async fn tus_creation_counts_against_limits_and_quotas() {
     assert_eq!(refused.json()["used"], 90);
     let form = || Form::new().file("f", "d.txt", None, &[b'x'; 11]);
     client.upload("/photos/", form()).await.check_error(507, "quota_exceeded");
-    // What has come is shown, and what is stored is counted once.
+    // Received bytes are reported, and stored bytes are counted once.
     assert_eq!(append(&client, &first, 0, &[1; 20]).await.status, 204);
     let usage = client.get("/api/usage").await.check_done();
     assert_eq!(
@@ -322,7 +322,7 @@ async fn tus_creation_counts_against_limits_and_quotas() {
     assert_eq!(usage["buckets"][0]["unfinishedBytes"], 0);
     assert_eq!(usage["total"]["totalBytes"], 50);
     client.upload("/photos/", form()).await.check_error(507, "quota_exceeded");
-    // What is given up is counted no more.
+    // An aborted upload is not counted.
     let deleted = client.send(Method::DELETE, &second, &[VERSION], Body::empty()).await;
     assert_eq!(deleted.status, 204);
     client.upload("/photos/", form()).await.check_done();

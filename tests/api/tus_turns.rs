@@ -1,4 +1,4 @@
-//! One resumable upload and several requests at once, requests that go away, and power that is cut under the last one:
+//! Concurrent requests to one resumable upload, requests that are aborted, and power cuts during the last one:
 //! `API.md`, Resumable uploads.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn offset(reply: &Reply) -> usize {
     reply.header("upload-offset").parse().unwrap()
 }
 
-/// Sends what is missing, as a client that comes back does.
+/// Sends the missing bytes, as a resuming client does.
 async fn finish(client: &Client, path: &str, whole: &[u8]) {
     let told = head(client, path).await;
     assert_eq!(told.status, 200);
@@ -43,7 +43,7 @@ async fn who_comes_later_gets_the_upload_and_what_had_come_counts() {
         let slow = client.send(Method::PATCH, &path, &headers, slow_body);
         let meanwhile = async {
             held.first_is_taken().await;
-            // The half that came counts once the earlier request has let go.
+            // The received half counts once the earlier request has released the upload.
             if later == Method::PATCH {
                 append(&client, &path, 0, &whole).await.check_error(409, "wrong_offset");
             }
@@ -81,7 +81,7 @@ async fn of_many_at_once_each_byte_counts_once() {
     }
 }
 
-/// A client that stops an upload goes away without a word, and may be back before the server has ended what it did.
+/// A client that stops an upload disconnects without notice, and may return before the server has ended the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_request_that_went_away_does_not_write_into_the_next_one() {
     for round in 0..150 {
@@ -107,7 +107,7 @@ async fn a_request_that_went_away_does_not_write_into_the_next_one() {
     }
 }
 
-/// Cuts power in the middle of each operation of the last piece, and goes on as a client does.
+/// Cuts power in the middle of each operation of the last piece, and resumes as a client does.
 async fn what_is_told_to_be_whole_is_stored(bytes: usize) {
     let (world, client) = World::with_bucket(1);
     let whole = body(1, bytes);
@@ -116,7 +116,7 @@ async fn what_is_told_to_be_whole_is_stored(bytes: usize) {
     world.disk.record_cuts();
     assert_eq!(append(&client, &path, bytes / 2, &whole[bytes / 2..]).await.status, 204);
     let acknowledged = world.disk.operations();
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
     let cuts = world.disk.take_cuts();

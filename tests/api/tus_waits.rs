@@ -1,4 +1,4 @@
-//! Resumable uploads that are whole and cannot be stored for now: kept, and stored by the next request that can:
+//! Complete resumable uploads that cannot be stored for now: retained, and stored by the next request that can:
 //! `API.md`, Resumable uploads.
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
@@ -13,7 +13,7 @@ const SAID: [(&str, &str); 2] = [("bucketName", "photos"), ("path", "a.bin")];
 /// One that stays in memory, and one that becomes a big segment.
 const SIZES: [usize; 2] = [10_000, 1_500_000];
 
-/// What a client may do next.
+/// Next request of a client.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Head,
@@ -26,12 +26,12 @@ fn quota(bytes: Option<u64>) -> BucketSettings {
     BucketSettings { quota_bytes: Some(bytes), ..BucketSettings::default() }
 }
 
-/// An upload of which all has come, and that cannot be stored for the reason given.
+/// Creates a completely received upload that cannot be stored for the given reason.
 async fn refused(client: &Client, whole: &[u8], status: u16, code: &str) -> String {
     refused_after(client, whole, || (), status, code).await
 }
 
-/// The same where the reason is that something was changed since the upload was created.
+/// Creates such an upload where the reason is a change since its creation.
 async fn refused_after(
     client: &Client,
     whole: &[u8],
@@ -64,7 +64,7 @@ async fn an_upload_over_the_quota_is_stored_once_there_is_room_without_a_byte_se
         let lower = || world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
         let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
         for _ in 0..2 {
-            // A client that hears anything else begins again.
+            // A client starts over after any other response.
             assert_eq!(head(&client, &path).await.status, 423);
             let reply = append(&client, &path, bytes, b"").await;
             reply.check_error(507, "quota_exceeded");

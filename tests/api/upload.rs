@@ -1,4 +1,4 @@
-//! Upload: specification 4.2, clients 2, 3.2 and 4. How files get their names is in `names`.
+//! Upload: specification 4.2, clients 2, 3.2 and 4. Names of files are tested in `names`.
 
 use axum::body::Body;
 use http::Method;
@@ -76,7 +76,7 @@ async fn a_batch_keeps_the_order_of_the_request() {
 #[tokio::test]
 async fn a_batch_is_stored_whole_or_not_at_all() {
     let (world, client) = World::with_bucket(1);
-    // A small second file is broken off anywhere, a large one where it lies on the disk already.
+    // A small second file breaks off at any byte, a large one where it is on the disk already.
     for (second, cuts) in [(&b"2"[..], (40..200).collect()), (&[7; 2_000_000], vec![40, 900_000])] {
         let form =
             Form::new().file("file", "a.txt", None, b"1").file("file", "b.txt", None, second);

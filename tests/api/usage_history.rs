@@ -1,4 +1,4 @@
-//! What happened over time: `API.md`, Usage over time. Exact counts, in memory, across restarts, and in bounds.
+//! Usage over time: `API.md`, Usage over time. Exact counts, in memory, across restarts, and bounded.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ async fn points(client: &Client, query: &str) -> Vec<Value> {
     reply["points"].as_array().unwrap().clone()
 }
 
-/// What the last point says under these names.
+/// Returns the values of the last point under these names.
 async fn last(client: &Client, query: &str, names: &[&str]) -> Vec<Value> {
     let points = points(client, query).await;
     names.iter().map(|name| points.last().unwrap()[*name].clone()).collect()
 }
 
-/// All that was counted in all points, under this name.
+/// Returns the sum over all points under this name.
 async fn sum(client: &Client, query: &str, name: &str) -> u64 {
     points(client, query).await.iter().map(|point| point[name].as_u64().unwrap()).sum()
 }
@@ -54,7 +54,7 @@ async fn every_request_is_counted_with_what_went_each_way() {
     client.head_with("/photos/a.bin", &[]).await;
     let missing = client.get("/photos/none").await;
     missing.check_error(404, "file_not_found");
-    // A stranger at the door of the bucket, and in the hall.
+    // An anonymous request to the bucket, and one outside of it.
     let refused = world.stranger().delete("/photos/a.bin").await;
     refused.check_error(401, "missing_api_key");
     world.stranger().get("/api/list-objects?bucketName=photos").await;
@@ -63,7 +63,7 @@ async fn every_request_is_counted_with_what_went_each_way() {
     let names = ["requests", "refusals", "bytesOut", "bytesIn"];
     let expected = [json!(6), json!(2), json!(out), json!(0)];
     assert_eq!(last(&client, of_bucket, &names).await, expected);
-    // The minute before is what it was.
+    // The minute before is unchanged.
     let minutes = points(&client, of_bucket).await;
     assert_eq!(minutes.len(), 60);
     assert_eq!(minutes[58]["requests"], 1);
@@ -92,7 +92,7 @@ async fn answers_tell_steps_in_order_and_refuse_what_is_not_known() {
     assert_eq!(hours[0]["time"], "2026-01-31T08:00:00.000Z");
     let minutes = client.get("/api/usage/history?step=minute").await.check_done();
     assert_eq!(minutes["since"], "2026-01-31T12:00:00.000Z");
-    // All that is kept can be asked for at once.
+    // The whole retained history can be requested at once.
     for (query, count) in [
         ("step=minute&from=2026-01-31T11:30:00Z", 61),
         ("step=hour&from=2025-12-31T12:30:00Z", 745),
@@ -203,7 +203,7 @@ async fn what_was_written_is_there_after_a_restart_and_the_rest_is_not() {
     client.get("/photos/a.bin").await;
     write(&world);
     client.get("/photos/a.bin").await;
-    // Once written, nothing is written again; what came since is added to it.
+    // Written counts are not written again; later ones are added.
     for _ in 0..3 {
         write(&world);
     }
@@ -217,13 +217,13 @@ async fn what_was_written_is_there_after_a_restart_and_the_rest_is_not() {
     let hours = points(&client, "bucketName=photos").await;
     assert_eq!(hours[22]["objectCount"], Value::Null);
     assert_eq!((&hours[23]["objectCount"], &hours[23]["storedBytes"]), (&json!(1), &json!(100)));
-    // The same to an operator, with what happened in no bucket.
+    // The same to an operator, with requests outside of buckets.
     let operator = found.operator();
     let everything = sum(&operator, "", "requests").await;
     assert!(everything > 3, "{everything}");
 }
 
-/// Bytes of the answer to the upload of the test above.
+/// Returns the bytes of the response to the upload of the test above.
 fn upload_answer(world: &World) -> u64 {
     let day = world.clock.unix_ms() / DAY_MS;
     let name = engine::FactName::parse(&format!("traffic-hours/photos/{day:06}")).unwrap();
@@ -247,7 +247,7 @@ async fn what_is_stored_is_told_for_quiet_times_too() {
     let from = "bucketName=photos&step=hour&from=2026-01-31T11:00:00Z&to=2026-01-31T17:00:00Z";
     let expected = [Value::Null, json!(1), json!(1), json!(1), json!(2), json!(2)];
     assert_eq!(counts(&points(&client, from).await), expected);
-    // Where nothing happened within what is asked for, it is what it was before.
+    // Without requests in the requested range, the result is unchanged.
     let quiet = counts(&points(&client, "bucketName=photos&step=hour").await);
     assert!(quiet.iter().all(|count| *count == json!(2)), "{quiet:?}");
     let days = counts(&points(&client, "step=day&from=2026-01-30T00:00:00Z").await);
@@ -280,7 +280,7 @@ async fn nobody_sees_what_happens_in_buckets_of_others() {
     world.stranger().get(&history("photos")).await.check_error(401, "missing_api_key");
     let operator = world.operator();
     let everything = sum(&operator, "", "requests").await;
-    // Three uploads, and what was asked above, the refusals among it.
+    // Three uploads, and the requests above, the rejected ones included.
     assert!(everything >= 3 + 9, "{everything}");
     assert_eq!(last(&operator, "", &["objectCount", "storedBytes"]).await, [json!(3), json!(300)]);
 }
@@ -307,7 +307,7 @@ async fn a_bucket_takes_its_history_along() {
     write(&world);
     let hours = points(&bob, "bucketName=photos").await;
     assert_eq!((&hours[22]["objectCount"], &hours[23]["objectCount"]), (&Value::Null, &json!(0)));
-    // What happened on the server has happened.
+    // The server's events are counted.
     assert!(sum(&operator, "", "requests").await > before);
 }
 
@@ -346,7 +346,7 @@ async fn what_still_counts_for_a_bucket_that_is_gone_is_in_the_sum_of_everything
     let operator = world.operator();
     client.put("/photos/", "a.txt", b"12345").await;
     let name = engine::BucketName::parse("photos").unwrap();
-    // A download that goes on meanwhile.
+    // A concurrent download.
     let under_way = world.state.catalog.bucket(&name).unwrap();
     let before = sum(&operator, "step=minute", "bytesOut").await;
     under_way.traffic.note_bytes_out(100_000);
@@ -355,7 +355,7 @@ async fn what_still_counts_for_a_bucket_that_is_gone_is_in_the_sum_of_everything
         tokio::task::yield_now().await;
     }
     under_way.traffic.note_bytes_out(200_000);
-    // Answers of this API count, too, and are small.
+    // Responses of this API count, too, and are small.
     let added = sum(&operator, "step=minute", "bytesOut").await - before;
     assert!((300_000..400_000).contains(&added), "{added}");
     write(&world);

@@ -1,4 +1,4 @@
-//! Every way to store a file is held to the same rules: product 5.2, one decision for every protocol.
+//! All ways to store a file obey the same rules: product 5.2, one decision for every protocol.
 
 use axum::body::Body;
 use base64::Engine as _;
@@ -22,7 +22,7 @@ pub(super) enum Way {
 pub(super) const WAYS: [Way; 5] = [Way::Form, Way::Token, Way::Put, Way::Tus, Way::TusAtOnce];
 
 impl Way {
-    /// Stores a file at a path, `bucket/key`; the first answer that refuses it, or the last.
+    /// Stores a file at a path, `bucket/key`; returns the first response that rejects it, or the last.
     pub(super) async fn store(self, client: &Client, path: &str, bytes: &[u8]) -> Reply {
         let form = || Form::new().file("file", "a.txt", Some("text/plain"), bytes);
         let (bucket, key) = path.split_once('/').unwrap();
@@ -72,12 +72,12 @@ impl Way {
     }
 }
 
-/// Where an address that was issued leads to.
+/// Returns the target of an issued address.
 fn place(issued: &Reply, field: &str) -> String {
     issued.json()[field].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned()
 }
 
-/// Checks that a file is refused by every way, and that nothing is stored.
+/// Checks that a file is rejected by every way, and that nothing is stored.
 async fn refused(world: &World, client: &Client, path: &str, bytes: &[u8], expected: (u16, &str)) {
     for way in WAYS {
         let reply = way.store(client, path, bytes).await;
@@ -175,7 +175,7 @@ async fn what_is_lost_between_two_pieces_is_lost() {
     let append = async |client: &Client| {
         client.send(Method::PATCH, &place, &headers, Body::from("hello")).await
     };
-    // Another key of the account that does not reach the place, or may not upload.
+    // Another key of the account, without access to the place, or without the upload scope.
     let prefix = Some("img".to_owned());
     let narrow = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
     append(&narrow).await.check_error(403, "forbidden");

@@ -1,17 +1,16 @@
 //! The dashboard in a real browser.
 //!
-//! Does every view do what it promises, with a mouse, with keys alone, for a screen reader, on a narrow screen, with a
-//! hundred thousand files, and with names and files that want to run? Do sessions hold what they promise, also
-//! against pages of others and other tenants, and do uploads outlive the server? A server is started over a folder
-//! with buckets for all of that; `suite.mjs` drives Chromium through it with playwright-core, signed in as people are,
-//! and prints one line for each test. Tests that need a server of their own ask `servers.rs` for one.
+//! Tests of every view, with a mouse, with the keyboard alone, for a screen reader, on a narrow screen, with a hundred
+//! thousand files, and with names and files that try to run scripts. Tests of sessions, also against pages of other
+//! origins and other tenants, and of uploads across server restarts. A server is started over a folder with buckets for
+//! all of that; `suite.mjs` drives Chromium through it with playwright-core, signed in as users are, and prints one
+//! line for each test. Tests that need a server of their own request one from `servers.rs`.
 //!
 //! Needs `node`, `chromium-headless-shell` or `chromium`, and `npm ci --prefix tests/browser`, so it is ignored unless
-//! it is asked for, as the build server does.
-//! `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures of all views, `TRUG_BROWSER_ONLY=WORD,WORD` runs the tests whose names
-//! have one of them, `TRUG_BROWSER_ASSETS=FOLDER` takes the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes
-//! pages so many times slower. Of a test that fails the text of its pages is printed, and a picture kept in the build
-//! folder.
+//! requested, as the build server does. `TRUG_BROWSER_SHOTS=FOLDER` keeps screenshots of all views,
+//! `TRUG_BROWSER_ONLY=WORD,WORD` runs the tests with one of the words in their name, `TRUG_BROWSER_ASSETS=FOLDER` reads
+//! the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes pages so many times slower. For a failed test the text
+//! of its pages is printed, and a screenshot kept in the build folder.
 
 #![allow(
     clippy::disallowed_methods,
@@ -34,11 +33,11 @@ use tests::DataFolder;
 
 use crate::servers::Servers;
 
-/// Files of the long folder.
+/// Number of files in the long folder.
 const MANY: usize = 100_000;
-/// Of the account that operates the server.
+/// Password of the operator account.
 const PASSWORD: &str = "four words are enough";
-/// As Debian and Ubuntu call it, and others. What has no windows draws the same in half of the time.
+/// Program names in Debian and Ubuntu, and elsewhere. The headless shell renders in half of the time.
 const CHROMIUM: &[&str] =
     &["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
@@ -77,13 +76,13 @@ fn the_dashboard_in_chromium() {
     });
     let mut suite = Command::new(node);
     suite.arg("suite.mjs").env("TRUG_BROWSER_OPTIONS", options.to_string()).current_dir(folder);
-    // What it says is seen at once, also of a run that is cut off or passes.
+    // Its output is visible at once, also of a run that is interrupted or passes.
     let ended = suite.stdin(Stdio::null()).status().unwrap();
     assert!(ended.success(), "{ended}, the server said:\n{}", server.log());
     server.stop();
 }
 
-/// What the suite is run with, or what of it is missing.
+/// Returns the tools of the suite, or what is missing.
 fn tools(folder: &Path) -> Result<(PathBuf, PathBuf), String> {
     let node = find("node").ok_or("node is not there")?;
     let chromium = CHROMIUM.iter().find_map(|name| find(name)).ok_or("no Chromium is there")?;
@@ -98,7 +97,7 @@ fn find(program: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// An archive of many small files in one folder.
+/// Writes an archive of many small files in one folder.
 pub(crate) fn write_archive(path: &Path, folder: &str, count: usize) {
     let mut archive = tar::Builder::new(BufWriter::new(File::create(path).unwrap()));
     for number in 0..count {

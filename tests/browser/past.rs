@@ -1,10 +1,10 @@
-//! A store with a past: weeks of it, lived by the service itself under a clock that is set back.
+//! A store with weeks of history, created by the service itself under a simulated clock.
 //!
-//! Usage over days, an old backup and events that were given up come about in no test's time. So they come about here:
-//! requests, uploads and deliveries are those of the service, and only its clock is not the machine's. What was done is
-//! told, for those who look at it afterwards.
+//! Usage over days, an old backup and dead letters cannot arise within the time of a test. So they are created here:
+//! requests, uploads and deliveries are those of the service, and only its clock is simulated. The events are returned,
+//! for the tests that check them afterwards.
 //!
-//! Promises: the past ends now, and the store is closed by then. Never here: what is seen of it.
+//! Guarantees: the history ends now, and the store is closed by then. Non-goals: what is displayed of it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use server::state::AppState;
 use server::webhooks::deliver_due;
 use tests::{Client, DataFolder};
 
-/// How long it goes back.
+/// Length of the history in days.
 const DAYS: u64 = 13;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
-/// Hours of which it is told what happened in them.
+/// Number of hours whose events are returned.
 const TOLD_HOURS: u64 = 23;
-/// A backup was made so many hours before the end; what is given up by the end was sent for the first time so many.
+/// Age of the backup in hours; the next one is the age of the first delivery of the later dead letters.
 const BACKUP_HOURS: u64 = 12 * 24;
 const CALLS_HOURS: u64 = 11 * 24;
-/// Counts of what happens are written every so many hours.
+/// Interval between writes of usage counters in hours.
 const WRITE_HOURS: u64 = 8;
-/// The audit log has more entries than a page.
+/// Number of audited changes: more than a page.
 const CHANGES: usize = 110;
-/// What the address of the service was.
+/// Public URL of the service.
 const PUBLIC_URL: &str = "https://cdn.example.com";
-/// Where somebody asked from who knows no password.
+/// Address of a client with a wrong password.
 const ELSEWHERE: &str = "203.0.113.9";
-/// Of the file that tests look for on the disk.
+/// Content of the file that tests look for on the disk.
 pub(crate) const LETTER: &str = "Dear reader, these words lie once on the disk.\n";
 
 /// A service, and its clock.
@@ -50,7 +50,7 @@ struct Past {
     clock: Arc<SimClock>,
 }
 
-/// Lives in the folder, which is empty: `olga` operates the server, `ann` has an account. Events about `desk/calls/` go
+/// Runs the history in an empty folder: `olga` operates the server, `ann` has an account. Events about `desk/calls/` go
 /// to the receiver.
 pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -93,7 +93,7 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
     })
 }
 
-/// Requests of an hour: so many were answered, so many of these refused.
+/// Sends the requests of an hour; returns the number of requests, and of the rejected ones.
 async fn busy_hour(past: &Past, olga: &Client, left: u64) -> (u64, u64) {
     let requests = if left <= TOLD_HOURS { 8 + left * 5 % 13 } else { 1 + left % 4 };
     for _ in 0..requests {
@@ -107,7 +107,7 @@ async fn busy_hour(past: &Past, olga: &Client, left: u64) -> (u64, u64) {
     (requests + refusals, refusals)
 }
 
-/// Files whose events nobody takes.
+/// Uploads files whose events are not accepted by the receiver.
 async fn calls(olga: &Client) {
     for name in ["one.wav", "two.wav", "three.wav"] {
         olga.put("/desk/calls/", name, b"a call").await;
@@ -134,13 +134,13 @@ impl Past {
         self.clock.advance(unix_ms - self.clock.unix_ms());
     }
 
-    /// Does something as the operator of the machine.
+    /// Sends a management request as the operator of the machine.
     fn manage(&self, request: Request) -> Reply {
         let catalog = self.state.catalog.by(Actor::operator());
         execute(&self.store, &catalog, request, &mut |_| ControlFlow::Continue(())).unwrap()
     }
 
-    /// Makes an account; its id.
+    /// Creates an account; returns its id.
     fn account(&self, name: &str, role: Role) -> String {
         let (role, plan) = (Some(role), Some(Plan::Business));
         let settings = AccountSettings { role, plan, ..AccountSettings::default() };
@@ -166,7 +166,7 @@ impl Past {
         }
     }
 
-    /// What is made at the beginning: buckets, files, keys, and a webhook, whose id it is.
+    /// Creates the initial state: buckets, files, keys, and a webhook; returns the webhook's id.
     async fn begin(&self, olga: &Client, ann: &Client, receiver: &str) -> String {
         let desk = json!({"bucketName": "desk", "access": "private", "quotaBytes": 1_000_000});
         olga.post_json("/api/buckets", desk).await.check_done();
@@ -199,7 +199,7 @@ impl Past {
         self.manage(Request::Backup { to });
     }
 
-    /// What happens at the end: something large goes that can come back, and somebody tries a password.
+    /// Runs the final events: a large file is deleted and can be restored, and a sign-in fails.
     async fn end(&self, ann: &Client) {
         ann.put("/shop/", "film.bin", &vec![7; 3_000_000]).await;
         ann.delete("/shop/film.bin").await.check_done();

@@ -1,7 +1,7 @@
-//! Servers of single tests: started, killed and started again where they listened, when the suite asks for it.
+//! Servers of single tests: started, killed and restarted at the same address, as the suite requests.
 //!
-//! The suite sends a line of JSON on a connection, `{"do": "start"}` or one of the others with the `name` that the
-//! answer to that had, and reads a line. Promises: no server outlives this value. Never here: what is tested with them.
+//! The suite sends a line of JSON on a connection, `{"do": "start"}` or one of the others with the `name` from the
+//! response to that, and reads a line. Guarantees: no server outlives this value. Non-goals: the tests that use them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,20 +19,20 @@ use tests::{DataFolder, ServerProcess};
 
 use crate::{PASSWORD, past, write_archive};
 
-/// Below the ports that the system gives to connections, so that none takes one while its server is down.
+/// Ports below the ephemeral range, so that no connection takes one while its server is down.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;
-/// How what a server of an empty folder prints at the start ends.
+/// End of the start-up output of a server with an empty folder.
 const FIRST_LINES_END: &str = " account password ";
-/// A slow server rests, and works, so long at a time.
+/// Length of the alternating pauses and work periods of a slow server.
 const RESTS: Duration = Duration::from_millis(100);
 const WORKS: Duration = Duration::from_millis(3);
 
-/// All of them, by the name that the suite knows.
+/// All servers, by the name that the suite knows.
 type Named = HashMap<String, Running>;
 
-/// A server, and what it stands on.
+/// A server, and its data.
 struct Running {
-    /// Before the server, which it stops and lets go on.
+    /// Declared before the server, which it stops and resumes.
     slow: Option<Slow>,
     server: ServerProcess,
     arguments: Vec<String>,
@@ -40,14 +40,14 @@ struct Running {
     data: DataFolder,
 }
 
-/// Servers that are there as long as this is.
+/// Servers, which live as long as this value.
 pub(crate) struct Servers {
     all: Arc<Mutex<Named>>,
     address: SocketAddr,
 }
 
 impl Servers {
-    /// Begins to listen to the suite.
+    /// Starts to listen to the suite.
     pub(crate) fn listen() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -56,14 +56,14 @@ impl Servers {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let shared = shared.clone();
-                // The suite says what it missed when a connection ends early.
+                // The suite reports a connection that ends early.
                 thread::spawn(move || answer(&stream, &shared));
             }
         });
         Ok(Self { all, address })
     }
 
-    /// Where the suite asks.
+    /// Returns the address for the suite.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -79,7 +79,7 @@ fn locked(all: &Mutex<Named>) -> MutexGuard<'_, Named> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers one line.
+/// Responds to one line.
 fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
@@ -124,8 +124,8 @@ fn start(all: &Mutex<Named>, asked: &Value) -> Value {
     told
 }
 
-/// A server over a store that was used for weeks. Its webhooks go to the `receiver`, from which it takes files, too; as
-/// many `files` as are wanted lie in the bucket `heap`.
+/// Starts a server over a store with history. Its webhooks go to the `receiver`, from which it also imports files; as
+/// many `files` as requested are in the bucket `heap`.
 fn start_with_past(all: &Mutex<Named>, asked: &Value) -> Value {
     let data = DataFolder::new();
     let receiver = asked["receiver"].as_str().unwrap_or_default();
@@ -176,8 +176,8 @@ fn unknown(name: &str) -> Value {
     json!({"error": format!("there is no {name}")})
 }
 
-/// An address on which nothing listens, and none of these when it is started again. Whoever begins at another place in
-/// the range is less likely to want the same.
+/// Returns an address without a listener, which is not used by any of these, even stopped. Starting at a different port
+/// for each process makes collisions less likely.
 fn free_address(all: &Named) -> String {
     let count = PORTS.end - PORTS.start;
     let from = (std::process::id() % u32::from(count)) as u16;
@@ -193,7 +193,7 @@ impl Running {
     }
 }
 
-/// Turns a byte over in the one file of a folder that has these bytes.
+/// Damages a byte in the one file of a folder that contains these bytes.
 fn damage(folder: &Path, text: &[u8]) {
     let mut folders = vec![folder.to_owned()];
     let mut found = 0;
@@ -216,8 +216,8 @@ fn damage(folder: &Path, text: &[u8]) {
     assert_eq!(found, 1, "these bytes lie in so many files");
 }
 
-/// A server that works only now and then, as on a machine that has much else to do. It is at full speed again when this
-/// is dropped, which is before it ends.
+/// A server that runs intermittently, as on a busy machine. It is at full speed again when this is dropped, which is
+/// before it ends.
 struct Slow {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -125,7 +125,7 @@ fn a_folder_of_something_else_is_not_made_a_store() {
     assert!(!folder.path().join("log").exists() && !folder.path().join("STORE").exists());
 }
 
-/// Signs in as a page of the server's own would; the status and the answer's `Set-Cookie`.
+/// Signs in like a same-origin page; returns the status and the response's `Set-Cookie`.
 fn sign_in(server: &ServerProcess, name: &str, password: &str) -> (u16, String) {
     let body = serde_json::json!({"name": name, "password": password}).to_string();
     let headers = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
@@ -185,7 +185,7 @@ fn whoever_forgot_a_password_gets_another_and_old_sessions_end() {
     assert_eq!(sign_in(&server, "ann", "wrong horse battery").0, 401);
     let (status, cookie) = sign_in(&server, "ann", "correct horse battery");
     assert_eq!(status, 200);
-    // Without TLS it is the plain one.
+    // Without TLS the cookie has its plain name.
     assert!(cookie.starts_with("trug-session=") && !cookie.contains("Secure"), "{cookie}");
     let cookie = cookie.split(';').next().expect("a cookie").to_owned();
     let is_in = |server: &ServerProcess| {
@@ -195,7 +195,7 @@ fn whoever_forgot_a_password_gets_another_and_old_sessions_end() {
     };
     assert!(is_in(&server));
     server.stop();
-    // A restart keeps who is signed in; another password does not.
+    // Sessions survive a restart; a new password ends them.
     let mut server = folder.serve();
     assert!(is_in(&server));
     server.kill();
@@ -221,7 +221,7 @@ fn an_invitation_is_a_link_on_stdout() {
         let wrong = [&words[..], &["--public-url", "cdn.example.com"]].concat();
         folder.run(&wrong).check_failure(2, "must start with http:// or https://");
     });
-    // A running server knows its address, and without one there is none.
+    // A running server knows its address; without one there is no address.
     let (folder, _) = DataFolder::with_bucket();
     let words = ["account", "invite", "--account", "ann"];
     let told = folder.done(&words);

@@ -1,7 +1,7 @@
 //! Every example in `server/API.md`, run by a shell with the real curl against a real server.
 //!
-//! The answers are compared with the document: with the status below, with the fields that the section promises, and
-//! with the names that it mentions, so that neither an example nor a field is forgotten in it.
+//! The responses are compared with the document: with the status in the table below, with the fields that the section
+//! documents, and with the names that it mentions, so that neither an example nor a field is missing from it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +17,11 @@ const CAT: &[u8] = include_bytes!("../fixtures/jpeg/420.jpg");
 /// A section with examples.
 struct Section {
     heading: &'static str,
-    /// What the requests of its examples are answered with, one after another.
+    /// Expected statuses of the requests of its examples, in order.
     statuses: &'static [u16],
-    /// Fields of its answers that these requests do not get, because they only come in other cases.
+    /// Documented fields that these responses lack, because they only occur in other cases.
     absent: &'static [&'static str],
-    /// The sections whose fields its answers have, too.
+    /// Sections whose fields its responses have, too.
     like: &'static [&'static str],
 }
 
@@ -34,9 +34,9 @@ const SECTIONS: &[Section] = &[
     Section { absent: &["thumbnailSkipped"], ..section("Upload", &[200, 200]) },
     Section { like: &["Upload"], ..section("Thumbnails", &[200, 200]) },
     section("Resumable uploads", &[201, 204]),
-    // Of folders alone.
+    // Folders only.
     Section { absent: &["isTruncated"], ..section("Delete", &[200]) },
-    // They repeat parameters that were sent, or say that there is more.
+    // Repeated parameters of the request, or a continuation flag.
     Section {
         absent: &[
             "Delimiter",
@@ -70,7 +70,7 @@ const SECTIONS: &[Section] = &[
         absent: &["files", "addresses", "url", "waiting", "running", "cancelled", "failed"],
         ..section("Jobs", &[202, 200])
     },
-    // Values; what is told of a backup that was made, and of damage.
+    // Values, not names; fields of an existing backup, and of damage.
     Section {
         absent: &[
             "writable",
@@ -106,7 +106,7 @@ const SECTIONS: &[Section] = &[
         absent: &["at", "from", "to", "reason", "by", "sweep", "operator"],
         ..section("Accounts", &[200; 7])
     },
-    // Of nobody.
+    // Without an account.
     Section {
         like: &["Management", "Accounts", "Buckets"],
         absent: &["setUpNeeded"],
@@ -116,7 +116,7 @@ const SECTIONS: &[Section] = &[
     Section { absent: &["account", "name", "from", "to", "reason"], ..section("Fair use", &[200]) },
 ];
 
-/// Stands before the real curl, and notes what came: the status, the head and the body of the nth answer.
+/// Wrapper of the real curl, which records the status, the head and the body of the nth response.
 const CURL: &str = r#"#!/bin/sh
 n=$(($(cat "$NOTES/count") + 1))
 echo $n > "$NOTES/count"
@@ -127,7 +127,7 @@ cat "$NOTES/$n.body"
 exit $ended
 "#;
 
-/// One answer.
+/// A recorded response.
 struct Noted {
     command: String,
     status: u16,
@@ -135,8 +135,8 @@ struct Noted {
     body: String,
 }
 
-/// A server with the account `me` and the bucket `pics`, in which there is a cat, as the examples want it,
-/// and a private one.
+/// A server with the account `me` and the bucket `pics`, which has a cat picture, as the examples require it, and a
+/// private bucket.
 struct Town {
     folder: DataFolder,
     server: ServerProcess,
@@ -181,7 +181,7 @@ impl Town {
         Self { folder, server, variables }
     }
 
-    /// Runs the lines of a section, and returns what was answered.
+    /// Runs the lines of a section, and returns the responses.
     fn run(&self, script: &str) -> Vec<Noted> {
         let notes = self.folder.beside().join("notes");
         fs::write(notes.join("count"), "0").expect("a file can be written");
@@ -209,7 +209,7 @@ impl Town {
                     String::from_utf8_lossy(&read(format!("{at}.{name}"))).into_owned()
                 };
                 let head = text("head");
-                // Behind a 100 comes the answer.
+                // After a 100 comes the final response.
                 let last = head.lines().rfind(|line| line.starts_with("HTTP/"));
                 let status = last.and_then(|line| line.split(' ').nth(1)?.parse().ok());
                 let status = status.unwrap_or_else(|| panic!("no answer: {head}"));
@@ -224,7 +224,7 @@ impl Town {
     }
 }
 
-/// The sections of the document: heading and text, up to the next heading of any depth.
+/// Returns the sections of the document: heading and text, up to the next heading of any depth.
 fn sections() -> Vec<(&'static str, &'static str)> {
     let mut sections = Vec::new();
     for part in DOCUMENT.split("\n## ").flat_map(|part| part.split("\n### ")) {
@@ -239,7 +239,7 @@ fn text_of(heading: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("{heading} is no section")).1
 }
 
-/// The lines of a section's examples of a kind.
+/// Returns the lines of a section's examples of a kind.
 fn examples(text: &str, kind: &str) -> String {
     let begin = format!("```{kind}\n");
     let blocks =
@@ -247,7 +247,7 @@ fn examples(text: &str, kind: &str) -> String {
     blocks.collect()
 }
 
-/// What stands between backticks and may be the name of a field.
+/// Returns the texts between backticks that may be names of fields.
 fn names(text: &str) -> BTreeSet<&str> {
     let quoted = text.split('`').skip(1).step_by(2);
     // `success: true` names a field with its value.
@@ -261,7 +261,8 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The fields that a section promises: what it names behind "The response", and in the table that this announces.
+/// Returns the fields that a section documents: those that it names after "The response", and in the table that
+/// follows.
 fn promised(text: &'static str) -> BTreeSet<&'static str> {
     let paragraphs: Vec<&str> = text.split("\n\n").collect();
     let mut promised = BTreeSet::new();
@@ -275,7 +276,7 @@ fn promised(text: &'static str) -> BTreeSet<&'static str> {
     promised
 }
 
-/// The names of all fields at any depth; below `data` they are not part of the contract.
+/// Collects the names of all fields at any depth; below `data` they are not part of the contract.
 fn fields(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -327,11 +328,11 @@ fn every_example_is_answered_as_its_section_says() {
             section.heading
         );
     }
-    // What only leaves a file behind.
+    // Examples whose only result is a file.
     assert_eq!(town.file("Tom.jpg"), CAT);
     let sharex: Value = serde_json::from_slice(&town.file("trug-pics.sxcu")).expect("it is JSON");
     assert_eq!(sharex["Body"], "MultipartFormData");
-    // The files that the examples say to have stored are there.
+    // The files that the examples store are present.
     for path in ["/pics/2026/tom.jpg", "/pics/2026/cat.jpg"] {
         assert_eq!(town.server.connect().get(path).expect("it answers").body, CAT, "{path}");
     }

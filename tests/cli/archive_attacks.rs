@@ -1,4 +1,4 @@
-//! Archives and folders that were made to do harm: what may not come in is refused and named, the rest comes in.
+//! Malicious archives and folders: forbidden entries are rejected and named, the rest is imported.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::archives::word;
 struct Crafted(Vec<u8>);
 
 impl Crafted {
-    /// A header block with this name, put in as it is, and this size, whatever follows.
+    /// Appends a header block with this name, unchanged, and this size, whatever follows.
     fn head(mut self, kind: EntryType, name: &[u8], bytes: u64) -> Self {
         let mut header = Header::new_gnu();
         header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -47,7 +47,7 @@ impl Crafted {
     }
 }
 
-/// An extension record, which begins with its own length.
+/// Returns an extension record, which starts with its own length.
 fn record(keyword: &str, value: &str) -> Vec<u8> {
     let rest = format!(" {keyword}={value}\n");
     let length = (rest.len()..).find(|it| it.to_string().len() + rest.len() == *it);
@@ -66,7 +66,7 @@ fn check_plain(ran: &Ran) {
     }
 }
 
-/// Refused with this reason, and the file behind it comes in.
+/// Checks that the entry is rejected with this reason, and that the file after it is imported.
 fn refused(archive: Crafted, says: &str) {
     let (folder, _) = DataFolder::with_bucket();
     let ran = import(&folder, &archive.file(b"good.txt", b"good").end());
@@ -78,7 +78,7 @@ fn refused(archive: Crafted, says: &str) {
     check_plain(&ran);
 }
 
-/// Read up to here, with this reason; what came before is in.
+/// Checks that reading stops with this reason; earlier entries are imported.
 fn broken(archive: &[u8], says: &str, before: u64) {
     let (folder, _) = DataFolder::with_bucket();
     let ran = import(&folder, archive);
@@ -113,9 +113,9 @@ fn names_that_may_not_be_keys_are_refused() {
     ] {
         refused(Crafted::default().file(name, b"evil"), says);
     }
-    // What comes as a folder with content is none.
+    // A folder entry with content is rejected.
     refused(Crafted::default().file(b"a/", b"evil"), "its name is a folder name");
-    // What no header block holds, an extension does.
+    // A name too long for a header block is in an extension.
     let long = record("path", &format!("{}x", "k/".repeat(600)));
     let with_records = |records: &[u8]| Crafted::default().records(EntryType::XHeader, records);
     refused(with_records(&long).file(b"x", b"evil"), "it is longer than 1024 bytes");
@@ -150,7 +150,7 @@ fn what_is_no_file_is_refused() {
 #[test]
 fn files_with_holes_are_refused_and_do_not_shift_what_follows() {
     let mut sparse = Crafted::default().head(EntryType::GNUSparse, b"holes.bin", 4);
-    // The header says that one more block of the map follows, which its size does not count.
+    // The header announces one more block of the map, which its size does not count.
     sparse.0[482] = 1;
     let sum: u32 = sparse
         .0
@@ -201,7 +201,7 @@ fn sizes_that_lie_bring_nothing_in() {
         .file(b"lie.bin", b"short")
         .end();
     broken(&records, "absurd", 0);
-    // A link with a body: some readers pass over it, others read it as the next header.
+    // A link with a body: some readers skip the body, others read it as the next header.
     let hidden = Crafted::default().file(b"evil.txt", b"evil").end();
     let archive =
         Crafted::default().head(EntryType::Link, b"link", hidden.len() as u64).body(&hidden).end();
@@ -260,7 +260,7 @@ fn what_our_own_records_claim_is_checked() {
     refused(with("TRUG.attributes", "[1]").file(b"x.txt", b"x"), "its pax attributes are not");
     let large = format!("{{\"a\":\"{}\"}}", "x".repeat(7_000));
     refused(with("TRUG.attributes", &large).file(b"x.txt", b"x"), "its pax attributes are not");
-    // A content type is believed as little as a client's.
+    // A content type is untrusted, like a client's.
     let (folder, _) = DataFolder::with_bucket();
     let png = b"\x89PNG\r\n\x1a\n0000IHDR";
     let archive = with("TRUG.type", "text/html").file(b"x.png", png).end();

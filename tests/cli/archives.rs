@@ -1,13 +1,13 @@
-//! What the tests of export and import share: files in buckets, archives in memory.
+//! Shared support of the export and import tests: files in buckets, archives in memory.
 
 use std::io::Read;
 
 use tests::{DataFolder, Form, ServerProcess};
 
-/// A file as it is in an archive or a bucket.
+/// A file in an archive or a bucket.
 pub(crate) type NamedFile = (String, Vec<u8>);
 
-/// Puts files into a bucket through a server.
+/// Uploads files into a bucket through a server.
 pub(crate) fn upload(server: &ServerProcess, key: &str, files: &[NamedFile]) {
     for (path, bytes) in files {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -18,7 +18,7 @@ pub(crate) fn upload(server: &ServerProcess, key: &str, files: &[NamedFile]) {
     }
 }
 
-/// A store with these files in `photos`, the empty bucket `copy`, and a key to both.
+/// Creates a store with these files in `photos`, the empty bucket `copy`, and a key to both.
 pub(crate) fn store_with(files: &[NamedFile]) -> (DataFolder, String) {
     let (folder, key) = DataFolder::with_bucket();
     folder.done(&["bucket", "create", "--account", "ann", "--name", "copy"]);
@@ -28,7 +28,7 @@ pub(crate) fn store_with(files: &[NamedFile]) -> (DataFolder, String) {
     (folder, key)
 }
 
-/// Files of all the kinds that are stored differently.
+/// Returns files of all the kinds that are stored differently.
 pub(crate) fn all_kinds() -> Vec<NamedFile> {
     let long = format!("{}/{}.txt", "long/".repeat(30).trim_end_matches('/'), "n".repeat(200));
     let file = |name: &str, bytes: Vec<u8>| (name.to_owned(), bytes);
@@ -44,7 +44,7 @@ pub(crate) fn all_kinds() -> Vec<NamedFile> {
     ]
 }
 
-/// What an archive holds, read by another reader than ours.
+/// Returns the content of an archive, read by a third-party reader.
 pub(crate) fn read_archive(bytes: &[u8]) -> Vec<NamedFile> {
     let mut archive = tar::Archive::new(bytes);
     let mut files = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn read_archive(bytes: &[u8]) -> Vec<NamedFile> {
     files
 }
 
-/// An archive of plain files, by another writer than ours.
+/// Builds an archive of plain files with a third-party writer.
 pub(crate) fn archive_of(files: &[NamedFile]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
@@ -70,7 +70,7 @@ pub(crate) fn archive_of(files: &[NamedFile]) -> Vec<u8> {
     builder.into_inner().expect("the archive can be ended")
 }
 
-/// A path as an argument.
+/// Returns a path as an argument.
 pub(crate) fn word(path: &std::path::Path) -> String {
     path.to_str().expect("the path is text").to_owned()
 }

@@ -1,4 +1,4 @@
-//! `trug backup`, and the way back.
+//! `trug backup`, and restoring from it.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tests::commands::{run, trug};
 
 use crate::archives::{NamedFile, all_kinds, read_archive, store_with, upload, word};
 
-/// What a folder that is a store, or became one by copying, holds in its bucket.
+/// Returns the content of the bucket in a folder that is a store, or became one by copying.
 fn contents(data: &Path, archive: &Path) -> Vec<NamedFile> {
     let words = ["export", "--bucket", "photos", "--to", &word(archive), "--data", &word(data)];
     let ran = run(trug().args(words));
@@ -57,7 +57,7 @@ fn a_backup_is_renewed_and_restored_by_copying_it_back() {
             server.stop();
         }
 
-        // The disk is gone; the backup is copied to where the data was.
+        // The disk is lost; the backup is copied to the place of the data.
         fs::remove_dir_all(folder.path()).expect("it can be removed");
         copy_folder(&to, &folder.path());
         assert_eq!(folder.run(&["fsck", "--deep"]).code, 0);
@@ -70,7 +70,7 @@ fn a_backup_is_renewed_and_restored_by_copying_it_back() {
         assert_eq!(folder.json(&["scrub"])["damage"]["count"], 0);
         folder.done(&["fsck", "--deep"]);
         assert!(contents(&folder.path(), &folder.beside().join("out.tar")) == files);
-        // It is a store like any other.
+        // The copy is a store like any other.
         folder.done(&["backup", "--to", &word(&folder.beside().join("next"))]);
     }
 }
@@ -90,7 +90,7 @@ fn a_backup_goes_to_a_folder_of_its_own() {
         refused(&files, 1, "holds other files, such as mine.txt");
         assert_eq!(fs::read_dir(&files).expect("a folder").count(), 1);
         refused(&files.join("mine.txt"), 1, "not a folder");
-        // A path is taken from where the command runs, wherever the server does.
+        // A relative path is resolved against the working directory of the command, not of the server.
         let mut command = folder.command(&["backup", "--to", "relative"]);
         let ran = run(command.current_dir(folder.beside()));
         assert_eq!(ran.code, 0, "{ran:?}");

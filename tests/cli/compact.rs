@@ -9,21 +9,21 @@ use tests::DataFolder;
 use crate::archives::{NamedFile, archive_of, read_archive, word};
 
 const COUNT: usize = 20;
-/// What describes a footer, behind its last block.
+/// Length of the footer trailer, after the last block.
 const FOOTER_TRAILER_BYTES: usize = 64;
 
-/// Twenty files of about 10 KiB.
+/// Returns twenty files of about 10 KiB.
 fn files(version: u8) -> Vec<NamedFile> {
     let text = |at| format!("a line of some length, {at:02}.{version}\n").repeat(400).into_bytes();
     (0..COUNT).map(|at| (format!("{at:02}.txt"), text(at))).collect()
 }
 
-/// A store with a segment of which half is dead, for half of the files were replaced later.
+/// Creates a store with a half-dead segment: half of the files were replaced later.
 fn half_dead_store() -> DataFolder {
     let (folder, _) = DataFolder::with_bucket();
     put(&folder, &files(1));
     put(&folder, &files(2)[..COUNT / 2]);
-    // The segment in which the log ends is not touched.
+    // The active segment is not compacted.
     put(&folder, &[("end.txt".to_owned(), b"end".to_vec())]);
     folder
 }
@@ -76,7 +76,7 @@ fn a_run_does_what_the_dry_run_shows_and_no_file_changes() {
         assert!(number(&stats["log"]["deadBytes"]) < dead / 2, "{stats}");
         assert_eq!(number(&stats["compacted"]["segments"]), number(&done["segmentsWritten"]));
         let again = folder.done(&["compact"]).stdout;
-        // But for a fact or two that the commands themselves have written since.
+        // Except for a fact or two written by the commands themselves.
         assert!(again.contains("\ncopied              0 bytes\n"), "{again}");
         assert!(contents(&folder) == before);
         if let Some(server) = server {
@@ -85,7 +85,7 @@ fn a_run_does_what_the_dry_run_shows_and_no_file_changes() {
     }
 }
 
-/// Damages the head of a record that is wanted, and the footer, where the copy of it is packed. Returns the segment.
+/// Damages the head of a live record, and the footer, where its copy is packed. Returns the segment.
 fn damage_head_and_footer(folder: &DataFolder) -> PathBuf {
     let name = b"19.txt";
     for entry in fs::read_dir(folder.path().join("log")).expect("there is a log").flatten() {

@@ -1,4 +1,4 @@
-//! `trug completions` and `trug man`: what other programs make of them.
+//! `trug completions` and `trug man`: their output in other programs.
 
 use std::fs;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn other_shells_take_their_completions() {
     for (shell, program) in [("zsh", "zsh"), ("fish", "fish")] {
         let script = done(&["completions", shell]).stdout;
         assert!(script.contains("webhook") && script.contains("backup"), "{shell}");
-        // Few have these; what is made for them comes from the same definitions.
+        // Rarely installed; their output is generated from the same definitions.
         if Command::new(program).arg("--version").output().is_ok() {
             let folder = DataFolder::new();
             let path = folder.beside().join("script");

@@ -1,4 +1,4 @@
-//! `trug config`: what is so, who says so, and what the documents say of it.
+//! `trug config`: values, their sources, and the documents.
 
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ fn a_check_says_what_cannot_be_used_and_where_it_stands() {
     }
 }
 
-/// The documents are made of the code: `trug config reference` prints what has to stand there.
+/// The documents are generated from the code: they contain the output of `trug config reference`.
 #[test]
 fn the_operators_manual_has_every_setting() {
     let reference = run(trug().args(["config", "reference"]));

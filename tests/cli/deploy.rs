@@ -1,5 +1,5 @@
-//! What `tools/deploy` holds, as far as this machine can run it: the units before systemd's own checks, the container's
-//! commands without a container, nginx before a real server, and what a service may not use.
+//! `tools/deploy`, as far as this machine can run it: the units with systemd's own checks, the container's commands
+//! without a container, nginx in front of a real server, and the restrictions of a service.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,13 +14,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A file of the folder.
+/// Returns a file of the folder.
 pub(crate) fn deployed(name: &str) -> String {
     let path = root().join("tools/deploy").join(name);
     fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
-/// The values of a directive of a unit, or of a key of settings like it.
+/// Returns the values of a directive of a unit, or of a key of settings in the same format.
 fn values<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
 }
@@ -40,7 +40,7 @@ fn systemd_takes_the_units_and_finds_little_exposed() {
         path
     });
     let ran = run(Command::new("systemd-analyze").arg("verify").args(&paths));
-    // Units of the machine may have faults of their own, which are told, too.
+    // Units of the machine may have faults of their own, which are reported, too.
     let ours = ran.stderr.lines().filter(|line| line.contains("trug.")).collect::<Vec<_>>();
     assert!(ours.is_empty(), "{ours:?}");
     let words = ["security", "--offline=yes", "--no-pager", "--threshold=20"];
@@ -61,14 +61,14 @@ fn a_service_gets_the_time_that_it_needs_to_stop_and_is_not_started_in_vain() {
     let [start] = values(&service, "ExecStart")[..] else { panic!("{service}") };
     let words: Vec<&str> = start.split(' ').collect();
     assert_eq!(words[0], "/usr/local/bin/trug");
-    // With a word that ends it before it serves.
+    // With an option that ends it before it serves.
     let ran = run(trug().args(&words[1..]).arg("--help"));
     assert_eq!(ran.code, 0, "{ran:?}");
     let compose = deployed("docker-compose.yml");
     assert!(compose.contains("stop_grace_period: 90s"), "{compose}");
 }
 
-/// The instructions of a Dockerfile, without comments, with continued lines joined.
+/// Returns the instructions of a Dockerfile, without comments, with continued lines joined.
 fn instructions(text: &str) -> Vec<(String, String)> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
     let lines = lines.replace("\\\n", " ");
@@ -77,7 +77,7 @@ fn instructions(text: &str) -> Vec<(String, String)> {
     split.map(|(name, rest)| (name.to_owned(), rest.trim().to_owned())).collect()
 }
 
-/// The words of an instruction in its form without a shell.
+/// Returns the words of an instruction in its exec form.
 fn words(of: &str) -> Vec<String> {
     let list = &of[of.find('[').expect("it is a list")..];
     serde_json::from_str(list).unwrap_or_else(|why| panic!("{of}: {why}"))
@@ -116,7 +116,7 @@ fn the_image_is_built_from_what_is_there_and_runs_as_nobody() {
             copied.push((*source).to_owned());
         }
     }
-    // Each member of the workspace is needed for the lock file to hold.
+    // The lock file is valid only with all members of the workspace.
     let members = manifest.lines().find_map(|line| line.strip_prefix("members = "));
     let members: Vec<String> = serde_json::from_str(members.expect("members")).expect("a list");
     for member in &members {
@@ -167,10 +167,10 @@ fn a_folder_that_may_not_be_used_is_told_with_the_command_that_helps() {
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     };
-    // The binary may lie where only its owner gets to.
+    // The original binary may be in a folder that only its owner can enter.
     let binary = folder.beside().join("trug");
     fs::copy(trug_binary(), &binary).expect("it can be copied");
-    // Everybody may pass, nobody but root may write.
+    // Every user can enter, only root can write.
     for path in [folder.beside(), &closed, &closed.join("data")] {
         mode(path, 0o555);
     }

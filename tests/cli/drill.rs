@@ -1,4 +1,4 @@
-//! The disaster drill of `tools/OPERATING.md`, run as it stands there.
+//! The disaster drill of `tools/OPERATING.md`, run as documented.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,10 +7,10 @@ use std::path::Path;
 use tests::DataFolder;
 use tests::commands::{run, trug_binary, without_settings};
 
-/// The port that the page names.
+/// Listen address in the document.
 const PORT: &str = "127.0.0.1:8090";
 
-/// The lines for a shell under a heading of a document.
+/// Returns the shell lines under a heading of a document.
 fn commands(document: &str, heading: &str) -> String {
     let (_, section) = document.split_once(heading).expect("the heading is there");
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -31,7 +31,7 @@ fn the_disaster_drill_does_what_the_page_says() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([binaries].into_iter().chain(std::env::split_paths(&path)));
     let mut shell = without_settings("bash");
-    // Whatever ends it ends its servers, too.
+    // The servers end with the script, whatever ends it.
     let script = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}");
     shell.args(["--norc", "-eu", "-o", "pipefail", "-c", &script]).current_dir(folder.beside());
     let ran = run(shell.env("PATH", path.expect("a list of folders")));

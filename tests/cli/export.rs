@@ -7,7 +7,7 @@ use tests::DataFolder;
 
 use crate::archives::{all_kinds, read_archive, store_with, word};
 
-/// Runs a test on a store with all kinds of files: once as it lies, once with a server on it.
+/// Runs a test on a store with all kinds of files: once without a server, once with one.
 fn with_and_without_a_server(test: impl Fn(&DataFolder)) {
     for serves in [false, true] {
         let (folder, _) = store_with(&all_kinds());
@@ -31,7 +31,7 @@ fn an_archive_holds_every_file_in_byte_order() {
         assert_eq!(report["exportedCount"], files.len());
         assert_eq!(report["exportedBytes"], bytes);
         assert!(read_archive(&fs::read(&path).expect("it is there")) == files);
-        // Made anew, in the place of the old one, and open to nobody else.
+        // Written again, in place of the old one, and accessible to the owner only.
         folder.done(&words);
         let mode = fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

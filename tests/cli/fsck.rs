@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tests::{DataFolder, Form};
 
-/// A store with a small file and a large one, and nobody who has it open.
+/// Creates a store with a small file and a large one, which no process has open.
 fn filled() -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();

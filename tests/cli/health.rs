@@ -1,4 +1,4 @@
-//! `trug health`: well, not well, and not there.
+//! `trug health`: healthy, unhealthy, and unreachable.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tests::DataFolder;
 use tests::commands::{Ran, run, trug};
 
-/// What is asked, beside what stands in the environment.
+/// Runs the command with these arguments and environment variables.
 fn health(words: &[&str], variables: &[(&str, &str)]) -> Ran {
     let mut command = trug();
     command.arg("health").args(words).envs(variables.iter().copied());
@@ -57,7 +57,7 @@ fn a_full_disk_is_said_and_a_server_that_stops_is_not_ready() {
     let full = health(&["--url", &url, "--ready"], &[]);
     assert!(full.code == 0 && full.stdout.ends_with("the store is full\n"), "{full:?}");
 
-    // What is under way keeps the server, and another connection of before it stops is answered.
+    // Requests in progress keep the server running, and a connection opened before the stop still gets a response.
     let mut held = server.connect();
     held.begin("POST", "/photos/", &[("content-type", "multipart/form-data; boundary=x")], 100)
         .expect("the head is sent");
@@ -84,7 +84,7 @@ fn who_answers_with_something_else_or_not_at_all_is_not_well() {
     for says in ["is not trug", "is not trug", "without a response"] {
         health(&["--url", &url], &[]).check_failure(1, says);
     }
-    // From here on nobody answers: the connection is taken by the system, and that is all.
+    // From here on there is no response: the system accepts the connection, and that is all.
     let _silent = answering.join().expect("all of them came");
     let begun = Instant::now();
     let ran = health(&["--url", &url, "--timeout", "1"], &[]);

@@ -13,7 +13,7 @@ use tests::{DataFolder, Form, Ran};
 use crate::archives::{NamedFile, all_kinds, archive_of, store_with, word};
 use crate::with_and_without_a_server;
 
-/// Writes an archive beside the data and imports it, with more words.
+/// Writes an archive next to the data and imports it, with more arguments.
 fn import(folder: &DataFolder, archive: &[u8], words: &[&str]) -> Ran {
     let path = folder.beside().join("in.tar");
     fs::write(&path, archive).expect("the archive can be written");
@@ -33,7 +33,7 @@ fn many(count: usize) -> Vec<NamedFile> {
     (0..count).map(|at| file(&format!("many/{at:05}.txt"), &format!("{at}").repeat(300))).collect()
 }
 
-/// Begins an import from stdin, which is left open.
+/// Starts an import from stdin, which is left open.
 fn begin(folder: &DataFolder, bucket: &str) -> Child {
     let mut command = folder.command(&["import", "--bucket", bucket, "--from", "-", "--json"]);
     piped(&mut command).spawn().expect("the binary runs")
@@ -43,7 +43,7 @@ fn piped(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
 }
 
-/// Sends a piece, and lets it be worked on.
+/// Sends a piece, and waits for it to be processed.
 fn send(child: &mut Child, bytes: &[u8]) {
     let stdin = child.stdin.as_mut().expect("stdin is a pipe");
     stdin.write_all(bytes).expect("the import reads");
@@ -77,7 +77,7 @@ fn what_was_exported_comes_back_byte_for_byte() {
                 assert_eq!(new.header(header), old.header(header), "{name}");
             }
         }
-        // What only the archive tells, beside the content type, is written out again in the same way.
+        // Metadata that only the archive holds, apart from the content type, is exported again in the same form.
         let (one, two) = (folder.beside().join("1.tar"), folder.beside().join("2.tar"));
         folder.done(&["export", "--bucket", "photos", "--to", &word(&one)]);
         folder.done(&["export", "--bucket", "copy", "--prefix", "back", "--to", &word(&two)]);
@@ -183,7 +183,7 @@ fn a_signal_stops_an_import_and_keeps_what_was_done() {
     send(&mut child, &archive[..archive.len() / 2]);
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("it has an id");
     kill_process(pid, Signal::INT).expect("it can be signalled");
-    // Stdin stays open: the import must stop although nothing more comes.
+    // Stdin stays open: the import must stop although nothing more arrives.
     let stdin = child.stdin.take();
     let output = child.wait_with_output().expect("it ends");
     drop(stdin);
@@ -204,7 +204,7 @@ fn a_server_does_one_long_work_at_a_time_and_stops_it_when_nobody_waits() {
     let out = folder.beside().join("out.tar");
     let export = ["export", "--bucket", "photos", "--to", &word(&out)];
     folder.run(&export).check_failure(1, "Another long operation is running");
-    // Short requests go on.
+    // Short requests still work.
     folder.done(&["stats"]);
     child.kill().expect("it can be killed");
     child.wait().expect("it ended");

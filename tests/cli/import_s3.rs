@@ -1,5 +1,5 @@
-//! `trug import --from-s3`: a bucket of a machine beside it, which answers well and badly. The gateway of our own is
-//! asked in `tests/s3/import.rs`.
+//! `trug import --from-s3`: from a local S3 server with good and bad responses. trug's own gateway is tested in
+//! `tests/s3/import.rs`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const SECRET: &str = "not-to-be-seen-by-anybody";
 const TOKEN: &str = "neither-is-this";
 
-/// An object as a listing has it: long ago, under this key, which is escaped.
+/// Returns a listing entry of an old object with this key, which is escaped.
 fn entry(key: &str, bytes: usize) -> String {
     format!(
         "<Contents><Key>{key}</Key><LastModified>1994-11-06T08:49:37.000Z</LastModified>\
@@ -22,7 +22,7 @@ fn entry(key: &str, bytes: usize) -> String {
     )
 }
 
-/// A page, and maybe how it goes on.
+/// Returns a listing page, with an optional continuation token.
 fn page(entries: &str, next: Option<&str>) -> File {
     let next = next.map_or("<IsTruncated>false</IsTruncated>".to_owned(), |token| {
         format!(
@@ -40,7 +40,7 @@ fn refusal(status: u16, code: &str, more: &str) -> File {
     File::of(body).with_status(status)
 }
 
-/// Imports from an address below the host, with more words, with credentials or without.
+/// Imports from an address below the host, with more arguments, with credentials or without.
 fn import(folder: &DataFolder, host: &FileHost, path: &str, words: &[&str], signs: bool) -> Ran {
     let (url, origin) = (host.url(path), host.origin());
     let fixed = ["import", "--bucket", "photos", "--json", "--from-s3", &url, "--allow", &origin];
@@ -107,13 +107,13 @@ fn a_bucket_comes_page_by_page_signed_or_as_anybody_may() {
                 assert!(wanted.header("if-match").starts_with("\"e-"), "{wanted:?}");
             }
         }
-        // Again, as anybody may: the listing alone tells that everything is there.
+        // Again, without credentials: the listing alone shows that everything is present.
         let ran = import(folder, &host, "/pics/a%20b/", &words, false);
         assert_eq!((ran.code, counts(&ran)), (0, [0, 2, 0, 0]), "{ran:?}");
         let seen = host.take_seen();
         assert_eq!(seen.len(), 2, "{seen:?}");
         assert!(seen.iter().all(|it| it.header("authorization").is_empty()), "{seen:?}");
-        // Where the host is the bucket's, the address has none.
+        // With a virtual-hosted bucket, the address does not contain its name.
         let host = FileHost::start(|wanted| match wanted.target.as_str() {
             "/?encoding-type=url&list-type=2&max-keys=1000&prefix=x" => {
                 page(&entry("x/y", 5), None)
@@ -200,19 +200,19 @@ fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
     failed(|_| page(&"x".repeat(9 << 20), None), "has more than 8388608 bytes");
     failed(|_| page("<Contents><Key>x</Key></Contents>", None), "without a name or size");
 
-    // What came before the listing breaks is kept, and said.
+    // Objects imported before the listing breaks are kept, and reported.
     let stopped = |answer: fn(&tests::Wanted) -> File, says: &str| {
         let ran = import(&folder, &FileHost::start(answer), "/b", &["--prefix", says], true);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(counts(&ran)[0] + counts(&ran)[1] == 1, "{ran:?}");
         assert!(report(&ran)["stopped"].as_str().is_some_and(|it| it.contains(says)), "{ran:?}");
     };
-    /// The number that a page is asked for with; none for the first.
+    /// Returns the number in the continuation token of a request; none for the first page.
     fn token(wanted: &tests::Wanted) -> Option<u32> {
         let (_, token) = wanted.target.split_once("token=")?;
         token.split('&').next()?.parse().ok()
     }
-    /// One file, and on later pages what `later` makes of their numbers.
+    /// Returns one file, and on later pages the result of `later` for their numbers.
     fn first_one(wanted: &tests::Wanted, later: fn(u32) -> File) -> File {
         match token(wanted) {
             Some(at) => later(at),

@@ -1,4 +1,4 @@
-//! `trug import --from-urls`: files of a real machine beside it, which answers well and badly.
+//! `trug import --from-urls`: files of a real local server with good and bad responses.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::with_and_without_a_server;
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const IN_A_CENTURY: &str = "Wed, 06 Nov 2115 08:49:37 GMT";
 
-/// Writes a list beside the data and imports what it names, with more words.
+/// Writes a list next to the data and imports it, with more arguments.
 fn import(folder: &DataFolder, host: &FileHost, list: &str, words: &[&str]) -> Ran {
     let path = folder.beside().join("list.txt");
     fs::write(&path, list.replace("HOST", &host.origin())).expect("the list can be written");
@@ -58,7 +58,7 @@ fn files_are_taken_under_the_path_of_their_url_or_the_key_behind_it() {
         assert!(fs::read(out.join("big/long file.bin")).unwrap() == long);
         assert_eq!(fs::read(out.join("plain")).unwrap(), b"x,y");
 
-        // Again: what was changed long ago is not fetched, the rest is compared; nothing is stored twice.
+        // Again: files changed long ago are not fetched, the rest is compared; nothing is stored twice.
         let ran = import(folder, &host, list, &["--prefix", "old", "--json"]);
         assert_eq!((ran.code, counts(&ran)), (0, [0, 3, 0, 0]), "{ran:?}");
         assert_eq!(report(&ran)["importedBytes"], 0);
@@ -167,7 +167,7 @@ fn what_is_there_is_told_by_the_head_and_other_content_goes_by_the_rule() {
             fs::write(first.join(name), text).expect("it can be written");
         }
         folder.done(&["import", "--bucket", "photos", "--from", &word(&first)]);
-        // The first is taken to be what it is by its size and time, in the way of rsync.
+        // The first counts as unchanged by its size and time, as in rsync.
         let ran = import(folder, &host, list, &["--json"]);
         assert_eq!((ran.code, counts(&ran)), (0, [0, 1, 2, 0]), "{ran:?}");
         let ran = import(folder, &host, list, &["--on-conflict", "replace", "--json"]);

@@ -1,5 +1,5 @@
-//! Do the commands print, and exit, as their help says? Each with the store free, and with a server on it. Do the
-//! examples of the documents do what they say?
+//! Command tests: output and exit codes match the help, each with the store free, and with a server on it. The examples
+//! of the documents work as documented.
 
 #![allow(
     clippy::disallowed_methods,
@@ -43,7 +43,7 @@ mod webhook;
 
 use tests::DataFolder;
 
-/// Runs a test twice: on a store that nobody has open, and on one that a server has.
+/// Runs a test twice: on a store without a server, and on one that a server has open.
 fn with_and_without_a_server(test: impl Fn(&DataFolder)) {
     let (folder, _) = DataFolder::with_bucket();
     test(&folder);

@@ -1,5 +1,5 @@
-//! Metrics of a real server: the token in a file, the listener for whoever watches, what the system says of the
-//! process, and a secret that nothing prints. And the runbook, whose commands have to be commands.
+//! Metrics of a real server: the token in a file, the metrics listener, the system's figures of the process, and a
+//! secret that is never printed. Also the runbook, whose commands must be valid.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tests::{Connection, DataFolder, OpenMetrics};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// What stands before the address in what a server prints.
+/// Text before the address in the output of a server.
 const WATCHED: &str = "  Metrics      http://";
 
 fn token_file(folder: &DataFolder, text: &str) -> String {
@@ -38,7 +38,7 @@ fn a_server_takes_its_token_from_a_file_and_tells_of_itself() {
     let same = read(watching.get("/-/metrics").expect("it answers"));
     let names = |told: &OpenMetrics| {
         let names = told.series().into_keys();
-        // Known once the scrub has looked.
+        // Known once the scrub has run.
         names.filter(|name| !name.starts_with("trug_scrub_oldest")).collect::<Vec<_>>()
     };
     assert_eq!(names(&told), names(&same));
@@ -58,7 +58,7 @@ fn a_server_takes_its_token_from_a_file_and_tells_of_itself() {
     let all = format!("{}{}", server.output(), server.log());
     assert!(!all.contains(TOKEN), "{all}");
 
-    // What is told of a backup is told once there is one.
+    // The backup metric appears with the first backup.
     assert!(!told.series().contains_key("trug_backup_last_timestamp_seconds"));
     let to = folder.beside().join("backup").display().to_string();
     folder.done(&["backup", "--to", &to]);
@@ -91,7 +91,7 @@ fn a_token_that_cannot_be_used_is_refused_and_never_printed() {
     }
     let ran = check(&["--set", "metrics_token_file=/nowhere/token"]);
     ran.check_failure(2, "metrics_token_file: /nowhere/token: ");
-    // However much comes out of it.
+    // A file of unlimited length is rejected too.
     check(&["--set", "metrics_token_file=/dev/zero"]).check_failure(2, "longer than 4096 bytes");
     check(&["--set", "admin_listen=localhost"]).check_failure(2, "admin_listen");
 }
@@ -112,13 +112,13 @@ fn a_secret_is_shown_as_set_and_not_as_what_it_is() {
     let sources = show(&["--sources"]);
     let line = sources.lines().find(|line| line.starts_with("metrics_token = ")).expect("its line");
     assert!(line.ends_with(&format!("# {}", path.display())), "{line}");
-    // Whoever takes it for a file is told, and has no server with three stars for a token.
+    // A masked value used as a secret is rejected, so no server runs with three stars as its token.
     std::fs::write(&path, &shown).expect("a file can be written");
     let ran = run(trug().args(["config", "check", "--config"]).arg(&path));
     ran.check_failure(2, "metrics_token: this is not a secret");
 }
 
-/// Commands of the runbook: the section, and a line that begins with `trug`.
+/// Returns the commands of the runbook: the section, and a line that starts with `trug`.
 fn commands() -> Vec<(String, String)> {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/OPERATING.md");
     let manual = std::fs::read_to_string(manual).expect("the manual can be read");
@@ -163,7 +163,7 @@ fn what_the_runbook_says_to_look_at_can_be_looked_at() {
     let server = folder.serve();
     let mut seen = 0;
     for (section, line) in commands() {
-        // Those that read, of a store that needs nothing else to be there.
+        // Commands that only read, and need nothing but a store.
         let reads =
             ["trug stats ", "trug account list", "trug bucket list", "trug audit ", "trug scrub "];
         let is_dry = line.contains("--dry-run");

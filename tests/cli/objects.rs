@@ -9,7 +9,7 @@ use tests::{DataFolder, Form};
 use crate::archives::word;
 use crate::with_and_without_a_server;
 
-/// Writes a local file beside the data folder. Returns its path.
+/// Writes a local file next to the data folder. Returns its path.
 fn local(folder: &DataFolder, name: &str, content: &[u8]) -> String {
     let path = folder.beside().join(name);
     fs::create_dir_all(path.parent().expect("a parent")).expect("the folder can be created");
@@ -39,7 +39,7 @@ fn cp_stores_files_and_brings_them_back() {
         folder.done(&["cp", "photos/2026/cat.bin", &word(&folder_out)]);
         assert_eq!(fs::read(out(folder, "cat.bin")).unwrap(), content);
         assert_eq!(folder.done(&["cat", "photos/2026/cat.bin"]).stdout.as_bytes(), content);
-        // Nothing unfinished is left, also after a failure.
+        // No unfinished file is left, also after a failure.
         folder.run(&["cp", "photos/none.bin", &word(&folder_out)]).check_failure(1, "none.bin");
         let left: Vec<_> = fs::read_dir(&folder_out).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");
@@ -226,7 +226,7 @@ fn content_that_ends_early_is_not_stored() {
     child.kill().unwrap();
     child.wait().unwrap();
     drop(input);
-    // The server ends the request when it notices that the client has gone.
+    // The server ends the request when it detects that the client has disconnected.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while folder.run(&["scrub"]).code != 0 {
         assert!(std::time::Instant::now() < deadline, "the request goes on");

@@ -74,7 +74,7 @@ fn a_member_uploads_until_it_is_removed_on_the_same_connection() {
         let form = Form::new().file("file", "a.txt", None, b"hello");
         bob.upload("/shared/", form).expect("it answers").status
     };
-    // A connection ends with an upload that is refused before its body has come.
+    // A connection ends with an upload that is rejected before its body has arrived.
     assert_eq!(upload(&mut connect()), 404);
     let member = ["--organisation", "Crew", "--account", "bob"];
     folder.done(&[&["organisation", "add"], &member[..], &["--role", "member"]].concat());

@@ -1,5 +1,5 @@
-//! `tools/deploy/nginx.conf` in front of a real server: what goes through nginx is what was sent, both ways. The
-//! Caddyfile is checked by Caddy where that is there.
+//! `tools/deploy/nginx.conf` in front of a real server: nginx passes requests and responses through unchanged. The
+//! Caddyfile is checked by Caddy where it is installed.
 
 use std::fs;
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use crate::deploy::deployed;
 const NAME: &str = "cdn.example.com";
 const PREMIUM: &str = "upload.example.com";
 
-/// An nginx of its own, with the files of the repository, in which only places are changed.
+/// An nginx process with the files of the repository, in which only the placeholders are changed.
 struct Nginx {
     child: Child,
     https: u16,
@@ -27,7 +27,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port()
 }
 
-/// Replaces what is there, as whoever installs it does.
+/// Replaces the placeholders, as an operator does.
 fn filled_in(text: &str, places: &[(&str, String)]) -> String {
     places.iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from:?} is not in {text}");
@@ -93,7 +93,7 @@ impl Nginx {
         panic!("nginx does not listen");
     }
 
-    /// curl, as if the names led here.
+    /// Runs curl with the names resolved to this server.
     fn curl(&self, words: &[&str]) -> Ran {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--insecure", "--max-time", "60"]);
@@ -135,7 +135,7 @@ fn nginx_passes_uploads_downloads_and_ranges_as_they_are() {
     let nginx = Nginx::start(folder.beside(), &server, upload);
     let bearer = format!("Authorization: Bearer {key}");
 
-    // Through http to https, and the address that comes back is the one outside.
+    // From http to https, and the address in the response is the external one.
     let file = folder.beside().join("large.bin");
     let bytes: Vec<u8> = (0..30_000_000_u32).map(|at| (at * 7 / 3) as u8).collect();
     fs::write(&file, &bytes).expect("it can be written");
@@ -166,12 +166,12 @@ fn nginx_passes_uploads_downloads_and_ranges_as_they_are() {
     let (told, _) = fetch(&["--path-as-is", "https://cdn.example.com/photos/../-/health"]);
     assert!(told.starts_with("400 "), "the address goes on as it came: {told}");
 
-    // The name goes on: the dashboard answers under this one, and not under that of the premium endpoint.
+    // The host name is forwarded: the dashboard responds under this one, and not under that of the premium endpoint.
     let (told, page) = fetch(&["https://cdn.example.com/-/"]);
     assert!(told.starts_with("200 text/html"), "{told}");
     assert!(page.starts_with(b"<!"), "a page");
 
-    // Larger than body_bytes_max: refused on the way, and let through by the premium endpoint.
+    // Larger than body_bytes_max: rejected at nginx, and accepted by the premium endpoint.
     let larger = folder.beside().join("larger.bin");
     fs::File::create(&larger).and_then(|it| it.set_len(110 << 20)).expect("it can be made");
     let form = format!("file=@{}", larger.display());

@@ -1,4 +1,4 @@
-//! What the real binary wrote reads the same without it: `tests/reader/read_store.py` beside what a server delivers.
+//! Stores written by the real binary, as read by `tests/reader/read_store.py` and as delivered by a server.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Commands of README.md, run by a shell as they are.
+//! Commands of README.md, run by a shell unchanged.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use tests::{DataFolder, ServerProcess};
 
 const README: &str = include_str!("../../README.md");
 
-/// The first block of commands of a section.
+/// Returns the first block of commands of a section.
 fn commands(heading: &str) -> &'static str {
     let section = README.split_once(heading).expect("the section is there").1;
     let block = section.split_once("```sh\n").expect("it has commands").1;

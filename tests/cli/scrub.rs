@@ -1,4 +1,4 @@
-//! `trug scrub`, and what `trug stats` remembers of it.
+//! `trug scrub`, and its record in `trug stats`.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Secrets stay where they are: what a server logs and prints, and who may read its files. Product 5.2 and 5.4.
+//! Secrets do not leak: the logs and output of a server, and the permissions of its files. Product 5.2 and 5.4.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
 
-/// A field of an answer, as text.
+/// Returns a field of a response, as text.
 fn text(answer: &Answer, name: &str) -> String {
     answer.json()[name].as_str().unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_owned()
 }
 
-/// What must never be told of a key or token: its last half, which is secret in both.
+/// Returns the part of a key or token that must never be logged: its last half, which is secret in both.
 fn secret_of(text: &str) -> &str {
     match text.split('_').nth(2) {
         Some(secret) => secret,
@@ -75,7 +75,7 @@ fn no_key_and_no_token_of_a_day_is_in_the_log() {
         ask("PUT", &format!("/photos/x{path}"), &[], b"b");
         secrets.push(url.split_once("token=").expect("it has a token").1.to_owned());
     }
-    // A head that is no HTTP is told of, if at all, without what it holds.
+    // A malformed request head is logged, if at all, without its content.
     let mut broken = Connection::connect(server.address()).expect("it listens");
     let head = format!("NONSENSE\r\nAuthorization: Bearer {key}\r\n\r\n");
     broken.more(head.as_bytes()).expect("it takes bytes");
@@ -164,7 +164,7 @@ fn no_password_and_no_link_is_in_the_log() {
         let line = log.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret} is told");
     }
-    // What is stored is not what was said.
+    // Stored files do not contain the secrets themselves.
     for file in files_below(&folder.path()) {
         let bytes = std::fs::read(&file).expect("a file can be read");
         for secret in &secrets {
@@ -205,7 +205,7 @@ fn the_log_holds_nothing_that_steers_a_terminal() {
     let form = Form::new().file("file", name, Some("text/\u{9b}"), b"a");
     server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
     let agent = [("user-agent", "\u{9b}2J"), ("x-request-id", "\u{9b}2J"), ("host", "a")];
-    // Two hosts: refused, and logged perhaps.
+    // Two `Host` headers: rejected, and perhaps logged.
     let _ = server.connect().send("GET", "/photos/a.txt", &agent, b"");
     server.terminate();
     server.wait();
@@ -240,7 +240,7 @@ fn nobody_else_may_read_the_data() {
     check_modes(&folder.path());
 }
 
-/// Checks a folder and everything below it; how much that was.
+/// Checks a folder and everything below it; returns the number of entries.
 fn check_modes(path: &Path) -> usize {
     let metadata = std::fs::symlink_metadata(path).expect("it is there");
     let mode = metadata.permissions().mode() & 0o777;

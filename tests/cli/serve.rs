@@ -20,7 +20,7 @@ fn get(server: &ServerProcess, path: &str) -> Answer {
     server.connect().get(path).expect("it answers")
 }
 
-/// Begins an upload and sends a piece of it; the rest is returned.
+/// Starts an upload and sends a piece of it; returns the rest.
 fn half_an_upload(server: &ServerProcess, key: &str) -> (Connection, Vec<u8>) {
     let form = Form::new().file("file", "late.txt", None, b"late");
     let content_type = form.content_type();
@@ -30,7 +30,7 @@ fn half_an_upload(server: &ServerProcess, key: &str) -> (Connection, Vec<u8>) {
     let headers = [("content-type", &*content_type)];
     connection.begin("POST", "/photos/", &headers, body.len()).expect("the head is sent");
     connection.more(first).expect("the body is sent");
-    // The server has to have seen the head before it is stopped.
+    // The server must have read the head before it is stopped.
     thread::sleep(Duration::from_millis(200));
     (connection, rest.to_vec())
 }
@@ -47,7 +47,7 @@ fn startup_prints_addresses_set_up_link_and_commands() {
     let link = format!("  {url}/-/set-up#");
     let link = printed.lines().find_map(|line| line.strip_prefix(&link)).expect("a link");
     assert_eq!(link.len(), 52, "{printed}");
-    // The commands can be pasted; with a password the set-up is done.
+    // The commands can be pasted; with a password the set-up is complete.
     let commands = printed.lines().filter(|line| line.contains(" account "));
     let script = commands.collect::<Vec<_>>().join("\n");
     let mut shell = Command::new("sh");
@@ -69,7 +69,7 @@ fn startup_prints_addresses_set_up_link_and_commands() {
     assert!(!server_output_after_stop(&folder).contains("/-/set-up"));
 }
 
-/// Everything that a server on this folder prints.
+/// Returns the complete output of a server on this folder.
 fn server_output_after_stop(folder: &DataFolder) -> String {
     let server = folder.serve();
     thread::sleep(Duration::from_millis(100));
@@ -121,7 +121,7 @@ fn the_printed_link_makes_the_first_account_once() {
     let server = folder.serve();
     let first = link_of(&server);
     server.stop();
-    // Another start makes another one.
+    // Another start creates another one.
     let server = folder.serve();
     let second = link_of(&server);
     assert_eq!(set_up(&server, &first).status, 404);

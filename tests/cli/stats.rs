@@ -36,7 +36,7 @@ fn what_is_in_the_store_is_counted() {
 fn a_disk_with_less_free_than_the_reserve_is_told() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    // More than any disk has.
+    // Larger than any disk.
     command.env("TRUG_RESERVE_BYTES", (1_u64 << 60).to_string());
     let server = ServerProcess::start(&mut command);
     let form = Form::new().file("file", "a.txt", None, b"hello");

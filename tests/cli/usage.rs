@@ -1,4 +1,4 @@
-//! What is the same for all commands: help, wrong usage, folders that are no store, a store that is in use.
+//! Behaviour common to all commands: help, wrong usage, folders without a store, a store in use.
 
 use engine::{Create, OpenOptions, Store};
 use tests::commands::{run, trug};
@@ -35,7 +35,7 @@ const LEAVES: &[&[&str]] = &[
     &["scrub"],
 ];
 
-/// Commands that need a store that is there.
+/// Commands that need an existing store.
 const ON_A_STORE: &[&[&str]] = &[
     &["account", "list"],
     &["account", "edit", "--account", "ann", "--plan", "Pro"],
@@ -126,7 +126,7 @@ fn a_store_whose_holder_takes_no_commands_ends_with_4() {
         .expect("the store is free");
     let ran = folder.run(&["account", "list"]);
     ran.check_failure(4, &format!("in use by process {}", std::process::id()));
-    // What a killed server leaves behind is no server.
+    // The remains of a killed server do not count as a server.
     drop(std::os::unix::net::UnixListener::bind(folder.path().join("control.sock")));
     folder.run(&["stats"]).check_failure(4, "does not accept commands");
     store.close().expect("the store closes");

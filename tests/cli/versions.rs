@@ -3,8 +3,8 @@
 use serde_json::Value;
 use tests::{DataFolder, Form, ServerProcess};
 
-/// `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, `kept.txt` was replaced. Large
-/// files stay for so many seconds.
+/// Creates a store in which `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, and
+/// `kept.txt` was replaced. Large files are retained for so many seconds.
 fn store_with_a_past(window: &str) -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
@@ -35,7 +35,7 @@ fn store_with_a_past(window: &str) -> DataFolder {
     folder
 }
 
-/// Runs a test with the store free, and with a server on it; the test asks a server for files.
+/// Runs a test with the store free, and with a server on it; the test requests files from a server.
 fn in_both_ways(test: impl Fn(&DataFolder, &dyn Fn(&str) -> (u16, Vec<u8>))) {
     for serves in [false, true] {
         let folder = store_with_a_past("0");
@@ -122,7 +122,7 @@ fn a_file_comes_back_by_its_path_or_as_an_earlier_version() {
 #[test]
 fn a_large_file_comes_back_while_it_stays() {
     let folder = store_with_a_past("3600");
-    // Whoever only looks gives nothing back.
+    // Read-only commands do not reclaim space.
     folder.done(&["stats"]);
     let versions = history(&folder, &["dir/big.bin"]);
     assert_eq!(versions[0]["content"]["recoverable"], true, "{versions:?}");

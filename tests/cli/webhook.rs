@@ -1,4 +1,4 @@
-//! `trug webhook`: made, listed, changed, tested, and what was given up.
+//! `trug webhook`: create, list, change, test, and dead letters.
 
 use tests::{DataFolder, Form, Receiver, Scripted};
 
@@ -55,7 +55,7 @@ fn a_test_takes_a_running_server_and_shows_the_answer() {
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.stdout.contains("not delivered: response status 500"), "{failed:?}");
     server.stop();
-    // Without the operator's leave it does not get there.
+    // Without the operator's permission it is not delivered.
     let server = folder.serve();
     let refused = folder.run(&["webhook", "test", "--id", &id]);
     assert!(refused.stdout.contains("does not resolve to a public address"), "{refused:?}");
@@ -74,7 +74,7 @@ fn a_server_delivers_and_its_log_names_no_secret_address() {
     let server = tests::ServerProcess::start(&mut command);
     let form = Form::new().file("f", "a.txt", None, b"1");
     server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
-    // Once in vain, and again after five seconds.
+    // The first attempt fails, and it is retried after five seconds.
     receiver.wait_until(|seen| seen.len() == 2);
     server.terminate();
     let log = server.log();

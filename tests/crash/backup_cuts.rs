@@ -1,5 +1,5 @@
-//! The power is cut in the middle of every disk operation of a first and of a later backup, on the disk of the image
-//! and on that of the store: the image is the one before or the new one, and the store is what it was.
+//! Power cuts in the middle of every disk operation of a first and of a later backup, on the disk of the image and on
+//! that of the store: the image is the previous or the new one, and the store is unchanged.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ fn back_up(store: &Store, to: &SimDisk) -> Result<BackupReport> {
     store.backup(&to, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Changes over several segments, with large objects that come and go.
+/// Returns changes over several segments, with large objects that are put and deleted.
 fn changes(turn: u64) -> Vec<Vec<Change>> {
     let put = |key: String, seed: u64, length| {
         Change::Put(name(&key), Bytes::from(body(100 * turn + seed, length)))
@@ -39,7 +39,7 @@ fn do_all(store: &Store, model: &mut Model, turn: u64) {
     }
 }
 
-/// What the image shows when it is opened; none where there is no image yet.
+/// Returns the contents of the opened image; none where there is no image yet.
 fn open_image(disk: &SimDisk) -> std::result::Result<Option<Contents>, String> {
     let mut world = World::on(disk.clone(), 8);
     world.options.create = Create::Never;
@@ -58,7 +58,7 @@ struct Tried {
     new: usize,
 }
 
-/// Checks every cut of a backup: the image before it, or after it; then the backup is done again.
+/// Checks every cut of a backup: the image before it, or after it; then the backup is repeated.
 fn must_be_one_of(store: &Store, cuts: &[SimDisk], before: Option<&Model>, after: &Model) -> Tried {
     let mut seen = BTreeSet::new();
     let mut tried = Tried { cuts: cuts.len(), survivors: 0, old: 0, new: 0 };
@@ -82,7 +82,7 @@ fn must_be_one_of(store: &Store, cuts: &[SimDisk], before: Option<&Model>, after
             tried.old += usize::from(is_old);
             tried.new += usize::from(is_new == Some(Ok(())));
             assert!(is_old || is_new == Some(Ok(())), "{what}: {is_new:?}");
-            // The image as it was left, and as an opening left it, can be brought up to date.
+            // The image as the cut left it, and as an opening left it, can be updated by a later backup.
             for disk in [again, disk.fork()].into_iter().take(1 + usize::from(at % 5 == 0)) {
                 back_up(store, &disk).unwrap_or_else(|error| panic!("{what}, again: {error}"));
                 let found = open_image(&disk).unwrap_or_else(|why| panic!("{what}, again: {why}"));

@@ -1,6 +1,6 @@
-//! The corruption matrix: one bit of a small store's files is flipped, or a file is cut, blanked, swapped or taken
-//! away, and everything is read. Each time the damage is named, or does no harm: no wrong bytes, no object silently
-//! gone, no panic, and nothing lost but what the damage hit.
+//! The corruption matrix: one bit of a small store's files is flipped, or a file is truncated, zeroed, swapped or
+//! removed, and everything is read. Each time the damage is reported, or harmless: no wrong bytes, no object silently
+//! missing, no panic, and no loss beyond the damaged bytes.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use tests::store::{Change, Model, World, batch, body, commit, fact, idle, name, 
 
 use crate::layout::{Group, flip, groups};
 
-/// What became of a store before its files rotted.
+/// State of a store before its files are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Past {
-    /// It was closed.
+    /// Closed.
     Closed,
-    /// It was closed, and its index is gone.
+    /// Closed, and its index deleted.
     ClosedWithoutIndex,
-    /// Its process was killed when it was idle.
+    /// Process killed while idle.
     Killed,
-    /// The same, and its index is gone.
+    /// Process killed while idle, and its index deleted.
     KilledWithoutIndex,
 }
 
@@ -39,14 +39,14 @@ impl Past {
 pub(crate) struct Specimen {
     past: Past,
     disk: SimDisk,
-    /// The disk as it was in the middle of the story.
+    /// The disk in the middle of the story.
     earlier: SimDisk,
     model: Model,
     last_lsn: u64,
 }
 
 impl Specimen {
-    /// Two log segments, two big ones, an overwritten and a deleted object, facts, a checkpoint in between.
+    /// Creates two log segments, two big ones, an overwritten and a deleted object, facts, a checkpoint in between.
     pub(crate) fn new(past: Past) -> Self {
         let world = World::new(5);
         let store = world.open();
@@ -97,18 +97,18 @@ impl Specimen {
         self.disk.bytes(path)
     }
 
-    /// What was in the file in the middle of the story; nothing when it was not there.
+    /// Returns the content of the file in the middle of the story; nothing when it did not exist.
     pub(crate) fn earlier(&self, path: &str) -> Vec<u8> {
         let was_there = self.earlier.paths().iter().any(|known| known == path);
         if was_there { self.earlier.bytes(path) } else { Vec::new() }
     }
 
-    /// A disk with the store on it, to be damaged.
+    /// Returns a disk with the store on it, to be damaged.
     pub(crate) fn fork(&self) -> SimDisk {
         self.disk.fork()
     }
 
-    /// What is in the store.
+    /// Returns the content of the store.
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }
@@ -117,7 +117,7 @@ impl Specimen {
         if path.starts_with("log/") { groups(&self.disk, path) } else { Vec::new() }
     }
 
-    /// Damages a copy, opens it and reads everything. Objects that are not in `hit` must be whole.
+    /// Damages a copy, opens it and reads everything. Objects that are not in `hit` must be intact.
     pub(crate) fn examine(
         &self,
         hit: &BTreeSet<ObjectName>,
@@ -140,7 +140,7 @@ impl Specimen {
                 Err(Error::Corrupt(corruption)) if corruption.object.as_ref() == Some(name) => {
                     noticed = noticed.max(Noticed::WhenRead);
                 }
-                // What is said at opening to be lost may be absent, or be as it was before.
+                // An object reported as lost at opening may be absent, or have its earlier version.
                 Ok(None) if !report.damage.is_empty() => {}
                 Ok(Some(found)) if !report.damage.is_empty() && is_older(name, &found) => {}
                 Ok(Some(_)) => return Err(format!("{name} has wrong bytes; {report}")),
@@ -177,7 +177,7 @@ impl Specimen {
         Ok(())
     }
 
-    /// What flipping a byte may cost, and whether it has to be noticed.
+    /// Returns the objects that flipping a byte may cost, and whether it must be detected.
     fn aim(&self, path: &str, groups: &[Group], offset: usize) -> (BTreeSet<ObjectName>, bool) {
         if path.starts_with("big/") {
             let is_header = offset < SEGMENT_HEADER_BYTES;
@@ -185,7 +185,7 @@ impl Specimen {
             return (hit, !is_header);
         }
         let Some(group) = groups.iter().find(|group| group.bytes.contains(&offset)) else {
-            // A header that is there twice, a footer that can be made anew.
+            // A header with two copies, a footer that can be rebuilt.
             return (BTreeSet::new(), path == "STORE");
         };
         let hit = group.records.iter().filter_map(|record| record.object.clone()).collect();
@@ -213,7 +213,7 @@ impl Specimen {
         is_last && small.is_some_and(|(bytes, _)| bytes.len() <= 4_096)
     }
 
-    /// The last log segment with anything in it.
+    /// Returns the last non-empty log segment.
     fn last_log(&self) -> String {
         let is_used = |path: &String| !self.groups(path).is_empty();
         self.paths().into_iter().rfind(is_used).unwrap_or_default()
@@ -228,14 +228,14 @@ impl Specimen {
     }
 }
 
-/// When damage was noticed.
+/// When damage was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Noticed {
-    /// It was not, and did no harm.
+    /// Never, and it did no harm.
     No,
-    /// By whoever read the object.
+    /// When the object was read.
     WhenRead,
-    /// By recovery.
+    /// During recovery.
     AtOpening,
 }
 
@@ -247,7 +247,7 @@ fn is_older(object: &ObjectName, found: &[u8]) -> bool {
     *object == name("overwritten") && found == body(2, 200)
 }
 
-/// How many flips were tried, and noticed.
+/// Numbers of flips, tried and detected.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flips {
     tried: u64,
@@ -281,7 +281,7 @@ fn offsets(path: &str, groups: &[Group], length: usize, stride: usize) -> Vec<us
         is_big_body || records.clone().any(|record| record.body.contains(offset))
     };
     let is_padding = |offset: &usize| *offset < SEGMENT_HEADER_BYTES && offset % 2_048 > 110;
-    // Behind the last group of a killed store lies space that nothing was written to.
+    // After the last group of a killed store there is unwritten space.
     let written = match groups.last() {
         Some(last) if length == 64 << 10 => last.bytes.end,
         _ => length,
@@ -335,7 +335,7 @@ fn a_file_that_was_cut_blanked_or_taken_away_is_named_and_costs_its_own_objects_
             let records = groups.iter().flat_map(|group| &group.records);
             hit.extend(records.filter_map(|record| record.object.clone()));
             let check = |what: &str, damage: &dyn Fn(&SimDisk)| {
-                // The last log segment of a store without index takes the knowledge of itself along.
+                // Without an index, damage to the last log segment hides the segment itself.
                 let nobody_knows = !past.has_index() && path == specimen.last_log();
                 match specimen.examine(&hit, damage) {
                     Err(_) if nobody_knows => {}
@@ -352,7 +352,7 @@ fn a_file_that_was_cut_blanked_or_taken_away_is_named_and_costs_its_own_objects_
             check("taken away", &|disk| disk.remove(&path).unwrap());
             for start in (0..bytes.len()).step_by(4_096) {
                 let length = (bytes.len() - start).min(8_192);
-                // With the end of the log its watermark is gone: as if all of it had never been written.
+                // With the end of the log its watermark is lost: as if all of it had never been written.
                 let end = groups.last().map_or(0, |last| last.bytes.end);
                 let is_end = path == specimen.last_log() && start + length >= end;
                 if is_end && matches!(past, Past::Killed | Past::KilledWithoutIndex) {

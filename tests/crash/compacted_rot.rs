@@ -1,4 +1,4 @@
-//! Damage in a store that was compacted: every answer is right, or says that it is not, with the index and without.
+//! Damage in a compacted store: every result is right, or reported as damaged, with the index and without.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use tests::store::{Model, World, compact, name, read};
 use crate::compaction::Grown;
 use crate::layout::flip;
 
-/// A store whose log was compacted, closed.
+/// A closed store whose log was compacted.
 struct Specimen {
     disk: SimDisk,
     model: Model,
 }
 
-/// What came of the damage that was done.
+/// Outcomes of the damage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcomes {
     tried: u64,
@@ -58,7 +58,7 @@ impl Specimen {
                 Err(Error::Corrupt(corruption)) if corruption.object.as_ref() == Some(name) => {
                     failed += 1;
                 }
-                // What is said at opening to be lost may be absent, or be as it was before.
+                // An object reported as lost at opening may be absent, or have its earlier version.
                 Ok(_) if is_told => {}
                 Ok(Some(_)) => return Err(format!("{name} has wrong bytes; {report}")),
                 Ok(None) => return Err(format!("{name} is gone without a word; {report}")),
@@ -132,11 +132,11 @@ fn a_compacted_segment_that_was_cut_or_taken_away_is_named() {
                 .unwrap_or_else(|what| panic!("{path} taken away: {what}"));
         }
     }
-    // With an index, nobody misses the last byte of the footer.
+    // With an index, the last byte of the footer is never missed.
     assert!(total.harmless <= specimen.paths().len() as u64, "{total:?}");
 }
 
-/// Flips a bit in each byte of some of a header page's copies, one at a time: the other copy makes up for it.
+/// Flips a bit in each byte of some of a header page's copies, one at a time: the other copy replaces it.
 fn flip_copies(bytes: Range<usize>) -> Result<(), String> {
     let specimen = Specimen::new();
     let mut total = Outcomes::default();
@@ -157,7 +157,7 @@ fn flip_copies(bytes: Range<usize>) -> Result<(), String> {
     }
 }
 
-/// Where the origin lies in a copy, with some of the zeros behind it.
+/// Bytes of the origin in a header copy, with some of the zeros after it.
 const ORIGIN: Range<usize> = 104..170;
 
 #[test]

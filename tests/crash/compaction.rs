@@ -1,5 +1,5 @@
-//! The power is cut in the middle of every disk operation of a compaction: what was stored is there, whichever of the
-//! copies the next opening finds, with the index and without it.
+//! Power cuts in the middle of every disk operation of a compaction: the content is preserved, whichever of the copies
+//! the next opening finds, with the index and without it.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(crate) struct Grown {
 }
 
 impl Grown {
-    /// Segments with live and dead records of every kind in them, all sealed and checkpointed, and one that grows.
+    /// Creates segments with live and dead records of every kind, all sealed and checkpointed, and one active segment.
     pub(crate) fn new(ignored: &[Ignore]) -> Result<(Self, Store), String> {
         let world = World::new(11);
         for ignore in ignored {
@@ -46,7 +46,7 @@ impl Grown {
         Ok((grown, store))
     }
 
-    /// A segment's worth of objects, most of them overwritten by the next filling.
+    /// Puts a segment's worth of objects, most of them overwritten by the next call.
     fn fill(&mut self, store: &Store) -> Result<(), String> {
         self.turn += 1;
         for at in 0..16 {
@@ -70,7 +70,7 @@ fn told(error: Error) -> String {
     error.to_string()
 }
 
-/// How often a compaction was cut.
+/// Numbers of cuts in a compaction.
 #[derive(Debug, Default)]
 struct Cuts {
     points: usize,
@@ -78,7 +78,7 @@ struct Cuts {
     survivors: u64,
 }
 
-/// Cuts the power at each operation of `work`, which changes nothing that the store shows.
+/// Cuts the power at each operation of `work`, which has no visible effect on the store.
 fn survey(
     grown: &Grown,
     seeds: u64,
@@ -120,7 +120,7 @@ fn survey(
     Ok(())
 }
 
-/// The index is lost in the same moment.
+/// Checks the same cut with the index lost too.
 fn without_index(disk: &SimDisk, model: &Model) -> Result<(), String> {
     disk.remove("index.redb").map_err(|error| error.to_string())?;
     let world = World::on(disk.clone(), 12);
@@ -132,7 +132,7 @@ fn without_index(disk: &SimDisk, model: &Model) -> Result<(), String> {
     contents.must_be(model).map_err(|what| format!("without index: {what}; {report}"))
 }
 
-/// What a compaction must survive, with some syncs left out.
+/// Checks that compactions survive power cuts with some syncs left out.
 fn survives_without(ignored: &[Ignore], seeds: u64) -> Result<String, String> {
     let mut total = Cuts::default();
     let (mut grown, store) = Grown::new(ignored)?;
@@ -143,7 +143,7 @@ fn survives_without(ignored: &[Ignore], seeds: u64) -> Result<String, String> {
         }
         Ok(())
     })?;
-    // Compacted segments are compacted again, with tombstones whose objects are long gone.
+    // Compacted segments are compacted again, with tombstones of objects deleted long ago.
     grown.play(&store, &[Change::Delete(name("fill/3")), Change::Delete(name("big"))])?;
     grown.fill(&store)?;
     grown.fill(&store)?;
@@ -174,7 +174,7 @@ fn a_sync_that_a_compaction_forgets_is_noticed() {
 #[test]
 fn a_checkpoint_that_a_compaction_does_not_wait_for_is_noticed() {
     let (grown, store) = Grown::new(&[]).unwrap_or_else(|what| panic!("{what}"));
-    // From here on only: without any checkpoint, the index would be made anew.
+    // From here on only: without any checkpoint, the index would be rebuilt.
     grown.world.disk.ignore(Ignore::SyncOf("index.redb".to_owned()));
     let mut total = Cuts::default();
     match survey(&grown, 4, &mut total, || compact(&store).map(|_| ()).map_err(told)) {
@@ -190,7 +190,7 @@ fn an_opening_that_runs_out_of_room_keeps_what_the_index_on_disk_points_to() {
     compact(&store).unwrap_or_else(|error| panic!("{error}"));
     let mut refused = 0;
     for (at, cut) in grown.world.disk.take_cuts().into_iter().enumerate() {
-        // So many writes to the index still find room.
+        // Room for so many writes to the index.
         for writes in 0..40 {
             let disk = cut.fork();
             disk.power_on(LossPolicy::KeepSynced, 0);

@@ -1,6 +1,6 @@
-//! The disk fails one operation: a sync that loses what it was to make durable, a write, a creation. Everybody who
-//! waits hears it, nothing of it shows, reads go on; and after the process was started again nothing that is shown,
-//! or was acknowledged, is lost when power goes.
+//! One failing disk operation: a sync that loses its data, a write, a creation. Every waiting caller gets the error, no
+//! effect is visible, reads continue; and after a restart of the process nothing visible or acknowledged is lost by a
+//! power cut.
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::{Error, Health, Store};
@@ -11,7 +11,7 @@ use tests::store::{
 use crate::scenario::{Act, beginning};
 use crate::survivor::check_after_a_kill;
 
-/// What happens meanwhile.
+/// Acts of the story.
 pub(crate) const STORY: [Act; 10] = [
     Act::Put,
     Act::PutBig,
@@ -25,7 +25,7 @@ pub(crate) const STORY: [Act; 10] = [
     Act::Checkpoint,
 ];
 
-/// The story with one fault in it. False when there were not that many operations.
+/// Plays the story with one fault in it. Returns false when there were fewer operations.
 fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, String> {
     let world = World::new(3);
     let store = world.open();
@@ -39,7 +39,7 @@ fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, 
     let mut in_doubt = None;
     for (turn, act) in (1..).zip(STORY) {
         let Some(changes) = act.changes(turn) else {
-            // What fails here is nobody's answer.
+            // A failure here has no caller to report to.
             match act {
                 Act::Idle => idle(&store),
                 Act::Checkpoint => drop(store.checkpoint()),
@@ -62,14 +62,14 @@ fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, 
     world.disk.clear_faults();
     must_be_read_only_for_good(&store, &model)?;
     let acceptable: Vec<&Model> = [&model].into_iter().chain(&in_doubt).collect();
-    // The process dies without a word, so that nothing is written on the way out.
+    // The process is killed, so that nothing is written on the way out.
     let disk = world.disk.fork();
     drop(store);
     check_after_a_kill(&disk, &acceptable)?;
     Ok(happened)
 }
 
-/// A store that has become read-only stays so although its disk works again, and reads.
+/// Checks that a store that has become read-only stays so although its disk works again, and that reads work.
 pub(crate) fn must_be_read_only_for_good(store: &Store, model: &Model) -> Result<(), String> {
     if store.health() == Health::Writable {
         return Ok(());
@@ -114,7 +114,7 @@ fn a_failed_sync_or_write_of_the_log_ends_writing_whatever_happens_later() {
         (Operation::Write, Fault::Torn),
     ] {
         let mut world = World::new(3);
-        // A disk that is full besides: the failure is what counts.
+        // A full disk in addition: the write failure takes precedence.
         world.options.reserve_bytes = Some(1 << 20);
         let store = world.open();
         put(&store, &name("before"), b"1").unwrap();

@@ -1,5 +1,5 @@
-//! The entries of a footer rot, or cannot be read, under a trailer that is whole: whoever reads the segment walks its
-//! groups instead, nothing is missing, and it is told.
+//! Damaged or unreadable footer entries under an intact trailer: readers of the segment walk its groups instead,
+//! nothing is missing, and the damage is reported.
 
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
@@ -8,14 +8,14 @@ use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, fact, idle, name, roll_over,
 };
 
-/// Where the entries of a footer begin, as its trailer says.
+/// Returns the offset of the entries of a footer, from its trailer.
 fn entries_at(world: &World, path: &str) -> u64 {
     let bytes = world.disk.bytes(path);
     let trailer = &bytes[bytes.len() - 64..];
     u64::from_le_bytes(trailer[8..16].try_into().unwrap())
 }
 
-/// Log segments with footers, and a compacted one where that is asked for; closed.
+/// Creates log segments with footers, and optionally a compacted one; closed.
 fn sealed(has_compacted: bool) -> (World, Model) {
     let world = World::new(31);
     let store = world.open();
@@ -46,7 +46,7 @@ fn must_tell(store: &Store, path: &str, at: u64) {
     let known = store.damage().unwrap().places;
     let found: Vec<_> = known.iter().map(|it| (it.file(), it.offset)).collect();
     assert_eq!(found, [(path.to_owned(), at)]);
-    // A block whose length has rotted is not where it says, or not as long.
+    // A block with a damaged length is not at its stated place, or has another length.
     assert!(matches!(known[0].reason, Malformed::Checksum | Malformed::Length), "{known:?}");
 }
 
@@ -78,7 +78,7 @@ fn an_index_is_made_from_the_groups_where_a_footer_has_rotted_and_that_is_told()
             must_tell(&store, &path, at);
             store.close().unwrap();
             drop(store);
-            // fsck says the same, and makes it whole; then it is forgotten by the next scrub.
+            // fsck reports the same and repairs it; the next scrub removes it from the record.
             let (repaired, said) = world.repair().unwrap();
             assert!(said.iter().any(|what| what.starts_with(&path)), "{said:?}");
             assert_eq!(repaired.after.findings, []);
@@ -98,7 +98,7 @@ fn a_compaction_copies_from_the_groups_where_a_footer_has_rotted_and_that_is_tol
     world.disk.flip(&path, at + 30, 1);
     let store = world.open();
     assert_eq!(store.damage().unwrap().count(), 0, "nobody has read it");
-    // Held by a reader, it stays where it is, and what was told of it too.
+    // A segment held by a reader stays, and its recorded damage too.
     compact(&store).unwrap();
     let told = store.damage().unwrap().places;
     let is_it = |it: &engine::Damage| (it.file(), it.offset) == (path.clone(), at);
@@ -115,7 +115,7 @@ fn a_footer_that_cannot_be_read_is_done_without() {
     for (world, model, path) in footers() {
         let at = entries_at(&world, &path);
         world.disk.remove("index.redb").unwrap();
-        // The header page and the trailer are read first, in one order or another; then entries or groups.
+        // The header page and the trailer are read first, in either order; then entries or groups.
         let mut told = 0;
         for skipped in 0..8 {
             let world = World::on(world.disk.fork(), 34);

@@ -1,6 +1,6 @@
-//! The disk fills up: puts are refused before the reserve is touched, deletions and facts go on to the last segment
-//! that can be had, reads never notice; and once there is room again, all of it goes on by itself. Wherever in a story
-//! the room ends, nothing acknowledged is lost and nothing half-done shows.
+//! Full disk: puts are rejected before the reserve is used, deletions and facts continue up to the last available
+//! segment, reads are unaffected; and once there is room again, all operations resume by themselves. Wherever in a
+//! story the room ends, no acknowledged change is lost and no partial change is visible.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::survivor::check_after_a_kill;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A clock that stands still would never have the disk asked again.
+/// Advances the clock by a second; the disk is queried again only after some time.
 fn a_second_passes(world: &World) {
     world.clock.advance(1_000);
 }
@@ -54,7 +54,7 @@ fn a_store_that_fills_its_disk_refuses_puts_takes_deletions_and_recovers_by_itse
     assert!(free_bytes > 2 * MIB - 100 * KIB, "the reserve is still there: {free_bytes}");
     assert_eq!(store.health(), Health::Full { free_bytes, reserve_bytes: 2 * MIB });
 
-    // What is small is refused as well, and before it is all there.
+    // Small bodies are rejected as well, and before they are complete.
     assert!(is_no_space(&put(&store, &name("small"), b"small")));
     assert!(is_no_space(&store.upload().push(b"first bytes").map(|()| 0)));
     assert!(is_no_space(&put(&store, &name("empty"), b"")), "at the latest when it is committed");
@@ -85,7 +85,7 @@ fn a_put_that_is_refused_takes_no_deletion_of_its_group_along() {
     world.options.reserve_bytes = Some(u64::MAX);
     let store = world.open();
     let (answer, answers) = std::sync::mpsc::channel();
-    // A body of no bytes is asked about nowhere else.
+    // An empty body is checked nowhere else.
     let staged = store.upload().finish().unwrap();
     let batches = [
         Batch::new().delete(name("old")),
@@ -117,7 +117,7 @@ fn deletions_are_logged_in_smaller_segments_where_no_whole_one_can_be_had() {
     roll_over(&store).unwrap();
     store.checkpoint().unwrap();
     world.disk.set_free_bytes(300 * KIB);
-    // The segment that was made in advance, and what is left of the one in use.
+    // The segment prepared in advance, and the rest of the active one.
     let mut puts = 0;
     while put(&store, &name("filler"), &body(7, 150_000)).is_ok() {
         model.objects.insert(name("filler"), (body(7, 150_000).into(), false));
@@ -183,7 +183,7 @@ fn a_store_with_threads_writes_its_checkpoint_once_there_is_room() {
     store.commit(batch).unwrap();
     world.disk.set_free_bytes(100 * KIB);
     world.clock.advance(limits::CHECKPOINT_MS);
-    // Long enough for a try that finds no room.
+    // Long enough for an attempt that finds no room.
     sleep(Duration::from_millis(2 * limits::WATERMARK_IDLE_MS));
     assert!(store.stats().unwrap().overlay_changes > 0);
     world.disk.set_free_bytes(10 * MIB);
@@ -210,18 +210,18 @@ fn a_store_on_a_full_disk_closes_and_opens_again() {
     delete(&store, &name("a")).unwrap();
 }
 
-/// How a story ended.
+/// Outcome of a story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// There was always room.
+    /// The room was always sufficient.
     Untouched,
-    /// Something was refused, and everything was taken again later.
+    /// Some operations were rejected, and all were accepted again later.
     GoesOn,
-    /// The store was read-only from some moment on.
+    /// The store became read-only.
     ReadOnly,
 }
 
-/// A story on a disk that runs out of room somewhere.
+/// Plays a story on a disk that runs out of room at some point.
 fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
     let world = World::new(3);
     let store = world.open();
@@ -261,7 +261,7 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
     }
     world.disk.clear_faults();
     world.disk.set_free_bytes(100 * MIB);
-    // An index that had no room is opened again once in a while.
+    // An index that had no room is reopened from time to time.
     a_second_passes(&world);
     let is_read_only = is_read_only(&store);
     if is_read_only {
@@ -277,7 +277,7 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
         Contents::of(&store)?.must_be(&model)?;
     }
     let acceptable: Vec<&Model> = [&model].into_iter().chain(&in_doubt).collect();
-    // The process dies without a word, so that nothing is written on the way out.
+    // The process is killed, so that nothing is written on the way out.
     let disk = world.disk.fork();
     drop(store);
     check_after_a_kill(&disk, &acceptable)?;

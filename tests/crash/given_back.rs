@@ -1,6 +1,5 @@
-//! What is told of space that was given back where it lay: such a version is gone, not damaged, even where power went
-//! before all of it was a hole; what is damaged beside it is told as damaged; and whoever copies or brings back loses
-//! nothing to it.
+//! Punched-out bodies: such a version is reported as reclaimed, not damaged, even where power was cut before all of it
+//! was a hole; damage next to it is reported as damage; and copies and undeletes lose nothing by it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,10 +14,10 @@ use tests::store::{
     Contents, Model, World, body, bucket, compact, delete, name, put, read, roll_over,
 };
 
-/// The length of an object here.
+/// Length of an object in bytes.
 const BYTES: usize = 100_000;
 
-/// A store of a few segments on a disk without room for copies; every other object in them is dead.
+/// Creates a store of a few segments on a disk without room for copies; every other object in them is dead.
 fn full_disk() -> (World, Store, Model) {
     let (world, mut model) = (World::wide(1), Model::default());
     let store = world.open();
@@ -42,7 +41,7 @@ fn delete_all(store: &Store, model: &mut Model, keys: impl Iterator<Item = u64>)
     }
 }
 
-/// The versions of all objects, by key and number.
+/// Returns the versions of all objects, by key and number.
 fn versions(store: &Store) -> Vec<(String, u64, PutVersion)> {
     let scope = VersionScope::Folder(FolderKey::root());
     let filter = VersionFilter { bucket: bucket(), scope, since_ms: 0 };
@@ -55,7 +54,7 @@ fn versions(store: &Store) -> Vec<(String, u64, PutVersion)> {
     puts.collect()
 }
 
-/// The file and the offset where these bytes begin.
+/// Returns the file and the offset of these bytes.
 fn find(disk: &SimDisk, bytes: &[u8]) -> (String, usize) {
     let found = disk.paths().into_iter().find_map(|path| {
         let at = disk.bytes(&path).windows(bytes.len()).position(|window| window == bytes)?;
@@ -64,12 +63,12 @@ fn find(disk: &SimDisk, bytes: &[u8]) -> (String, usize) {
     found.expect("the bytes lie somewhere")
 }
 
-/// Whether of a body that was put whole pages are there, and others are not.
+/// Whether some pages of a body are present and others are not.
 fn is_partly_there(disk: &SimDisk, bytes: &[u8]) -> bool {
     let (path, at) = find(disk, &bytes[..100]);
     let found = &disk.bytes(&path)[at..at + bytes.len()];
     let same = found.iter().zip(bytes).filter(|(found, put)| found == put).count();
-    // What it has of its first and last page is there in any case.
+    // The first and last page of the body are always present in part.
     same < bytes.len() && same > 3 * 4_096
 }
 
@@ -110,7 +109,7 @@ fn a_version_that_was_given_back_in_part_when_power_went_is_gone_and_not_damaged
     assert!(gone > gone_in_part && gone_in_part > 0 && back > 0);
 }
 
-/// Some of the recorded cuts, powered on with a part of what was not synced, and with room.
+/// Returns some of the recorded cuts, powered on with a part of the unsynced data, and with room.
 fn cut_points(world: &World) -> Vec<(u64, SimDisk)> {
     let cuts = world.disk.take_cuts();
     let some = (0..).zip(cuts).filter(|(at, _)| at % 3 == 0);
@@ -140,7 +139,7 @@ fn damage_beside_space_that_was_given_back_is_told_as_damage() {
     world.disk.set_free_bytes(300_000);
     assert!(compact(&store).unwrap().punched_bytes > 0);
     world.disk.set_free_bytes(100 << 20);
-    // One dies later, and what is damaged of it is a block without zeros; the other lives.
+    // One is deleted later, and its damage is a block without zeros; the other is live.
     delete(&store, &name("mixed")).unwrap();
     for bytes in [body(1, 100), body(2, 100)] {
         let (path, at) = find(&world.disk, &bytes);
@@ -165,12 +164,12 @@ fn damage_beside_space_that_was_given_back_is_told_as_damage() {
 #[test]
 fn a_version_that_is_given_back_while_it_is_brought_back_is_gone_and_not_damaged() {
     let (world, store, mut model) = full_disk();
-    // There is no room left that the spare segment took.
+    // The room of the spare segment is used up.
     assert!(compact(&store).unwrap().punched_bytes > 0);
     delete_all(&store, &mut model, (1..24).step_by(4));
     let mut compacted = None;
     let undeleted = store.undelete(&UndeleteRequest::Object(name("1")), &mut |progress| {
-        // It was found, and is about to be read.
+        // The version was found, and is about to be read.
         if progress.total_items == 1 {
             world.disk.set_free_bytes(300_000);
             compacted = Some(compact(&store).unwrap());
@@ -187,7 +186,7 @@ fn a_version_that_is_given_back_while_it_is_brought_back_is_gone_and_not_damaged
 #[test]
 fn nothing_is_given_back_of_what_a_backup_is_about_to_copy() {
     let (world, store, mut model) = full_disk();
-    // There is no room left that the spare segment took.
+    // The room of the spare segment is used up.
     assert!(compact(&store).unwrap().punched_bytes > 0);
     let image = SimDisk::with_seed(1);
     let to: Arc<dyn Disk> = Arc::new(image.clone());
@@ -207,7 +206,7 @@ fn nothing_is_given_back_of_what_a_backup_is_about_to_copy() {
     let (copy, report) = World::on(image, 8).open_and_tell();
     assert_eq!(report.damage_count(), 0, "{report}");
     Contents::of(&copy).unwrap().must_be(&before).unwrap();
-    // It is given back when the backup is done.
+    // The space is reclaimed after the backup.
     world.disk.set_free_bytes(300_000);
     let after = compact(&store).unwrap();
     assert!(after.punched_bytes > 0, "{after:?}");

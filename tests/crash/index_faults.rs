@@ -1,6 +1,6 @@
-//! The disk fails under the index and works again: redb takes no more calls on a file after one that failed, so the
-//! file is opened again. Only who was reading hears of it, nothing is lost, and nothing old is shown. Where a sync
-//! failed the file stays given up until the next opening.
+//! Transient disk failures under the index: redb accepts no more calls on a file after a failure, so the file is
+//! reopened. Only the failing read returns an error, nothing is lost, and nothing stale is visible. After a failed sync
+//! the file stays closed until the next opening of the store.
 
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
@@ -32,7 +32,7 @@ fn apply(store: &Store, model: &mut Model, changes: &[Change]) {
     model.apply(changes);
 }
 
-/// So many objects that most leaves of the index are not its root, which redb keeps in memory.
+/// Fills so many objects that most leaves of the index are not its root, which redb keeps in memory.
 fn filled(seed: u64) -> (World, Model) {
     let mut world = World::new(seed);
     let store = world.open();
@@ -45,7 +45,8 @@ fn filled(seed: u64) -> (World, Model) {
     (world, model)
 }
 
-/// The same, open, with changes in memory that the index does not hold: some active, and some perhaps frozen.
+/// Fills a store and leaves it open, with changes in memory that the index does not hold: some active, and some perhaps
+/// frozen.
 fn changed(seed: u64) -> (World, Store, Model) {
     let (world, mut model) = filled(seed);
     let store = world.open();
@@ -61,7 +62,7 @@ fn changed(seed: u64) -> (World, Store, Model) {
     (world, store, model)
 }
 
-/// The process dies, and what is on the disk is all of it, and in order down to the last byte.
+/// Kills the process with everything on the disk, and checks that it is all there, and in order down to the last byte.
 fn must_survive(world: &World, store: Store, model: &Model) {
     world.disk.clear_faults();
     let disk = world.disk.fork();
@@ -194,7 +195,7 @@ fn a_checkpoint_that_runs_out_of_room_anywhere_is_written_when_there_is_room() {
             assert!(matches!(answer, Err(Error::NoSpace)), "{operation:?} {skipped}: {answer:?}");
             assert!(matches!(store.checkpoint(), Err(Error::NoSpace)), "and again");
             assert_eq!(store.health(), Health::Writable);
-            // What is in memory answers; the rest when the file could be opened again, which writes to it in place.
+            // Entries in memory are readable; the rest once the file could be reopened, which writes to it in place.
             assert_eq!(read(&store, &name("new/one")).unwrap().unwrap(), body(500, 100));
             if operation == Operation::SetLen {
                 world.clock.advance(INDEX_REOPEN_MS);

@@ -1,5 +1,5 @@
-//! The index is a view: deleting it, cutting it, filling it with rubbish or flipping bits in it at rest costs time and
-//! nothing else. Bits that flip under an open store are noticed by the check of the value that they hit.
+//! The index is a view: deleting it, truncating it, filling it with garbage or flipping bits in it at rest costs time
+//! and nothing else. Bits that flip under an open store are detected by the check of the value that they hit.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::scenario::Act;
 
 const INDEX: &str = "index.redb";
 
-/// Damages the index of a store that is shut, and requires that nothing is lost by it.
+/// Damages the index of a closed store, and requires that nothing is lost by it.
 fn must_cost_nothing(past: Past, what: &str, damage: impl FnOnce(&SimDisk)) -> Noticed {
     match Specimen::new(past).examine(&BTreeSet::new(), damage) {
         Ok(noticed) => noticed,
@@ -62,7 +62,7 @@ fn a_flipped_bit_in_an_index_at_rest_loses_nothing() {
     for past in [Past::Closed, Past::Killed] {
         let specimen = Specimen::new(past);
         let index = specimen.bytes(INDEX);
-        // Pages with something in them at every eleventh byte, the others now and then.
+        // Non-empty pages at every eleventh byte, the others now and then.
         let is_used = |offset: &usize| {
             let page = offset - offset % 4_096;
             index[page..(page + 4_096).min(index.len())].iter().any(|byte| *byte != 0)
@@ -85,7 +85,7 @@ fn a_flipped_bit_in_an_index_at_rest_loses_nothing() {
     assert!(noticed > 100, "{noticed} of {tried} flips were noticed");
 }
 
-/// Flips a bit in a value of the index under an open store that keeps next to nothing of it in memory.
+/// Flips a bit in a value of the index under an open store that caches next to nothing of it in memory.
 pub(crate) fn flip_under_an_open_store() -> Result<u64, String> {
     let world = World::new(4);
     fill(&world.open()).map_err(|error| error.to_string())?;
@@ -95,7 +95,7 @@ pub(crate) fn flip_under_an_open_store() -> Result<u64, String> {
         let value = format!("text/number-{key}");
         let places = index.windows(value.len()).enumerate();
         for (at, _) in places.filter(|(_, found)| *found == value.as_bytes()) {
-            // The content type lies behind the fixed part of the value; all of it is in reach.
+            // The content type follows the fixed part of the value; all of it is in reach.
             for offset in (at - 60..at + value.len()).step_by(5) {
                 let mut world = World::on(world.disk.fork(), 5);
                 world.options.index_cache_bytes = 0;
@@ -108,7 +108,7 @@ pub(crate) fn flip_under_an_open_store() -> Result<u64, String> {
     Ok(noticed)
 }
 
-/// So many objects that most leaves of the index are not its root, which redb keeps in memory.
+/// Fills so many objects that most leaves of the index are not its root, which redb keeps in memory.
 fn fill(store: &Store) -> engine::Result<()> {
     for key in 0..200 {
         let staged = stage(store, &body(key, 100))?;
@@ -119,7 +119,7 @@ fn fill(store: &Store) -> engine::Result<()> {
     store.close()
 }
 
-/// Whether the store noticed; it may not answer wrong.
+/// Returns whether the store detected the damage; a wrong result is an error.
 fn must_answer_right(store: &Store, key: u64, content_type: &str) -> Result<bool, String> {
     let object = name(&format!("key/{key}"));
     match store.get(&object) {

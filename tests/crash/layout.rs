@@ -1,4 +1,4 @@
-//! Where things lie in a store's files, found with the engine's own decoders: what a flipped byte belongs to.
+//! Layout of a store's files, found with the engine's own decoders: the owner of a flipped byte.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use engine::format::{
 /// A group of a log segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    /// Its bytes in the file.
+    /// Range of the group in the file.
     pub(crate) bytes: Range<usize>,
-    /// Its records: head and body, and the object that they are about, if any.
+    /// Records of the group: head and body, and the object that they are about, if any.
     pub(crate) records: Vec<Piece>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Piece {
     pub(crate) body: Range<usize>,
 }
 
-/// The groups of a log segment, in order.
+/// Returns the groups of a log segment, in order.
 pub(crate) fn groups(disk: &SimDisk, path: &str) -> Vec<Group> {
     let bytes = disk.bytes(path);
     let page = bytes.get(..SEGMENT_HEADER_BYTES).unwrap_or_default();
@@ -57,7 +57,7 @@ pub(crate) fn groups(disk: &SimDisk, path: &str) -> Vec<Group> {
     groups
 }
 
-/// Flips one bit of one byte, as rot does: in memory and on the platter.
+/// Flips one bit of one byte, as bit rot does: in memory and on the platter.
 pub(crate) fn flip(disk: &SimDisk, path: &str, offset: usize) {
     let byte = disk.bytes(path).get(offset).copied().unwrap_or(0);
     disk.overwrite(path, offset as u64, &[byte ^ (1 << (offset % 8))]);

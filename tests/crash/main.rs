@@ -1,6 +1,5 @@
-//! What is left when power goes after any disk operation, when bits rot, when files go? Everything runs on the
-//! simulated disk; each check is a function that returns what it found wrong, so that `mutation` can show that it
-//! finds it.
+//! Crash tests: power cuts after any disk operation, bit rot, lost files. Everything runs on the simulated disk; each
+//! check is a function that returns the violations that it found, so that `mutation` can show that it finds them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

@@ -1,9 +1,9 @@
-//! The corruption matrix in full: every byte flipped, every sector of 512 bytes blanked, replaced by another sector of
-//! the same file, and set back to what it was earlier. Each time the store is checked by `fsck --deep`, opened, read.
+//! The full corruption matrix: every byte flipped, every sector of 512 bytes zeroed, replaced by another sector of the
+//! same file, and reverted to earlier content. Each time the store is checked by `fsck --deep`, opened, read.
 //!
-//! What must hold: no wrong bytes, nobody gone without a word, no panic, and whatever makes a read fail is found by the
-//! check. The everyday run takes some of the bytes; the whole takes minutes:
-//! `cargo test -p tests --test crash -- --ignored matrix --nocapture`.
+//! Invariants: no wrong bytes, no object silently missing, no panic, and every cause of a failed read is found by the
+//! check. The everyday run takes some of the bytes; the full run takes minutes: `cargo test -p tests --test crash --
+//! --ignored matrix --nocapture`.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +16,19 @@ use crate::layout::flip;
 
 const SECTOR: usize = 512;
 
-/// How often what happened.
+/// Counts by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcomes {
     tried: u64,
-    /// The check said that something is damaged.
+    /// The check reported damage.
     found: u64,
-    /// The check had something to note.
+    /// The check reported a note.
     noted: u64,
     /// A read failed, with an error that names the object.
     failed_reads: u64,
-    /// Opening the store said so, or repaired it.
+    /// Opening the store reported or repaired it.
     told_at_opening: u64,
-    /// Nobody said anything, and everything was as it was written.
+    /// Nothing was reported, and everything was as written.
     harmless: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Do the checks of this suite notice when the engine forgets something? A sync that does nothing, or a checksum that
-//! nobody compares, must make one of them fail; without that, all pass (the other files of the suite).
+//! Mutation tests of this suite: a sync that does nothing, or a checksum that is not compared, must make one of its
+//! checks fail; without a mutation, all pass (the other files of the suite).
 
 use engine::disk::faults::Ignore;
 use engine::format::CheckClass;
@@ -10,7 +10,7 @@ use crate::index_loss::flip_under_an_open_store;
 use crate::power_loss::{Survey, survey};
 use crate::scenario::Act;
 
-/// Whether power loss is survived although some syncs do nothing.
+/// Checks power loss with some syncs ignored; fails when the mutation is detected.
 fn survives_without(ignored: Ignore) -> Result<(), String> {
     let ignored = [ignored];
     let mut total = Survey::default();
@@ -51,7 +51,7 @@ fn a_forgotten_folder_sync_is_noticed() {
     }
 }
 
-/// Whether rot is found although one class of checksums is not compared.
+/// Checks bit rot with one class of checksums not compared; fails when the mutation is detected.
 fn finds_rot_without(class: CheckClass) -> Result<(), String> {
     ignoring(class, || {
         flip_under_an_open_store()?;

@@ -1,4 +1,4 @@
-//! Orders that only show when something else happens in between: here the disk sees to it that it does.
+//! Orders of operations that only matter when something else happens in between: here the disk makes it happen.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::disk::{Disk, DiskFile, Lock};
 use tests::store::{World, body, name, put, stage};
 
-/// A disk on which something happens once, right after a folder of big segments was synced.
+/// A disk that runs a function once, right after a folder of big segments was synced.
 struct Meanwhile {
     disk: SimDisk,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,

@@ -1,4 +1,4 @@
-//! The power is cut in the middle of every disk operation of scripted scenarios, under every loss policy. What is left
+//! Power cuts in the middle of every disk operation of scripted scenarios, under every loss policy. The remaining state
 //! is checked by `survivor`.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use engine::disk::sim::LossPolicy;
 use crate::scenario::{Act, record};
 use crate::survivor::{check_after_a_kill_with_window, check_with_window, fingerprint};
 
-/// How much ran.
+/// Totals of a survey.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Survey {
     pub(crate) scenarios: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Survey {
     pub(crate) cuts: u64,
     /// Power cuts under a policy with a seed.
     pub(crate) crashes: u64,
-    /// Those that left a disk unlike all others of their scenario, and were checked.
+    /// Power cuts that left a disk unlike all others of their scenario, and were checked.
     pub(crate) survivors: u64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn survey(
     survey_with_window(acts, ignored, seeds, 0, total)
 }
 
-/// The same where large objects that are gone can come back for so long.
+/// Runs the survey with a retention window of so long for large deleted objects.
 pub(crate) fn survey_with_window(
     acts: &[Act],
     ignored: &[Ignore],

@@ -1,5 +1,5 @@
-//! Dead bodies were punched out, and the index is lost: who makes it anew meets them in groups, where a footer cannot
-//! be used, and as values of facts. They are no damage, and what is damaged beside them is told.
+//! Punched-out bodies with a lost index: the rebuild finds them in groups, where a footer cannot be used, and as values
+//! of facts. They are no damage, and damage next to them is reported.
 
 use engine::Error;
 use engine::disk::Disk;
@@ -11,11 +11,11 @@ use tests::store::{
 
 use crate::survivor::check;
 
-/// What is put at once, and so lies in one group.
+/// Number of batches committed at once, and so in one group.
 const BATCHES: u64 = 4;
 const BODY_BYTES: usize = 20_000;
 
-/// A closed store, a segment of which holds live records and dead ones that were punched out, side by side.
+/// A closed store, a segment of which holds live records and punched-out dead ones, side by side.
 struct Punched {
     disk: SimDisk,
     model: Model,
@@ -23,7 +23,7 @@ struct Punched {
 }
 
 impl Punched {
-    /// The segment is the first of this folder.
+    /// Creates the store; the segment is the first of this folder.
     fn in_folder(folder: &str) -> Self {
         let world = World::wide(41);
         let store = world.open();
@@ -77,21 +77,21 @@ impl Punched {
         Self { disk: world.disk.fork(), model, path }
     }
 
-    /// The machine without its index.
+    /// Returns the machine without its index.
     fn without_index(&self) -> World {
         let world = World::on(self.disk.fork(), 42);
         world.disk.remove("index.redb").unwrap();
         world
     }
 
-    /// Where the entries of the segment's footer begin.
+    /// Returns the offset of the entries of the segment's footer.
     fn entries_at(&self) -> u64 {
         let bytes = self.disk.bytes(&self.path);
         let trailer = &bytes[bytes.len() - 64..];
         u64::from_le_bytes(trailer[8..16].try_into().unwrap())
     }
 
-    /// Where the segment holds these bytes.
+    /// Returns the offset of these bytes in the segment.
     fn offset_of(&self, bytes: &[u8]) -> u64 {
         let all = self.disk.bytes(&self.path);
         all.windows(bytes.len()).position(|window| window == bytes).unwrap() as u64
@@ -131,7 +131,7 @@ fn what_was_punched_out_is_no_damage_where_the_footer_cannot_be_used() {
             Err(Error::Io { .. }) => false,
             Err(other) => panic!("{other}"),
         };
-        // Read errors come once; the segment's header, its trailer, the entries and the groups are read.
+        // Read errors occur once; the segment's header, its trailer, the entries and the groups are read.
         let unread = (0..8).filter(|skipped| {
             let world = punched.without_index();
             let place = Where::Prefix(punched.path.clone());

@@ -1,5 +1,5 @@
-//! A disk without room for the copies of a compaction: dead bodies are punched out where they lie. What is alive stays,
-//! whoever reads goes on, and a power cut at any operation changes neither.
+//! Compaction on a disk without room for copies: dead bodies are punched out in place. Live data stays, readers
+//! continue, and a power cut at any operation changes neither.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use tests::store::{Contents, Model, World, body, compact, delete, name, put, rea
 
 use crate::survivor::check;
 
-/// Segments full of bodies of 100 KB, every other of which is dead, on a disk that is full. `before` sees the store
-/// before any of them dies.
+/// Creates segments full of bodies of 100 KB, every other of which is dead, on a full disk. `before` gets the store
+/// before any of them is deleted.
 fn full<T>(before: impl FnOnce(&Store) -> T) -> (World, Store, Model, T) {
     let world = World::wide(21);
     let store = world.open();
@@ -51,7 +51,7 @@ fn without_room_for_copies_dead_bodies_are_punched_out_and_live_ones_stay() {
     for (name, (body, _)) in &model.objects {
         assert_eq!(read(&store, name).unwrap().as_deref(), Some(&**body), "{name}");
     }
-    // With room again, what is left is compacted like any other segment.
+    // With room again, the rest is compacted like any other segment.
     world.disk.set_free_bytes(100_000_000);
     let later = compact(&store).unwrap();
     assert_eq!(later.punched_bytes, 0, "{later:?}");
@@ -80,7 +80,7 @@ fn a_segment_that_somebody_reads_is_not_punched() {
     }
     assert_eq!(held.punched_bytes, 0, "every segment is read");
     let pieces: Vec<_> = readers.into_iter().map(|(_, _, piece)| piece).collect();
-    // What the first compaction could still copy, into the space of the spare segment, made room.
+    // The copies that the first compaction could still make, into the space of the spare segment, freed room.
     world.disk.set_free_bytes(300_000);
     // Pieces of the newest segment, which was not mapped, are copies.
     let beside = compact(&store).unwrap();

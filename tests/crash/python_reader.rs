@@ -1,6 +1,5 @@
-//! What a power cut left reads the same for the engine, which goes by its index and mends, and for a reader in Python
-//! that has the description of the format and nothing else: torn tails, segments that were begun, compactions half
-//! done.
+//! State after a power cut as read by the engine, which uses its index and repairs, and by a reader in Python written
+//! from the format description alone: torn tails, new segments, partial compactions.
 
 use engine::disk::sim::LossPolicy;
 use tests::python_reader::{read_disk_in_python, require_python};
@@ -8,7 +7,7 @@ use tests::store::{Contents, World};
 
 use crate::scenario::{Act, record};
 
-/// The last act is cut in the middle of its operations.
+/// Stories whose last act is cut in the middle of its operations.
 const STORIES: &[&[Act]] = &[
     &[Act::Put, Act::Overwrite, Act::Batch],
     &[Act::Fill, Act::Delete, Act::Fill],
@@ -19,7 +18,7 @@ const STORIES: &[&[Act]] = &[
     &[Act::Fill, Act::Fill, Act::Batch, Act::Fill, Act::RollOver, Act::Compact],
     &[Act::Fill, Act::Overwrite, Act::Fill, Act::Compact, Act::Overwrite, Act::Batch, Act::Compact],
 ];
-/// Power goes in so many places of each story.
+/// Number of power cuts in each story.
 const CUTS: usize = 6;
 
 #[test]

@@ -1,5 +1,5 @@
-//! A repair that is cut off anywhere can be begun again: the power is cut at every disk operation of it, under every
-//! loss policy, and the next repair ends where the first would have ended.
+//! Interrupted repairs can be restarted: the power is cut at every disk operation of a repair, under every loss policy,
+//! and the next repair ends in the same state as the first would have.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use tests::store::{Model, World, name, read};
 use crate::bit_rot::{Past, Specimen};
 use crate::survivor::fingerprint;
 
-/// What is wrong before the repair, and which objects that costs.
+/// Damage before the repair, and the objects that it costs.
 struct Damage {
     what: &'static str,
     lost: &'static [&'static str],
@@ -72,7 +72,7 @@ const DAMAGES: &[Damage] = &[
     },
 ];
 
-/// Where the body of an object begins.
+/// Returns the offset of an object's body.
 fn place_of_kept(disk: &SimDisk) -> u64 {
     let kept = tests::store::body(1, 300);
     let bytes = disk.bytes(LOG);
@@ -88,7 +88,7 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
         for damage in DAMAGES {
             let world = World::on(specimen.fork(), 11);
             (damage.done)(&world.disk);
-            // What was taken away stays away when power goes.
+            // A removed file stays removed after a power cut.
             for folder in ["", "big/00"] {
                 world.disk.sync_folder(folder).unwrap();
             }
@@ -124,7 +124,7 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
     println!("{cuts} cut points, {crashes} crashes, {survivors} different survivors");
 }
 
-/// What was said to be done is still done when power goes right afterwards.
+/// Checks that a reported repair survives a power cut right afterwards.
 fn must_stay(disk: &SimDisk, repaired: &Repaired, damage: &Damage) {
     let disk = disk.fork();
     disk.cut_power();

@@ -1,5 +1,5 @@
-//! Power loss at every operation of a body that comes in over several openings: what was told is there, also when the
-//! body was about to be stored, and a commit that was acknowledged is whole.
+//! Power cuts at every operation of a body that is uploaded over several openings: acknowledged bytes are present, also
+//! when the body was about to be stored, and an acknowledged commit is whole.
 
 use bytes::Bytes;
 use engine::disk::sim::{LossPolicy, SimDisk};
@@ -12,7 +12,7 @@ use crate::survivor::check;
 const ID: Uuid = Uuid::from_u128(7);
 const PIECE: usize = 100_000;
 
-/// What a step leaves behind when it was told that it is done.
+/// Acknowledgement of a completed step.
 #[derive(Clone, Copy)]
 enum Told {
     Nothing,
@@ -49,7 +49,7 @@ fn step(store: &Store, told: Told) -> Told {
     Told::Received(upload.sync().unwrap())
 }
 
-/// After a crash in the step behind what was told.
+/// Checks that an upload can be resumed after a crash in the step after this acknowledgement.
 fn must_go_on(disk: &SimDisk, told: Told) {
     let store = World::on(disk.clone(), 11).open();
     if let Some(found) = read(&store, &name("it")).unwrap() {
@@ -99,7 +99,7 @@ fn power_loss_at_every_operation_of_a_resumable_upload_keeps_what_was_told() {
     assert!(crashes > 150, "{crashes} crashes");
 }
 
-/// A disk on which all of the body was told, and power went at a moment of storing it.
+/// Returns disks on which all of the body was acknowledged, with a power cut at each moment of storing it.
 fn cut_while_stored(policy: LossPolicy) -> Vec<(SimDisk, Received)> {
     let world = World::new(7);
     let store = world.open();
@@ -128,7 +128,7 @@ fn power_loss_while_a_body_is_stored_that_was_about_to_be_stored_before_keeps_it
             if world.files_in("big/").is_empty() {
                 continue;
             }
-            // From the opening on, which removes what the first attempt left.
+            // From the opening on, which removes the remains of the first attempt.
             world.disk.record_cuts();
             let store = world.open();
             if read(&store, &name("it")).unwrap().is_some() {

@@ -1,5 +1,5 @@
-//! Large objects that are gone stay for a while: the power is cut in the middle of every operation of what makes their
-//! files stay, and go. Each file is an object's or can come back, and none is left when its time is over.
+//! Retained large deleted objects: power cuts in the middle of every operation that retains or removes their files.
+//! Each file belongs to an object or to a version that can be restored, and none remains after its retention window.
 
 use engine::disk::faults::Ignore;
 
@@ -8,7 +8,7 @@ use crate::scenario::Act;
 
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 
-/// What may come between the end of an object and the end of its file.
+/// Acts between the deletion of an object and the removal of its file.
 const BETWEEN: [Act; 7] = [
     Act::Checkpoint,
     Act::Reopen,

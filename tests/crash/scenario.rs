@@ -1,5 +1,5 @@
-//! Scripted scenarios: a store with a little in it, then up to three acts, and the disk as it was in the middle of each
-//! operation of the last one. What comes before the last act is a scenario of its own.
+//! Scripted scenarios: a store with a little in it, then up to three acts, and the disk in the middle of each operation
+//! of the last one. The acts before the last one are a scenario of their own.
 
 use bytes::Bytes;
 use engine::Store;
@@ -10,43 +10,43 @@ use tests::store::{
     roll_over,
 };
 
-/// One thing that happens to a store.
+/// One act on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// A new small object.
+    /// Puts a new small object.
     Put,
-    /// Other bytes for a small object.
+    /// Overwrites a small object.
     Overwrite,
-    /// A small object goes.
+    /// Deletes a small object.
     Delete,
-    /// A put, a deletion and a fact together.
+    /// Commits a put, a deletion and a fact together.
     Batch,
-    /// A new object with a segment of its own.
+    /// Puts a new object with a segment of its own.
     PutBig,
-    /// A small object in place of a big one, whose segment goes.
+    /// Replaces a big object by a small one, which removes its segment.
     ReplaceBig,
-    /// A big one in place of a big one.
+    /// Replaces a big object by a big one.
     OverwriteBig,
-    /// Half a log segment in one batch; two of them roll.
+    /// Puts half a log segment in one batch; two of them roll.
     Fill,
-    /// A moment without commits: the watermark.
+    /// Idles without commits, which writes a watermark.
     Idle,
-    /// What is in memory goes to the index.
+    /// Checkpoints changes in memory to the index.
     Checkpoint,
-    /// The next segment is prepared and what is full is sealed.
+    /// Prepares the next segment and seals full ones.
     RollOver,
-    /// The process ends without a word and starts again.
+    /// Kills the process and starts it again.
     Reopen,
-    /// The store is closed, and opened again.
+    /// Closes the store, and opens it again.
     Close,
-    /// Half an hour passes, and what need not stay any longer goes.
+    /// Waits half an hour, after which expired files are removed.
     Wait,
-    /// What is dead is taken.
+    /// Compacts dead bytes.
     Compact,
 }
 
 impl Act {
-    /// Each of them that has nothing to do with what is gone.
+    /// All acts that do not concern deleted versions.
     pub(crate) const ALL: [Self; 13] = [
         Self::Put,
         Self::Overwrite,
@@ -63,7 +63,7 @@ impl Act {
         Self::Close,
     ];
 
-    /// What is committed, when it is the `turn`-th act.
+    /// Returns the committed changes of the act when it is the `turn`-th.
     pub(crate) fn changes(self, turn: u64) -> Option<Vec<Change>> {
         let bytes = |seed: u64, length| Bytes::from(body(100 * turn + seed, length));
         let other = name_in(&bucket_named("other"), &format!("in/a/folder/{turn}"));
@@ -94,32 +94,32 @@ impl Act {
     }
 }
 
-/// The disks that power cuts in one scenario leave, and what was promised when.
+/// Disks after the power cuts of one scenario, and the acknowledged models.
 pub(crate) struct Recording {
-    /// The disk in the middle of each operation, and at the end.
+    /// Disks in the middle of each operation, and at the end.
     pub(crate) cuts: Vec<SimDisk>,
-    /// How many operations were done when a model was acknowledged.
+    /// Number of completed operations when a model was acknowledged.
     marks: Vec<(u64, Model)>,
 }
 
 impl Recording {
-    /// What a store on this disk may hold: what was acknowledged, or what was under way.
+    /// Returns the models that a store on this disk may match: the acknowledged one, or one in progress.
     pub(crate) fn acceptable(&self, cut: &SimDisk) -> Vec<&Model> {
         self.marks.iter().skip(self.acknowledged(cut)).take(2).map(|(_, model)| model).collect()
     }
 
-    /// Which model was acknowledged last before power went.
+    /// Returns the number of the last model acknowledged before the power cut.
     pub(crate) fn acknowledged(&self, cut: &SimDisk) -> usize {
         let done = cut.operations();
         self.marks.iter().rposition(|(at, _)| *at <= done).unwrap_or(0)
     }
 }
 
-/// Whether a step did what it should; under a mutation it need not.
+/// Result of a step; under a mutation it may fail.
 type Played = Result<(), String>;
 
-/// Plays the acts on a machine whose disk ignores some syncs, and records the last of them. No acts: the making of the
-/// store is recorded.
+/// Plays the acts on a machine whose disk ignores some syncs, and records the last of them. Without acts, the creation
+/// of the store is recorded.
 pub(crate) fn record(
     acts: &[Act],
     ignored: &[Ignore],
@@ -179,7 +179,7 @@ pub(crate) fn record(
     Ok(Recording { cuts, marks })
 }
 
-/// What every scenario begins with.
+/// Returns the initial changes of every scenario.
 pub(crate) fn beginning() -> Vec<Vec<Change>> {
     let bytes = |seed, length| Bytes::from(body(seed, length));
     vec![

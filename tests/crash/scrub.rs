@@ -1,5 +1,5 @@
-//! Power goes in the middle of a scrub that notes what it finds: the store is what it was, and notes are whole or not
-//! there.
+//! Power cuts in the middle of a scrub that records its findings: the store is unchanged, and records are whole or
+//! absent.
 
 use std::ops::ControlFlow;
 

@@ -1,8 +1,9 @@
-//! A machine after a crash: what its store must be.
+//! Invariants of a store after a crash.
 //!
-//! What was acknowledged is there byte for byte, what was under way is whole or absent; counters and listings agree; no
-//! file is left that no record names and nobody could bring back; recovering again changes nothing; the index made anew
-//! from the segments is the same; and the store goes on. Before anything is opened, fsck finds nothing wrong.
+//! Acknowledged changes are present byte for byte, changes in progress are whole or absent; counters and listings
+//! agree; no file remains that no record names and that cannot be restored; recovering again changes nothing; the index
+//! rebuilt from the segments is the same; and the store accepts writes. Before anything is opened, fsck finds no
+//! damage.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,12 +20,12 @@ use tests::store::{
     Contents, Model, SMALL_INLINE_BYTES, Seen, World, body, bucket, bucket_named, name, put,
 };
 
-/// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
+/// Opens the store after a crash, and checks all invariants. The disk is powered on, and is consumed.
 pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
     check_after(disk, acceptable, Syncs::Held)
 }
 
-/// The same where large objects that are gone can come back for so long.
+/// Checks all invariants with a retention window of so long for large deleted objects.
 pub(crate) fn check_with_window(
     disk: &SimDisk,
     acceptable: &[&Model],
@@ -33,18 +34,18 @@ pub(crate) fn check_with_window(
     check_all(disk, acceptable, Syncs::Held, undelete_window_ms)
 }
 
-/// What became of syncs that answered.
+/// Reliability of completed syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syncs {
-    /// What they covered was durable, or they said so.
+    /// Every successful sync was durable, and failures were reported.
     Held,
-    /// One failed and lost what it was to cover. A footer of which that is true is there until power goes, and then it
-    /// is written again; what is left of it looks like an unfinished write. A hole is full again when power goes, of
-    /// what nobody reads.
+    /// A sync failed and lost its data. A footer affected by this exists until the power cut, and is then written
+    /// again; its remains look like an unfinished write. A punched hole of dead bytes is filled again after the power
+    /// cut.
     Failed,
 }
 
-/// The same after something happened to the disk.
+/// Checks all invariants after something happened to the disk.
 pub(crate) fn check_after(
     disk: &SimDisk,
     acceptable: &[&Model],
@@ -66,7 +67,7 @@ fn check_all(
     must_be_one_of(&contents, acceptable)?;
     must_have_no_orphans(&world, &store, &contents)?;
 
-    // Power goes again at once: what recovery did must hold, or be done again to the same end.
+    // Power is cut again at once: recovery must have been durable, or be repeated with the same result.
     let again = world_on(disk.fork(), 9, undelete_window_ms);
     let retained = store.stats().map_err(|error| error.to_string())?.retained;
     goes_on(&world, store, &contents)?;
@@ -111,12 +112,13 @@ fn world_on(disk: SimDisk, seed: u64, undelete_window_ms: u64) -> World {
     world
 }
 
-/// The process was killed, and the machine went on: what the next one shows, and acknowledges, survives a power cut.
+/// Checks a killed process on a running machine: the next process's visible and acknowledged state survives a power
+/// cut.
 pub(crate) fn check_after_a_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
     check_after_a_kill_with_window(disk, acceptable, 0)
 }
 
-/// The same where large objects that are gone can come back for so long.
+/// Checks a killed process with a retention window of so long for large deleted objects.
 pub(crate) fn check_after_a_kill_with_window(
     disk: &SimDisk,
     acceptable: &[&Model],
@@ -132,22 +134,22 @@ pub(crate) fn check_after_a_kill_with_window(
     goes_on(&world, store, &contents)
 }
 
-/// A crash is no damage: fsck has notes at most. Where the syncs of the index were made to do nothing, that one may
-/// have to be made anew.
+/// Checks that a crash is no damage: fsck has notes at most. Where the syncs of the index were ignored, the index may
+/// have to be rebuilt.
 fn must_be_in_order(disk: &SimDisk) -> Result<(), String> {
     let is_fine = |finding: &Finding| {
         finding.severity == Severity::Note || finding.remedy == Remedy::RebuildIndex
     };
     match World::on(disk.fork(), 10).fsck(true) {
         Ok(report) if report.findings.iter().all(is_fine) => Ok(()),
-        // The making of the store was cut off.
+        // The creation of the store was cut off.
         Err(Error::NotAStore(_)) => Ok(()),
         Ok(report) => Err(format!("fsck finds damage after a crash:\n{report}")),
         Err(error) => Err(format!("fsck fails: {error}")),
     }
 }
 
-/// A fingerprint of everything on the disk, so that equal survivors are checked once.
+/// Returns a fingerprint of everything on the disk, so that equal survivors are checked once.
 pub(crate) fn fingerprint(disk: &SimDisk) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in disk.paths() {
@@ -160,7 +162,7 @@ pub(crate) fn fingerprint(disk: &SimDisk) -> u64 {
     hasher.finish()
 }
 
-/// One more object is put, power goes, and all of it is there.
+/// Puts one more object, cuts the power, and checks that everything is present.
 fn goes_on(world: &World, store: Store, before: &Contents) -> Result<(), String> {
     let after = name("after-the-crash");
     let bytes = body(77, 1_000);
@@ -213,7 +215,7 @@ fn must_do_nothing(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> 
     }
 }
 
-/// Every big segment is an object's, and no spare is left.
+/// Checks that every big segment belongs to an object, and that no spare remains.
 fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Result<(), String> {
     let big = world.files_in("big/");
     let stats = store.stats().map_err(|error| error.to_string())?;
@@ -221,7 +223,7 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
     if big.len() as u64 != named + retained {
         return Err(format!("big segments {big:?}, {named} named and {retained} retained"));
     }
-    // Elsewhere segments are larger, and so is what lies in the log.
+    // Without a retention window, segments are larger, and so are bodies in the log.
     if world.options.undelete_window_ms > 0 {
         let recoverable = recoverable_large(store)?;
         if recoverable != retained {
@@ -240,7 +242,7 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
     Ok(())
 }
 
-/// How many versions of large objects that are gone can come back.
+/// Returns the number of versions of large deleted objects that can be restored.
 fn recoverable_large(store: &Store) -> Result<u64, String> {
     let mut count = 0;
     for bucket in [bucket(), bucket_named("other")] {
@@ -261,7 +263,7 @@ fn recoverable_large(store: &Store) -> Result<u64, String> {
     Ok(count)
 }
 
-/// What differs, without the bytes.
+/// Returns the difference, without the bytes.
 fn difference(one: &Contents, other: &Contents) -> String {
     let only_in = |contents: &Contents, than: &Contents| -> Vec<String> {
         let differs = |name: &ObjectName, seen: &Seen| than.objects.get(name) != Some(seen);
@@ -275,14 +277,14 @@ fn difference(one: &Contents, other: &Contents) -> String {
     format!("{}\nis not {}", told(one, other), told(other, one))
 }
 
-/// Whether a file is what it was, but for pages that were holes and are full again.
+/// Whether a file is unchanged, except for holes that are filled again.
 fn is_less_punched(before: &[u8], after: &[u8]) -> bool {
     let mut pages = before.chunks(PAGE_BYTES).zip(after.chunks(PAGE_BYTES));
     before.len() == after.len()
         && pages.all(|(before, after)| before == after || before == [0; PAGE_BYTES])
 }
 
-/// What a file system gives back at once.
+/// Smallest unit that a file system reclaims.
 const PAGE_BYTES: usize = 4_096;
 
 fn segment_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {

@@ -1,5 +1,5 @@
-//! What was never acknowledged is cut off; what was is never cut off, however damaged. What tells them apart is what
-//! something durable says: a later group, the watermark of an idle store, a footer, the next segment.
+//! Torn tails: unacknowledged data is cut off; acknowledged data never is, however damaged. They are distinguished by
+//! evidence in later durable data: a later group, the watermark of an idle store, a footer, the next segment.
 
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
@@ -11,7 +11,7 @@ use crate::layout::{flip, groups};
 
 const LOG: &str = "log/0000000001.seg";
 
-/// Objects `a`, `b`, `c`, each in a group of its own, and a process that was killed after that.
+/// Creates objects `a`, `b`, `c`, each in a group of its own, and a process that was killed after that.
 fn three_groups(is_idle: bool) -> World {
     let world = World::new(1);
     let store = world.open();
@@ -97,7 +97,7 @@ fn the_watermark_of_an_idle_store_vouches_for_the_last_group() {
         assert!(is_whole(&store, "a") && is_whole(&store, "b"), "offset {offset}");
         assert_ne!(read(&store, &name("c")).ok(), Some(Some(Vec::new())));
     }
-    // Without it nothing tells rot in the last group from a write that power cut short.
+    // Without it nothing distinguishes damage in the last group from a write interrupted by a power cut.
     let (world, group) = last(false);
     let (_, report) = flipped(&world, group.start + 3);
     assert!(report.damage.is_empty() && report.torn_tail.is_some(), "{report}");

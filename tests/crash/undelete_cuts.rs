@@ -1,5 +1,5 @@
-//! The power is cut in the middle of every disk operation of an undelete: what comes back in one batch is there whole
-//! or not at all, and what was there before stays.
+//! Power cuts in the middle of every disk operation of an undelete: objects restored in one batch are present
+//! completely or not at all, and existing objects are unchanged.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

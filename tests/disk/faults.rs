@@ -1,7 +1,7 @@
-//! What else can go wrong on the simulated disk.
+//! Other faults of the simulated disk.
 //!
-//! Checked here: each fault does what it says, on the operation it names; syncs can be ignored; space runs out and
-//! comes back.
+//! Checked here: each fault has its documented effect, on the operation it names; syncs can be ignored; space runs out
+//! and is freed.
 
 use std::io::ErrorKind;
 

@@ -1,10 +1,10 @@
 //! redb over the simulated disk.
 //!
 //! Checked here: with power cut in the middle of every single disk operation, under every loss policy, redb opens again
-//! with every acknowledged commit, and with the one under way whole or not at all. So the index may lie on the seam,
-//! and the seam keeps its promises to a storage engine that is not ours. Only a database that was still being made may
-//! be unusable: redb does not take a file up again whose first bytes never became durable. The engine then builds its
-//! index anew.
+//! with every acknowledged commit, and with the one in progress whole or not at all. So the index may be stored through
+//! the disk interface, which keeps its guarantees to a third-party storage engine. Only a database whose creation was
+//! interrupted may be unusable: redb does not open a file whose first bytes never became durable. The engine then
+//! rebuilds its index.
 
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::disk::{Disk, RedbFile};
@@ -55,8 +55,8 @@ fn without_syncs_acknowledged_commits_are_lost() {
     assert_eq!(disk.bytes("index.redb"), b"", "the test above would have noticed");
 }
 
-/// Makes a database and commits one batch after another; how many disk operations had been done when it was made, and
-/// when each commit was acknowledged.
+/// Creates a database and commits one batch after another; returns the number of disk operations at its creation, and
+/// at each acknowledged commit.
 fn commit_all(disk: &SimDisk) -> (u64, Vec<u64>) {
     let database = opened(disk).unwrap();
     let made = disk.operations();
@@ -76,7 +76,7 @@ fn commit_all(disk: &SimDisk) -> (u64, Vec<u64>) {
     (made, acknowledged)
 }
 
-/// The newest commit in the database, which must be there whole.
+/// Returns the newest commit in the database, which must be whole.
 fn newest_commit(database: &Database) -> u64 {
     let transaction = database.begin_read().unwrap();
     let table = match transaction.open_table(TABLE) {

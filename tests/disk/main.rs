@@ -1,8 +1,8 @@
-//! The disk seam, checked on both disks.
+//! The disk interface, checked on both disks.
 //!
-//! Checked here: every promise of `Disk` and `DiskFile` that can be seen without losing power, by one suite on the real
-//! disk and on the simulated one; and that the two agree after any series of operations. What only the simulated disk
-//! can do is in `power`, `faults` and `index`.
+//! Checked here: every guarantee of `Disk` and `DiskFile` that is observable without losing power, by one suite on the
+//! real disk and on the simulated one; and that the two agree after any series of operations. Features of the simulated
+//! disk alone are in `power`, `faults` and `index`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -101,7 +101,7 @@ fn what_the_disk_begins_with_is_what_was_written(disk: &dyn Disk) {
         file.begin_read(range.clone());
         file.begin_sync(range);
     }
-    // In the middle of a page that is on its way.
+    // In the middle of a page under write-back.
     file.write_at(10_000, &[&[2; 10_000]]).unwrap();
     file.begin_sync(10_000..20_000);
     file.sync_data().unwrap();
@@ -176,7 +176,7 @@ fn a_read_that_may_not_wait_answers_right_or_not_at_all(disk: &dyn Disk) {
     if file.read_at_if_resident(10_000, &mut buffer).unwrap() {
         assert_eq!(buffer, bytes[10_000..]);
     }
-    // Whether it waited or not, nothing is made up beyond the end.
+    // Whether it waited or not, no bytes are returned beyond the end.
     match file.read_at_if_resident(10_001, &mut buffer) {
         Ok(read) => assert!(!read),
         Err(error) => assert_eq!(error.kind(), ErrorKind::UnexpectedEof),
@@ -408,7 +408,7 @@ fn there_is_room(disk: &dyn Disk) {
 }
 
 fn what_is_punched_or_removed_can_be_had_again(disk: &dyn Disk) {
-    // Others write to the real disk too: a gibibyte stands out.
+    // Other processes write to the real disk too: a gibibyte stands out.
     let bytes = (1 << 30).min(disk.free_bytes().unwrap() / 4);
     let has_grown_since = |before: u64| disk.free_bytes().unwrap() > before + bytes / 4;
     let file = disk.create("file").unwrap();
@@ -469,7 +469,7 @@ fn the_two_disks_agree_after_any_operations() {
     }
 }
 
-/// Does random things to a disk and writes down all answers.
+/// Runs random operations on a disk and returns all results.
 fn told(disk: &dyn Disk, seed: u64) -> Vec<String> {
     let chance = SeededEntropy::new(seed);
     let mut told = Vec::new();

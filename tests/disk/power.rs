@@ -1,7 +1,7 @@
-//! What a power cut takes from the simulated disk, and what it leaves.
+//! Power cuts of the simulated disk: lost and remaining data.
 //!
 //! Checked here: each loss policy, the numbering of operations, handles and locks after a cut, copies, and that a seed
-//! fixes everything.
+//! determines everything.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -94,7 +94,7 @@ fn of_a_prefix_nothing_later_survives_without_what_came_before() {
         disk.power_on(LossPolicy::Prefix, seed);
         seen.insert(disk.bytes("file"));
     }
-    // Single bytes: a write that was torn is whole or nothing.
+    // Single bytes: a torn write of one byte is whole or nothing.
     let prefixes: [&[u8]; 5] = [b"....", b"x...", b"xx..", b"xxx.", b"xxxx"];
     assert_eq!(seen, prefixes.map(<[u8]>::to_vec).into());
 }
@@ -295,7 +295,7 @@ fn a_renamed_file_is_found_by_one_of_its_names_whatever_survives() {
 fn a_rename_is_durable_once_both_folders_were_synced() {
     for folders in [["", "log"], ["log", ""]] {
         let disk = disk_with_a_folder("log");
-        // Nothing but the rename says what it is called.
+        // Only the rename gives the file its name.
         let file = made(&disk, "file", b"moved");
         disk.rename("file", "log/file").unwrap();
         disk.sync_folder(folders[0]).unwrap();
@@ -397,7 +397,7 @@ fn recorded_cuts_are_what_cutting_each_run_would_have_left() {
 #[test]
 fn a_preallocated_segment_costs_no_memory() {
     let disk = SimDisk::new();
-    // A tebibyte could not be had otherwise.
+    // A tebibyte of real memory is not available.
     let file = disk.create("file").unwrap();
     file.allocate(1 << 39).unwrap();
     file.sync_data().unwrap();
@@ -415,7 +415,7 @@ fn disk_with_a_folder(folder: &str) -> SimDisk {
     disk
 }
 
-/// One file changed, one removed, one made, all synced before and not after.
+/// Creates a disk with one file changed, one removed, one created, all synced before and not after.
 fn disk_with_a_past() -> SimDisk {
     let disk = SimDisk::new();
     let changed = synced(&disk, "changed", b"before");
@@ -436,7 +436,7 @@ fn scripted(cut_after: Option<u64>) -> SimDisk {
     disk
 }
 
-/// Does a bit of everything until power goes.
+/// Runs a mix of operations until power is cut.
 fn script(disk: &SimDisk) {
     let _ = (|| {
         disk.create_folder("log/deep")?;
@@ -465,7 +465,7 @@ fn contents(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
     disk.paths().into_iter().map(|path| (path.clone(), disk.bytes(&path))).collect()
 }
 
-/// A file whose bytes are durable.
+/// Creates a file whose bytes are durable.
 fn made(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn DiskFile> {
     let file = disk.create(path).unwrap();
     file.write_at(0, &[bytes]).unwrap();
@@ -473,7 +473,7 @@ fn made(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn DiskFile> {
     file
 }
 
-/// A file in the root whose bytes and name are durable.
+/// Creates a file in the root whose bytes and name are durable.
 pub(crate) fn synced(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn DiskFile> {
     let file = made(disk, path, bytes);
     disk.sync_folder("").unwrap();

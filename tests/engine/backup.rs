@@ -1,4 +1,5 @@
-//! Backups: an image that opens as the store was, brought up to date by what is new, refused where it would do harm.
+//! Backups: an image opens with the state of the store, is updated incrementally, and is rejected where it would do
+//! harm.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ fn open_image(image: &SimDisk) -> (Store, RecoveryReport) {
     image_world(image).open_and_tell()
 }
 
-/// Objects over several log segments and some with segments of their own.
+/// Puts objects into several log segments, and some with segments of their own.
 fn fill(store: &Store, seed: u64) {
     for at in 0..40 {
         put(store, &name(&format!("small/{at}")), &body(seed + at, 3_000)).unwrap();
@@ -34,7 +35,7 @@ fn fill(store: &Store, seed: u64) {
     }
 }
 
-/// What must be the same in image and store: segments may be sealed here and growing there.
+/// Returns what must be equal in image and store: segments may be sealed in one and active in the other.
 fn shown(store: &Store) -> Contents {
     Contents::of(store).unwrap()
 }
@@ -134,7 +135,7 @@ fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
         assert_eq!(after, before);
     }
     assert!(matches!(back_up(&store, &world.disk), Err(Error::InUse(_))), "the store's own");
-    // A store of somebody's that was left without its STORE file is not taken for a backup that was cut off.
+    // A third-party store without its STORE file is not mistaken for an interrupted backup.
     other.disk.remove("STORE").unwrap();
     assert!(matches!(back_up(&store, &other.disk), Err(Error::NotAStore(_))));
 }
@@ -250,8 +251,8 @@ fn a_backup_goes_on_beside_writes_and_is_one_moment_of_them() {
     });
 }
 
-/// What is shown, without the counters of segments: an image has its records where the store had them, but what a
-/// compaction replaced may still be there in one of the two.
+/// Returns the contents without the segment counters: the records of an image have the same places as in the store, but
+/// segments replaced by a compaction may still exist in one of the two.
 fn objects_of(contents: &Contents) -> Contents {
     let (log, compacted) = Default::default();
     Contents { log, compacted, ..contents.clone() }
@@ -269,7 +270,7 @@ fn compactions_between_backups_are_followed_and_fsck_finds_nothing_in_the_image(
         seed += 1_000;
         delete(&store, &name(&format!("small/{turn}"))).unwrap();
         store.checkpoint().unwrap();
-        // Before some backups only, so that the image misses both inputs and outputs of compactions.
+        // Compacts before some backups only, so that the image misses both inputs and outputs of compactions.
         if turn != 1 {
             compacted += compact(&store).unwrap().segments_removed;
         }

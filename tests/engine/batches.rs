@@ -1,5 +1,5 @@
-//! Batches: all or nothing, decided against everything before them; preconditions of each kind, alone, within one
-//! group, and raced for by threads.
+//! Batches: atomic, decided against everything before them; preconditions of each kind, alone, within one group, and
+//! under concurrent threads.
 
 use std::sync::mpsc;
 
@@ -250,7 +250,7 @@ fn a_staged_body_is_tried_under_another_name_but_committed_once() {
     assert_eq!(read(&store, &name("free")).unwrap().unwrap(), body(1, 9_000));
 }
 
-/// Two names for one file: the deletion of one would have taken the other's bytes along.
+/// Regression test: with two names for one file, deleting one would have removed the other's bytes.
 #[test]
 fn one_big_body_never_gets_two_names_in_one_group_or_batch() {
     let world = World::new(1);
@@ -263,7 +263,7 @@ fn one_big_body_never_gets_two_names_in_one_group_or_batch() {
     let twice = stage(&store, &body(2, 9_000)).unwrap();
     let batch = Batch::new().put(name("c"), twice.clone(), options());
     assert!(commit(&store, batch.put(name("d"), twice, options())).is_err());
-    // Not even when the first name was overwritten in between.
+    // The name stays in use even when the first name was overwritten in between.
     let staged = stage(&store, &body(3, 9_000)).unwrap();
     let with = |key: &str| Batch::new().put(name(key), staged.clone(), options());
     let overwrite = put_in(Batch::new(), &store, "e", b"small");
@@ -330,7 +330,7 @@ fn the_largest_batches_fit_and_are_replayed() {
     Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
 }
 
-/// A store whose groups hold some twenty bodies of [`LONG_BYTES`].
+/// Creates a store whose groups hold some twenty bodies of [`LONG_BYTES`].
 fn store_of_long_groups() -> (World, Store) {
     let mut world = World::wide(1);
     world.options.segment_bytes = 8 << 20;
@@ -340,7 +340,8 @@ fn store_of_long_groups() -> (World, Store) {
 
 const LONG_BYTES: usize = 190 << 10;
 
-/// Submits so many bodies and commits the first group of them: who is told, and how many are in it.
+/// Submits so many bodies and commits the first group of them; returns the outcomes by number, and the size of the
+/// group.
 fn submit_long(store: &Store, count: usize) -> (mpsc::Receiver<(usize, Result<Committed>)>, usize) {
     let (answer, told) = mpsc::channel();
     for at in 0..count {

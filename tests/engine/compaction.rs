@@ -1,4 +1,4 @@
-//! Compaction gives the space of dead records back, and nobody notices anything else.
+//! Compaction reclaims the space of dead records and changes nothing else.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn keys(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|at| format!("{prefix}/{at}")).collect()
 }
 
-/// Two segments whose objects were mostly overwritten since, sealed and in the index on disk.
+/// Creates two segments with mostly overwritten objects, sealed and in the index on disk.
 fn half_dead(world: &World) -> Store {
     let store = world.open();
     put(&store, &name("big"), &body(1, 9_000)).unwrap();
@@ -41,7 +41,7 @@ fn half_dead(world: &World) -> Store {
     store
 }
 
-/// The files that hold records, and their length together.
+/// Returns the number of files that hold records, and their total length.
 fn record_files(world: &World) -> (usize, usize) {
     let mut files = world.files_in("log/");
     files.extend(world.files_in("compacted/"));
@@ -112,7 +112,7 @@ fn little_dead_space_is_left_alone() {
 fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     let world = World::new(1);
     let store = world.open();
-    // The first segment keeps the old records, among others that are alive; what ends them comes much later.
+    // The first segment keeps the old records, next to live ones; the records that end them come much later.
     commit(&store, Batch::new().put_fact(fact("victim"), Bytes::from_static(b"1"))).unwrap();
     fill(&store, &[vec!["victim".to_owned()], keys("alive", 16)].concat(), 1);
     fill(&store, &keys("dying", 16), 100);
@@ -121,7 +121,8 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     for key in keys("dying", 16) {
         delete(&store, &name(&key)).unwrap();
     }
-    // What lies with the ends dies too, so that they are copied, or not, while the old records stay where they are.
+    // The other records of the tombstones' segment die too, so that the tombstones are copied, or not, while the old
+    // records stay in place.
     fill(&store, &keys("again", 16), 200);
     fill(&store, &keys("again", 16), 300);
     store.checkpoint().unwrap();
@@ -139,7 +140,7 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     assert_eq!(store.fact(&fact("victim")).unwrap(), None, "a fact that was removed came back");
     assert_eq!(Contents::of(&store).unwrap(), before);
 
-    // Once nothing that stays can hold an older record, tombstones go.
+    // Tombstones are dropped once no remaining segment can hold an older record.
     put(&store, &name("next"), b"begins a segment").unwrap();
     store.checkpoint().unwrap();
     let mut dropped = 0;
@@ -223,7 +224,7 @@ fn a_segment_that_lost_a_wanted_record_is_refused_and_left_as_it_is() {
     let store = half_dead(&world);
     let lost = store.get(&name("once/0/3")).unwrap().unwrap();
     drop(store);
-    // The record's head in the group, and the footer that repeats it.
+    // The record's head in the group, and its copy in the footer.
     let path = world.files_in("log/").into_iter().find(|path| {
         let bytes = world.disk.bytes(path);
         let at = bytes.windows(64).position(|window| window == &body(1_003, 3_500)[..64]);

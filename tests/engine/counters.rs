@@ -1,5 +1,5 @@
-//! Counters of buckets and of their top-level folders: exact after every change, gone with the last object, and
-//! whatever is wrong with them is found and mended.
+//! Counters of buckets and of their top-level folders: exact after every change, removed with the last object, and any
+//! error in them is detected and repaired.
 
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ fn row(of: &str) -> Vec<u8> {
     entry_key::folder_prefix(&bucket(), &folder(of))
 }
 
-/// Objects and bytes, and the same of derived ones.
+/// Returns objects and bytes, and the same of derived objects.
 fn counted(store: &Store, of: &str) -> (u64, u64, u64, u64) {
     let usage = store.folder_usage(&bucket(), &folder(of)).unwrap().unwrap();
     (usage.objects, usage.bytes, usage.derived_objects, usage.derived_bytes)
@@ -35,7 +35,7 @@ fn names(found: &[(FolderKey, Usage)]) -> Vec<&str> {
     found.iter().map(|(folder, _)| folder.as_str()).collect()
 }
 
-/// Opens the index of a store that is closed.
+/// Opens the index of a closed store.
 fn index(world: &World) -> redb::Database {
     let file = world.disk.open("index.redb").unwrap();
     redb::Builder::new().create_with_backend(RedbFile::new(file)).unwrap()
@@ -142,7 +142,7 @@ fn folders_come_in_pages_by_name_also_where_every_object_has_one_of_its_own() {
         model.apply(changes);
     };
     let all = limits::LIST_PAGE_MAX + 200;
-    // Some lie in the index, some over it, some are gone from there.
+    // Some are in the index, some in the overlay, some are deleted from it.
     for from in (0..all).step_by(100) {
         let put = |at: usize| Change::Put(name(&key(at)), body(1, at % 7).into());
         change(&(from..from + 100).map(put).collect::<Vec<_>>());
@@ -245,6 +245,6 @@ fn counters_that_do_not_decode_are_told_and_made_anew() {
     assert!(error.to_string().contains("checksum"), "{error}");
     assert!(store.stats().is_ok_and(|stats| stats.index_is_condemned));
     drop(store);
-    // Whoever saw it saw to it that the next opening makes a new one.
+    // The failed read condemned the index, so the next opening rebuilds it.
     assert_eq!(counted(&world.open(), "a/"), (1, 13, 0, 0));
 }

@@ -1,4 +1,4 @@
-//! Facts: small records of the server's, by name, by prefix, after a cursor; from memory, from the index, and both.
+//! Facts: small records of the server, by name, by prefix, after a cursor; from memory, from the index, and both.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn facts_are_found_by_name_prefix_and_cursor_wherever_they_are_kept() {
             for page in 1..5 {
                 assert_eq!(pages(&store, prefix, page), expected, "{stage}: {prefix:?} {page}");
             }
-            // A cursor may be a name that is not there, before the prefix or behind it.
+            // A cursor may be a name that does not exist, before the prefix or after it.
             for cursor in ["account/15", "a", "zzz"] {
                 let after = fact(cursor);
                 let expected: Vec<_> =

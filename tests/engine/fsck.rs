@@ -1,5 +1,5 @@
-//! What fsck says of stores that are in order, what it says of each kind of damage, and what a repair leaves. A check
-//! never changes a byte.
+//! fsck: its reports on intact stores and on each kind of damage, and the state after a repair. A check never changes a
+//! byte.
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
@@ -13,7 +13,7 @@ use tests::store::{
 
 use tests::store::{Change, Model};
 
-/// Two log segments and more, big ones, objects overwritten and deleted, facts.
+/// Fills two log segments and more, big segments, overwritten and deleted objects, and facts.
 pub(crate) fn written(world: &World, store: &Store) -> Model {
     let mut model = Model::default();
     let bytes = |seed, length| bytes::Bytes::from(body(seed, length));
@@ -74,13 +74,13 @@ pub(crate) fn check(world: &World) -> Report {
     report
 }
 
-/// The finding with this remedy.
+/// Returns the finding with this remedy.
 pub(crate) fn finding<'a>(report: &'a Report, remedy: &str) -> &'a Finding {
     let found = report.findings.iter().find(|finding| finding.remedy.word() == remedy);
     found.unwrap_or_else(|| panic!("no {remedy} in\n{report}"))
 }
 
-/// Repairs; then nothing is wrong any more, and a second repair has nothing to do.
+/// Repairs; afterwards no finding remains, and a second repair has nothing to do.
 pub(crate) fn repaired(world: &World) -> Report {
     let (repaired, said) = world.repair().unwrap();
     assert!(repaired.after.is_clean(), "{said:?}\n{}", repaired.after);
@@ -305,7 +305,7 @@ fn an_index_of_another_moment_is_found_out() {
     put(&store, &name("b"), b"three").unwrap();
     store.close().unwrap();
     drop(store);
-    // An older index is only behind: what follows is applied to it when the store is opened.
+    // An older index is only stale: the records after it are replayed when the store is opened.
     let behind = fork(&world);
     behind.disk.overwrite("index.redb", 0, &older);
     let behind_file = behind.disk.open("index.redb").unwrap();
@@ -340,7 +340,7 @@ fn a_damaged_body_costs_its_object_only_and_says_which() {
     assert!(report.is_clean() && report.findings.len() == 1, "the old body is dead:\n{report}");
 }
 
-/// Where the body of the first object begins, in the first segment.
+/// Returns the offset of the first object's body in the first segment.
 fn place_of_kept(world: &World) -> u64 {
     let bytes = world.disk.bytes("log/0000000001.seg");
     bytes.windows(300).position(|window| window == body(1, 300)).unwrap() as u64

@@ -1,4 +1,4 @@
-//! The same of stores with segments that a compaction made.
+//! fsck of stores with compacted segments.
 
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
@@ -6,7 +6,7 @@ use tests::store::{Change, Model, World, batch, body, commit, compact, name, rol
 
 use crate::fsck::{check, finding, fork, must_hold, repaired, written};
 
-/// A store with segments that a compaction made.
+/// Creates a store with compacted segments.
 fn compacted() -> (World, Model) {
     let world = World::new(7);
     let store = world.open();

@@ -1,12 +1,12 @@
-//! What fsck says of damage to objects that are made again when they are missing: nothing is lost, and a repair removes
-//! them.
+//! fsck of damage to derived objects, which are regenerated when they are missing: nothing is lost, and a repair
+//! removes them.
 
 use engine::fsck::Severity;
 use tests::store::{REMADE, World, body, bucket_named, idle, name_in, put, read};
 
 use crate::fsck::{check, finding, fork, repaired};
 
-/// Flips a bit of the content of an object, wherever it lies, so far from its start.
+/// Flips a bit of the content of an object, wherever it is stored, at this distance from its start.
 fn flip(world: &World, content: &[u8], at: i64) {
     for path in world.disk.paths() {
         let bytes = world.disk.bytes(&path);

@@ -1,4 +1,4 @@
-//! Golden stores: what an earlier version wrote opens and reads back for ever, with its index and without.
+//! Golden stores: stores of earlier versions open and read back for ever, with their index and without.
 //!
 //! One folder of fixtures per format version. It was written once, by the ignored test below, and is never changed: a
 //! version that cannot read it has broken the format.
@@ -28,9 +28,10 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/format_v1")
 }
 
-/// The end of the name of a file that is kept without its blank pages: the index is a mebibyte of nearly nothing.
+/// Suffix of a file stored without its blank pages: the index is a mebibyte of mostly zeros.
 ///
-/// Its length, then the number and the bytes of each page with something in it; numbers are 8 bytes, little-endian.
+/// The content is the file's length, then the number and the bytes of each non-blank page; numbers are 8 bytes,
+/// little-endian.
 const PAGES: &str = ".pages";
 const PAGE_BYTES: usize = 4_096;
 
@@ -56,8 +57,8 @@ fn unfold(folded: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the store of format version 1 was told to do: before its first checkpoint; after it; beside what a compaction
-/// copied; and at the end, after what was damaged had been recorded as lost.
+/// Changes of the store of format version 1: before its first checkpoint; after it; during a compaction; and at the
+/// end, after the damage had been recorded as loss.
 fn story() -> [Vec<Vec<Change>>; 4] {
     let bytes = |seed, length| Bytes::from(body(seed, length));
     let put = |key: &str, seed, length| Change::Put(name(key), bytes(seed, length));
@@ -89,14 +90,14 @@ fn story() -> [Vec<Vec<Change>>; 4] {
     [first, second, beside, last]
 }
 
-/// Its bytes were damaged, and it was recorded as lost.
+/// Object whose bytes were damaged, recorded as lost.
 pub(crate) const DOOMED: &str = "doomed";
-/// It was deleted, and a page of its body was punched out.
+/// Object that was deleted, with a page of its body punched out.
 const PUNCHED: &str = "punched";
-/// So large a body in the log has a whole page in it, wherever it lies.
+/// Size of a body in the log that covers a whole page, wherever it is stored.
 const WIDE_INLINE_BYTES: usize = 8 << 10;
 
-/// What is there at the end, but for what was lost.
+/// Returns the expected final content, except for the lost object.
 fn expected() -> Model {
     let mut model = Model::default();
     story().concat().iter().for_each(|changes| model.apply(changes));
@@ -104,7 +105,7 @@ fn expected() -> Model {
     model
 }
 
-/// What the store must answer, whichever way it was opened. Leaves it without what was lost.
+/// Checks the store, however it was opened. Deletes the lost object.
 fn must_be_as_it_was_written(store: &Store) {
     match read(store, &name(DOOMED)) {
         Err(Error::Corrupt(corruption)) => assert_eq!(corruption.object, Some(name(DOOMED))),
@@ -125,7 +126,7 @@ fn must_be_as_it_was_written(store: &Store) {
     let whole = |state| old(state, Ok(()));
     let (current, replaced, deleted) =
         (VersionState::Current, VersionState::Replaced, VersionState::Deleted);
-    // The first lies in the compacted segment, the others in two of the log.
+    // The first is in the compacted segment, the others in two of the log.
     assert_eq!(versions(store, "small"), [whole(replaced), whole(replaced), whole(current)]);
     assert_eq!(
         versions(store, "overwritten"),
@@ -142,7 +143,7 @@ fn must_be_as_it_was_written(store: &Store) {
     assert_eq!(read(store, &name("deleted")).unwrap().unwrap(), body(14, 500));
 }
 
-/// What the log knows of an object: state and recoverability of what was put, `None` for a deletion.
+/// Returns the versions of an object in the log: state and recoverability of each put, `None` for a deletion.
 fn versions(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Unrecoverable>)>> {
     let scope = VersionScope::Key(name(key).key);
     let filter = VersionFilter { bucket: bucket(), scope, since_ms: 0 };
@@ -154,7 +155,7 @@ fn versions(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Un
     events.collect()
 }
 
-/// A machine with the golden store on its disk.
+/// Creates a machine with the golden store on its disk.
 pub(crate) fn golden() -> World {
     let disk = SimDisk::new();
     copy_in(&disk, &folder(), "");
@@ -218,7 +219,7 @@ fn a_store_of_format_version_1_is_in_order_down_to_the_last_byte() {
     }
 }
 
-/// In which form the entries of each footer lie.
+/// Returns the footer form of each segment.
 fn forms(world: &World) -> BTreeMap<String, FooterForm> {
     let mut forms = BTreeMap::new();
     for path in world.disk.paths() {
@@ -281,7 +282,7 @@ fn a_store_of_format_version_1_has_every_kind_of_record_in_it() {
         let Some(page) = bytes.get(..SEGMENT_HEADER_BYTES) else { continue };
         let Ok(header) = SegmentHeader::decode_page(page) else { continue };
         let mut at = SEGMENT_HEADER_BYTES;
-        // The group with the lost object in it is not whole.
+        // The group with the lost object is damaged.
         while let place = header.context().at(at as u64)
             && let Ok((group, _)) = GroupHeader::decode(&bytes[at..], place)
         {
@@ -339,7 +340,7 @@ fn write_the_golden_store() {
             Some((path, at as u64))
         })
         .unwrap();
-    // Its head, which ends where its body begins, and its body.
+    // The end of its head, and its body.
     for damaged in [at - 20, at] {
         world.disk.flip(&path, damaged, 1);
     }
@@ -351,7 +352,7 @@ fn write_the_golden_store() {
     tests::store::idle(&store);
     let disk = world.disk.fork();
     drop(store);
-    // The process was killed: the last segment is not sealed. What was never written in it is left out.
+    // The process was killed: the last segment is not sealed. Its unwritten part is left out.
     fs::remove_dir_all(folder()).unwrap();
     for path in disk.paths().iter().filter(|path| path.as_str() != "LOCK") {
         let target = folder().join(path);

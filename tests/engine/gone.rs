@@ -1,4 +1,5 @@
-//! What is gone and can come back: told from memory and from the log, chosen within a stretch of the log, staged again.
+//! Deleted versions that can be restored: listed from memory and from the log, selected within a span of the log,
+//! staged again.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +20,7 @@ fn asked(prefix: &str) -> GoneAsked {
     GoneAsked { bucket: bucket(), prefix: prefix.into(), span: LogSpan::ALL, put_since_ms: 0 }
 }
 
-/// Key, number, end and time of each.
+/// Key, number, end and time of each version.
 type Told = Vec<(String, u64, VersionEnd, Option<u64>)>;
 
 fn told(versions: &[GoneVersion]) -> Told {
@@ -28,7 +29,7 @@ fn told(versions: &[GoneVersion]) -> Told {
     versions.iter().map(one).collect()
 }
 
-/// All that the log tells, page by page.
+/// Returns all versions from the log, page by page.
 fn in_the_log(store: &Store, asked: &GoneAsked, limit: usize) -> Told {
     let (mut all, mut after) = (Vec::new(), None::<(ObjectKey, u64)>);
     loop {
@@ -54,7 +55,7 @@ fn lately(store: &Store, asked: &GoneAsked, limit: usize) -> Told {
     }
 }
 
-/// A store in which `a` was put three times and deleted once, `b/c` deleted, `d` is there and always was.
+/// Fills a store in which `a` was put three times and deleted once, `b/c` deleted, and `d` exists unchanged.
 fn filled(world: &World, store: &Store) {
     for (key, seed) in [("a", 1), ("b/c", 2), ("d", 3), ("a", 4)] {
         put(store, &name(key), &body(seed, 1_000)).unwrap();
@@ -69,7 +70,7 @@ fn filled(world: &World, store: &Store) {
     delete(store, &name_in(&bucket_named("other"), "a")).unwrap();
 }
 
-/// All that is told along the log, so many versions and records at a time, and in how many calls.
+/// Returns all versions along the log, in calls of so many versions and records, and the number of calls.
 fn along(store: &Store, asked: &GoneAsked, limit: usize, records: usize) -> (Told, usize) {
     let (mut all, mut from, mut calls) = (Vec::new(), LogPlace::default(), 0);
     loop {
@@ -109,12 +110,12 @@ fn a_log_of_any_length_is_told_in_bounded_pieces_and_nothing_is_left_out() {
         assert_eq!(keys_of(&told), keys_of(&all), "{limit} {records}");
         assert!(calls * records.min(1_000) >= 63 && calls * limit >= 63, "{calls}");
     }
-    // In one piece it knows all ends.
+    // A single call knows all ends.
     let (mut told, _) = along(&store, &asked(""), 1_000, usize::MAX);
     told.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
     assert_eq!(told, all);
     assert_eq!(keys_of(&along(&store, &asked("b/"), 5, 5).0).len(), 1);
-    // Whoever watches ends a piece, and no more.
+    // The callback stops one call, and nothing else.
     let mut is_first = true;
     let stopped = store.gone_along(&asked(""), LogPlace::default(), 1_000, usize::MAX, &mut |_| {
         match std::mem::replace(&mut is_first, false) {
@@ -281,7 +282,7 @@ fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
         found.into_iter().map(|it| it.unwrap().name().key.to_string()).collect()
     };
     assert_eq!(keys(span), ["a", "b"]);
-    // What was deleted once more, or for the first time, behind its end is not meant.
+    // Deletions after the end of the span, repeated or first, are not included.
     assert_eq!(keys(LogSpan { until_lsn, ..span }), ["a"]);
     put(&store, &name("a"), b"again").unwrap();
     delete(&store, &name("a")).unwrap();

@@ -1,4 +1,4 @@
-//! History and undelete: which versions the log still knows, and that one comes back whole, without overwriting
+//! History and undelete: the versions that the log still has, and that one is restored whole, without overwriting
 //! anything.
 
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ fn folder(folder: &str) -> VersionScope {
     VersionScope::Folder(FolderKey::parse(folder).unwrap())
 }
 
-/// The history of one object, as state and recoverability of what was put; `None` for a deletion.
+/// Returns the history of one object, as state and recoverability of each put; `None` for a deletion.
 fn states(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Unrecoverable>)>> {
     let history = history_of(store, VersionScope::Key(name(key).key), 0, 100);
     assert!(!history.truncated && history.versions.is_sorted_by_key(|version| version.lsn));
@@ -55,7 +55,7 @@ fn restored(undeleted: &Undeleted) -> Vec<&str> {
     undeleted.restored.iter().map(|restored| restored.name.key.as_str()).collect()
 }
 
-/// Damages the body in the log that begins with these bytes.
+/// Damages the body in the log that starts with these bytes.
 fn damage(world: &World, bytes: &[u8]) {
     for path in world.files_in("log/") {
         let found = world.disk.bytes(&path);
@@ -99,7 +99,7 @@ fn the_versions_of_an_object_are_told_in_order_with_what_became_of_them() {
     ];
     assert_eq!(states(&store, "a"), expected);
 
-    // Sealed, and with an index made anew, the log says the same.
+    // Sealed, and with a rebuilt index, the log gives the same history.
     store.close().unwrap();
     drop(store);
     world.disk.remove("index.redb").unwrap();
@@ -131,7 +131,7 @@ fn a_history_takes_a_folder_a_bucket_or_what_happened_since() {
     assert_eq!(keys(folder(""), 0, 3), (told(&["4", "x/1", "x/1"]), true));
     assert_eq!(keys(folder(""), 0, 0), (told(&[]), true));
 
-    // What becomes of the last version shown is known although what came after it is not shown.
+    // The end of the last version shown is known although its successor is not shown.
     let cut = history_of(&store, folder(""), 0, 2);
     let VersionEvent::Put(put) = &cut.versions[1].event else { panic!("it was put") };
     assert_eq!(put.state, VersionState::Deleted);
@@ -164,7 +164,7 @@ fn the_file_of_a_large_object_that_is_gone_never_becomes_anothers() {
     assert_eq!(world.files_in("big/"), Vec::<String>::new());
     store.close().unwrap();
     drop(store);
-    // Its record in the log is all that still knows the number of its file.
+    // Only its record in the log still has the number of its file.
     world.disk.remove("index.redb").unwrap();
     let store = world.open();
     put(&store, &name("second"), &body(2, 9_000)).unwrap();
@@ -261,7 +261,7 @@ fn a_named_version_takes_the_place_of_the_current_one_which_stays_in_the_history
     expected.push(put_then(VersionState::Current));
     assert_eq!(states(&store, "a"), expected);
 
-    // A deleted one, by its number.
+    // A deleted version, by its number.
     delete(&store, &name("a")).unwrap();
     undelete(&store, &UndeleteRequest::Version { name: name("a"), lsn: first });
     assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 100));
@@ -271,7 +271,7 @@ fn a_named_version_takes_the_place_of_the_current_one_which_stays_in_the_history
 fn a_folder_comes_back_as_far_as_it_was_deleted_since() {
     let world = World::new(1);
     let store = world.open();
-    // More than one batch takes, over several segments.
+    // More objects than one batch takes, over several segments.
     let keys: Vec<String> = (0..150).map(|at| format!("x/{at:03}")).collect();
     for (at, key) in keys.iter().enumerate() {
         put(&store, &name(key), &body(at as u64, 900)).unwrap();

@@ -1,4 +1,4 @@
-//! The life of a store: one writer, closing, failing, a full disk, threads that come and go.
+//! Lifecycle of a store: one writer, closing, failing, a full disk, short-lived threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,7 +67,7 @@ fn a_closed_store_refuses_writes_and_lets_go_of_everything() {
     assert_eq!(read(&reopened, &name("a")).unwrap().unwrap(), b"1");
 }
 
-/// redb writes when it is dropped: it once wrote into the index of whoever had opened the store since.
+/// Regression test: redb writes when it is dropped, and once wrote into the index of a store opened since.
 #[test]
 fn dropping_a_closed_store_does_not_touch_the_index_of_the_next_one() {
     let world = World::new(1);
@@ -151,7 +151,7 @@ fn a_full_disk_refuses_what_needs_room_and_serves_the_rest() {
     Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
 }
 
-/// Two checkpoints at once: the later one to end once hid what had been frozen in between.
+/// Regression test: of two concurrent checkpoints, the later one to end once hid what had been frozen in between.
 #[test]
 fn checkpoints_from_many_threads_beside_writers_lose_nothing() {
     let mut world = World::new(1);

@@ -1,5 +1,5 @@
-//! Listing against a model: pages of a folder and pages of whole keys, with names made to confuse, from every cursor,
-//! with every prefix and page size, wherever the entries are kept.
+//! Listing against a model: pages of a folder and pages of whole keys, with adversarial names, from every cursor, with
+//! every prefix and page size, wherever the entries are stored.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ impl Tree {
         self.keys.remove(key);
     }
 
-    /// Every prefix of every key, and some that nothing begins with.
+    /// Returns every prefix of every key, and some that match nothing.
     fn prefixes(&self) -> BTreeSet<String> {
         let of = |key: &String| -> Vec<String> {
             let ends = key.char_indices().map(|(at, _)| at).chain([key.len()]);
@@ -140,7 +140,7 @@ impl Tree {
         }
     }
 
-    /// Groups and single keys, in one order, as a person would put them together.
+    /// Returns groups and single keys, in one order, by a plain second implementation.
     fn grouped(&self, prefix: &str, delimiter: &str) -> BTreeSet<String> {
         let begins = self.keys.iter().filter(|key| key.starts_with(prefix));
         let item = |key: &String| match key[prefix.len()..].find(delimiter) {
@@ -180,7 +180,7 @@ impl Tree {
                         self.store.list_groups(&bucket(), grouping, Some(&after), 1).unwrap();
                     let key = page.objects.first().map(|object| object.name().key.to_string());
                     let found = page.groups.into_iter().next().or(key);
-                    // A place inside a group is behind the group.
+                    // A cursor inside a group is after the group.
                     let is_behind = |item: &&String| {
                         let is_group = item[prefix.len().min(item.len())..].contains(delimiter);
                         **item > after && !(is_group && after.starts_with(item.as_str()))

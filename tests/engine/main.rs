@@ -1,4 +1,4 @@
-//! Does the engine do what `lib.rs` says? Every test drives a real [`engine::Store`] over the simulated disk.
+//! Engine tests against the contract of `lib.rs`. Every test drives a real [`engine::Store`] over the simulated disk.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

@@ -1,5 +1,4 @@
-//! What a store measures of itself is exact: on a disk that takes as long as it is told, by a clock that only the disk
-//! moves.
+//! Metrics of the store are exact: on a disk with a configured latency, and with a clock that only the disk advances.
 
 use std::io;
 use std::ops::Range;
@@ -28,9 +27,9 @@ struct SlowFile {
 
 struct Pace {
     clock: Arc<SimClock>,
-    /// How long each sync takes from now on.
+    /// Duration of each following sync in milliseconds.
     sync_ms: AtomicU64,
-    /// How long those took that did not fail.
+    /// Durations of the syncs that succeeded.
     took_ms: Mutex<Vec<u64>>,
 }
 
@@ -130,7 +129,7 @@ struct Slow {
     pace: Arc<Pace>,
 }
 
-/// A store that has a log already, so that a commit is a group and nothing else.
+/// Creates a store that has a log already, so that a commit is a group and nothing else.
 fn slow() -> Slow {
     let clock = Arc::new(SimClock::at(1_700_000_000_000));
     let (sync_ms, took_ms) = (AtomicU64::new(0), Mutex::default());
@@ -163,25 +162,25 @@ impl Slow {
         self.store.commit(batch).map(drop)
     }
 
-    /// How long syncs take from now on; what was written down of them is forgotten.
+    /// Sets the duration of the following syncs, and clears the recorded durations.
     fn set_pace(&self, ms: u64) {
         self.pace.sync_ms.store(ms, Ordering::Relaxed);
         self.pace.took_ms.lock().unwrap().clear();
     }
 
-    /// How long the syncs took since.
+    /// Returns the durations of the syncs since.
     fn took_us(&self) -> Vec<u64> {
         self.pace.took_ms.lock().unwrap().iter().map(|ms| ms * 1_000).collect()
     }
 }
 
-/// What came since an earlier reading: counts and sum.
+/// Returns the difference to an earlier reading: counts and sum.
 fn since(later: &HistogramReading, earlier: &HistogramReading) -> (Vec<u64>, u64) {
     let counts = later.counts.iter().zip(&earlier.counts).map(|(later, earlier)| later - earlier);
     (counts.collect(), later.sum - earlier.sum)
 }
 
-/// What a histogram with these bounds has to hold of these values.
+/// Returns the expected content of a histogram with these bounds for these values.
 fn held(bounds: &[u64], values: &[u64]) -> (Vec<u64>, u64) {
     let mut counts = vec![0; bounds.len() + 1];
     for value in values {
@@ -203,7 +202,7 @@ fn every_sync_of_the_log_is_in_the_histogram_with_the_time_that_it_took() {
         assert!(!took_us.is_empty());
         let bounds = after.syncs_us.bounds;
         assert_eq!(since(&after.syncs_us, &before.syncs_us), held(bounds, &took_us), "{ms} ms");
-        // A group of three, and perhaps an empty one behind it, which is no group to speak of.
+        // A group of three, and perhaps an empty one after it, which is not counted.
         let (groups, records) = since(&after.group_records, &before.group_records);
         assert_eq!((groups.iter().sum::<u64>(), records), (1, 3));
         let (groups, bytes) = since(&after.group_bytes, &before.group_bytes);
@@ -239,7 +238,7 @@ fn a_checkpoint_took_as_long_as_its_syncs() {
     // Nothing has changed.
     assert!(!slow.store.checkpoint().unwrap());
     assert_eq!(slow.store.measures().checkpoints_us.count(), 1);
-    // Where there is no room it fails, and is tried again later.
+    // Without room it fails, and is retried later.
     slow.put(1).unwrap();
     slow.disk.set_free_bytes(0);
     slow.store.checkpoint().unwrap_err();

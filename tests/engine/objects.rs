@@ -1,5 +1,5 @@
-//! Objects: put, get, overwrite, delete; what is kept with them, and what is counted. Small ones and big ones, from
-//! memory, from the index, and after reopening.
+//! Objects: put, get, overwrite, delete; their metadata and counters. Small ones and big ones, from memory, from the
+//! index, and after reopening.
 
 use engine::{Batch, Error, PutOptions};
 use tests::store::Change;
@@ -77,7 +77,7 @@ fn an_object_put_again_after_its_deletion_is_new() {
     world.clock.advance(10);
     assert_eq!(delete(&store, &name("a")).unwrap().deleted_count, 1);
     assert_eq!(put(&store, &name("a"), b"new").unwrap().objects[0].created_ms(), START_MS + 10);
-    // The same within one batch.
+    // Two puts within one batch.
     let staged = stage(&store, b"new").unwrap();
     let again = Batch::new().delete(name("b")).put(name("b"), staged, PutOptions::default());
     assert_eq!(commit(&store, again).unwrap().objects[0].created_ms(), START_MS + 10);
@@ -109,7 +109,7 @@ fn the_same_key_in_two_buckets_is_two_objects_and_counters_are_exact() {
     let usage = store.bucket_usage(&bucket()).unwrap();
     assert_eq!((usage.objects, usage.bytes), (1, 10));
     assert_eq!((usage.derived_objects, usage.derived_bytes), (1, 5_000));
-    // An object that is derived no more moves from one counter to the other.
+    // An object that is no longer derived moves from one counter to the other.
     put(&store, &name("a.thumb"), &body(4, 7)).unwrap();
     let usage = store.bucket_usage(&bucket()).unwrap();
     assert_eq!((usage.objects, usage.bytes), (2, 17));

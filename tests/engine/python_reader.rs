@@ -1,5 +1,6 @@
-//! Another reader agrees: one in Python, written from the description of the format alone, which walks the segments
-//! without an index. Of every object it must say what the engine says; and where bytes were changed, that they were.
+//! The independent reader in Python agrees with the engine: it was written from the format description alone, and walks
+//! the segments without an index. It must report the same of every object as the engine; and where bytes were changed,
+//! it must report the damage.
 
 use bytes::Bytes;
 use engine::{Batch, PutOptions, Store};
@@ -11,12 +12,12 @@ use tests::store::{
 
 use crate::golden::{DOOMED, golden};
 
-/// Bodies around the sizes where their place and the number of their blocks change.
+/// Body sizes around the bounds where their place and their number of blocks change.
 const SIZES: [usize; 12] =
     [0, 1, 511, 4_096, 65_535, 65_536, 65_537, 131_072, 196_608, 196_609, 400_000, 1_200_000];
 
-/// A store with something of everything: bodies of all sizes, names that are not ASCII, metadata, what was
-/// overwritten, deleted and moved, facts, several segments, and two compactions, one of what the other made.
+/// Creates a store with every feature: bodies of all sizes, names that are not ASCII, metadata, overwritten, deleted
+/// and moved objects, facts, several segments, and two compactions, one of the output of the other.
 fn rich() -> World {
     let world = World::wide(5);
     let store = world.open();
@@ -50,7 +51,7 @@ fn rich() -> World {
     world
 }
 
-/// Puts objects with everything that can be said of one, and moves one.
+/// Puts objects with all kinds of metadata, and moves one.
 fn described(store: &Store) {
     let long = format!("{}/{}", "é日".repeat(100), "n".repeat(200));
     let mut created_ms = None;

@@ -1,4 +1,4 @@
-//! The order of hits on trees as people have them: the contract of `server/API.md`, example by example.
+//! Ranking of search hits on realistic trees: the contract of `server/API.md`, example by example.
 
 use engine::{FolderKey, Found, Hit, SearchQuery, Store};
 use tests::store::{World, bucket, name, put};
@@ -67,7 +67,7 @@ fn search(store: &Store, folder: &str, text: &str) -> Vec<String> {
     store.search(&query, || false).unwrap().hits.iter().map(key).collect()
 }
 
-/// The hits begin with these, in memory as by a walk.
+/// Checks that the hits start with these, in memory and by a scan of the index.
 fn begin_with(tree: &[&str], examples: &[(&str, &[&str])]) {
     for is_kept in [false, true] {
         let mut world = World::new(1);
@@ -88,15 +88,15 @@ fn the_better_match_is_first_among_folders_and_then_among_files() {
             (
                 "logo",
                 &[
-                    // A folder that begins so, one whose own name has the letters, and none for lying in one.
+                    // A folder with this prefix, one whose own name has the letters, and none that only contains a hit.
                     "brand/logos/",
                     "site/src/long-form/",
-                    // The name without its extension, then names that begin so, the shorter first.
+                    // The name without its extension, then names with this prefix, the shorter first.
                     "clients/Zoë & Söhne/logo.png",
                     "brand/logo.svg",
                     "brand/logo-dark.svg",
                     "brand/Logo Final (2).svg",
-                    // Where a word of the name begins, then in its middle, then in the path.
+                    // At the start of a word of the name, then in its middle, then in the path.
                     "site/src/componentLogo.tsx",
                     "brand/old/catalogo.pdf",
                     "brand/logos/acme.svg",
@@ -104,7 +104,7 @@ fn the_better_match_is_first_among_folders_and_then_among_files() {
                 ],
             ),
             ("contract", &["clients/acme/contract.pdf", "clients/acme/contract final.pdf"]),
-            // Whatever the order of words, and with what the query lacks between them.
+            // In any order of words, and with characters between them that the query lacks.
             (
                 "final contract",
                 &["clients/acme/contract final.pdf", "clients/acme/final-contract-signed.pdf"],

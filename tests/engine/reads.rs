@@ -1,5 +1,5 @@
-//! Reads: ranges with every kind of boundary, of growing, mapped and big segments; nothing read that is not in memory
-//! by who may not wait; bodies that stay readable whatever becomes of their objects.
+//! Reads: ranges with every kind of boundary, of active, mapped and big segments; non-blocking reads return only
+//! resident bytes; bodies stay readable whatever happens to their objects.
 
 use std::os::unix::fs::FileExt;
 
@@ -14,7 +14,7 @@ fn open_body(store: &Store, key: &str) -> Body {
     store.body(&store.get(&name(key)).unwrap().unwrap()).unwrap()
 }
 
-/// Every pair of interesting positions.
+/// Checks every pair of interesting positions.
 fn ranges_are_right(body: &Body, whole: &[u8]) {
     let size = whole.len();
     let edges = (0..=size / BLOCK_BYTES).map(|block| block * BLOCK_BYTES);
@@ -78,7 +78,7 @@ fn who_may_not_wait_gets_nothing_that_is_not_in_memory() {
         assert_eq!(opened.read_if_resident(70_000..70_010).unwrap(), None, "{key}");
         let block = body(seed, 70_010);
         assert_eq!(opened.read(70_000..70_010).unwrap(), block[70_000..], "{key}");
-        // The block that was brought in is there now, the others are not.
+        // The block that was read is resident now, the others are not.
         assert_eq!(
             opened.read_if_resident(65_536..65_540).unwrap().unwrap(),
             block[65_536..65_540]
@@ -149,7 +149,7 @@ fn damage_is_an_error_that_names_object_file_and_offset_and_leaves_the_rest_read
     }
 }
 
-/// What was verified once is believed as long as nobody else writes to the file.
+/// A verified block stays verified as long as no other process writes to the file.
 #[test]
 fn a_file_that_somebody_changes_is_verified_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Bodies that come in over days: taken up again after the process ended, whole in the end, and never from bytes that
-//! are not those that came.
+//! Resumable uploads: resumed after a restart of the process, complete in the end, and never with bytes other than
+//! those received.
 
 use std::io::ErrorKind;
 
@@ -42,7 +42,7 @@ fn a_body_comes_in_over_several_openings_and_is_what_it_would_be_at_once() {
                 upload.push(bytes).unwrap();
             }
             received = upload.sync().unwrap();
-            // What is not synced is not counted, and done again.
+            // Bytes that were not synced are not counted, and are sent again.
             upload.push(b"more than anybody was told of").unwrap();
         }
         let store = world.open();
@@ -82,7 +82,7 @@ fn no_byte_of_a_large_body_is_written_twice() {
     assert!(world.disk.bytes(&big[0]) == after);
 }
 
-/// A large body, all of it come and told.
+/// Uploads a large body, completely received and synced.
 fn whole_upload(store: &Store) -> (Vec<u8>, Received) {
     let whole = body(5, 300_000);
     let mut upload = store.begin_upload(ID).unwrap();
@@ -101,7 +101,7 @@ fn a_large_body_that_was_not_committed_is_taken_up_again() {
         drop(staged);
         assert_eq!(world.files_in("big/"), [""; 0]);
     }
-    // Nor is it lost with the process that was about to commit it.
+    // It is not lost either with the process that was about to commit it.
     let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
     world.disk.restart_process();
     drop((staged, store));
@@ -145,7 +145,7 @@ fn a_large_body_whose_commit_nobody_can_tell_of_is_stored_or_taken_up_after_a_po
         let world = World::new(1);
         let store = world.open();
         let (whole, received) = whole_upload(&store);
-        // The segment that the commit goes to is there already.
+        // The segment of the commit exists already.
         put(&store, &name("before"), b"1").unwrap();
         let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
         let log = Where::Prefix("log/".to_owned());

@@ -1,4 +1,5 @@
-//! Large objects that are gone: how long they can come back, what makes them go earlier, and who counts them.
+//! Retained large objects after their deletion: how long they can be restored, what removes them earlier, and their
+//! accounting.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ fn bring_back(store: &Store, key: &str) -> Undeleted {
     store.undelete(&UndeleteRequest::Object(name(key)), &mut go_on).unwrap()
 }
 
-/// A store in which `a`, 90,000 bytes, was deleted after a minute.
+/// Creates a store in which `a`, 90,000 bytes, was deleted after a minute.
 fn with_one_gone(world: &World) -> Store {
     let store = world.open();
     put(&store, &name("a"), &body(1, BIG_BYTES)).unwrap();
@@ -196,7 +197,7 @@ fn compaction_by_itself_leaves_it_and_one_that_is_asked_for_takes_it() {
     assert!(report.steps > 0, "{report:?}");
     let again = store.step_compaction(CompactionRules::BACKGROUND).unwrap();
     assert_eq!(again.steps, 0, "what was kept is not copied again and again: {again:?}");
-    // The index made anew knows it, too, by the record that was copied; and that it is deleted.
+    // The rebuilt index has it, too, from the copied record, and that it is deleted.
     store.close().unwrap();
     drop(store);
     world.disk.remove("index.redb").unwrap();
@@ -260,7 +261,7 @@ fn who_reads_it_when_it_goes_reads_on() {
     assert_eq!(held.read(0..60_000).unwrap(), body(1, BIG_BYTES)[..60_000]);
 }
 
-/// Moves as the server does: the same object under another name, which keeps its time of creation.
+/// Moves an object as the server does: under another name, with its creation time.
 fn move_to(store: &Store, from: &str, to: &str) {
     let object = store.get(&name(from)).unwrap().unwrap();
     let staged = store.stage_copy(&object, &mut go_on).unwrap();
@@ -270,7 +271,7 @@ fn move_to(store: &Store, from: &str, to: &str) {
     commit(store, Batch::new().put(name(to), staged, options).delete(name(from))).unwrap();
 }
 
-/// The keys of what can come back, by memory where it knows, by the log, and by the log in pieces.
+/// Returns the keys that can be restored, by memory where it knows them, by the log, and by the log in pieces.
 fn gone_keys(store: &Store) -> Vec<String> {
     let all =
         GoneAsked { bucket: bucket(), prefix: "".into(), span: LogSpan::ALL, put_since_ms: 0 };
@@ -312,7 +313,7 @@ fn what_was_moved_is_not_gone_and_its_file_goes_at_once() {
             assert_eq!(world.files_in("big/").len(), usize::from(bytes == BIG_BYTES));
         }
         move_to(&store, "a", "b");
-        // What is deleted where it lies now can come back there.
+        // An object deleted at its present name can be restored there.
         delete(&store, &name("b")).unwrap();
         assert_eq!(gone_keys(&store), ["b"]);
         roll_over(&store).unwrap();

@@ -1,5 +1,5 @@
-//! Scrubs: every kind of damage is found and named, what nobody wants is none, rate and order are kept, and what
-//! was found is remembered.
+//! Scrubs: every kind of damage is found and attributed, damage to dead bytes is none, rate and order are kept, and
+//! findings are recorded.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn scrub(store: &Store) -> ScrubReport {
     store.scrub(&mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-/// Whose damage it is: keys of objects, names of facts, or nothing.
+/// Returns the owners of the damage: keys of objects, names of facts, or nothing.
 fn owners(damage: &DamageList) -> Vec<String> {
     let owner = |name: &Option<RecordName>| match name {
         Some(RecordName::Object(name)) => name.key.as_str().to_owned(),
@@ -28,7 +28,7 @@ fn owners(damage: &DamageList) -> Vec<String> {
     damage.places.iter().map(|place| owner(&place.name)).collect()
 }
 
-/// Where the bytes are that no other file has.
+/// Returns the file and offset of bytes that occur in one file only.
 fn find(world: &World, bytes: &[u8]) -> (String, u64) {
     let holds = |path: &String| {
         let found = world.disk.bytes(path);
@@ -39,7 +39,7 @@ fn find(world: &World, bytes: &[u8]) -> (String, u64) {
     found.map(|(at, path)| (path, at as u64)).unwrap()
 }
 
-/// A store with a log segment that is sealed and a big segment, opened again.
+/// Creates a store with a sealed log segment and a big segment, opened again.
 fn sealed(world: &World) -> Store {
     let store = world.open();
     put(&store, &name("one"), &body(1, 3_000)).unwrap();
@@ -67,7 +67,7 @@ fn a_whole_store_has_no_damage_and_every_segment_is_verified() {
     let stats = store.stats().unwrap();
     assert_eq!(stats.verified_since_ms, Some(START_MS));
     let verified: Vec<_> = stats.segments.iter().map(|segment| segment.verified_ms).collect();
-    // The log ends in the last one: it is read as far as it goes, and goes on.
+    // The log ends in the last one: it is read up to its end, and still grows.
     assert_eq!(verified, [Some(START_MS), Some(START_MS), None]);
 }
 
@@ -110,7 +110,7 @@ fn each_kind_of_damage_is_found_and_the_object_is_named() {
         assert!(report.damage.places.iter().all(|place| place.file() == path));
         assert_eq!(store.damage().unwrap(), report.damage);
         assert_eq!(store.health(), Health::Writable);
-        // What is mended is forgotten.
+        // A repaired place is removed from the record.
         damaged.disk.flip(path, offset, 4);
         assert_eq!(scrub(&store).damage.count(), 0);
         assert_eq!(store.damage().unwrap(), DamageList::default());
@@ -144,7 +144,7 @@ fn a_dead_body_that_fails_is_no_damage() {
     let (path, at) = find(&world, &body(5, 3_000));
     world.disk.overwrite(&path, at, &[0; 3_000]);
     assert_eq!(scrub(&store).damage.count(), 0);
-    // A big one is gone with its object, whatever is read of it at that moment.
+    // A big segment is deleted with its object, even while it is read.
     delete(&store, &name("big")).unwrap();
     let report = scrub(&store);
     assert_eq!((report.segments, report.damage.count()), (2, 0));
@@ -203,7 +203,7 @@ fn damage_and_the_time_of_verification_survive_reopening_but_not_the_index() {
     // Found again, it is not new.
     assert_eq!(scrub(&store).damage.places[0].found_ms, START_MS + 1_000);
     assert_eq!(store.damage().unwrap(), found);
-    // The object is put again: what is damaged is wanted no more.
+    // The object is put again: the damaged bytes are dead.
     put(&store, &name("one"), &body(1, 3_000)).unwrap();
     assert_eq!(scrub(&store).damage.count(), 0);
     assert_eq!(store.damage().unwrap().count(), 0);
@@ -348,7 +348,7 @@ fn a_scrub_can_be_stopped_and_keeps_what_it_has() {
     assert_eq!(verified.iter().filter(|segment| segment.verified_ms.is_some()).count(), 1);
 }
 
-/// Lets time pass as the steps ask for, until nothing is due. Gives the milliseconds that took.
+/// Advances the clock step by step until nothing is due. Returns the elapsed milliseconds.
 fn step_until_idle(world: &World, store: &Store) -> u64 {
     let mut passed = 0;
     for _ in 0..100_000 {
@@ -356,7 +356,7 @@ fn step_until_idle(world: &World, store: &Store) -> u64 {
         if pause >= Duration::from_secs(60) {
             return passed;
         }
-        // Before the time has come nothing is read.
+        // Nothing is read before it is due.
         let reads = world.disk.reads();
         if pause > Duration::from_millis(2) {
             store.step_scrub().unwrap();
@@ -383,7 +383,7 @@ fn a_scrub_keeps_its_rate_and_then_rests_until_the_period_is_over() {
         assert!((asked..asked + 1_000).contains(&took), "{took} ms at {rate} bytes a second");
         let verified = || store.stats().unwrap().segments.iter().map(|it| it.verified_ms).max();
         let first = verified();
-        // It rests.
+        // The scrubber is idle.
         world.clock.advance(SCRUB_LOOK_MS * 10);
         let reads = world.disk.reads();
         store.step_scrub().unwrap();
@@ -425,7 +425,7 @@ fn what_was_checked_longest_ago_comes_first_and_what_is_new_waits_its_turn() {
             break;
         }
     }
-    // The big segments in the order in which they were made; the log is still being written.
+    // Big segments in creation order; the log is still being written.
     let big: Vec<_> = (0..before.len())
         .filter(|at| store.stats().unwrap().segments[*at].class == engine::SegmentClass::Big)
         .collect();
@@ -450,7 +450,7 @@ fn segments_that_keep_coming_starve_no_old_one() {
         big.next().unwrap().verified_ms
     };
     let mut verified = std::collections::BTreeSet::new();
-    // Twice as much comes in as is read.
+    // Twice as much is written as is read.
     for _ in 0..3_000 {
         world.clock.advance(1_000);
         put_one(&store);
@@ -494,7 +494,8 @@ fn a_scrub_that_is_stopped_ends_with_the_read_that_is_under_way_whatever_it_does
     drop(store);
     let (path, first) = find(&world, &body(0, 100_000));
     let (_, last) = find(&world, &body(14, 100_000));
-    // With all headers of groups gone, the rest of the segment is searched; and the index, for whose the records are.
+    // With all group headers damaged, the rest of the segment is searched; and the index, for the owners of the
+    // records.
     for at in (0..15).map(|at| first + (last - first) / 14 * at) {
         world.disk.overwrite(&path, at.saturating_sub(400), &[0; 300]);
     }
@@ -538,7 +539,7 @@ fn the_scrub_thread_finds_damage_and_ends_with_the_store() {
     world.options.scrub = Some(ScrubOptions::default());
     let store = world.open_with_threads();
     for _ in 0..10_000 {
-        // The pieces are as far apart as the clock says, and the thread looks at it as time really goes.
+        // The pieces are as far apart as the clock says, and the thread polls it in real time.
         world.clock.advance(1_000);
         if store.damage().unwrap().count() > 0 {
             break;

@@ -1,4 +1,4 @@
-//! Search against a model: what is found, in which order, page by page, wherever the entries are kept.
+//! Search against a model: hits, their order, and pages, wherever the entries are stored.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,7 +86,7 @@ fn a_search_below_a_folder_stays_there() {
     assert_eq!(keys(&store, "a/", "cat"), ["a/b/cat.png", "a/cat.png"]);
     assert_eq!(keys(&store, "a/b/", "cat"), ["a/b/cat.png"]);
     assert!(keys(&store, "never/", "cat").is_empty());
-    // The folder of the search is not one of its hits, nor a reason for one.
+    // The folder of the search is neither a hit nor a reason for one.
     assert_eq!(keys(&store, "a/", "b"), ["a/b/", "a/b/cat.png"]);
 }
 
@@ -157,7 +157,7 @@ fn the_window_has_a_bound() {
     assert!(matches!(store.search(&overflow, || false), Err(Error::TooLarge(_))));
 }
 
-/// Every name below the folder: keys, and folders, implied or marked.
+/// Returns every name below the folder: keys, and folders, implied or marked.
 fn names_below(keys: &BTreeSet<String>, folder: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for key in keys.iter().filter(|key| key.starts_with(folder)) {
@@ -172,7 +172,7 @@ fn own_name(folder: &str) -> &str {
     folder.rsplit('/').next().unwrap_or_default()
 }
 
-/// Whether the letters of every word are there, in order. The names of this test have one kind of accent.
+/// Whether the letters of every word occur in order. The names of this test have one kind of accent.
 fn holds(name: &str, text: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace('é', "e");
     let name = plain(name);
@@ -186,7 +186,7 @@ fn holds(name: &str, text: &str) -> bool {
 fn random_trees_are_searched_as_the_model_searches_them() {
     for seed in 0..8 {
         let mut world = World::new(seed);
-        // By walks, and in memory.
+        // By scans of the index, and in memory.
         world.options.search.objects_min = if seed % 2 == 0 { u64::MAX } else { 0 };
         let chance = SeededEntropy::new(seed);
         let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
@@ -207,7 +207,7 @@ fn random_trees_are_searched_as_the_model_searches_them() {
                 keys.insert(key);
             }
             match step {
-                // From here on they follow what is committed.
+                // From here on the cached names follow the commits.
                 10 => _ = search(&store, &query("", "cat")),
                 11 => store.step_names(),
                 20 => assert!(store.checkpoint().unwrap()),
@@ -267,7 +267,7 @@ fn random_trees_are_searched_as_the_model_searches_them() {
     }
 }
 
-/// A store on which every searched bucket's names are kept, with so many names in it.
+/// Creates a store in which the names of every searched bucket are cached, with so many names in it.
 fn kept(world: &mut World, count: usize) -> Store {
     world.options.search.objects_min = 0;
     let store = world.open();
@@ -278,7 +278,7 @@ fn kept(world: &mut World, count: usize) -> Store {
     store
 }
 
-/// Puts so many names into another bucket; asks for them there.
+/// Puts so many names into another bucket; returns a query for them.
 fn another_bucket(store: &Store, count: usize) -> SearchQuery {
     let staged = stage(store, b"x").unwrap();
     let bucket = bucket_named("other");
@@ -302,7 +302,7 @@ fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
         delete(&store, &name(&fresh)).unwrap();
         assert_eq!(search(&store, &query("", "cat")).total, 900);
         assert!(keys(&store, "new/", "cat").is_empty());
-        // First by a walk, then in memory, then over a checkpoint.
+        // First by a scan, then in memory, then across a checkpoint.
         match round {
             0 => store.step_names(),
             _ => assert!(store.checkpoint().unwrap()),
@@ -330,7 +330,7 @@ fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
         assert_eq!(look(&store, asked).searched_names, 500);
     }
     drop(store);
-    // Too many for what may be kept: a walk finds them all the same.
+    // Too many for the cache: a scan finds them all the same.
     world.options.search.names_bytes_max = 1_000;
     let store = world.open();
     for _ in 0..3 {
@@ -356,14 +356,14 @@ fn buckets_that_do_not_fit_together_do_not_push_each_other_out() {
     world.options.search.names_bytes_max = bytes - 1;
     let store = world.open();
     assert_eq!(look(&store, &one, 500), 500);
-    // What is searched for the first time gets the room,
+    // A bucket that is searched for the first time takes the room.
     assert_eq!(look(&store, &other, 400), 400);
     for _ in 0..200 {
-        // and keeps it while it is searched, too,
+        // It keeps the room while it is searched, too.
         assert_eq!(look(&store, &one, 500), 400);
         assert_eq!(look(&store, &other, 400), 400);
     }
-    // but not for ever.
+    // It does not keep the room for ever.
     let searches = (1..).find(|_| look(&store, &one, 500) == 500).unwrap();
     assert!((10..200).contains(&searches), "{searches}");
     assert_eq!(look(&store, &other, 400), 500);
@@ -371,7 +371,7 @@ fn buckets_that_do_not_fit_together_do_not_push_each_other_out() {
 
 #[test]
 fn names_whose_last_ones_are_too_much_are_walked_over_and_not_read_again_and_again() {
-    // More than a search looks at while names are being read.
+    // More than a search scans while names are being read.
     let count = 20_000;
     let mut world = World::wide(1);
     let store = kept(&mut world, count);

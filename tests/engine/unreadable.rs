@@ -1,10 +1,10 @@
-//! Segments whose headers the disk cannot read: fsck names each and goes on with the others, quick and deep.
+//! Segments with unreadable headers: fsck names each and continues with the others, quick and deep.
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::fsck::{Finding, Severity};
 use tests::store::{World, body, commit, compact, delete, fact, idle, name, put, read, roll_over};
 
-/// Three log segments and more, a big one, and a compacted one where that is asked for; closed.
+/// Creates three log segments and more, a big one, and optionally a compacted one; closed.
 fn world(has_compacted: bool) -> World {
     let world = World::new(21);
     let store = world.open();
@@ -45,7 +45,7 @@ fn a_segment_whose_header_cannot_be_read_is_a_finding_and_the_others_are_checked
             let report = world.fsck(deep).unwrap();
             let case = format!("{operation:?} of {path}, deep: {deep}:\n{report}");
             assert!(report.findings.iter().any(|finding| finding.file == *path), "{case}");
-            // Of the others no more is said than that something is missing between them.
+            // For the others, the report only says that something is missing between them.
             let is_loss = |finding: &&Finding| finding.severity == Severity::Loss;
             let losses: Vec<_> = report.findings.iter().filter(is_loss).collect();
             assert!(losses.iter().any(|finding| finding.file == *path), "{case}");
@@ -78,7 +78,7 @@ fn what_the_disk_does_not_read_now_is_not_recorded_as_lost() {
         let words: Vec<_> = report.findings.iter().map(|it| it.remedy.word()).collect();
         assert!(!words.contains(&"mark-lost"), "{path}:\n{report}");
         unread += words.iter().filter(|word| **word == "copy-to-sound-disk").count();
-        // A repair gives nothing up either, and the disk that reads again has everything.
+        // A repair discards nothing either, and everything is present once the disk is readable again.
         drop(world.repair());
         world.disk.clear_faults();
         drop(world.repair().unwrap());

@@ -1,5 +1,5 @@
-//! Uploads: bodies of every size near a boundary, in pieces of every size; one memory budget for all; what is dropped
-//! leaves nothing behind.
+//! Uploads: bodies of every size near a boundary, in pieces of every size; one memory budget for all; dropped uploads
+//! leave nothing behind.
 
 use engine::limits::BLOCK_BYTES;
 use engine::{Batch, Error, PutOptions, Result, Staged, UPLOAD_HEAD_BYTES};
@@ -130,7 +130,7 @@ fn what_is_dropped_without_a_commit_leaves_no_file() {
     assert_eq!(world.files_in("big/"), [""; 0]);
 }
 
-/// The whole of a staged body, in the blocks that it is read in.
+/// Reads the whole of a staged body, in the blocks that it is read in.
 fn read_staged(staged: &Staged) -> Result<Vec<u8>> {
     let mut reader = staged.reader()?;
     let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
-//! Do the properties of `fuzz` hold for their corpus, and for seeded inputs made from it?
+//! The properties of `fuzz` for their corpus, and for seeded inputs made from it.
 //!
 //! Each target runs over every file of its folder, over mutations of these files, and over random bytes. The seeds are
-//! fixed, so a failure comes again; it names the target and the seed.
+//! fixed, so a failure is reproducible; it names the target and the seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -70,7 +70,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// A file of the corpus with some bytes changed, cut or repeated; one time in four, random bytes.
+/// Returns a file of the corpus with some bytes changed, cut or repeated; one time in four, random bytes.
 fn seeded_input(seed: u64, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
     let chance = SeededEntropy::new(seed);
     let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();

@@ -1,18 +1,18 @@
-//! Files that end early, and files with broken data in them.
+//! Truncated files, and files with damaged data.
 
 use fuzz::photograph::{Encoding, Photograph, SamplingFactor};
 use images::scaled_jpeg::{Condition, Decoded, Error, Scale};
 
 use super::{PLAIN, SAMPLINGS, decode};
 
-/// Every file that is cut off somewhere: an error while there is no picture, then a picture that says so, and which has
-/// the planes of the whole one.
+/// Checks every truncation of a file: an error while there is no picture, then a picture that is marked as truncated,
+/// with planes of the full size.
 fn cut_off(file: &[u8], step: usize) {
     for scale in [Scale::Eighth, Scale::Half] {
         let whole = decode(file, scale).unwrap();
         assert_eq!(whole.condition, Condition::Whole);
         let mut has_begun = false;
-        // The marker of the end is no part of the picture in a baseline file.
+        // The end marker is not part of the picture in a baseline file.
         for end in (0..file.len() - 2).step_by(step) {
             match decode(&file[..end], scale) {
                 Ok(cut) => {
@@ -93,14 +93,14 @@ fn damage_ends_at_the_next_restart_marker() {
             (0..16).filter(|row| ours[4 * row..4 * row + 4] != whole[4 * row..4 * row + 4]);
         (decoded.condition, differing.collect::<Vec<_>>())
     };
-    // A marker and its interval are gone.
+    // A marker and its interval are missing.
     let without = [&file[..restarts[4]], &file[restarts[5]..]].concat();
     assert_eq!(damaged(&without), (Condition::Damaged, vec![5]));
-    // Half of an interval is gone.
+    // Half of an interval is missing.
     let middle = restarts[7].midpoint(restarts[8]);
     let without = [&file[..middle], &file[restarts[8]..]].concat();
     assert_eq!(damaged(&without), (Condition::Damaged, vec![8]));
-    // Bits in the middle are others: wherever decoding goes wrong, the rows below are right.
+    // Bits in the middle are changed: wherever decoding fails, the rows below are right.
     for at in restarts[9] + 2..restarts[10] {
         let mut broken = file.clone();
         broken[at] ^= 0x55;

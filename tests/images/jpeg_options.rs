@@ -1,5 +1,5 @@
-//! JPEG files of any encoder options against `djpeg` of libjpeg-turbo: the picture is the same at every size, whichever
-//! decoder and scale make it.
+//! JPEG files of any encoder options compared with `djpeg` of libjpeg-turbo: the picture is the same at every size,
+//! with every decoder and scale.
 //!
 //! Options come from a seed: sampling factors, scan scripts, restart intervals, progressive, grey, RGB. `TRUG_SEED=N`
 //! runs the files of one seed.
@@ -11,17 +11,17 @@ use image::imageops::{self, FilterType};
 use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
 use tests::pictures::{cjpeg, djpeg};
 
-/// The mean difference to `djpeg`, of 255, at the full size. Measured: up to 0.39.
+/// Maximum mean difference to `djpeg`, of 255, at the full size. Measured: up to 0.39.
 const FULL_SIZE_MAX: f64 = 0.5;
-/// The same at reduced sizes, to the picture of `djpeg` resized by Lanczos: a scaled decoder keeps the lowest
-/// frequencies of a block as they are. Measured: up to 4.5, where chroma has a quarter of the samples in one direction;
-/// a picture of other blocks is beyond 30.
+/// Maximum mean difference at reduced sizes, to the picture of `djpeg` resized by Lanczos: a scaled decoder keeps the
+/// lowest frequencies of a block as they are. Measured: up to 4.5, where chroma has a quarter of the samples in one
+/// direction; a picture of other blocks is beyond 30.
 const REDUCED_MAX: f64 = 5.0;
 
-/// Files of everyday runs.
+/// Seeds of everyday runs.
 const SEEDS: std::ops::Range<u64> = 1..81;
 
-/// Source width over wanted width where the scale changes: 1/8, 1/4, 3/8, 1/2, full size.
+/// Ratio of source width to requested width where the scale changes: 1/8, 1/4, 3/8, 1/2, full size.
 const BOUNDARIES: [f64; 4] = [9.0, 5.0, 11.0 / 3.0, 3.0];
 
 fn rendered(file: &[u8], width: Option<u32>) -> Result<RgbImage, String> {
@@ -65,7 +65,7 @@ fn compare(file: &[u8], what: &str) -> (f64, f64) {
     (far, far_reduced)
 }
 
-/// The arguments of `cjpeg`, and a scan script.
+/// Returns the arguments of `cjpeg`, and a scan script.
 fn options(choices: &mut Choices<'_>) -> (Vec<String>, Option<&'static str>) {
     let mut arguments = vec!["-quality".to_owned(), (60 + choices.below(36)).to_string()];
     let is_grey = choices.below(8) == 0;
@@ -124,7 +124,7 @@ fn jpeg_of_random_options_agrees_with_libjpeg_turbo() {
     let (mut compared, mut far, mut far_reduced) = (0, 0.0_f64, 0.0_f64);
     for seed in seeds.clone() {
         let mut file = None;
-        // cjpeg refuses factors that do not divide each other, and MCUs of more than ten blocks.
+        // cjpeg rejects factors that do not divide each other, and MCUs of more than ten blocks.
         for attempt in 0..20_u64 {
             let bytes = bytes(seed << 8 | attempt);
             let mut choices = Choices::new(&bytes);
@@ -145,7 +145,7 @@ fn jpeg_of_random_options_agrees_with_libjpeg_turbo() {
     assert!(compared * 10 >= seeds.count() * 9, "cjpeg made {compared} files only");
 }
 
-/// Bytes from a seed: a plain recurrence.
+/// Returns bytes from a seed, by a plain recurrence.
 fn bytes(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

@@ -1,8 +1,8 @@
-//! Planes against those of a full decoder, made smaller by the mean of areas.
+//! Planes compared with those of a full decoder, scaled down by the mean of areas.
 //!
-//! Two ways to make a picture smaller differ where it is busy: the scaled decoder keeps the lowest frequencies of a
-//! block as they are, the mean of areas dampens them. So the thresholds are measured, and a second test shows that they
-//! are narrow: a shift by half a sample, chroma beside its place and a block without its frequencies all fall below.
+//! Two ways of downscaling differ in detailed areas: the scaled decoder keeps the lowest frequencies of a block as they
+//! are, the mean of areas dampens them. So the thresholds are measured, and a second test shows that they are narrow: a
+//! shift by half a sample, misplaced chroma and a block without its frequencies all fall below.
 
 use fuzz::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
 use images::scaled_jpeg::{Colour, Condition, Plane, Scale, to_pixels};
@@ -11,8 +11,8 @@ use super::{PLAIN, SAMPLINGS, decode};
 
 const SIZES: [(u16, u16); 5] = [(128, 96), (97, 61), (203, 117), (16, 150), (65, 9)];
 
-/// Decibels that every plane reaches at a scale. Measured: from 39.8 (41.0 at an eighth) to 60; with the faults of the
-/// second test, 27 to 37.6.
+/// Returns the decibels that every plane reaches at a scale. Measured: from 39.8 (41.0 at an eighth) to 60; with the
+/// faults of the second test, 27 to 37.6.
 fn threshold(scale: Scale) -> f64 {
     match scale {
         Scale::Eighth => 40.0,
@@ -78,7 +78,7 @@ fn what_is_beside_its_place_or_lacks_frequencies_is_not_near() {
     }
 }
 
-/// Each sample halfway on to the next one.
+/// Shifts each sample halfway to the next one.
 fn half_a_sample_on(plane: &Plane, across: usize, down: usize) -> Plane {
     let mut shifted = plane.clone();
     for y in 0..plane.height {
@@ -93,7 +93,7 @@ fn half_a_sample_on(plane: &Plane, across: usize, down: usize) -> Plane {
     shifted
 }
 
-/// A coarse plane in the size of a finer one.
+/// Repeats a coarse plane to the size of a finer one.
 fn repeated(coarse: &Plane, size: &Plane) -> Plane {
     let mut plane = size.clone();
     let (columns, rows) = (size.covered.0 / coarse.covered.0, size.covered.1 / coarse.covered.1);
@@ -107,8 +107,8 @@ fn repeated(coarse: &Plane, size: &Plane) -> Plane {
     plane
 }
 
-/// The encoder writes one scan for each component of a baseline file where the tables are its own. `zune-jpeg` 0.5.15
-/// misreads those with fewer samples of chroma, so they are compared with the file of one scan.
+/// The encoder writes one scan for each component of a baseline file with optimized tables. `zune-jpeg` 0.5.15 misreads
+/// those with subsampled chroma, so they are compared with the file of one scan.
 #[test]
 fn files_of_the_same_coefficients_give_the_same_planes_whatever_their_scans_are() {
     for (seed, size) in (20..).zip(SIZES) {
@@ -189,7 +189,7 @@ fn colours_are_near_those_of_a_full_decoder() {
     assert_eq!(decoded.header.colour, Colour::Rgb);
 }
 
-/// A plane as if it had the size of another: between the middles of its samples.
+/// Interpolates a plane to the size of another, between the middles of its samples.
 fn stretched(plane: &Plane, onto: &Plane) -> Vec<u8> {
     let neighbours = |places: usize, samples: usize, ratio: f64| {
         let place = move |place: usize| {
@@ -210,7 +210,7 @@ fn stretched(plane: &Plane, onto: &Plane) -> Vec<u8> {
     samples
 }
 
-/// Peak signal-to-noise ratio.
+/// Returns the peak signal-to-noise ratio.
 fn decibels(plane: &Plane, reduced: &[Vec<f64>]) -> f64 {
     assert_eq!((plane.height, plane.width), (reduced.len(), reduced[0].len()));
     let pairs = plane.rows().flatten().zip(reduced.iter().flatten());

@@ -1,9 +1,9 @@
-//! Do pictures look as they should, and do broken files no harm?
+//! Image tests: quality of the output, and resistance to damaged files.
 //!
-//! `quality` compares what is made of real photographs with what libvips makes of them; `hostile` renders broken files
-//! and bombs, and measures memory; `jpeg_options` compares JPEG files of any encoder options with `djpeg`. The others
-//! are about the scaled JPEG decoder: `likeness` compares its planes with those of `zune-jpeg` made smaller by areas,
-//! by peak signal-to-noise ratio; `damage` cuts files off and breaks them.
+//! `quality` compares rendered photographs with those of libvips; `hostile` renders damaged files and bombs, and
+//! measures memory; `jpeg_options` compares JPEG files of any encoder options with `djpeg`. The others are about the
+//! scaled JPEG decoder: `likeness` compares its planes with those of `zune-jpeg` scaled down by areas, by peak
+//! signal-to-noise ratio; `damage` truncates and damages files.
 
 #![allow(clippy::big_endian_bytes, reason = "PNG, JPEG and AVIF are big-endian")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

@@ -1,10 +1,10 @@
-//! Pictures as the service makes them, beside those that libvips makes of the same file: as like the original, in no
-//! more bytes.
+//! Rendered pictures compared with those that libvips makes of the same file: as similar to the original, in no more
+//! bytes.
 //!
-//! The original is the file decoded whole by `image`, or what the file was made from, shrunk by Lanczos in floating
-//! point. Both pictures are read by libvips, so that it also is seen that others read what we write. What is like is
-//! told by SSIMULACRA2. Each test states how much less like ours may be and how many bytes it may have beside theirs;
-//! `-- --nocapture` prints what was found. The last test shows that a fault that can be seen is told.
+//! The original is the file decoded in full by `image`, or the source of the file, scaled down by Lanczos in floating
+//! point. Both pictures are read by libvips, which also checks that third-party decoders read the output. Similarity is
+//! measured by SSIMULACRA2. Each test states how much lower the similarity may be and how many bytes the output may
+//! have relative to libvips; `-- --nocapture` prints the results. The last test shows that a visible fault is detected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use tests::pictures::{
     PHOTOGRAPHS, SCREENSHOTS, WEBP, fetched, likeness, seen_by_vips, vips, vips_thumbnail,
 };
 
-/// A file, and what is seen of it.
+/// A file, and its decoded picture.
 struct Original {
     file: PathBuf,
     seen: RgbaImage,
-    /// What libvips must be told of it.
+    /// Additional options for libvips.
     more: &'static [&'static str],
 }
 
-/// What is made of it.
+/// Transform of the file.
 #[derive(Clone, Copy)]
 struct Task {
     width: u32,
@@ -33,9 +33,9 @@ struct Task {
     quality: Option<u8>,
     /// Options of libvips' encoder, in brackets.
     options: &'static str,
-    /// How many points less like the original ours may be.
+    /// Points by which the similarity to the original may be lower.
     margin: f64,
-    /// Bytes of ours for each byte of theirs.
+    /// Ratio of the output's bytes to those of libvips.
     bytes: f64,
 }
 
@@ -49,7 +49,7 @@ const WEBP_400: Task = Task {
 };
 
 impl Original {
-    /// A file that says all of itself: sRGB, upright.
+    /// Creates an original whose file is complete by itself: sRGB, upright.
     fn plain(file: PathBuf) -> Self {
         let seen = image::open(&file).unwrap().to_rgba8();
         Self { file, seen, more: &[] }
@@ -59,7 +59,7 @@ impl Original {
         Self::plain(fetched(&format!("{PHOTOGRAPHS}/{name}")))
     }
 
-    /// The picture, shrunk on a ground.
+    /// Returns the picture scaled down on a background.
     fn shrunk(&self, (width, height): (u32, u32), ground: u8) -> RgbImage {
         let seen = on_ground(&self.seen, ground);
         imageops::resize(&seen, width, height, FilterType::Lanczos3)
@@ -69,7 +69,7 @@ impl Original {
         if self.seen.pixels().all(|pixel| pixel[3] == 255) { &[0] } else { &[0, 128, 255] }
     }
 
-    /// Makes the picture twice and compares.
+    /// Renders the picture with both and compares.
     fn compare(&self, task: &Task) {
         let folder = TempDir::new().unwrap();
         let in_folder =
@@ -124,7 +124,7 @@ fn on_ground(picture: &RgbaImage, ground: u8) -> RgbImage {
     })
 }
 
-/// Saves a photograph in another way: an operation of libvips, what is made with options, more arguments.
+/// Converts a photograph: an operation of libvips, the output with options, more arguments.
 fn converted(folder: &Path, name: &str, operation: &[&str], made: &str, more: &[&str]) -> PathBuf {
     let photograph = fetched(&format!("{PHOTOGRAPHS}/{name}"));
     let made_path = folder.join(made);
@@ -227,7 +227,7 @@ fn a_photograph_taken_with_the_camera_turned() {
     let name = "Dragonfly_by_Bolly.jpg";
     let upright = Original::photograph(name);
     let plain = fs::read(&upright.file).unwrap();
-    // Turned by a quarter, clockwise, where it is shown: TIFF 6.0, tag 274.
+    // Rotated by a quarter, clockwise, when displayed: TIFF 6.0, tag 274.
     let tag = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
     let head = [0xff, 0xd8, 0xff, 0xe1, 0, tag.len() as u8 + 2];
     let file = folder.path().join("turned.jpg");
@@ -236,7 +236,7 @@ fn a_photograph_taken_with_the_camera_turned() {
     Original { file, seen, more: &[] }.compare(&Task { width: 300, ..WEBP_400 });
 }
 
-/// What is seen was sRGB before it was given another profile, so it is known what it should become again.
+/// The picture was sRGB before it was given another profile, so the expected result is known.
 #[test]
 fn a_photograph_in_another_colour_space() {
     let folder = TempDir::new().unwrap();
@@ -250,7 +250,7 @@ fn a_photograph_in_another_colour_space() {
     }
 }
 
-/// What inks cannot show is lost, for both.
+/// Colours outside the gamut of inks are lost, for both.
 #[test]
 fn a_photograph_in_inks() {
     let folder = TempDir::new().unwrap();
@@ -276,7 +276,7 @@ fn a_fault_that_can_be_seen_is_told() {
     let resized = |filter| imageops::resize(&seen, width, height, filter);
     let lower = original.made(&Task { quality: Some(70), ..WEBP_400 });
     let lower = image::load_from_memory(&lower).unwrap().to_rgb8();
-    // Beside its place by half a pixel of the small picture.
+    // Shifted by half a pixel of the small picture.
     let beside = imageops::crop_imm(&seen, 5, 0, seen.width() - 5, seen.height()).to_image();
     let beside = imageops::resize(&beside, width, height, FilterType::Lanczos3);
     let dark = DynamicImage::from(shrunk.clone()).brighten(-8).to_rgb8();

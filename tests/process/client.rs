@@ -1,4 +1,4 @@
-//! A client that uploads, overwrites and deletes until its server is gone.
+//! A client that uploads, overwrites and deletes until its server is down.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use tests::{Answer, Connection, Form};
 
 use crate::ledger::{BodyNumber, Ledger, State};
 
-/// Keys of one client: few, so that most requests overwrite or delete something.
+/// Number of keys of one client: few, so that most requests overwrite or delete something.
 const SLOTS: u64 = 24;
 
-/// A client and what it knows.
+/// A client and its ledger.
 pub(crate) struct Client {
     number: u64,
     chance: SeededEntropy,
@@ -26,7 +26,7 @@ impl Client {
         Self { number, chance, bodies: 0, ledger: Ledger::default() }
     }
 
-    /// Makes requests until the server is gone or refuses them, which it may only once it was ended.
+    /// Sends requests until the server is down or rejects them, which is only permitted after its end.
     pub(crate) fn run(&mut self, address: SocketAddr, key: &str, is_ended: &AtomicBool) {
         let Ok(connection) = Connection::connect(address) else { return };
         let mut connection = connection.with_key(key);
@@ -71,7 +71,7 @@ impl Client {
         connection.upload(&format!("/photos/{key}?overwrite=true"), form)
     }
 
-    /// Three files in one request: all of them happen, or none.
+    /// Uploads three files in one request: all of them are stored, or none.
     fn upload_three(&mut self, connection: &mut Connection) -> io::Result<Answer> {
         let first = self.pick(SLOTS);
         let mut form = Form::new();
@@ -89,7 +89,7 @@ impl Client {
         format!("{}/{slot}.bin", self.number)
     }
 
-    /// Mostly small, some as large as the log takes, a few that get a segment of their own.
+    /// Chooses mostly small bodies, some as large as the log takes, a few that get a segment of their own.
     fn body(&mut self) -> BodyNumber {
         let bytes = match self.pick(40) {
             0 => 1_100_000 + self.pick(1_500_000),

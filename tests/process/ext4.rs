@@ -1,8 +1,8 @@
 //! A file system of its own, ext4 in a file, that can be cut off from its disk.
 //!
-//! Cut off means shut down as ext4 does it for tests: what was not written by then never is, the journal included, and
-//! everything fails until it is mounted again, which replays the journal. Promises: it is unmounted when its value
-//! goes. Never here: what lies on it.
+//! Cut off means the shutdown of ext4 for tests: data that was not written by then never is, the journal included, and
+//! everything fails until it is mounted again, which replays the journal. Guarantees: it is unmounted when its value is
+//! dropped. Non-goals: its content.
 #![allow(unsafe_code, reason = "nothing wraps the one system call that shuts a file system down")]
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
-/// As large as a few log segments; the file has holes for what is not used.
+/// Size of the image, a few log segments; the file is sparse.
 const IMAGE_BYTES: u64 = 4 << 30;
 /// `EXT4_IOC_SHUTDOWN`, as in `fs/ext4/ext4.h` of Linux.
 const SHUTDOWN: Opcode = opcode::read::<u32>(b'X', 125);
@@ -26,7 +26,8 @@ pub(crate) struct Ext4 {
 }
 
 impl Ext4 {
-    /// Makes a file system in a new file and mounts it; the reason where this machine does not let us.
+    /// Creates a file system in a new file and mounts it; the error is the reason where this machine does not permit
+    /// it.
     pub(crate) fn new(image: &Path, point: &Path) -> Result<Self, String> {
         let file = File::create(image).map_err(|error| error.to_string())?;
         file.set_len(IMAGE_BYTES).map_err(|error| error.to_string())?;
@@ -47,7 +48,7 @@ impl Ext4 {
         Ok(())
     }
 
-    /// Unmounts it; nobody may have a file on it open.
+    /// Unmounts it; no file on it may be open.
     pub(crate) fn unmount(&mut self) -> Result<(), String> {
         run(Command::new("umount").arg(&self.point))?;
         self.is_mounted = false;
@@ -66,7 +67,7 @@ impl Ext4 {
 impl Drop for Ext4 {
     fn drop(&mut self) {
         if self.is_mounted {
-            // The test is over, well or not; what cannot be unmounted is told, and left.
+            // The test is over, passed or not; a failure to unmount is logged and ignored.
             if let Err(why) = self.unmount() {
                 eprintln!("{} stays mounted: {why}", self.point.display());
             }

@@ -1,12 +1,11 @@
-//! What happened, across the ends of a server: an orderly stop writes it, and a kill loses only what came since it was
-//! written.
+//! Usage history across restarts: an orderly stop writes it, and a kill loses only the counts since the last write.
 
 use serde_json::Value;
 use tests::{DataFolder, Form, ServerProcess};
 
 fn counted(server: &ServerProcess, key: &str, name: &str) -> u64 {
     let mut connection = server.connect().with_key(key);
-    // Midnight may come meanwhile.
+    // Midnight may pass in between.
     let answer =
         connection.get("/api/usage/history?step=day&bucketName=photos").expect("it answers");
     let reply: Value = answer.json();
@@ -38,7 +37,7 @@ fn a_stop_writes_what_happened_and_a_kill_loses_only_what_came_since() {
 
     let server = folder.serve();
     let after = counted(&server, &key, "requests");
-    // It may have been the minute in which it is written.
+    // The minute of the write may be included.
     assert!((GETS + 1..=GETS + 2).contains(&after), "{after}");
     server.stop();
 }

@@ -1,5 +1,4 @@
-//! Jobs and `kill -9`: a job that was begun comes to its end, however often the server dies in between, and what it did
-//! is whole.
+//! Jobs and `kill -9`: a started job completes, however often the server is killed in between, and its result is whole.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +29,7 @@ fn job(connection: &mut Connection, id: &str) -> Value {
     answer.json()["job"].take()
 }
 
-/// How many files there are, by the first page of each prefix that follows.
+/// Returns the number of files, by the first page of each prefix that follows.
 fn keys(connection: &mut Connection, prefix: &str) -> Vec<String> {
     let (mut keys, mut token) = (Vec::new(), String::new());
     loop {
@@ -66,7 +65,7 @@ fn a_job_comes_to_its_end_however_often_the_server_is_killed() {
         server.kill();
         server = folder.serve_with(&serve);
         let mut connection = connect(&server, &key);
-        // Each file is there once, wherever.
+        // Each file exists once, in one of the two folders.
         let (left, moved) = (keys(&mut connection, "a/"), keys(&mut connection, "b/"));
         let name = |key: &String| key[2..].to_owned();
         let names: std::collections::BTreeSet<_> = left.iter().chain(&moved).map(name).collect();

@@ -1,4 +1,4 @@
-//! The rounds: start, load, kill, compare.
+//! Kill rounds: start, load, kill, compare.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use tests::{Connection, DataFolder, ServerProcess};
 use crate::client::Client;
 
 const ROUNDS: u32 = 25;
-/// Clients at once.
+/// Number of concurrent clients.
 pub(crate) const CLIENTS: u64 = 4;
-/// Every so many rounds the server is killed while it starts, too.
+/// Interval of the rounds in which the server is killed during its start, too.
 const KILL_AT_START_EVERY: u32 = 5;
 const LIFE_MS_MIN: u64 = 30;
 const LIFE_MS_MAX: u64 = 600;
@@ -41,7 +41,7 @@ fn what_was_acknowledged_survives_being_killed() {
     let server = folder.serve();
     compare(&server, &mut clients, ROUNDS);
     server.stop();
-    // And once more, now that the store was closed in peace.
+    // Once more, after an orderly shutdown of the store.
     compare(&folder.serve(), &mut clients, ROUNDS);
 
     // The counters are as exact as the files.
@@ -55,7 +55,7 @@ fn what_was_acknowledged_survives_being_killed() {
     assert!(uploads > u64::from(ROUNDS) && deletions > 0, "there was hardly any load");
 }
 
-/// Lets the clients work on the server for a while, then ends it under them.
+/// Lets the clients work on the server for a while, then ends it under load.
 pub(crate) fn load(
     address: SocketAddr,
     key: &str,
@@ -74,13 +74,13 @@ pub(crate) fn load(
     });
 }
 
-/// How many objects all clients have there, and their bytes.
+/// Returns the number of objects of all clients, and their bytes.
 pub(crate) fn totals(clients: &[Client]) -> (usize, usize) {
     let totals = clients.iter().map(|client| client.ledger.totals());
     totals.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
 }
 
-/// Reads back everything that any client knows of.
+/// Reads back every object of every client.
 pub(crate) fn compare(server: &ServerProcess, clients: &mut [Client], round: u32) {
     // Logged before the first line is printed.
     assert!(

@@ -1,11 +1,11 @@
-//! What a client knows: what was acknowledged of each key, and what was in flight.
+//! Ledger of a client: the acknowledged state of each key, and the request in flight.
 //!
-//! A body follows from its number, so the ledger holds numbers only. Promises: two bodies never look alike, and a piece
-//! of one is never a body.
+//! A body follows from its number, so the ledger holds numbers only. Guarantees: two bodies never look alike, and a
+//! piece of one is never a body.
 
 use std::collections::BTreeMap;
 
-/// What lies at a key.
+/// State of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Absent,
@@ -20,18 +20,18 @@ pub(crate) struct BodyNumber {
     pub(crate) bytes: usize,
 }
 
-/// The log of one client.
+/// Ledger of one client.
 #[derive(Default)]
 pub(crate) struct Ledger {
     acknowledged: BTreeMap<String, State>,
-    /// The keys of the request that was sent and not answered, with what they are to be.
+    /// Keys of the request in flight, with their new states.
     in_flight: Vec<(String, State)>,
     pub(crate) uploads: u64,
     pub(crate) deletions: u64,
 }
 
 impl BodyNumber {
-    /// The bytes: the number, then noise that follows from it.
+    /// Returns the bytes: the number, then noise that follows from it.
     pub(crate) fn body(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes + 8);
         let mut state = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -48,12 +48,12 @@ impl BodyNumber {
 }
 
 impl Ledger {
-    /// What was acknowledged last of a key.
+    /// Returns the last acknowledged state of a key.
     pub(crate) fn state(&self, key: &str) -> State {
         self.acknowledged.get(key).copied().unwrap_or(State::Absent)
     }
 
-    /// How many objects there are, and their bytes.
+    /// Returns the number of objects, and their bytes.
     pub(crate) fn totals(&self) -> (usize, usize) {
         let bodies = self.acknowledged.values().filter_map(|state| match state {
             State::Body(body) => Some(body.bytes),
@@ -62,12 +62,12 @@ impl Ledger {
         bodies.fold((0, 0), |(objects, bytes), body_bytes| (objects + 1, bytes + body_bytes))
     }
 
-    /// A request is about to be sent.
+    /// Records a request before it is sent.
     pub(crate) fn begin(&mut self, changes: Vec<(String, State)>) {
         self.in_flight = changes;
     }
 
-    /// It was answered with success.
+    /// Records the success of the request in flight.
     pub(crate) fn acknowledge(&mut self) {
         for (key, state) in std::mem::take(&mut self.in_flight) {
             match state {
@@ -78,7 +78,7 @@ impl Ledger {
         }
     }
 
-    /// Compares the ledger with what lies there now, and takes over what became of the request in flight.
+    /// Compares the ledger with the stored state, and records the outcome of the request in flight.
     pub(crate) fn check(&mut self, mut read: impl FnMut(&str) -> Option<Vec<u8>>) {
         let in_flight = std::mem::take(&mut self.in_flight);
         let mut happened = Vec::new();

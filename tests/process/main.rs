@@ -1,13 +1,13 @@
 //! Real servers in processes of their own.
 //!
-//! Is everything that was acknowledged there after the process was killed, or the power cut, again and again? A server
-//! under load from real sockets is killed with SIGKILL at random moments, or its file system is cut off from the disk
-//! under it. Each client keeps a log of what was acknowledged; after each restart everything in it is read back byte by
-//! byte. What was in flight happened or did not, but whole: all files of a request, or none. A resumable upload goes on
-//! from what was told.
+//! Durability: every acknowledged change survives repeated kills and power cuts. A server under load from real sockets
+//! is killed with SIGKILL at random moments, or its file system is cut off from the disk under it. Each client keeps a
+//! log of acknowledged changes; after each restart everything in it is read back byte by byte. A request in flight took
+//! effect or did not, but as a whole: all files of a request, or none. A resumable upload continues from the
+//! acknowledged offset.
 //!
-//! And does memory stay flat under many bytes and many connections? Is TLS what other programs take for it?
-//! What changes under a server that goes on, and what is systemd told of it?
+//! Other tests: memory stays flat under many bytes and many connections; TLS works with other programs; settings change
+//! at run time; systemd is notified.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,6 +1,6 @@
-//! What the server holds in memory: no more for many bytes, and little for many connections.
+//! Memory of the server: constant for large uploads, and small for many connections.
 //!
-//! Anonymous memory is measured: pages of files that the server maps are the system's, which takes them back.
+//! Anonymous memory is measured: pages of mapped files belong to the system, which reclaims them.
 
 use std::fs;
 use std::io;
@@ -16,28 +16,28 @@ use tokio::net::{TcpSocket, TcpStream};
 
 const MIB: usize = 1 << 20;
 
-/// Uploads of this size, until so many bytes went through.
+/// Size of an upload in bytes; the total follows.
 const UPLOAD_BYTES: usize = 64 * MIB;
 const UPLOADED_BYTES: usize = 1_024 * MIB;
-/// Clients that upload at once.
+/// Concurrently uploading clients.
 const UPLOADERS: usize = 2;
-/// What uploads may take beside what the server had after the first ones: 32 MiB is the target for one.
+/// Maximum memory of uploads, in addition to the memory after the first ones: 32 MiB is the target for one.
 const UPLOADING_BYTES_MAX: usize = UPLOADERS * 24 * MIB;
 
 const CONNECTIONS: usize = 10_000;
 /// Connections from one address; the next ones come from the next address of 127.0.0.0/8.
 const PER_ADDRESS: usize = 250;
-/// They come and go so many times.
+/// Number of rounds of opening and closing them.
 const ROUNDS: usize = 5;
-/// What one idle connection may take. The allocator keeps what it had before, so a few bytes that each connection left
-/// behind would add up to more than this.
+/// Maximum memory of one idle connection. The allocator reuses earlier memory, so a leak of a few bytes per connection
+/// would add up to more than this.
 const CONNECTION_BYTES_MAX: usize = 48 * 1_024;
-/// Files that a server has open while nobody is connected.
+/// Maximum number of open files of a server without connections.
 const FILES_AT_REST_MAX: usize = 60;
-/// Files that this process needs beside its connections.
+/// Number of files of this process in addition to its connections.
 const OTHER_FILES: u64 = 300;
 
-/// Anonymous memory of a process now.
+/// Returns the current anonymous memory of a process.
 fn held_bytes(process: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -65,11 +65,11 @@ fn memory_stays_flat_while_a_gibibyte_is_uploaded() {
     server.stop();
 }
 
-/// Forms at once, and files in each: more bytes together than the bound.
+/// Concurrent forms, and files in each: more bytes together than the bound.
 const FORMS: [(usize, usize); 2] = [(100, 95), (800, 12)];
 const FORM_FILE_BYTES: usize = 60_000;
-/// What forms that are being received may take: twice the bound of the engine, for buffers of threads and what the
-/// allocator holds back, and what is gathered for the disk. Without a bound on writing threads it was four times.
+/// Maximum memory of forms that are being received: twice the bound of the engine, for buffers of threads and memory
+/// retained by the allocator, and the data gathered for the disk. Without a bound on writing threads it was four times.
 const FORMS_BYTES_MAX: usize = 2 * 256 * MIB + 64 * MIB;
 
 #[test]
@@ -136,7 +136,7 @@ fn form(files: usize) -> Vec<u8> {
     form
 }
 
-/// The most anonymous memory that a process has while something is done.
+/// Returns the peak anonymous memory of a process during some work.
 fn most_held_while(process: u32, work: impl FnOnce()) -> usize {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn most_held_while(process: u32, work: impl FnOnce()) -> usize {
     })
 }
 
-/// Uploads large files, each of the same few bytes again and again.
+/// Uploads large files, each a repetition of the same few bytes.
 fn upload(mut connection: Connection, folder: &str, count: usize) {
     let piece: Vec<u8> = (0..MIB).map(|at| (at % 251) as u8).collect();
     let head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\n\r\n";
@@ -198,7 +198,7 @@ fn ten_thousand_idle_connections_take_little_each_however_often_they_come() {
     server.stop();
 }
 
-/// Waits until the server has closed what its clients closed.
+/// Waits until the server has closed the connections that its clients closed.
 fn wait_for_hanging_up(server: &ServerProcess) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count() > FILES_AT_REST_MAX {
@@ -207,7 +207,7 @@ fn wait_for_hanging_up(server: &ServerProcess) {
     }
 }
 
-/// Opens connections; each has had an answer.
+/// Opens connections; each has received a response.
 async fn open_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpStream>> {
     let mut connections = Vec::with_capacity(count);
     for number in 0..count {
@@ -233,7 +233,7 @@ async fn ask(connection: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// As many connections as this process may open, and the server beside it.
+/// Returns the number of connections that this process and the server may both open.
 fn files_allowed() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -1,7 +1,7 @@
-//! The rounds on a real file system: start, load, cut the file system off from its disk, mount it again, compare.
+//! Power-cut rounds on a real file system: start, load, cut the file system off from its disk, mount it again, compare.
 //!
-//! Needs Linux, root, `mkfs.ext4` and a free loop device, so it is ignored unless it is asked for. `TRUG_ROUNDS` sets
-//! another number of rounds.
+//! Needs Linux, root, `mkfs.ext4` and a free loop device, so it is ignored unless requested. `TRUG_ROUNDS` sets another
+//! number of rounds.
 
 use std::time::Duration;
 
@@ -32,8 +32,7 @@ fn what_was_acknowledged_survives_a_file_system_that_is_cut_off() {
         let mut server = folder.serve();
         let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
         load(server.address(), &key, &mut clients, Duration::from_millis(life_ms), || {
-            // In this order, because a sync that meets the cut may say that it was done. Nobody syncs what is in memory
-            // in between.
+            // In this order, because a sync during the cut may report success. Data in memory is not synced in between.
             server.kill();
             disk.cut().expect("an ext4 that we mounted can be shut down");
         });

@@ -1,4 +1,4 @@
-//! Settings that change under a server which goes on.
+//! Settings that change while the server runs.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ fn serve(text: &str) -> Served {
 }
 
 impl Served {
-    /// Writes another file, and waits for what is logged of it.
+    /// Writes another file, and waits for the log line about it.
     fn reload(&self, text: &str, logged: &str) -> String {
         let before = self.server.log().len();
         fs::write(&self.file, text).unwrap();
@@ -61,7 +61,7 @@ fn what_may_change_is_so_at_once_and_the_rest_is_told() {
     assert_eq!(served.upload(3_000).status, 200);
     assert_eq!(served.upload(6_000).json()["limit"], 5_000);
 
-    // From no rates to some, and to others; connections go on all the while.
+    // From no rates to some, and to others; connections stay open throughout.
     let rates = "address_requests_per_second = 1\naddress_requests_burst = 3\n";
     let trusted = "trusted_proxies = [\"127.0.0.1\"]\n";
     let log = served.reload(&format!("{rates}{trusted}scrub_days = 3\n"), DONE);
@@ -73,7 +73,7 @@ fn what_may_change_is_so_at_once_and_the_rest_is_told() {
     let forwarded = [("x-forwarded-for", "192.0.2.1")];
     let mut ask = || old.send("GET", "/photos/none", &forwarded, b"").unwrap().status;
     assert_eq!([ask(), ask(), ask(), ask()], [404, 404, 404, 429]);
-    // Without trust the header is nothing, and the machine itself has no limits.
+    // Without a trusted proxy the header is ignored, and the machine itself has no limits.
     served.reload(rates, DONE);
     assert_eq!(old.send("GET", "/photos/none", &forwarded, b"").unwrap().status, 404);
 
@@ -112,7 +112,7 @@ fn what_cannot_be_used_changes_nothing() {
     served.server.reload();
     served.server.wait_for_log("cannot read");
     assert_eq!(served.upload(3_000).json()["limit"], 2_000);
-    // TLS is not begun under people who speak without.
+    // TLS is not enabled on a listener that runs without it.
     let text = "body_bytes_max = 9000\ntls_certificate_file = \"/x\"\ntls_key_file = \"/y\"\n";
     let log = served.reload(text, DONE);
     assert!(log.contains("\"settings\":\"tls_certificate_file, tls_key_file\""), "{log}");

@@ -1,4 +1,4 @@
-//! A resumable upload whose server is killed again and again, wherever it is by then.
+//! A resumable upload whose server is killed repeatedly, in any state.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn offset(answer: &Answer) -> usize {
     answer.header("upload-offset").parse().unwrap_or_else(|_| panic!("no offset: {answer:?}"))
 }
 
-/// Begins an upload of `photos/a.bin`, and tells its address.
+/// Creates an upload of `photos/a.bin`, and returns its address.
 fn begun(server: &ServerProcess, key: &str, bytes: usize) -> String {
     let length = bytes.to_string();
     // `bucketName photos, path a.bin`
@@ -84,7 +84,7 @@ fn an_upload_that_is_about_to_become_a_file_outlives_every_kill() {
     println!("{unfinished} of 20 were not whole yet");
     server.stop();
     folder.done(&["fsck", "--deep"]);
-    // What was deleted could come back until now.
+    // The deleted file could be restored until now.
     folder.done(&["compact"]);
     let left = std::fs::read_dir(folder.path().join("big/00")).map_or(0, Iterator::count);
     assert_eq!(left, 0);
@@ -138,7 +138,7 @@ fn an_upload_goes_on_however_often_the_server_is_killed() {
     let stored = connect(&server, &key).get("/photos/a.bin").expect("it answers");
     assert!(stored.body == whole, "{} bytes are stored, or others", stored.body.len());
     println!("{rounds} rounds");
-    // Nothing of the upload is left: what a kill left behind goes soon after the server is up.
+    // Nothing of the upload remains: the remains of a kill are removed soon after the start of the server.
     let uploads = folder.path().join("uploads");
     let left = || std::fs::read_dir(&uploads).map_or(0, Iterator::count);
     let begins = Instant::now();

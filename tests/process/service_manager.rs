@@ -1,4 +1,4 @@
-//! What systemd is told, read from a socket as systemd reads it, and sockets that it opened before.
+//! systemd notifications, read from a socket as systemd reads it, and socket activation.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tests::commands::run;
 use tests::{Connection, DataFolder, ServerProcess};
 
-/// How long a message may take.
+/// Timeout for a message.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Manager {
@@ -34,7 +34,7 @@ impl Manager {
         command
     }
 
-    /// The next message, line by line.
+    /// Returns the next message, line by line.
     fn next(&self) -> Vec<String> {
         let mut bytes = [0; 4_096];
         let count = self.socket.recv(&mut bytes).expect("something is told");
@@ -42,7 +42,7 @@ impl Manager {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The next message that does not only say that the server works.
+    /// Returns the next message that is not a watchdog message.
     fn next_but_work(&self) -> Vec<String> {
         loop {
             let message = self.next();
@@ -52,7 +52,7 @@ impl Manager {
         }
     }
 
-    /// How many messages come in a while; all of them say that the server works.
+    /// Returns the number of messages in a period; all of them are watchdog messages.
     fn count_work(&self, time: Duration) -> u32 {
         self.socket.set_read_timeout(Some(time)).unwrap();
         let (mut bytes, mut count) = ([0; 4_096], 0);
@@ -89,7 +89,7 @@ fn a_life_is_told_in_its_order() {
     let at: u64 = reloading[1].strip_prefix("MONOTONIC_USEC=").unwrap().parse().unwrap();
     assert!(at > 0);
     assert_eq!(manager.next(), ["READY=1"]);
-    // What cannot be used is an end of reading, too.
+    // A reload with invalid settings is completed, too.
     fs::write(&file, "drain_second = 5\n").unwrap();
     server.reload();
     assert_eq!(manager.next()[0], "RELOADING=1");
@@ -110,7 +110,7 @@ fn that_it_works_is_told_as_long_as_it_does() {
     assert_eq!(manager.next_but_work()[0], "READY=1");
     let count = manager.count_work(Duration::from_secs(2));
     assert!((10..=22).contains(&count), "{count} times in 2 s, at a tenth of a second each");
-    // A process that hangs says nothing.
+    // A stopped process sends no messages.
     let pid = Pid::from_raw(server.id() as i32).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     manager.count_work(Duration::from_millis(100));
@@ -129,7 +129,7 @@ fn nobody_is_told_what_is_meant_for_another_process() {
     assert_eq!(manager.next()[0], "READY=1");
     assert_eq!(manager.count_work(Duration::from_millis(500)), 0);
     server.stop();
-    // Where nobody listens the server goes on.
+    // Without a listener on the notify socket the server runs.
     let mut command = manager.folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("NOTIFY_SOCKET", manager.folder.beside().join("nobody"));
     let mut server = ServerProcess::start(&mut command);
@@ -138,7 +138,7 @@ fn nobody_is_told_what_is_meant_for_another_process() {
     assert!(server.wait().success());
 }
 
-/// A shell puts sockets where systemd does, from descriptor 3 on, and its own number where it is wanted.
+/// Passes sockets through a shell as systemd does, from descriptor 3 on, and its own process id where required.
 fn activated(manager: &Manager, names: &str, sockets: &[&TcpListener]) -> Command {
     let mut moves = String::new();
     for (at, socket) in sockets.iter().enumerate() {
@@ -168,7 +168,7 @@ fn socket() -> TcpListener {
 fn sockets_that_systemd_opened_are_taken() {
     let manager = Manager::new();
     let (public, premium) = (socket(), socket());
-    // Somebody comes before the server has begun.
+    // A client connects before the server has started.
     let address = public.local_addr().unwrap();
     let mut early = Connection::connect(address).unwrap();
     early.begin("GET", "/-/ready", &[], 0).unwrap();
@@ -181,7 +181,7 @@ fn sockets_that_systemd_opened_are_taken() {
     server.wait_for_output(&format!("  Uploads      http://{premium}"));
     assert_eq!(Connection::connect(premium).unwrap().get("/-/ready").unwrap().status, 200);
     server.stop();
-    // The socket outlives the server: whoever comes now waits for the next one.
+    // The socket outlives the server: a new connection waits for the next server.
     let mut between = Connection::connect(address).unwrap();
     between.begin("GET", "/-/ready", &[], 0).unwrap();
     let server = ServerProcess::start(&mut activated(&manager, "trug.socket", &[&public]));

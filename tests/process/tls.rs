@@ -1,4 +1,4 @@
-//! TLS of the real binary: with curl for a client, and certificates that change under it.
+//! TLS of the real binary: with curl as the client, and certificates that change at run time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn serve(pair: &Pair) -> Served {
 }
 
 impl Served {
-    /// What curl says, with an exit code that is not zero where it is not served.
+    /// Runs curl; its exit code is not zero where it gets no response.
     fn curl(&self, authority: &Authority, words: &[&str]) -> tests::Ran {
         let roots = self.folder.beside().join("roots.pem");
         fs::write(&roots, authority.pem()).unwrap();
@@ -44,7 +44,7 @@ impl Served {
         run(&mut curl)
     }
 
-    /// When its certificate ends, as it tells who watches over it. Seconds since 1970.
+    /// Returns the expiry of the server's certificate, from the admin listener, in seconds since 1970.
     fn end(&self) -> f64 {
         let start = "  Metrics      http://";
         let printed = self.server.wait_for_output(start);
@@ -79,7 +79,7 @@ fn curl_stores_and_reads_over_both_protocols() {
         let stored = served.curl(&authority, &[protocol, "-H", &key, "-F", &form, &place]);
         let reply: serde_json::Value = serde_json::from_str(&stored.stdout)
             .unwrap_or_else(|error| panic!("{error}: {stored:?}"));
-        // Where nobody says otherwise, addresses begin with https.
+        // By default, addresses begin with https.
         let url = reply["url"].as_str().unwrap_or_else(|| panic!("{stored:?}"));
         assert_eq!(url, format!("https://{address}/photos/{version}/large.bin"));
         let path = served.url(&format!("/photos/{version}/large.bin"));
@@ -88,7 +88,7 @@ fn curl_stores_and_reads_over_both_protocols() {
         assert_eq!((read.code, &*read.stdout), (0, version), "{read:?}");
         assert!(fs::read(&back).unwrap() == bytes, "{protocol}");
     }
-    // Without TLS curl is told what to do.
+    // Without TLS the response explains what to do.
     let plain = format!("http://{address}/photos/2/large.bin");
     let plain = served.curl(&authority, &[&plain]);
     assert!(plain.stdout.contains("tls_required"), "{plain:?}");
@@ -176,7 +176,7 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
     served.server.wait_for_log("certificate reloaded");
     assert!(is_trusted(&second) && !is_trusted(&first));
 
-    // What is no pair changes nothing, and is told.
+    // A mismatched pair changes nothing, and is logged.
     fs::write(&certificates, first.pair(Holds::Now).certificates).unwrap();
     served.server.reload();
     let log = served.server.wait_for_log("invalid settings; keeping current values");
@@ -186,7 +186,7 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
     served.server.wait_for_log("it contains no certificate");
     assert!(is_trusted(&second) && !is_trusted(&first));
 
-    // One that has expired is taken, with a warning; and without a signal.
+    // An expired certificate is accepted, with a warning; and without a signal.
     first.pair(Holds::Before).write(&certificates, &key);
     served.server.wait_for_log("the certificate has expired at 2002-01-01");
     served.server.wait_for_log("\"ends\":\"2002-01-01T00:00:00Z\"");

@@ -15,10 +15,10 @@ use crate::ledger::BodyNumber;
 
 const BYTES: usize = 24_000_000;
 const CHUNK_BYTES: u64 = 256 * 1_024;
-/// How long the client may be silent.
+/// Timeout for an event of the client.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The client in a process of its own; it does what `tests/clients-js/tus.mjs` says.
+/// The client in a process of its own, with the commands of `tests/clients-js/tus.mjs`.
 struct TusJs {
     child: Child,
     commands: ChildStdin,
@@ -54,7 +54,7 @@ impl TusJs {
         writeln!(self.commands, "{command}").expect("the client listens");
     }
 
-    /// Waits for an event, and passes over others but failures.
+    /// Waits for an event, and skips others except failures.
     fn wait(&self, name: &str) -> Value {
         loop {
             let event = self.events.recv_timeout(PATIENCE);
@@ -66,7 +66,7 @@ impl TusJs {
         }
     }
 
-    /// Tells the client to begin, and waits until some pieces were taken.
+    /// Starts the client, and waits until some pieces were accepted.
     fn begin(&mut self, command: &str, pieces: u64) {
         self.tell(command);
         while self.wait("chunk")["accepted"].as_u64() < Some(pieces * CHUNK_BYTES) {}

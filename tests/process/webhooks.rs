@@ -1,4 +1,5 @@
-//! Events and `kill -9`: whatever was acknowledged is told, at least once, however often the server dies in between.
+//! Events and `kill -9`: every acknowledged change is delivered, at least once, however often the server is killed in
+//! between.
 
 use std::collections::BTreeSet;
 use std::thread;

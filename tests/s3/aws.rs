@@ -1,4 +1,4 @@
-//! aws-cli: files both ways, in one piece and in parts, addresses that are signed, and everybody who may not.
+//! aws-cli: files both ways, in one piece and in parts, presigned addresses, and rejected callers.
 
 use std::fs;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn ran(place: &Place, words: &[&str]) -> String {
     done(aws_of(place, &place.keys).args(words)).stdout
 }
 
-/// What a client says that is refused.
+/// Returns the client's message of a rejected request.
 fn refused(place: &Place, keys: &Keys, words: &[&str]) -> String {
     let ran = run(aws_of(place, keys).args(words));
     assert_ne!(ran.code, 0, "{words:?}: {ran:?}");
@@ -87,7 +87,7 @@ fn a_large_file_comes_in_parts_and_is_one_object() {
     let to = back.to_str().unwrap();
     ran(&place, &["s3", "cp", "s3://photos/large.bin", to]);
     assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
-    // A copy of it goes in parts, too, and keeps what was said about it.
+    // A copy of it is made in parts, too, and keeps its metadata.
     ran(&place, &["s3", "cp", "s3://photos/large.bin", "s3://photos/copy/large.bin"]);
     ran(&place, &["s3", "cp", "s3://photos/copy/large.bin", to]);
     assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
@@ -105,7 +105,7 @@ fn a_large_file_comes_in_parts_and_is_one_object() {
     assert_eq!(json(&place, &range)["ContentRange"], "bytes 20000000-20000099/41000003");
     assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap()[20_000_000..20_000_100]);
 
-    // Parts in any order, over the end of a server that is killed.
+    // Parts in any order, across a kill of the server.
     let begun = json(
         &place,
         &["s3api", "create-multipart-upload", "--bucket", "photos", "--key", "parts.bin"],
@@ -149,7 +149,7 @@ fn a_large_file_comes_in_parts_and_is_one_object() {
     let complete = ["s3api", "complete-multipart-upload", "--multipart-upload", &parts.to_string()];
     let complete = [&complete[..], &of_upload[..]].concat();
     let done = json(&place, &complete);
-    // Who did not hear it asks again.
+    // A client that did not receive the response retries.
     assert_eq!(json(&place, &complete)["ETag"], done["ETag"]);
     ran(&place, &["s3", "cp", "s3://photos/parts.bin", to]);
     assert!(fs::read(&back).unwrap() == [first, second].concat());
@@ -181,7 +181,7 @@ fn addresses_that_are_signed_work_until_they_expire_and_for_what_they_are_for() 
     let curl = |words: &[&str]| run(Command::new("curl").args(["-s", "-i"]).args(words)).stdout;
     let got = curl(&[url.trim()]);
     assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("\r\n\r\nhello"), "{got}");
-    // What users store is no page of this origin, however it is asked for.
+    // User uploads are never a page of this origin, whatever the request.
     let head = got.to_ascii_lowercase();
     assert!(head.contains("content-type: text/plain") && head.contains("sandbox"), "{got}");
     assert!(curl(&[url.trim(), "-X", "PUT", "-d", "x"]).contains("SignatureDoesNotMatch"));
@@ -238,7 +238,7 @@ fn who_may_not_is_told_so_in_the_words_of_s3() {
     assert!(refused(&place, &place.keys, &get).contains("InvalidAccessKeyId"));
 }
 
-/// The time in so many seconds, as a key's end is written.
+/// Returns the time in so many seconds, as the expiry of a key is written.
 fn jiff_in(seconds: u64) -> String {
     let date = format!("+{seconds} seconds");
     run(Command::new("date").args(["-u", "-d", &date, "+%Y-%m-%dT%H:%M:%SZ"]))

@@ -41,13 +41,13 @@ impl Bucket {
         answer
     }
 
-    /// A connection whose requests are signed by another key of the owner, made with these arguments.
+    /// Returns a connection whose requests are signed by another key of the owner, created with these arguments.
     pub(crate) fn with_key(&self, arguments: &[&str]) -> SignedConnection {
         let keys = Keys::make(&self.place.data, arguments);
         SignedConnection::connect(self.place.server.address(), &keys.id, &keys.secret).unwrap()
     }
 
-    /// Status and code of a refusal.
+    /// Returns status and code of a rejection.
     pub(crate) fn refusal(
         &mut self,
         method: &str,
@@ -64,7 +64,7 @@ pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-/// What is in the first element of this name.
+/// Returns the content of the first element of this name.
 pub(crate) fn element(answer: &Answer, name: &str) -> Option<String> {
     let body = text(answer);
     let (_, rest) = body.split_once(&format!("<{name}>"))?;

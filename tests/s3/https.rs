@@ -1,5 +1,5 @@
-//! aws-cli over HTTPS, where it sends its bodies in chunks with a checksum behind them
-//! (`STREAMING-UNSIGNED-PAYLOAD-TRAILER`): through nginx, which ends the encryption.
+//! aws-cli over HTTPS, where it sends its bodies in chunks with a trailing checksum
+//! (`STREAMING-UNSIGNED-PAYLOAD-TRAILER`): through nginx, which terminates TLS.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use tests::commands::{require_program, run};
 
 use crate::place::{Place, aws, bytes, client, done};
 
-/// An nginx before the server.
+/// An nginx in front of the server.
 struct Nginx {
     child: Child,
     port: u16,
@@ -66,7 +66,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Killed, it would leave its workers behind; told to, it ends them first.
+        // SIGKILL would leave its workers behind; SIGTERM ends them first.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! `trug import --from-s3` from our own gateway: everything comes, byte for byte, with what rclone said of it; killed
-//! in the middle it goes on; nothing comes twice.
+//! `trug import --from-s3` from trug's own gateway: everything is imported, byte for byte, with the metadata set by
+//! rclone; an interrupted import is resumed; nothing is imported twice.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tests::{DataFolder, ServerProcess};
 
 use crate::place::{Keys, Place, client, done, files, make_files};
 
-/// The command that imports what is under a prefix of the bucket `photos` of one server into another one.
+/// Builds the command that imports the objects under a prefix of the bucket `photos` of one server into another one.
 fn import(from: &Place, to: &DataFolder, prefix: &str) -> Command {
     let (url, origin) = (format!("{}/photos/{prefix}", from.address()), from.address());
     let mut command = to.command(&[
@@ -62,7 +62,7 @@ fn everything_comes_byte_for_byte_and_a_second_time_nothing_does() {
     assert!(files(&here) == files(&exported(&to, "out")));
     let again = report(&mut import(&place, &to, ""));
     assert_eq!((&again["importedCount"], &again["unchangedCount"]), (&0.into(), &2_500.into()));
-    // What keys begin with bounds it.
+    // The prefix limits the import.
     let (to, _) = DataFolder::with_bucket();
     let some = report(&mut import(&place, &to, "Album%203/"));
     let expected = files(&here.join("Album 3"));
@@ -73,7 +73,7 @@ fn everything_comes_byte_for_byte_and_a_second_time_nothing_does() {
 #[test]
 fn what_was_killed_in_the_middle_goes_on_and_stores_nothing_twice() {
     let (place, here) = filled(3_000);
-    // What is younger than a second beside what is imported may be another file.
+    // An object less than a second younger than an imported one may be another file.
     sleep(Duration::from_millis(1_100));
     for with_server in [false, true] {
         let mut after = Duration::from_millis(400);
@@ -97,7 +97,7 @@ fn what_was_killed_in_the_middle_goes_on_and_stores_nothing_twice() {
     }
 }
 
-/// Imports, and after a while kills who does it. Whether all was done by then.
+/// Imports, and kills the importing process after a while. Returns whether all was done by then.
 fn killed(place: &Place, to: &DataFolder, with_server: bool, after: Duration) -> bool {
     let mut server = with_server.then(|| to.serve());
     let mut command = import(place, to, "");

@@ -1,8 +1,7 @@
-//! Real clients of S3 against a real server: aws-cli, rclone and restic, each doing a job of its own.
+//! Real S3 clients against a real server: aws-cli, rclone and restic, each with a job of its own.
 //!
-//! aws-cli and moto come from PyPI, into virtual environments beside the build; rclone and restic are packages of the
-//! system.
-//! Never here: what the gateway does without such a client, which tests beside its code ask.
+//! aws-cli and moto come from PyPI, into virtual environments next to the build; rclone and restic are packages of the
+//! system. Non-goals: the gateway without such a client, which the tests next to its code cover.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Memory of a server through which large objects go in both directions.
+//! Memory of a server during transfers of large objects in both directions.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::place::{Place, aws, bytes, client, done};
 
 const MIB: usize = 1 << 20;
 
-/// Memory of a process that no file stands behind, in KiB: what is mapped of files is the kernel's to take back.
+/// Returns the anonymous memory of a process in KiB: pages of mapped files can be reclaimed by the kernel.
 fn held(process: u32) -> u64 {
     let told = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
     let line = told.lines().find(|line| line.starts_with("Anonymous:")).unwrap();

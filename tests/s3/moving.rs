@@ -1,4 +1,4 @@
-//! Moving in from another S3 service: the commands of OPERATING.md against moto, and what arrives.
+//! Migration from another S3 service: the commands of OPERATING.md against moto, and the imported objects.
 
 use std::fs;
 use std::net::TcpListener;

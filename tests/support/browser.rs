@@ -1,6 +1,6 @@
-//! Somebody who signs in: a client with a cookie, as a browser sends it from a page of the server's own.
+//! Signed-in browser: a client with a session cookie, as a browser sends it from a same-origin page.
 //!
-//! Never here: what a browser shows.
+//! Non-goals: what a browser displays.
 
 use axum::body::Body;
 use http::Method;
@@ -8,36 +8,36 @@ use serde_json::{Value, json};
 
 use crate::{Client, Reply, World};
 
-/// The host of every world's public address.
+/// Host of every world's public address.
 pub const HOST: &str = "cdn.example.com";
-/// What the cookie is called there, under https.
+/// Name of the session cookie under https.
 pub const COOKIE: &str = "__Host-trug-session";
 
-/// A browser.
+/// A browser client.
 #[derive(Clone)]
 pub struct Browser {
     client: Client,
-    /// The secret of the session that it has.
+    /// Secret of its session.
     pub secret: Option<String>,
 }
 
 impl Browser {
-    /// One that nobody has signed in with.
+    /// Creates a browser without a session.
     pub fn of(world: &World) -> Self {
         Self::with(world.stranger())
     }
 
-    /// The same that asks as this client does, with its key.
+    /// Creates a browser that sends requests as this client does, with its key.
     pub fn with(client: Client) -> Self {
         Self { client, secret: None }
     }
 
-    /// The same with the secret of another session, or of none.
+    /// Returns a copy with the secret of another session, or of none.
     pub fn holding(&self, secret: Option<String>) -> Self {
         Self { secret, client: self.client.clone() }
     }
 
-    /// One in which the account is signed in. Its password is set before.
+    /// Creates a browser signed in to the account, and sets the account's password first.
     pub async fn signed_in(world: &World, account: &str) -> Self {
         world.set_password(account, PASSWORD);
         let mut browser = Self::of(world);
@@ -66,20 +66,20 @@ impl Browser {
         self.ask(Method::DELETE, path, None).await
     }
 
-    /// Whether it is signed in, as the server says.
+    /// Whether the server reports it as signed in.
     pub async fn is_signed_in(&mut self) -> bool {
         let reply = self.get("/-/session").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply.json()["signedIn"] == true
     }
 
-    /// A request of a page of the server's own. A cookie that comes back is kept.
+    /// Sends a request like a same-origin page. A cookie in the response is stored.
     pub async fn ask(&mut self, method: Method, path: &str, body: Option<Value>) -> Reply {
         let own = [("sec-fetch-site", "same-origin")];
         self.ask_with(method, path, &own, body).await
     }
 
-    /// The same with other headers than those of such a page.
+    /// Sends a request with headers other than those of a same-origin page.
     pub async fn ask_with(
         &mut self,
         method: Method,
@@ -110,5 +110,5 @@ impl Browser {
     }
 }
 
-/// A password that may be chosen.
+/// A valid password.
 pub const PASSWORD: &str = "correct horse battery";

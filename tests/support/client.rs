@@ -1,4 +1,4 @@
-//! A client that speaks to the service without a socket.
+//! In-memory client that calls the service without a socket.
 
 use std::net::SocketAddr;
 
@@ -13,17 +13,17 @@ use server::dispatch::App;
 use crate::Form;
 use crate::browser::HOST;
 
-/// Somebody who asks.
+/// A client.
 #[derive(Clone)]
 pub struct Client {
     app: App,
     /// Sent as `Authorization: Bearer`.
     pub key: Option<String>,
-    /// Where it asks from; without it, from nowhere that is counted.
+    /// Address of the client; without it, no per-address limit applies.
     peer: Option<Peer>,
 }
 
-/// What comes back.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -36,18 +36,18 @@ impl Client {
         Self { app, key, peer: None }
     }
 
-    /// The same client, without its key.
+    /// Returns the same client without its key.
     pub fn without_key(&self) -> Self {
         Self { key: None, ..self.clone() }
     }
 
-    /// The same client at an address.
+    /// Returns the same client with an address.
     pub fn at(&self, address: &str) -> Self {
         let address = address.parse().expect("the address is one");
         Self { peer: Some(Peer::Address(SocketAddr::new(address, 40_000))), ..self.clone() }
     }
 
-    /// The key, where there is one.
+    /// Returns the key; empty when there is none.
     pub fn key(&self) -> &str {
         self.key.as_deref().unwrap_or_default()
     }
@@ -88,7 +88,7 @@ impl Client {
         self.send(Method::POST, path, &headers, Body::from(body)).await
     }
 
-    /// Uploads one file that must be stored.
+    /// Uploads one file, which must be stored.
     pub async fn put(&self, path: &str, file_name: &str, bytes: &[u8]) -> Value {
         let reply = self.upload(path, Form::new().file("file", file_name, None, bytes)).await;
         assert_eq!(reply.status, StatusCode::OK, "{}", reply.text());
@@ -107,7 +107,7 @@ impl Client {
         Reply { status: head.status, headers: head.headers, body }
     }
 
-    /// Asks, and leaves the body of the answer to be read.
+    /// Sends a request, and returns the response with its body unread.
     pub async fn open(
         &self,
         method: Method,
@@ -128,7 +128,7 @@ impl Client {
         if let Some(key) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
         }
-        // Nothing comes in without one.
+        // Every request needs a `Host` header.
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             request = request.header(header::HOST, HOST);
         }
@@ -143,7 +143,7 @@ impl Client {
     }
 }
 
-/// Reads a body to its end or to where it breaks off, and says which.
+/// Reads a body to its end or to where it breaks off; returns whether it was complete.
 pub async fn read_while_it_lasts(mut body: Body) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -156,7 +156,7 @@ pub async fn read_while_it_lasts(mut body: Body) -> (Vec<u8>, bool) {
 }
 
 impl Reply {
-    /// The value of a header; empty when it is absent.
+    /// Returns the value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("the header is text"))
     }
@@ -170,7 +170,7 @@ impl Reply {
             .unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
     }
 
-    /// Checks that it was done, and what the answer says.
+    /// Checks that the request succeeded, and returns the response body.
     pub fn check_done(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", self.text());
         let body = self.json();
@@ -179,13 +179,13 @@ impl Reply {
         body
     }
 
-    /// Checks that a parameter was refused, by its name.
+    /// Checks that the request was rejected because of this parameter.
     pub fn check_parameter(&self, name: &str) {
         self.check_error(400, "bad_parameter");
         assert_eq!(self.json()["parameter"], name, "{}", self.text());
     }
 
-    /// Checks that this is an error as every client can read it.
+    /// Checks that this is an error that every client can read.
     pub fn check_error(&self, status: u16, code: &str) {
         self.check_own_error(status, code);
         assert_eq!(self.header("access-control-allow-origin"), "*");

@@ -1,7 +1,7 @@
-//! The real binary, run on data folders of their own.
+//! The real binary, run on temporary data folders.
 //!
-//! Cargo builds it for the suites that run it, because they are targets of its package. Never here: what commands
-//! print.
+//! Cargo builds it for the suites that run it, because they are targets of its package. Non-goals: the output of
+//! commands.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct DataFolder {
     folder: TempDir,
 }
 
-/// How a command ended.
+/// Exit status and output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -25,12 +25,12 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// The binary, ready to be given arguments.
+/// Returns the binary as a command without arguments.
 pub fn trug() -> Command {
     without_settings(trug_binary())
 }
 
-/// A program, ready to be given arguments; the settings of whoever runs the tests are kept from it.
+/// Returns a program as a command without arguments, without the environment settings of the user who runs the tests.
 pub fn without_settings(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -52,7 +52,7 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
-/// Fails the test when a program is not installed that it needs beside trug.
+/// Fails the test when a program that it needs in addition to trug is not installed.
 pub fn require_program(program: &str, version: &str) {
     if Command::new(program).arg(version).output().is_err() {
         missing(program);
@@ -64,7 +64,7 @@ pub fn missing(what: &str) -> ! {
     panic!("{what} is not installed; tests/README.md names what the tests need");
 }
 
-/// The binary of the profile that these tests were built with, which lies in the folder above them.
+/// Returns the binary of the profile that these tests were built with, from the parent of their folder.
 pub fn trug_binary() -> PathBuf {
     let this = std::env::current_exe().expect("a process knows its file");
     let folder = this.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
@@ -74,19 +74,19 @@ pub fn trug_binary() -> PathBuf {
 }
 
 impl DataFolder {
-    /// A folder that does not exist yet.
+    /// Creates a path to a folder that does not exist yet.
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a temporary folder can be made") }
     }
 
-    /// A store with the account `ann` and her bucket `photos`, and a key to all of it.
+    /// Creates a store with the account `ann` and her bucket `photos`, and a key with full access.
     pub fn with_bucket() -> (Self, String) {
         let folder = Self::new();
         let key = folder.make_bucket();
         (folder, key)
     }
 
-    /// Makes a store of the folder, as [`DataFolder::with_bucket`] does, and returns the key.
+    /// Creates a store in the folder, as [`DataFolder::with_bucket`] does, and returns the key.
     pub fn make_bucket(&self) -> String {
         self.done(&["account", "create", "--name", "ann", "--role", "user"]);
         self.done(&["bucket", "create", "--account", "ann", "--name", "photos"]);
@@ -94,17 +94,17 @@ impl DataFolder {
         key.trim_end().to_owned()
     }
 
-    /// Where the data lies.
+    /// Returns the path of the data.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// A folder beside the data, for other files.
+    /// Returns a folder for other files, next to the data.
     pub fn beside(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The command on this folder, not yet run.
+    /// Builds the command on this folder without running it.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = trug();
         command.args(words).arg("--data").arg(self.path());
@@ -116,14 +116,14 @@ impl DataFolder {
         run(&mut self.command(words))
     }
 
-    /// Runs a command that must be done.
+    /// Runs a command, which must succeed.
     pub fn done(&self, words: &[&str]) -> Ran {
         let ran = self.run(words);
         assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
         ran
     }
 
-    /// Runs a command that must be done, and reads what it prints with `--json`.
+    /// Runs a command, which must succeed, and parses its `--json` output.
     pub fn json(&self, words: &[&str]) -> Value {
         let mut words = words.to_vec();
         words.push("--json");
@@ -136,7 +136,7 @@ impl DataFolder {
         self.serve_with(&["--listen", "127.0.0.1:0"])
     }
 
-    /// Starts a server on this folder with these arguments. It holds nobody to a rate: tests upload as fast as it goes.
+    /// Starts a server on this folder with these arguments. No rate limit applies: tests upload at full speed.
     pub fn serve_with(&self, words: &[&str]) -> ServerProcess {
         let mut command = self.command(&["serve"]);
         command.env("TRUG_PLAN_RATES", "false");
@@ -152,7 +152,7 @@ impl Default for DataFolder {
 }
 
 impl Ran {
-    /// Checks the exit code, and that stderr says this.
+    /// Checks the exit code, and that stderr contains this text.
     pub fn check_failure(&self, code: i32, says: &str) {
         assert_eq!(self.code, code, "{self:?}");
         assert!(self.stderr.contains(says), "{says:?} is not in {self:?}");

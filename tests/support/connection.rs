@@ -1,6 +1,6 @@
-//! HTTP over a real socket, as plain as it goes: one connection, one request at a time.
+//! HTTP over a real socket, in its simplest form: one connection, one request at a time.
 //!
-//! Promises: an answer that is not whole is an error, never a short body. Never here: retries.
+//! Guarantees: an incomplete response is an error, never a short body. Non-goals: retries.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ pub struct Connection {
     key: Option<String>,
 }
 
-/// An answer.
+/// A response.
 pub struct Answer {
     pub status: u16,
     /// Names in lower case.
@@ -26,7 +26,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// How long a server may be silent.
+/// Read timeout.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Connection {
@@ -38,13 +38,13 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream), host: address.to_string(), key: None })
     }
 
-    /// The same connection; its requests name this host from now on.
+    /// Returns the same connection; its requests use this host from now on.
     #[must_use]
     pub fn with_host(self, host: &str) -> Self {
         Self { host: host.to_owned(), ..self }
     }
 
-    /// The same connection; its requests carry the key from now on.
+    /// Returns the same connection; its requests carry the key from now on.
     #[must_use]
     pub fn with_key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
@@ -72,7 +72,7 @@ impl Connection {
         body: &[u8],
     ) -> io::Result<Answer> {
         self.begin(method, path, headers, body.len())?;
-        // A server that refuses early answers before it has read everything.
+        // A server that rejects early responds before it has read everything.
         let written = self.more(body);
         match self.answer(method) {
             Err(_) if written.is_err() => Err(written.err().unwrap_or(ErrorKind::Other.into())),
@@ -107,7 +107,7 @@ impl Connection {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Reads the answer.
+    /// Reads the response.
     pub fn answer(&mut self, method: &str) -> io::Result<Answer> {
         let first = self.line()?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -142,7 +142,7 @@ impl Connection {
 }
 
 impl Answer {
-    /// The value of a header; empty when it is absent.
+    /// Returns the value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }

@@ -1,15 +1,14 @@
-//! A machine that has files: HTTP/1.1 on a port of its own, each connection a thread.
+//! File server for tests: HTTP/1.1 on a port of its own, with a thread for each connection.
 //!
-//! What it answers is decided by a function of the request, so that it does not matter in which order files are asked
-//! for. It may cut off a body. Promises: a request that it answered is among those that it has seen.
-//! Never here: whether it was asked for the right things.
+//! Responses are computed by a function of the request, so the order of requests does not matter. It may cut off a
+//! body. Guarantees: an answered request is recorded. Non-goals: checks of the requests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The machine.
+/// The file server.
 #[derive(Clone)]
 pub struct FileHost(Arc<Inner>);
 
@@ -19,18 +18,18 @@ struct Inner {
     answer: Box<dyn Fn(&Wanted) -> File + Send + Sync>,
 }
 
-/// A request.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Path and query.
     pub target: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// How often this was asked for, from 1.
+    /// Number of requests for this target so far, from 1.
     pub time: usize,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct File {
     status: u16,
@@ -41,7 +40,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file that is there.
+    /// Builds the response for an existing file.
     pub fn of(body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         Self { status: 200, headers: Vec::new(), sent: body.len(), body, is_chunked: false }
@@ -61,13 +60,13 @@ impl File {
         self
     }
 
-    /// After so many bytes the connection is closed.
+    /// Closes the connection after so many bytes.
     pub fn cut_at(mut self, bytes: usize) -> Self {
         self.sent = bytes;
         self
     }
 
-    /// Without a word of how long it is.
+    /// Sends the body without a content length.
     pub fn chunked(mut self) -> Self {
         self.is_chunked = true;
         self
@@ -75,7 +74,7 @@ impl File {
 }
 
 impl Wanted {
-    /// The value of a header; empty when it is absent.
+    /// Returns the value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map_or("", |(_, value)| value)
@@ -83,7 +82,7 @@ impl Wanted {
 }
 
 impl FileHost {
-    /// Begins to listen.
+    /// Starts to listen.
     pub fn start(answer: impl Fn(&Wanted) -> File + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("the port is known");
@@ -93,7 +92,7 @@ impl FileHost {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let serving = serving.clone();
-                // What breaks is seen by whoever asks.
+                // The client observes a failure.
                 thread::spawn(move || drop(serving.serve(stream)));
             }
         });
@@ -108,7 +107,7 @@ impl FileHost {
         format!("{}{path}", self.origin())
     }
 
-    /// What was asked for since the last time.
+    /// Returns the requests since the last call.
     pub fn take_seen(&self) -> Vec<Wanted> {
         std::mem::take(&mut self.0.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
 //! A `multipart/form-data` body, as clients write it.
 
-/// A form on its way.
+/// A form under construction.
 #[derive(Default)]
 pub struct Form {
     body: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A request body of which the second half waits to be let go.
+//! Request body whose second half is withheld until it is released.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::sync::mpsc;
 
-/// Holds the second half. Dropped, the body breaks off.
+/// Handle of the second half. When it is dropped, the body breaks off.
 pub struct Held {
     sender: mpsc::Sender<Bytes>,
     rest: Bytes,
@@ -16,7 +16,7 @@ pub struct Held {
 
 struct HeldBody(mpsc::Receiver<Bytes>, u64);
 
-/// A body, and what of it is held back.
+/// Creates a body, and the handle of its withheld half.
 pub fn held_body(bytes: Vec<u8>) -> (Held, Body) {
     let mut first = Bytes::from(bytes);
     let length = first.len() as u64;
@@ -27,16 +27,16 @@ pub fn held_body(bytes: Vec<u8>) -> (Held, Body) {
 }
 
 impl Held {
-    /// Waits until somebody has taken the first half.
+    /// Waits until the first half was read.
     pub async fn first_is_taken(&self) {
         while self.sender.capacity() < self.sender.max_capacity() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Lets the rest go.
+    /// Releases the rest.
     pub async fn finish(self) {
-        // That nobody takes it is no failure here.
+        // A dropped receiver is no failure here.
         let _ = self.sender.send(self.rest).await;
     }
 }

@@ -1,4 +1,5 @@
-//! What the suites share: a store on a simulated disk, the whole service in memory over one, and a client for it.
+//! Shared support of the test suites: a store on a simulated disk, the whole service in memory over one, and a client
+//! for it.
 
 pub mod browser;
 pub mod client;

@@ -1,17 +1,17 @@
-//! A strict reader of OpenMetrics text: what a collector would have to take as it is.
+//! Strict parser of OpenMetrics text, which accepts only what every collector accepts.
 //!
-//! Promises: it panics, and says at which line, where the text breaks a rule of the format. Never here: what the series
-//! mean.
+//! Guarantees: it panics, with the line number, where the text violates a rule of the format. Non-goals: the meaning of
+//! the series.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All that was told.
+/// A parsed exposition.
 #[derive(Debug)]
 pub struct OpenMetrics {
     pub families: Vec<Family>,
 }
 
-/// What stands under one name.
+/// A metric family.
 #[derive(Debug)]
 pub struct Family {
     pub name: String,
@@ -21,7 +21,7 @@ pub struct Family {
     pub samples: Vec<Sample>,
 }
 
-/// One line with a value.
+/// A sample line.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Sample {
 }
 
 impl OpenMetrics {
-    /// Reads all of it.
+    /// Parses the whole text.
     pub fn read(text: &str) -> Self {
         let body = text.strip_suffix("# EOF\n").expect("it ends with # EOF and a line feed");
         let mut families: Vec<Family> = Vec::new();
@@ -49,19 +49,19 @@ impl OpenMetrics {
         read
     }
 
-    /// Every series, by its name with its labels in order, as they are told.
+    /// Returns every series, by its name with its labels in order of appearance.
     pub fn series(&self) -> BTreeMap<String, f64> {
         let samples = self.families.iter().flat_map(|family| &family.samples);
         samples.map(|sample| (sample.series(), sample.value)).collect()
     }
 
-    /// The value of a series, as [`OpenMetrics::series`] writes it.
+    /// Returns the value of a series, named as by [`OpenMetrics::series`].
     pub fn value(&self, series: &str) -> f64 {
         let found = self.series().get(series).copied();
         found.unwrap_or_else(|| panic!("there is no {series}"))
     }
 
-    /// The names that can be asked for, as the samples have them.
+    /// Returns the names that can be queried, as in the samples.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for family in &self.families {
@@ -120,7 +120,7 @@ fn read_told(families: &mut Vec<Family>, told: &str, place: &str) {
 }
 
 impl Family {
-    /// The names of its labels, but for those that the format itself needs.
+    /// Returns the names of its labels, except those that the format itself requires.
     pub fn label_names(&self) -> BTreeSet<&str> {
         let labels = self.samples.iter().flat_map(|sample| &sample.labels);
         labels.map(|(name, _)| name.as_str()).filter(|name| *name != "le").collect()
@@ -184,7 +184,7 @@ impl Sample {
         Self { name: name.to_owned(), labels, value }
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
@@ -202,7 +202,7 @@ impl Sample {
     }
 }
 
-/// Reads labels up to the brace behind them; what comes after it.
+/// Parses labels up to the closing brace; returns the remaining text.
 fn read_labels<'a>(mut text: &'a str, labels: &mut Vec<(String, String)>) -> Option<&'a str> {
     loop {
         let (name, rest) = text.split_once("=\"")?;
@@ -219,7 +219,7 @@ fn read_labels<'a>(mut text: &'a str, labels: &mut Vec<(String, String)>) -> Opt
     }
 }
 
-/// Reads a value up to its closing quote; what comes after it.
+/// Parses a value up to its closing quote; returns the remaining text.
 fn read_quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();

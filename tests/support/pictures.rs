@@ -1,6 +1,6 @@
-//! Pictures that others made, libvips and the programs of libjpeg-turbo: what `tests/images/fetch` brings.
+//! Third-party pictures, libvips and the programs of libjpeg-turbo, as downloaded by `tests/images/fetch`.
 //!
-//! Promises: a test that finds something missing fails and says what brings it. Never here: what is compared.
+//! Guarantees: a test that misses something fails and names the script that installs it. Non-goals: what is compared.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -11,7 +11,7 @@ use image::{RgbImage, RgbaImage};
 use ssimulacra2::{ColorPrimaries, Rgb, TransferCharacteristic, compute_frame_ssimulacra2};
 use tempfile::TempDir;
 
-/// What brings the pictures, libvips and libjpeg-turbo.
+/// Script that downloads the pictures, libvips and libjpeg-turbo.
 const FETCH: &str = "tests/images/fetch";
 
 /// Photographs, CC-BY-SA-4.0, CC-BY-4.0 and CC0-1.0: package lomiri-wallpapers-16.04.
@@ -25,11 +25,11 @@ pub const WEBP: &str = "usr/share/gocode/src/golang.org/x/image/testdata";
 /// AVIF files of libavif, an animated PNG, MIT: package golang-github-gabriel-vasile-mimetype-dev.
 pub const MIXED: &str = "usr/share/gocode/src/github.com/gabriel-vasile/mimetype/testdata";
 
-/// The place of a picture, or of a folder of them.
+/// Returns the path of a picture, or of a folder of them.
 ///
 /// # Panics
 ///
-/// When it is not there.
+/// When it does not exist.
 pub fn fetched(path: &str) -> PathBuf {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("images/corpus");
     let place = corpus.join(path);
@@ -37,11 +37,11 @@ pub fn fetched(path: &str) -> PathBuf {
     place
 }
 
-/// Every file below a folder of pictures, sorted by path.
+/// Returns every file below a folder of pictures, sorted by path.
 ///
 /// # Panics
 ///
-/// When it is not there.
+/// When it does not exist.
 pub fn all_fetched(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![fetched(folder)];
@@ -59,17 +59,17 @@ pub fn all_fetched(folder: &str) -> Vec<PathBuf> {
 ///
 /// # Panics
 ///
-/// When libvips is not there, or refuses.
+/// When libvips is missing, or fails.
 pub fn vips<A: AsRef<OsStr>>(arguments: &[A]) {
     run("vips", arguments);
 }
 
-/// Makes `made` as libvips makes pictures smaller: `width` pixels wide, and upright. Options of its encoder stand in
-/// brackets behind the path of what is made.
+/// Scales a picture with libvips to `made`: `width` pixels wide, and upright. Encoder options are in brackets after the
+/// output path.
 ///
 /// # Panics
 ///
-/// When libvips is not there, or refuses.
+/// When libvips is missing, or fails.
 pub fn vips_thumbnail(file: &Path, width: u32, made: &str, more: &[&str]) {
     let size = format!("{width}x");
     let arguments: [&OsStr; 5] =
@@ -89,7 +89,7 @@ fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) {
 ///
 /// # Errors
 ///
-/// What `cjpeg` says where it refuses the arguments.
+/// The message of `cjpeg` where it rejects the arguments.
 ///
 /// # Panics
 ///
@@ -110,11 +110,11 @@ pub fn cjpeg(
     piped("cjpeg", &arguments, &[format!("P6 {width} {height} 255\n").as_bytes(), rgb].concat())
 }
 
-/// The pixels of a JPEG, as `djpeg` of libjpeg-turbo reads it.
+/// Decodes the pixels of a JPEG with `djpeg` of libjpeg-turbo.
 ///
 /// # Errors
 ///
-/// What `djpeg` says where it refuses the file.
+/// The message of `djpeg` where it rejects the file.
 ///
 /// # Panics
 ///
@@ -145,18 +145,18 @@ fn piped(program: &str, arguments: &[&OsStr], input: &[u8]) -> Result<Vec<u8>, S
         .unwrap_or_else(|why| panic!("{program}: {why}: run {FETCH}"));
     let mut stdin = child.stdin.take().expect("a pipe");
     let output = std::thread::scope(|scope| {
-        // A program that refuses its arguments reads nothing.
+        // A program that rejects its arguments reads nothing.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output().expect("it ends")
     });
     match output.status.code() {
-        // The programs of libjpeg end with 2 after a warning.
+        // The programs of libjpeg exit with 2 after a warning.
         Some(0 | 2) => Ok(output.stdout),
         _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
 
-/// The pixels of a picture, as libvips reads it; `folder` takes a file that is in between.
+/// Decodes the pixels of a picture with libvips; `folder` holds an intermediate file.
 ///
 /// # Panics
 ///
@@ -168,12 +168,12 @@ pub fn seen_by_vips(picture: &Path, folder: &Path) -> RgbaImage {
     image::open(&seen).expect("libvips writes PNG").to_rgba8()
 }
 
-/// How like a picture is to the one that it should be, by SSIMULACRA2: 100 is the same, 90 looks the same, 70 is high
-/// quality, 50 medium.
+/// Returns the similarity of a picture to the expected one, by SSIMULACRA2: 100 is identical, 90 looks identical, 70 is
+/// high quality, 50 medium.
 ///
 /// # Panics
 ///
-/// When the sides differ, or are below 8 pixels.
+/// When the sizes differ, or are below 8 pixels.
 pub fn likeness(original: &RgbImage, picture: &RgbImage) -> f64 {
     let linear = |picture: &RgbImage| {
         let pixels = picture.pixels().map(|pixel| pixel.0.map(|value| f32::from(value) / 255.0));

@@ -1,6 +1,6 @@
-//! The reader of stores in Python, `tests/reader/read_store.py`, run on a folder: a second opinion of what is in it.
+//! The store reader in Python, `tests/reader/read_store.py`, run on a folder as an independent second implementation.
 //!
-//! It needs `python3` of version 3.11 or later. Never here: what is in the folder.
+//! It needs `python3` of version 3.11 or later. Non-goals: the content of the folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,20 +15,20 @@ use sha2::{Digest, Sha256};
 use crate::commands::missing;
 use crate::store::Contents;
 
-/// What it said of a store.
+/// Output of the reader for a store.
 #[derive(Debug)]
 pub struct Told {
     pub code: i32,
-    /// The objects by bucket and key.
+    /// Objects by bucket and key.
     pub objects: BTreeMap<(String, String), Value>,
     pub stderr: String,
 }
 
-/// Which is run: the script, from any folder.
+/// Path of the script, valid in any folder.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reader/read_store.py");
 const IS_NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
-/// Fails the test when there is no Python to run it with.
+/// Fails the test when Python is missing.
 pub fn require_python() {
     static IS_THERE: LazyLock<bool> = LazyLock::new(|| {
         let asked = Command::new("python3").args(["-c", IS_NEW_ENOUGH]).status();
@@ -64,13 +64,13 @@ pub fn read_disk_in_python(disk: &SimDisk) -> Told {
     read_in_python(folder.path())
 }
 
-/// How the digest of a body is written.
+/// Returns the digest of a body as the reader writes it.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Told {
-    /// Whether this is what the engine reads: object by object, all that both know of each.
+    /// Compares with what the engine reads: object by object, all that both know of each.
     pub fn must_be(&self, contents: &Contents) -> Result<(), String> {
         let mut told = self.objects.clone();
         for (name, seen) in &contents.objects {

@@ -1,7 +1,7 @@
-//! A machine that webhooks are sent to: HTTP/1.1 on a port of its own, with TLS or without, each connection a thread.
+//! Webhook receiver for tests: HTTP/1.1 on a port of its own, with or without TLS, with a thread for each connection.
 //!
-//! It writes down what it gets and answers as it was told. Promises: a request that it answered is among those that it
-//! has seen. Never here: whether what it got is right.
+//! It records requests and sends scripted responses. Guarantees: an answered request is recorded. Non-goals: checks of
+//! the requests.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-/// How long a test waits for what must come.
+/// Timeout for expected requests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The machine.
+/// The receiver.
 #[derive(Clone)]
 pub struct Receiver(Arc<Inner>);
 
@@ -36,42 +36,42 @@ struct State {
     otherwise: Option<Scripted>,
 }
 
-/// A request that came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The first line.
+    /// Request line.
     pub line: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Which connection it came over, from 1.
+    /// Number of its connection, from 1.
     pub connection: usize,
 }
 
-/// An answer.
+/// A scripted response.
 #[derive(Clone, Debug)]
 pub struct Scripted {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: String,
-    /// How long it takes.
+    /// Delay before the response.
     pub wait: Duration,
 }
 
 impl Scripted {
-    /// An answer at once.
+    /// Builds a response without delay.
     pub fn status(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: String::new(), wait: Duration::ZERO }
     }
 }
 
 impl Receiver {
-    /// Begins to listen.
+    /// Starts to listen.
     pub fn start() -> Self {
         Self::listen("http", None)
     }
 
-    /// The same with TLS.
+    /// Starts to listen with TLS.
     pub fn start_tls(config: Arc<ServerConfig>) -> Self {
         Self::listen("https", Some(config))
     }
@@ -91,14 +91,14 @@ impl Receiver {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (served, tls) = (served.clone(), tls.clone());
                 let connection = served.0.connections.fetch_add(1, Ordering::SeqCst) + 1;
-                // What breaks is seen by whoever sends.
+                // The sender observes a failure.
                 thread::spawn(move || drop(served.serve(stream, tls, connection)));
             }
         });
         receiver
     }
 
-    /// What an operator allows to let webhooks get here.
+    /// Returns the origin, which an operator must allow for webhooks to be delivered here.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.0.scheme, self.0.address)
     }
@@ -111,32 +111,32 @@ impl Receiver {
         self.0.address.port()
     }
 
-    /// What it answers next, behind what it was told before.
+    /// Appends responses to the script.
     pub fn script(&self, answers: impl IntoIterator<Item = Scripted>) {
         self.state().script.extend(answers);
     }
 
-    /// What it answers when it was told nothing; without this 200.
+    /// Sets the response after the end of the script; the default is 200.
     pub fn otherwise(&self, answer: Scripted) {
         self.state().otherwise = Some(answer);
     }
 
-    /// Everything that came.
+    /// Returns all recorded requests.
     pub fn seen(&self) -> Vec<Seen> {
         self.state().seen.clone()
     }
 
-    /// Everything that came since the last time.
+    /// Returns the requests recorded since the last call.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.state().seen)
     }
 
-    /// How many connections were made.
+    /// Returns the number of accepted connections.
     pub fn connections(&self) -> usize {
         self.0.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits until what came is what a test waits for.
+    /// Waits until the recorded requests satisfy the condition.
     pub fn wait_until(&self, is_there: impl Fn(&[Seen]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         let mut state = self.state();
@@ -147,7 +147,7 @@ impl Receiver {
         }
     }
 
-    /// The same for those whose server runs on their own thread.
+    /// Waits until the recorded requests satisfy the condition, for tests whose server runs on their own thread.
     pub async fn wait_until_async(&self, is_there: impl Fn(&[Seen]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_there(&self.state().seen) {
@@ -225,7 +225,7 @@ impl Seen {
         Ok(Some(seen))
     }
 
-    /// The value of a header; empty when it is absent.
+    /// Returns the value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map_or("", |(_, value)| value)
@@ -235,7 +235,7 @@ impl Seen {
         serde_json::from_slice(&self.body).expect("the body is JSON")
     }
 
-    /// What it tells: the kind of event and the key.
+    /// Returns the kind of event and the key from the body.
     pub fn told(&self) -> (String, String) {
         let json = self.json();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
-//! TLS for tests: an authority that is made for one of them, what it vouches for, and clients that trust it alone.
+//! TLS for tests: a certificate authority made for one test, its certificates, and clients that trust it alone.
 //!
-//! Never here: what is said over a connection.
+//! Non-goals: the traffic over a connection.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,12 +23,12 @@ use tokio_rustls::client::TlsStream;
 
 use crate::Reply;
 
-/// The name that every certificate here is for.
+/// Subject name of every certificate of the tests.
 pub const NAME: &str = "localhost";
-/// No test waits longer than this for anything.
+/// Timeout for every wait of a test.
 const SOON: Duration = Duration::from_secs(15);
 
-/// Somebody who vouches for certificates.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, as PEM.
@@ -37,23 +37,23 @@ pub struct Pair {
     pub key: String,
 }
 
-/// How long a certificate holds.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     Now,
-    /// It did.
+    /// Expired.
     Before,
 }
 
 /// A connection of HTTP/2.
 pub struct Http2 {
     pub sender: SendRequest<Bytes>,
-    /// Ends when the connection does.
+    /// Completes when the connection ends.
     pub driver: JoinHandle<Result<(), h2::Error>>,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -62,7 +62,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("it vouches for itself"))
     }
 
-    /// Vouches for another certificate of [`NAME`].
+    /// Issues another certificate for [`NAME`].
     pub fn pair(&self, holds: Holds) -> Pair {
         let mut params = CertificateParams::new(vec![NAME.to_owned()]).expect("a name");
         if holds == Holds::Before {
@@ -74,17 +74,17 @@ impl Authority {
         Pair { certificates: own.pem() + &self.pem(), key: key.serialize_pem() }
     }
 
-    /// Its own certificate.
+    /// Returns the authority's own certificate.
     pub fn pem(&self) -> String {
         self.0.as_ref().pem()
     }
 
-    /// What a server that listens speaks TLS with.
+    /// Returns the TLS configuration of a listening server.
     pub fn server(&self) -> Arc<CurrentTls> {
         Arc::new(CurrentTls::new(&self.pair(Holds::Now).identity()))
     }
 
-    /// A connection with TLS, for what is spoken by these names.
+    /// Opens a TLS connection that offers these ALPN protocols.
     pub async fn connect(
         &self,
         address: SocketAddr,
@@ -102,12 +102,12 @@ impl Authority {
         TlsConnector::from(Arc::new(client)).connect(name, stream).await
     }
 
-    /// A connection of HTTP/2.
+    /// Opens an HTTP/2 connection.
     pub async fn http2(&self, address: SocketAddr) -> Http2 {
         self.http2_with(address, &h2::client::Builder::new()).await
     }
 
-    /// The same with settings of its own.
+    /// Opens an HTTP/2 connection with the given settings.
     pub async fn http2_with(&self, address: SocketAddr, builder: &h2::client::Builder) -> Http2 {
         let io = self.connect(address, &[b"h2"]).await.expect("TLS is agreed on");
         assert_eq!(io.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -127,7 +127,7 @@ impl Pair {
         Identity::parse(self.certificates.as_bytes(), self.key.as_bytes()).expect("it is a pair")
     }
 
-    /// Writes both as files, each replaced as a whole, and the key readable by its owner alone.
+    /// Writes both as files, each replaced atomically, and the key readable by its owner alone.
     pub fn write(&self, certificates: &Path, key: &Path) {
         use std::os::unix::fs::PermissionsExt;
         for (path, text, mode) in
@@ -143,7 +143,7 @@ impl Pair {
 }
 
 impl Http2 {
-    /// A request without its body.
+    /// Builds a request without its body.
     pub fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<()> {
         let mut request = Request::builder().method(method).uri(format!("https://{NAME}{path}"));
         for (name, value) in headers {
@@ -152,7 +152,7 @@ impl Http2 {
         request.body(()).expect("the request is well-formed")
     }
 
-    /// Sends a request and waits for its whole answer.
+    /// Sends a request and waits for its complete response.
     pub async fn send(
         &self,
         method: Method,
@@ -171,7 +171,7 @@ impl Http2 {
         let mut sender = self.sender.clone().ready().await?;
         let (answer, mut stream) = sender.send_request(request, body.is_empty())?;
         if !body.is_empty() {
-            // A server that refuses early takes no more of it.
+            // A server that rejects early reads no more of it.
             let _ = stream.send_data(body, true);
         }
         let answer = tokio::time::timeout(SOON, answer).await.expect("an answer comes")?;

@@ -1,6 +1,6 @@
-//! A real `trug serve`, started, watched and stopped.
+//! A real `trug serve` process: started, observed and stopped.
 //!
-//! Promises: no process outlives its value. Never here: what is asked of it; that is `connection`.
+//! Guarantees: no process outlives its value. Non-goals: requests to it; see `connection`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ pub struct ServerProcess {
     address: SocketAddr,
     output: Arc<Mutex<String>>,
     log: Arc<Mutex<String>>,
-    /// Hangs up when stdout ends.
+    /// Disconnects when stdout ends.
     lines: Receiver<String>,
 }
 
-/// What stands before the address in what a server prints.
+/// Text before the address in the output of a server.
 const LISTENING: &str = "  Listening    http";
-/// How long a server may take to start or to end.
+/// Timeout for start and stop of a server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl ServerProcess {
-    /// Starts a server and waits until it takes requests.
+    /// Starts a server and waits until it accepts requests.
     pub fn start(command: &mut Command) -> Self {
         let mut child = spawn(command);
         let (send, lines) = channel();
@@ -67,7 +67,7 @@ impl ServerProcess {
             let line = match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => line,
                 Err(why) => {
-                    // What it says last comes just behind the end of its output.
+                    // The last log lines arrive shortly after the end of the output.
                     thread::sleep(Duration::from_millis(50));
                     panic!("the server does not start ({why}): {}{}", self.output(), self.log())
                 }
@@ -80,27 +80,27 @@ impl ServerProcess {
         }
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its number among the system's processes.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Returns the output so far.
     pub fn output(&self) -> String {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What it has logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it has printed everything that it prints at the start.
+    /// Waits until the start-up output is complete.
     pub fn wait_for_output(&self, end: &str) -> String {
         while !self.output().contains(end) {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -109,17 +109,17 @@ impl ServerProcess {
         self.output()
     }
 
-    /// A connection to it.
+    /// Opens a connection to the server.
     pub fn connect(&self) -> Connection {
         Connection::connect(self.address).expect("the server takes connections")
     }
 
-    /// Asks it to stop, as a service manager does.
+    /// Requests a graceful shutdown, as a service manager does.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Asks it to read again what may change.
+    /// Requests a reload of the settings.
     pub fn reload(&self) {
         self.signal(Signal::HUP);
     }
@@ -129,7 +129,7 @@ impl ServerProcess {
         kill_process(pid, signal).expect("the server is there to be told");
     }
 
-    /// Waits until this has been logged.
+    /// Waits until this text was logged.
     pub fn wait_for_log(&self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         while !self.log().contains(text) {
@@ -139,18 +139,18 @@ impl ServerProcess {
         self.log()
     }
 
-    /// Kills it: nothing in it gets to run again.
+    /// Kills the process without any cleanup.
     pub fn kill(&mut self) {
         self.child.kill().expect("the server is there to be killed");
         self.child.wait().expect("its end is told");
     }
 
-    /// Waits for its end.
+    /// Waits for the process to exit.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("its end is told") {
-                // Its last lines are read by then.
+                // The last lines are read by then.
                 while self.lines.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Disconnected) {}
                 return status;
             }
@@ -159,7 +159,7 @@ impl ServerProcess {
         }
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Requests a graceful shutdown and waits for the exit.
     pub fn stop(mut self) {
         self.terminate();
         let status = self.wait();
@@ -167,7 +167,7 @@ impl ServerProcess {
     }
 }
 
-/// Starts a server and kills it after a while, wherever it is by then.
+/// Starts a server and kills it after a delay, whatever its state.
 pub fn start_and_kill(command: &mut Command, after: Duration) {
     let mut child = spawn(command);
     thread::sleep(after);
@@ -182,7 +182,7 @@ fn spawn(command: &mut Command) -> Child {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

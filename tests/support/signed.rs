@@ -1,4 +1,4 @@
-//! A client that signs requests as S3 clients do and looks at raw answers: statuses and headers that SDKs hide.
+//! A client that signs requests as S3 clients do and exposes raw responses: statuses and headers that SDKs hide.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -35,20 +35,20 @@ impl SignedConnection {
         })
     }
 
-    /// The same connection; its requests name this host.
+    /// Returns the same connection; its requests use this host.
     #[must_use]
     pub fn with_host(self, host: &str) -> Self {
         let connection = self.connection.with_host(host);
         Self { connection, host: host.to_owned(), ..self }
     }
 
-    /// The same connection; its requests are signed for this region.
+    /// Returns the same connection; its requests are signed for this region.
     #[must_use]
     pub fn with_region(self, region: &str) -> Self {
         Self { region: region.to_owned(), ..self }
     }
 
-    /// Sends a request; the path is escaped, the query also in the order of its names.
+    /// Sends a request; the path is escaped, and the query is also sorted by name.
     pub fn send(
         &mut self,
         method: &str,
@@ -116,7 +116,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A policy document of a form in base64, and its signature.
+/// Returns a policy document of a form in base64, and its signature.
 pub fn signed_policy(secret: &str, date: &str, document: &str) -> (String, String) {
     let policy = STANDARD.encode(document);
     let first = format!("AWS4{secret}").into_bytes();
@@ -126,7 +126,7 @@ pub fn signed_policy(secret: &str, date: &str, document: &str) -> (String, Strin
     (policy, signature)
 }
 
-/// A policy document of a form in base64, and its signature by Signature Version 2.
+/// Returns a policy document of a form in base64, and its signature by Signature Version 2.
 pub fn policy_signed_by_v2(secret: &str, document: &str) -> (String, String) {
     let policy = STANDARD.encode(document);
     let mut mac =
@@ -136,7 +136,7 @@ pub fn policy_signed_by_v2(secret: &str, document: &str) -> (String, String) {
     (policy, signature)
 }
 
-/// The time of now as in `x-amz-date`.
+/// Returns the current time as in `x-amz-date`.
 pub fn amz_date() -> String {
     let time = run(Command::new("date").args(["-u", "+%Y%m%dT%H%M%SZ"])).stdout;
     time.trim().to_owned()

@@ -1,6 +1,6 @@
-//! What a collector reads of what it is sent: spans, by the definitions of OpenTelemetry.
+//! Spans as a collector decodes them, by the definitions of OpenTelemetry.
 //!
-//! Never here: whether they are right.
+//! Non-goals: whether they are right.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -10,12 +10,12 @@ use prost::Message;
 
 use crate::Seen;
 
-/// A span that arrived.
+/// A received span.
 #[derive(Clone, Debug)]
 pub struct Arrived(pub Span);
 
 impl Arrived {
-    /// Everything in these requests, each of which must be one of spans.
+    /// Returns all spans in these requests, each of which must be a span export.
     pub fn all(seen: &[Seen]) -> Vec<Self> {
         let mut found = Vec::new();
         for seen in seen {
@@ -30,7 +30,7 @@ impl Arrived {
         found
     }
 
-    /// What is said of it under this name.
+    /// Returns the value of the attribute with this name.
     pub fn said(&self, name: &str) -> Option<&str> {
         text(&self.0.attributes, name)
     }

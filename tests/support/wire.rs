@@ -1,7 +1,6 @@
-//! The whole service behind a real socket of this machine, and clients that write bytes.
+//! The whole service behind a real local socket, and clients that write raw bytes.
 //!
-//! Never here: a client that writes HTTP; these tests are about the bytes of others, and about bytes that are hardly
-//! HTTP.
+//! Non-goals: an HTTP client; these tests send arbitrary bytes, also malformed HTTP.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,17 +22,17 @@ use tokio::task::JoinHandle;
 
 use crate::Reply;
 
-/// No test waits longer than this for anything.
+/// Timeout for every wait of a test.
 pub const SOON: Duration = Duration::from_secs(15);
 
-/// A service that listens.
+/// A listening service.
 pub struct Listening {
     pub address: SocketAddr,
     pub stop: watch::Sender<Stop>,
     pub ended: JoinHandle<Drained>,
 }
 
-/// One connection.
+/// One raw connection.
 pub struct Wire(pub TcpStream);
 
 impl Listening {
@@ -45,7 +44,7 @@ impl Listening {
         .await
     }
 
-    /// What those who watch over a service have of it.
+    /// Starts the admin listener of a service.
     pub async fn admin(app: AdminApp, options: ConnectionOptions) -> Self {
         Self::serving(options, move |request| {
             let app = app.clone();
@@ -74,26 +73,26 @@ impl Listening {
         Self { address, stop, ended }
     }
 
-    /// A new connection on which this was sent.
+    /// Opens a connection and sends these bytes.
     pub async fn send(&self, bytes: impl AsRef<[u8]>) -> Wire {
         let mut wire = Wire(TcpStream::connect(self.address).await.expect("it listens"));
         wire.write(bytes).await;
         wire
     }
 
-    /// What comes back for these bytes until the other side ends.
+    /// Sends these bytes and returns everything received until the peer closes.
     pub async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         self.send(bytes).await.rest().await.0
     }
 }
 
 impl Wire {
-    /// Writes; that the other side has ended is no failure here.
+    /// Writes bytes; a closed peer is no failure here.
     pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.0.write_all(bytes.as_ref()).await;
     }
 
-    /// Everything until the other side ends, and how long that took.
+    /// Returns everything received until the peer closes, and how long that took.
     pub async fn rest(&mut self) -> (String, Duration) {
         let (began, mut bytes) = (now(), Vec::new());
         let read = self.0.read_to_end(&mut bytes);
@@ -101,7 +100,7 @@ impl Wire {
         (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
     }
 
-    /// Reads one answer, and leaves what comes behind it. Interim answers are passed over.
+    /// Reads one response, and leaves the bytes after it unread. Interim responses are skipped.
     pub async fn answer(&mut self) -> Reply {
         let mut reply = self.answer_to_head().await;
         let length = reply.header("content-length");
@@ -113,7 +112,7 @@ impl Wire {
         reply
     }
 
-    /// The same for a request that gets no body.
+    /// Reads the response of a request whose response has no body.
     pub async fn answer_to_head(&mut self) -> Reply {
         loop {
             let head = self.head().await;
@@ -134,7 +133,7 @@ impl Wire {
         }
     }
 
-    /// Reads a head, and not a byte more.
+    /// Reads a response head, and no byte after it.
     async fn head(&mut self) -> String {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
@@ -147,7 +146,7 @@ impl Wire {
         String::from_utf8(bytes).expect("a head is text")
     }
 
-    /// Reads until the text has come.
+    /// Reads until the text was received.
     pub async fn read_to(&mut self, text: &str) -> String {
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).contains(text) {

@@ -1,6 +1,6 @@
-//! A service in memory: simulated disk, clock and chance under the real store, catalog and router.
+//! A service in memory: simulated disk, clock and random numbers under the real store, catalog and router.
 //!
-//! Two worlds of one seed are the same world. Never here: sockets and sleeps.
+//! Guarantees: two worlds of one seed behave identically. Non-goals: sockets and sleeps.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use server::state::AppState;
 
 use crate::Client;
 
-/// When every world begins: 2026-01-31T12:00:00Z.
+/// Initial time of every world: 2026-01-31T12:00:00Z.
 pub const BEGINNING_MS: u64 = 1_769_860_800_000;
-/// What stands before every address that the service gives out.
+/// Base URL of every generated address.
 pub const PUBLIC_URL: &str = "https://cdn.example.com";
 
-/// A service, and the handles to what is around it.
+/// A service, and the handles of its environment.
 pub struct World {
     pub disk: Arc<SimDisk>,
     pub store: Store,
@@ -35,23 +35,23 @@ pub struct World {
 }
 
 impl World {
-    /// An empty service that holds nobody to a rate.
+    /// Creates an empty service without rate limits.
     pub fn new(seed: u64) -> Self {
         Self::with(seed, Config { plan_rates: false, ..Config::default() })
     }
 
-    /// An empty service with its own configuration.
+    /// Creates an empty service with the given configuration.
     pub fn with(seed: u64, config: Config) -> Self {
         let disk = SimDisk::with_seed(seed);
         Self::on(disk, SimClock::at(BEGINNING_MS), seed, config)
     }
 
-    /// The service that is found on a disk, as after a restart at the same moment.
+    /// Opens the service on an existing disk, as after a restart at the same moment.
     pub fn found_on(&self, disk: SimDisk) -> Self {
         self.found_with(disk, Config::clone(&self.state.config()))
     }
 
-    /// The same with another configuration.
+    /// Opens the service on an existing disk with another configuration.
     pub fn found_with(&self, disk: SimDisk, config: Config) -> Self {
         let clock = SimClock::at(self.clock.unix_ms());
         Self::on(disk, clock, self.seed + 1, config)
@@ -74,12 +74,12 @@ impl World {
         Self { disk, store, clock, state, seed, app }
     }
 
-    /// A service with the account `ann`, her public bucket `photos`, and a client that holds a key to all of it.
+    /// Creates a service with the account `ann`, her public bucket `photos`, and a client with a key of full access.
     pub fn with_bucket(seed: u64) -> (Self, Client) {
         Self::new(seed).and_bucket()
     }
 
-    /// The same with its own configuration.
+    /// Creates a service as [`World::with_bucket`] does, with the given configuration.
     pub fn with_bucket_and(seed: u64, config: Config) -> (Self, Client) {
         Self::with(seed, config).and_bucket()
     }
@@ -92,28 +92,28 @@ impl World {
         (world, client)
     }
 
-    /// The service, for those who bring a socket of their own.
+    /// Returns the service, for tests that use a socket of their own.
     pub fn app(&self) -> App {
         self.app.clone()
     }
 
-    /// The same client at the premium endpoint.
+    /// Returns the same client at the premium endpoint.
     pub fn at_premium(&self, client: &Client) -> Client {
         Client::new(App::new(self.state.premium()), client.key.clone())
     }
 
-    /// Puts an account on a plan.
+    /// Sets the plan of an account.
     pub fn set_plan(&self, account: &str, plan: Plan) {
         let settings = AccountSettings { plan: Some(plan), ..AccountSettings::default() };
         self.edit_account(account, settings);
     }
 
-    /// Somebody without a key.
+    /// Returns a client without a key.
     pub fn stranger(&self) -> Client {
         Client::new(self.app.clone(), None)
     }
 
-    /// Somebody with a new key.
+    /// Returns a client with a new key of the account.
     pub fn client_of(&self, account: &str, settings: ApiKeySettings) -> Client {
         let issued = self.api_key(account, settings);
         Client::new(self.app.clone(), Some(issued.key))
@@ -133,7 +133,7 @@ impl World {
         self.manage(Request::EditAccount { account: account.into(), settings });
     }
 
-    /// A new operator, and a key to all of it.
+    /// Creates an operator; returns a client with a key of full access.
     pub fn operator(&self) -> Client {
         self.account("op");
         let role = Some(Role::Operator);
@@ -141,7 +141,7 @@ impl World {
         self.client_of("op", ApiKeySettings::default())
     }
 
-    /// Gives an account a password.
+    /// Sets the password of an account.
     pub fn set_password(&self, account: &str, password: &str) {
         let password = Password::choose(password).expect("the password may be chosen");
         let password = PasswordHash::of(&password, &*self.state.entropy).expect("it is hashed");
@@ -157,7 +157,7 @@ impl World {
         self.manage(Request::CreateBucket { name, owner, kind, settings });
     }
 
-    /// Makes a bucket of the type `phone`.
+    /// Creates a bucket of the type `phone`.
     pub fn phone_bucket(&self, account: &str, name: &str) {
         let (owner, kind) = (BucketOwner::Account(account.into()), BucketKind::Phone);
         let (name, settings) = (name.into(), BucketSettings::default());
@@ -175,21 +175,21 @@ impl World {
         }
     }
 
-    /// Does something as the operator.
+    /// Sends a management request as the operator.
     pub fn manage(&self, request: Request) -> Reply {
         let (store, catalog) = (&self.state.store, self.state.catalog.by(Actor::operator()));
         execute(store, &catalog, request, &mut |_| ControlFlow::Continue(()))
             .expect("the operator's request is done")
     }
 
-    /// The segment that commits go to, of a log of one: where a fault hits them, and not the thread that prepares the
-    /// next segment.
+    /// Returns the segment that commits write to, of a log with one segment: a fault there hits commits, and not the
+    /// thread that prepares the next segment.
     pub fn first_log_segment(&self) -> Where {
         let first = self.disk.paths().into_iter().filter(|path| path.starts_with("log/")).min();
         Where::Prefix(first.expect("a log"))
     }
 
-    /// How many objects a bucket holds.
+    /// Returns the number of objects in a bucket.
     pub fn object_count(&self, bucket: &str) -> u64 {
         let bucket = engine::BucketName::parse(bucket).expect("the bucket name is valid");
         self.store.bucket_usage(&bucket).expect("usage can be read").objects

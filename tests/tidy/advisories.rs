@@ -1,7 +1,7 @@
-//! That the snapshot of advisories knows every crate of `Cargo.lock`.
+//! Advisory snapshot: it covers every crate of `Cargo.lock`.
 //!
-//! `.ci/advisories/check` holds `Cargo.lock` against the snapshot where nothing newer can be fetched. A crate that came
-//! after the snapshot would pass there without having been looked at.
+//! `.ci/advisories/check` compares `Cargo.lock` with the snapshot where nothing newer can be fetched. A crate added
+//! after the snapshot would pass there without having been checked.
 
 use crate::repository::{self, File, find};
 use crate::{expect_each, expect_none};
@@ -32,7 +32,7 @@ fn check(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// The packages of a lock file that come from elsewhere; those of the workspace have no source.
+/// Returns the third-party packages of a lock file; those of the workspace have no source.
 fn packages(lock: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for package in lock.split("[[package]]") {

@@ -1,4 +1,4 @@
-//! What the documents say is what the code says.
+//! Documents agree with the code.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ fn check_paths(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Markdown files that comments name, with their lines.
+/// Returns the Markdown files that comments name, with their lines.
 fn documents_in_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let comments = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
     comments.flat_map(|(index, line)| {
@@ -80,7 +80,7 @@ fn documents_in_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Code spans that look like a path of the repository, and targets of links, with their lines.
+/// Returns code spans that look like a path of the repository, and targets of links, with their lines.
 fn paths_named<'a>(text: &'a str, known: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -109,7 +109,8 @@ fn looks_like_path(span: &str, known: &BTreeSet<&str>) -> bool {
     letters && !span.starts_with('/') && (top || source)
 }
 
-/// A path counts from the root, from the document's folder, or by its last components where its start is no top folder.
+/// Whether a path exists: from the root, from the document's folder, or by its last segments where its start is no
+/// top-level folder.
 fn exists(path: &str, folder: &str, known: &BTreeSet<&str>) -> bool {
     let beside = format!("{folder}/{path}");
     let end = format!("/{path}");
@@ -152,7 +153,7 @@ fn check_constants(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Line, name and value of each row of the table of constants.
+/// Returns line, name and value of each row of the table of constants.
 fn constant_rows(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     heading_lines(text, "## Constants").filter_map(|(line, row)| {
         let mut cells = row.trim().strip_prefix('|')?.split('|');
@@ -164,7 +165,7 @@ fn constant_rows(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     })
 }
 
-/// The lines under a heading, up to the next of the same rank or above, numbered as in the document.
+/// Returns the lines under a heading, up to the next of the same rank or above, numbered as in the document.
 fn heading_lines<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = (usize, &'a str)> {
     let rank = |line: &str| line.len() - line.trim_start_matches('#').len();
     let own = rank(heading);
@@ -181,8 +182,8 @@ fn heading_lines<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = (usiz
     })
 }
 
-/// Whether each row of the table of attacks names files, and each of them has tests. That they exist is for
-/// [`check_paths`].
+/// Checks that each row of the table of attacks names files, and that each of them has tests. [`check_paths`] checks
+/// that they exist.
 fn check_attacks(files: &[File]) -> Vec<String> {
     const DOCUMENT: &str = "SECURITY.md";
     let text = find(files, DOCUMENT).map_or("", |file| file.text.as_str());
@@ -249,7 +250,7 @@ fn check_dependencies(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Dependencies of the workspace whose purpose no comment in the root manifest states.
+/// Returns the dependencies of the workspace whose purpose no comment in the root manifest states.
 fn dependencies_without_purpose(files: &[File]) -> Vec<String> {
     const MANIFEST: &str = "Cargo.toml";
     let text = find(files, MANIFEST).map_or("", |file| file.text.as_str());

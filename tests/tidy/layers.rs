@@ -1,7 +1,7 @@
-//! Which file may name which.
+//! Module layers: which file may name which.
 //!
 //! A file may name its own module (its folder) and any layer below; never a neighbour on the same layer, never upward.
-//! `lib.rs` and `main.rs` stand above all layers. Code under `#[cfg(test)]` is free.
+//! `lib.rs` and `main.rs` are above all layers. Code under `#[cfg(test)]` is exempt.
 //!
 //! To add a module, put its name into the layer where it belongs. The tables are in the order of ARCHITECTURE.md.
 
@@ -75,7 +75,7 @@ const SERVER: &Layers = &[
     &["start"],
 ];
 
-/// Modules of the engine that `server` and `tools` may name. Otherwise they use what `engine/src/lib.rs` re-exports.
+/// Modules of the engine that `server` and `tools` may name. Otherwise they use the re-exports of `engine/src/lib.rs`.
 const ENGINE_DOORS: &[&str] = &["clock", "entropy", "fsck", "limits", "name"];
 
 /// Crates that only the engine may name.
@@ -151,7 +151,7 @@ fn check_layers(crate_name: &str, layers: &Layers, files: &[File]) -> Vec<String
     complaints
 }
 
-/// Why a file of `module` on layer `own` may not name this path.
+/// Returns why a file of `module` on layer `own` may not name this path.
 fn refusal(
     crate_name: &str,
     layers: &Layers,
@@ -179,13 +179,13 @@ fn refusal(
     Some(format!("{module} names crate::{named}, which {place} it"))
 }
 
-/// How many modules deep the file is: 1 for `name.rs` and `disk/mod.rs`, 2 for `disk/real.rs`.
+/// Returns the module depth of the file: 1 for `name.rs` and `disk/mod.rs`, 2 for `disk/real.rs`.
 fn depth(inside: &str) -> usize {
     let components = inside.split('/').count();
     if inside.ends_with("/mod.rs") { components - 1 } else { components }
 }
 
-/// The lines where a chain of `super::` reaches the root of the crate.
+/// Returns the lines where a chain of `super::` reaches the root of the crate.
 fn lines_that_climb_out(tokens: &[Token<'_>], depth: usize) -> Vec<usize> {
     let mut lines = Vec::new();
     let mut braces: Vec<bool> = Vec::new();
@@ -248,7 +248,7 @@ fn check_direction(files: &[File]) -> Vec<String> {
         };
         for dependency in manifest::dependencies(text) {
             let ours = DIRECTION.iter().any(|(name, _)| *name == dependency.name);
-            // The engine's own tests switch its simulated disk on by depending on the engine; the suites that run the
+            // The engine's own tests enable its simulated disk by depending on the engine; the suites that run the
             // binary are targets of its package.
             let for_tests = dependency.section == "dev-dependencies"
                 && [crate_name, "tests"].contains(&dependency.name);

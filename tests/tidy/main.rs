@@ -1,14 +1,14 @@
-//! The house rules, as tests.
+//! Repository rules, as tests.
 //!
 //! Every check is a pure function from files (path and text) to complaints. One test runs it over the repository and
-//! expects none; others feed it bad text and expect a complaint, so that no check can quietly stop working. The
-//! modules read text only: nothing here depends on the crates that it judges.
+//! expects none; others pass it bad text and expect a complaint, so that a check cannot silently stop working. The
+//! modules read text only: nothing here depends on the crates that it checks.
 //!
-//! - `advisories`: the snapshot that dependencies are held against knows all of them.
+//! - `advisories`: the advisory snapshot covers all dependencies.
 //! - `layers`: which file may name which; the direction between crates.
 //! - `sizes`: how long a file and a line may be.
 //! - `words`: phrases, file names, leftovers, `unsafe`, paths of one machine.
-//! - `documents`: what the documents say is what the code says.
+//! - `documents`: the documents agree with the code.
 
 mod advisories;
 mod documents;

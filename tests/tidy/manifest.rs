@@ -1,4 +1,4 @@
-//! Manifests, read as the simple lines that they are: sections, and one key to a line.
+//! Cargo manifests, parsed as simple lines: sections, and one key to a line.
 
 use crate::repository::File;
 
@@ -7,11 +7,11 @@ use crate::repository::File;
 pub(crate) struct Dependency<'a> {
     pub(crate) section: &'a str,
     pub(crate) name: &'a str,
-    /// The rest of the line: `.workspace = true`, or ` = { ... }`.
+    /// Remainder of the line: `.workspace = true`, or ` = { ... }`.
     pub(crate) rest: &'a str,
 }
 
-/// The crates below the root: name of the folder that holds the crate, and the text of the manifest.
+/// Returns the crates below the root: name of the folder that holds the crate, and the text of the manifest.
 pub(crate) fn crates(files: &[File]) -> impl Iterator<Item = (&str, &str)> {
     files.iter().filter_map(|file| {
         let folder = file.path.strip_suffix("/Cargo.toml")?;
@@ -19,12 +19,12 @@ pub(crate) fn crates(files: &[File]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The lines of a section, without comments and empty lines.
+/// Returns the lines of a section, without comments and empty lines.
 pub(crate) fn section<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     sections(text).filter(|(section, _)| *section == name).map(|(_, line)| line).collect()
 }
 
-/// Everything that the manifest depends on, whatever for. In the root manifest: what the workspace offers.
+/// Returns all dependencies of the manifest, of every kind. In the root manifest: those that the workspace offers.
 pub(crate) fn dependencies(text: &str) -> Vec<Dependency<'_>> {
     sections(text)
         .filter(|(section, _)| section.ends_with("dependencies"))
@@ -36,7 +36,7 @@ pub(crate) fn dependencies(text: &str) -> Vec<Dependency<'_>> {
         .collect()
 }
 
-/// Every line that holds something, with the section that it stands in.
+/// Returns every non-empty line, with the section that it belongs to.
 fn sections(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut current = "";
     text.lines().filter_map(move |line| {

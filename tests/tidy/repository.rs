@@ -1,12 +1,12 @@
-//! The files of the repository, read once per test.
+//! Files of the repository, read once per test.
 //!
-//! What `.gitignore` names and the version control's own folder are left out. Files that are not text, fixtures, fuzz
-//! inputs and the advisories of others are listed with an empty text: they exist, and nobody judges their words.
+//! Files that `.gitignore` names and the folder of the version control are left out. Files that are not text, fixtures,
+//! fuzz inputs and third-party advisories are listed with an empty text: they exist, and their words are not checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file: its path from the root of the repository with `/` between components, and its text.
+/// A file: its path from the root of the repository with `/` between segments, and its text.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub(crate) path: String,
@@ -18,7 +18,7 @@ impl File {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// The part after the last dot of the file name; empty without one.
+    /// Returns the part after the last dot of the file name; empty without one.
     pub(crate) fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or("");
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -32,18 +32,18 @@ impl File {
         self.extension() == "md"
     }
 
-    /// The folder of the file; empty at the root.
+    /// Returns the folder of the file; empty at the root.
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 }
 
-/// The file with exactly this path.
+/// Returns the file with exactly this path.
 pub(crate) fn find<'a>(files: &'a [File], path: &str) -> Option<&'a File> {
     files.iter().find(|file| file.path == path)
 }
 
-/// Every file of the repository, sorted by path.
+/// Returns every file of the repository, sorted by path.
 pub(crate) fn files() -> Vec<File> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let ignored = fs::read_to_string(root.join(".gitignore")).expect(".gitignore is readable");

@@ -1,4 +1,4 @@
-//! How long a Rust file and its lines may be.
+//! Length limits of Rust files and their lines.
 //!
 //! `cargo fmt` keeps code to its own width; this bound is for comments. Tables in comments, lines that hold a string
 //! and links may be longer: breaking them would make them worse.

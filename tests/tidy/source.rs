@@ -1,27 +1,27 @@
-//! Rust text, taken apart just far enough to judge it: comments, strings and tests out, words in.
+//! Rust text, tokenized just far enough to check it: comments, strings and tests removed.
 //!
-//! Promises: blanking keeps every line where it was. Never here: what is allowed.
+//! Guarantees: blanking keeps every line number. Non-goals: what is allowed.
 
-/// A word or a sign of code, and the line that it stands on, from 1.
+/// A word or a sign of code, and its line, from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) line: usize,
 }
 
-/// A path such as `crate::format::Scan`, without its first component, and where that one stands in the tokens.
+/// A path such as `crate::format::Scan`, without its first segment, and the position of that segment in the tokens.
 #[derive(Debug)]
 pub(crate) struct NamedPath<'a> {
     pub(crate) components: Vec<&'a str>,
     pub(crate) line: usize,
 }
 
-/// The text with comments and the contents of strings blanked.
+/// Returns the text with comments and the contents of strings blanked.
 pub(crate) fn code(text: &str) -> String {
     blank(text, Strings::Blanked)
 }
 
-/// The text with comments blanked.
+/// Returns the text with comments blanked.
 pub(crate) fn code_with_strings(text: &str) -> String {
     blank(text, Strings::Kept)
 }
@@ -78,7 +78,7 @@ fn block_comment_length(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the string literal that the text starts with, plain, raw, of bytes or of C.
+/// Returns the length of the string literal at the start of the text, plain, raw, of bytes or of C.
 fn string_length(text: &str, before: char) -> Option<usize> {
     if before.is_alphanumeric() || before == '_' {
         return None;
@@ -112,7 +112,7 @@ fn string_length(text: &str, before: char) -> Option<usize> {
     Some(text.len())
 }
 
-/// The length of the character literal that the text starts with; none for a lifetime.
+/// Returns the length of the character literal at the start of the text; none for a lifetime.
 fn char_literal_length(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('\'')?;
     if inner.starts_with('\\') {
@@ -123,7 +123,8 @@ fn char_literal_length(text: &str) -> Option<usize> {
     inner[first..].starts_with('\'').then_some(1 + first + 1)
 }
 
-/// Code with every item under `#[cfg(test)]` blanked. Takes what [`code`] or [`code_with_strings`] gives.
+/// Returns code with every item under `#[cfg(test)]` blanked. The input is the output of [`code`] or
+/// [`code_with_strings`].
 pub(crate) fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = String::with_capacity(code.len());
@@ -139,7 +140,7 @@ pub(crate) fn without_tests(code: &str) -> String {
     out
 }
 
-/// Up to the first `;` outside braces, or the end of the first pair of braces.
+/// Returns the length up to the first `;` outside braces, or the end of the first pair of braces.
 fn item_length(item: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in item.char_indices() {
@@ -155,7 +156,7 @@ fn item_length(item: &str) -> usize {
     item.len()
 }
 
-/// The words and signs of code; `::` is one sign.
+/// Returns the words and signs of code; `::` is one sign.
 pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     for (index, text) in code.lines().enumerate() {
@@ -177,7 +178,7 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Every path that starts with `root::`, with groups in braces spread out.
+/// Returns every path that starts with `root::`, with groups in braces expanded.
 pub(crate) fn paths_from<'a>(tokens: &[Token<'a>], root: &str) -> Vec<NamedPath<'a>> {
     let mut found = Vec::new();
     for (at, pair) in tokens.windows(2).enumerate() {
@@ -190,7 +191,7 @@ pub(crate) fn paths_from<'a>(tokens: &[Token<'a>], root: &str) -> Vec<NamedPath<
     found
 }
 
-/// Reads the rest of a path at `at`; gives the position after it.
+/// Parses the rest of a path at `at`; returns the position after it.
 fn spread<'a>(
     tokens: &[Token<'a>],
     at: usize,

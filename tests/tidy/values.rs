@@ -1,9 +1,9 @@
-//! Constants as code and documents write them, made comparable.
+//! Constants as code and documents write them, in comparable form.
 
 use crate::repository::File;
 use crate::source::{self, Token};
 
-/// What a constant is worth.
+/// Value of a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Number(i128),
@@ -14,13 +14,13 @@ pub(crate) enum Value {
 /// A constant of the code.
 #[derive(Debug)]
 pub(crate) struct Constant {
-    /// The file's name without its extension; the folder's for a `mod.rs`.
+    /// File name without its extension; the folder's name for a `mod.rs`.
     pub(crate) stem: String,
     pub(crate) name: String,
     expression: String,
 }
 
-/// Every named constant outside tests in these files.
+/// Returns every named constant outside tests in these files.
 pub(crate) fn constants<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Constant> {
     let mut constants = Vec::new();
     for file in files {
@@ -44,7 +44,7 @@ pub(crate) fn constants<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Consta
     constants
 }
 
-/// The values of all constants of a name; `stem::NAME` takes only those of one file.
+/// Returns the values of all constants of a name; `stem::NAME` selects those of one file.
 pub(crate) fn values_of(constants: &[Constant], name: &str) -> Vec<Option<Value>> {
     let (stem, name) =
         name.rsplit_once("::").map_or((None, name), |(stem, name)| (Some(stem), name));
@@ -57,7 +57,8 @@ pub(crate) fn values_of(constants: &[Constant], name: &str) -> Vec<Option<Value>
     values
 }
 
-/// What a document writes: a number, a number with a unit such as `64 KiB`, an expression, or a string in quotes.
+/// Parses a value as documents write it: a number, a number with a unit such as `64 KiB`, an expression, or a string in
+/// quotes.
 pub(crate) fn written(text: &str) -> Option<Value> {
     let text = text.trim().trim_matches('`').trim();
     if let Some(bytes) = quoted(text) {
@@ -100,7 +101,7 @@ fn evaluate(constants: &[Constant], stem: &str, expression: &str, depth: usize) 
     (reader.at == tokens.len()).then_some(Value::Number(value))
 }
 
-/// Reads `+ - * / << ( ) as`, numbers and names, as tightly bound as Rust binds them.
+/// Parser of `+ - * / << ( ) as`, numbers and names, with the precedence of Rust.
 struct Reader<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
@@ -184,7 +185,7 @@ impl Reader<'_> {
         self.constant(stem, name)
     }
 
-    /// The constant of the file that is named, else the only one of that name.
+    /// Returns the constant of the file that is named, else the only one of that name.
     fn constant(&self, stem: &str, name: &str) -> Option<i128> {
         let named = || self.constants.iter().filter(|constant| constant.name == name);
         let constant = named().find(|constant| constant.stem == stem).or_else(|| {

@@ -4,7 +4,7 @@ use super::{PNG, Service, WEBM, field};
 
 const AGENT: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) CitizenFX/1.0.0.12913 Chrome/103.0.5060.141 Safari/537.36";
 
-/// A request of a page inside a game, with its own headers before those of the browser.
+/// Builds a request of a page inside a game, with its own headers before those of the browser.
 pub(super) fn nui(line: &str, own: &str, kind: &str, body: &str) -> String {
     format!(
         "{line} HTTP/1.1\n\
@@ -30,10 +30,10 @@ pub(super) fn nui(line: &str, own: &str, kind: &str, body: &str) -> String {
     )
 }
 
-/// The type of a form of Chromium.
+/// Content type of a form of Chromium.
 pub(super) const FORM: &str = "multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW";
 
-/// A part of such a form.
+/// Builds a part of such a form.
 pub(super) fn part(disposition: &str, kind: &str, value: &str) -> String {
     let kind = if kind.is_empty() { String::new() } else { format!("Content-Type: {kind}\n") };
     format!(
@@ -44,10 +44,10 @@ pub(super) fn part(disposition: &str, kind: &str, value: &str) -> String {
     )
 }
 
-/// The end of such a form.
+/// End of such a form.
 pub(super) const END: &str = "------WebKitFormBoundary7MA4YWxkTrZu0gW--\n";
 
-/// A form with one file.
+/// Builds a form with one file.
 pub(super) fn one_file(field: &str, file_name: &str, kind: &str) -> String {
     let disposition = format!("name=\"{field}\"; filename=\"{file_name}\"");
     part(&disposition, kind, "<content>") + END

@@ -27,7 +27,7 @@ async fn a_form_has_escaped_names() {
     service.upload(&forced, WEBP, "url", "image/webp").await;
 }
 
-/// Sends a head, waits until it is told to go on, and sends the body.
+/// Sends a head, waits for `100 Continue`, and sends the body.
 async fn put(framing: &str, body: &[u8]) {
     let service = Service::start().await;
     let reply = service.client.get("/photos/presigned/a.webp").await.json();

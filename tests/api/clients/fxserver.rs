@@ -2,12 +2,12 @@
 
 use super::{PNG, Service};
 
-/// A GET of a script, with this as its `Authorization`.
+/// Builds a GET of a script, with this `Authorization`.
 pub(super) fn get(target: &str, credential: &str) -> String {
     request("GET", target, credential, "")
 }
 
-/// A DELETE of a script.
+/// Builds a DELETE of a script.
 pub(super) fn delete(target: &str, credential: &str) -> String {
     let body = "Content-Length: 0\nContent-Type: application/x-www-form-urlencoded\n";
     request("DELETE", target, credential, body)
@@ -34,7 +34,7 @@ async fn a_delete_comes_with_a_body_of_no_bytes() {
         let reply = service.ask(&delete(&target, credential), b"").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert_eq!(reply.json()["message"], format!("Deleted photos/{name}"));
-        // A script gets the body of a failure as text, behind `HTTP 404: `: short, and JSON.
+        // A script gets the body of a failure as text, after `HTTP 404: `: short, and JSON.
         let again = service.ask(&delete(&target, credential), b"").await;
         again.check_error(404, "file_not_found");
         assert!(again.body.len() < 300, "{}", again.text());

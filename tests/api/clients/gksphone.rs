@@ -1,4 +1,5 @@
-//! gksphone: clients 4.5. For each kind of file an address, a field, a header with a key, and an index to read.
+//! gksphone: clients 4.5. For each kind of file an address, a field, a header with a key, and the name of the response
+//! field.
 
 use super::browser::{FORM, nui, one_file};
 use super::{Service, WEBM, WEBP};

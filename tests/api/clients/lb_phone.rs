@@ -7,14 +7,15 @@ use super::browser::{END, FORM, nui, one_file, part};
 use super::fxserver::get;
 use super::{Service, WEBM, WEBP, field};
 
-/// Picture, film and sound, as a phone makes them.
+/// Picture, video and audio, as a phone records them.
 const MEDIA: [(&str, &str, &[u8], &str); 3] = [
     ("photo.webp", "image/webp", WEBP, "image/webp"),
     ("video.webm", "video/webm", WEBM, "video/webm"),
     ("audio.weba", "audio/webm;codecs=opus", WEBM, "audio/webm"),
 ];
 
-/// What the template calls success: `error.path` does not hold `error.value`, and `success.path` leads to a link.
+/// Whether the template counts the response as success: `error.path` does not hold `error.value`, and `success.path`
+/// leads to a link.
 fn succeeded(answer: &Value, read: &str) -> bool {
     answer["success"] != Value::Bool(false) && field(answer, read).is_string()
 }
@@ -29,7 +30,7 @@ async fn the_template_custom_sends_a_key_in_a_header_and_in_the_address() {
         let stored = service.upload(&request, content, "url", stored).await;
         assert_eq!(stored, format!("upload/{name}"));
     }
-    // A URL without the last `/`, as people paste it, is a folder in a phone's bucket.
+    // A URL pasted without the last `/` is a folder in a phone's bucket.
     let form = one_file("file", "photo.webp", "image/webp");
     let request = nui("POST /phone/images", "Authorization: Key <key>\n", FORM, &form);
     assert_eq!(service.upload(&request, WEBP, "url", "image/webp").await, "images/photo.webp");
@@ -44,7 +45,7 @@ async fn a_failure_is_told_in_the_body() {
     {
         let reply = service.ask(&nui(&format!("POST {line}"), own, FORM, &form), WEBP).await;
         assert!(reply.status.is_client_error());
-        // A page may only read this across origins because the header is there on errors, too.
+        // A page may only read this across origins because errors carry the header, too.
         assert_eq!(reply.header("access-control-allow-origin"), "*");
         assert!(!succeeded(&reply.json(), "url"), "{}", reply.text());
     }
@@ -88,7 +89,7 @@ async fn the_templates_fivemanage_and_qbox_fetch_an_address_and_post_there() {
         let reply = reply.json();
         let address = field(&reply, "data.presignedUrl").as_str().unwrap();
         let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
-        // Fivemanage's gets a field with what is known of the picture, before or behind the file.
+        // Fivemanage's gets a field with metadata of the picture, before or after the file.
         let metadata = part("name=\"metadata\"", "", "{\"name\":\"photo\",\"description\":\"x\"}");
         let file = part("name=\"file\"; filename=\"photo.webp\"", "image/webp", "<content>");
         let form =

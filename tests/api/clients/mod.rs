@@ -1,7 +1,9 @@
-//! Real clients: each sends the bytes that it sends and reads the fields that it reads. Clients 2 and 4, one file each.
+//! Real clients: each test sends the bytes of a client and reads the response fields that the client reads. Clients 2
+//! and 4, one file each.
 //!
 //! The bytes of curl, python-requests, node-fetch, axios and Node were recorded; those of the others follow their
-//! source. Requests stand here as text: a line break is CRLF on the wire, what stands in angle brackets is filled in.
+//! source. Requests are written here as text: a line break is CRLF on the wire, and text in angle brackets is filled
+//! in.
 
 mod axios;
 mod body_cam;
@@ -34,14 +36,14 @@ const WEBM: &[u8] = b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\x
 const OGG: &[u8] =
     b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\x02\x03\x04\0\0\0\0\x05\x06\x07\x08\x01\x13OpusHead\x01";
 
-/// A service that listens, with the bucket `photos` and the phone's bucket `phone`, and a key to both.
+/// A listening service with the bucket `photos` and the phone's bucket `phone`, and a key to both.
 struct Service {
     world: World,
     client: Client,
     listening: Listening,
 }
 
-/// Where the body begins in a request.
+/// Separator before the body of a request.
 const BODY: &str = "\n\n";
 
 impl Service {
@@ -58,14 +60,14 @@ impl Service {
         self.ask_on(&mut wire, request, content).await
     }
 
-    /// The same on a connection that stays.
+    /// Sends a request on an existing connection.
     async fn ask_on(&self, wire: &mut Wire, request: &str, content: &[u8]) -> Reply {
         wire.write(self.filled(request, content)).await;
         if request.starts_with("HEAD ") { wire.answer_to_head().await } else { wire.answer().await }
     }
 
-    /// Sends an upload that must be taken with exactly 200, and checks what lies at the link in the answer. Returns
-    /// the key.
+    /// Sends an upload that must be answered with exactly 200, and checks the content at the link in the response.
+    /// Returns the key.
     async fn upload(&self, request: &str, content: &[u8], read: &str, kind: &str) -> String {
         let reply = self.ask(request, content).await;
         assert_eq!(reply.status, 200, "{request}: {}", reply.text());
@@ -76,7 +78,7 @@ impl Service {
         reply["key"].as_str().unwrap().to_owned()
     }
 
-    /// Checks that anybody gets the content from a link, under its type.
+    /// Checks that the link delivers the content to anonymous clients, with its type.
     async fn check_link(&self, link: &Value, content: &[u8], kind: &str) {
         let link = link.as_str().unwrap_or_else(|| panic!("no link: {link}"));
         let path = link.strip_prefix(PUBLIC_URL).unwrap_or_else(|| panic!("not ours: {link}"));
@@ -86,7 +88,7 @@ impl Service {
         assert_eq!(stored.header("content-type"), kind, "{link}");
     }
 
-    /// The bytes of a request.
+    /// Returns the bytes of a request.
     fn filled(&self, request: &str, content: &[u8]) -> Vec<u8> {
         let (head, body) = request.split_once(BODY).expect("a request has a head");
         let body = match body.split_once("<content>") {
@@ -99,12 +101,12 @@ impl Service {
     }
 }
 
-/// The same with the line breaks of the wire.
+/// Returns the text with CRLF line breaks.
 fn lines(text: &str) -> Vec<u8> {
     text.replace('\n', "\r\n").into_bytes()
 }
 
-/// A field of an answer, as `data.0.url` or `files[0].url`.
+/// Returns a field of a response, such as `data.0.url` or `files[0].url`.
 fn field<'a>(answer: &'a Value, path: &str) -> &'a Value {
     let path = path.replace('[', ".").replace(']', "");
     path.split('.').fold(answer, |value, name| match name.parse::<usize>() {

@@ -3,7 +3,7 @@
 use super::fxserver::delete;
 use super::{Service, WEBP, field};
 
-/// An upload through screencapture, with a bare key.
+/// Upload through screencapture, with a bare key.
 const UPLOAD: &str = "POST /photos/ HTTP/1.1\n\
     accept: */*\n\
     accept-encoding: gzip, deflate, br\n\
@@ -21,7 +21,7 @@ const UPLOAD: &str = "POST /photos/ HTTP/1.1\n\
     <content>\n\
     ----------------------------a2bf5630d47dbe9d78d8c483--\n";
 
-/// As JavaScript's `encodeURIComponent` does, for the characters that occur here.
+/// Escapes like JavaScript's `encodeURIComponent`, for the characters that occur here.
 fn escaped(path: &str) -> String {
     path.replace('%', "%25").replace('/', "%2F").replace(' ', "%20")
 }

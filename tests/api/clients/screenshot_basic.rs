@@ -1,5 +1,5 @@
 //! screenshot-basic: clients 4.3. Bytes after its `ui/src/main.ts`: a page of the game posts a form, with the headers
-//! that the caller gives, and hands the answer on as text.
+//! that the caller gives, and returns the response as text.
 
 use super::browser::{FORM, nui, one_file};
 use super::{PNG, Service, WEBP};

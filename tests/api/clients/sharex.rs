@@ -2,7 +2,7 @@
 
 use super::{PNG, Service, WEBM, field};
 
-/// An upload of the file, behind an argument, as all of them are.
+/// Builds an upload of the file, after an argument, as in all of them.
 fn upload(file_name: &str, kind: &str) -> String {
     format!(
         "POST /photos/ HTTP/1.1\n\
@@ -32,7 +32,7 @@ async fn a_screenshot_gets_a_link_and_a_thumbnail_or_none() {
     for read in ["url", "files[0].url", "urls[0]"] {
         service.upload(&request, PNG, read, "image/png").await;
     }
-    // It asks again when an answer is lost: what is there stays.
+    // It retries when a response is lost: the existing file stays.
     let reply = service.ask(&request, PNG).await.json();
     assert_eq!(reply["key"], "Bild \u{e4}\u{65e5} (3).png");
     // `{json:thumbnailUrl}` takes null for an empty value.

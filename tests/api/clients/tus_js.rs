@@ -28,7 +28,7 @@ fn piece(method: &str, location: &str, offset: usize, more: &str, bytes: &str) -
     )
 }
 
-/// A request without a body about an upload.
+/// Builds a request without a body about an upload.
 fn about(method: &str, location: &str) -> String {
     format!(
         "{method} /api/tus/{location} HTTP/1.1\n\
@@ -53,7 +53,7 @@ async fn an_upload_comes_in_pieces_over_one_connection() {
         let reply = service.ask_on(&mut wire, &request, b"").await;
         assert_eq!(reply.status, 204, "{}", reply.text());
         assert_eq!(reply.header("upload-offset"), (offset + bytes.len()).to_string());
-        // A client that was paused asks first.
+        // A resumed client first queries the offset.
         let told = service.ask_on(&mut wire, &about("HEAD", &location), b"").await;
         assert_eq!(told.status, 200);
         assert_eq!(told.header("upload-offset"), reply.header("upload-offset"));
@@ -107,7 +107,8 @@ async fn what_came_before_the_client_stopped_counts() {
     let whole = service.filled(&whole, b"");
     let stopped = service.listening.send(&whole[..whole.len() - 8]).await;
     drop(stopped);
-    // The server may not have seen all that had come when the client asks; then it is told so, and asks again.
+    // The server may not have read all received bytes at the time of the query; it then responds with a conflict, and
+    // the client queries again.
     let reply = loop {
         let told = service.ask(&about("HEAD", &location), b"").await;
         let offset: usize = told.header("upload-offset").parse().unwrap();

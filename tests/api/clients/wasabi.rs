@@ -12,7 +12,7 @@ async fn a_picture_is_put_as_it_is() {
     let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
     let put = nui(&format!("PUT {path}"), "", "image/png", "<content>");
     assert_eq!(service.upload(&put, PNG, "url", "image/png").await, "mdt/1.png");
-    // Twice is as once.
+    // Repeating the upload has the same result.
     assert_eq!(service.upload(&put, PNG, "url", "image/png").await, "mdt/1.png");
     assert_eq!(service.world.object_count("photos"), 1);
 }

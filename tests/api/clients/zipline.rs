@@ -1,4 +1,4 @@
-//! What speaks to Zipline and Chibisafe: clients 4.5. Options travel as headers, which mean nothing here.
+//! Clients of Zipline and Chibisafe: clients 4.5. Options travel as headers, which are ignored here.
 
 use super::{PNG, Service};
 

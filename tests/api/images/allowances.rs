@@ -1,4 +1,4 @@
-//! What it costs to have pictures made: paid once, by an address and a bucket, and never for what is kept.
+//! Rate limits of rendering: charged once, per address and bucket, and never for cached variants.
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use fuzz::photograph::{Encoding, Photograph};
@@ -9,7 +9,7 @@ use tests::{Client, Form, Reply, World};
 use super::png;
 use crate::tus::{append, begun};
 
-/// Pictures of one address take at most so much, and those of a bucket: milliseconds for each second, for five minutes.
+/// Render budgets of one address, and of a bucket: milliseconds for each second, for five minutes.
 fn config(per_address: u32, per_bucket: u32) -> Config {
     Config {
         image_ms_per_second_per_address: per_address,
@@ -18,7 +18,7 @@ fn config(per_address: u32, per_bucket: u32) -> Config {
     }
 }
 
-/// Asks for one variant after the other, about ten milliseconds each, until that is too many.
+/// Requests one variant after the other, about ten milliseconds each, until the limit is reached.
 async fn spend(client: &Client, path: &str) -> Reply {
     for quality in 1..=60 {
         let reply = client.get(&format!("{path}?format=webp&quality={quality}")).await;
@@ -129,7 +129,7 @@ async fn a_picture_that_could_not_be_made_is_tried_and_paid_once() {
     for _ in 0..100 {
         near.get("/photos/cut.png?format=webp").await.check_error(422, "undecodable");
     }
-    // After ten minutes it is tried again.
+    // After ten minutes it is retried.
     world.clock.advance(10 * 60 * 1_000);
     near.get("/photos/cut.png?format=webp").await.check_error(422, "undecodable");
 }
@@ -180,7 +180,7 @@ async fn an_upload_that_is_refused_costs_its_bucket_nothing() {
 #[tokio::test]
 async fn a_resumable_upload_that_is_tried_again_has_its_thumbnail_made_once() {
     let (world, client) = World::with_bucket_and(1, config(0, 1));
-    // What stands behind the picture makes a file of its own of it, which waits as it is.
+    // Trailing bytes after the picture make the body large, so that it waits in a file of its own.
     let whole = [png(400, 300), vec![0; 1_500_000]].concat();
     let said = [("bucketName", "photos"), ("path", "a.png"), ("thumbnail", "1")];
     let upload = begun(&client, whole.len(), &said).await;

@@ -1,4 +1,4 @@
-//! Every format into every other, and what colours and alpha become.
+//! Conversion of every format into every other, and the handling of colours and alpha.
 
 use std::io::Cursor;
 
@@ -9,7 +9,7 @@ use tests::World;
 
 use super::{decibels, encoded, picture, shown};
 
-/// Formats, and how near a picture in them is to what was written, in decibels: GIF has few colours.
+/// Formats, and their minimum similarity to the source in decibels: GIF has few colours.
 const FORMATS: [(&str, ImageFormat, f64); 4] = [
     ("jpg", ImageFormat::Jpeg, 33.0),
     ("png", ImageFormat::Png, 33.0),
@@ -36,7 +36,7 @@ async fn every_format_becomes_every_other() {
             let near = decibels(&shown(&half), &small);
             assert!(near > least, "{from} to {to} at half its size: {near:.1} dB");
         }
-        // Nothing else here reads AVIF, so the server reads what it wrote.
+        // No other AVIF decoder is available here, so the server reads its own output.
         let avif = client.get(&format!("{path}?format=avif&quality=80")).await;
         assert_eq!(avif.header("content-type"), "image/avif", "{from}");
         let path = format!("/photos/{from}.avif");

@@ -1,11 +1,11 @@
-//! Broken and huge pictures.
+//! Damaged and huge pictures.
 
 use tests::World;
 use tests::png::{chunk, head};
 
 use super::{jpeg, png};
 
-/// A PNG that says that it is so large, and has no pixels.
+/// Returns a PNG whose header has this size, without pixels.
 pub(crate) fn png_head(width: u32, height: u32) -> Vec<u8> {
     [head((width, height), [8, 0, 0]), chunk(b"IDAT", b"")].concat()
 }

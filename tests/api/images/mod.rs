@@ -1,4 +1,4 @@
-//! Pictures on the fly: specification 4.1, clients 3.1 and 6.
+//! Image transforms: specification 4.1, clients 3.1 and 6.
 
 #![allow(clippy::big_endian_bytes, reason = "PNG and JPEG are big-endian")]
 
@@ -16,7 +16,7 @@ use std::io::Cursor;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use tests::{Client, Reply};
 
-/// A picture in which each corner has a colour of its own, and nothing is flat.
+/// Returns a picture in which each corner has a colour of its own, and nothing is flat.
 pub(super) fn picture(width: u32, height: u32) -> DynamicImage {
     let wave = |at: u32, of: u32| (f64::from(at) / f64::from(of) * 6.0).sin() * 20.0;
     RgbImage::from_fn(width, height, |x, y| {
@@ -42,7 +42,7 @@ pub(super) fn jpeg(width: u32, height: u32) -> Vec<u8> {
     encoded(&picture(width, height), ImageFormat::Jpeg)
 }
 
-/// The picture in a reply, which says its type.
+/// Decodes the picture in a reply, and checks its type.
 pub(super) fn shown(reply: &Reply) -> DynamicImage {
     assert_eq!(reply.status, 200, "{}", reply.text());
     let format = ImageFormat::from_mime_type(reply.header("content-type")).unwrap();
@@ -54,7 +54,7 @@ async fn sides(client: &Client, path: &str) -> (u32, u32) {
     (picture.width(), picture.height())
 }
 
-/// How near one picture is to another of the same size, as peak signal-to-noise ratio in decibels.
+/// Returns the peak signal-to-noise ratio of two pictures of the same size in decibels.
 pub(super) fn decibels(a: &DynamicImage, b: &DynamicImage) -> f64 {
     assert_eq!((a.width(), a.height()), (b.width(), b.height()));
     let (a, b) = (a.to_rgb8(), b.to_rgb8());

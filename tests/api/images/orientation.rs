@@ -1,18 +1,18 @@
-//! Pictures that were taken with the camera held otherwise: clients 6.2.
+//! Exif orientation: clients 6.2.
 
 use image::ImageFormat;
 use tests::World;
 
 use super::{decibels, encoded, picture, shown};
 
-/// Exif data with one tag, the orientation.
+/// Returns Exif data with one tag, the orientation.
 fn exif(orientation: u8) -> Vec<u8> {
     let mut exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".to_vec();
     exif.extend([orientation, 0, 0, 0, 0, 0, 0, 0]);
     exif
 }
 
-/// The picture that is stored so that the tag makes the given one of it.
+/// Returns the stored picture that the tag turns into the given one.
 pub(crate) fn stored(seen: &image::DynamicImage, orientation: u8) -> image::DynamicImage {
     match orientation {
         2 => seen.fliph(),

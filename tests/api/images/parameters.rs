@@ -1,4 +1,4 @@
-//! The parameters, one by one: clients 3.1.
+//! Transform parameters, one by one: clients 3.1.
 
 use tests::World;
 
@@ -85,7 +85,7 @@ async fn what_is_no_picture_goes_out_as_it_is_whatever_is_asked() {
             if name == "a.bmp" && query.contains("width=0")
                 || name == "a.ico" && query.contains("width=0")
             {
-                // These say that they are pictures.
+                // These are declared as pictures.
                 continue;
             }
             let reply = client.get(&format!("/photos/{name}?{query}")).await;

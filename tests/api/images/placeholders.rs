@@ -1,4 +1,4 @@
-//! What stands in for a missing file takes the parameters too: clients 3.1.
+//! Placeholders of missing files take the parameters too: clients 3.1.
 
 use server::management::BucketSettings;
 use tests::World;

@@ -1,4 +1,4 @@
-//! Variants: kept, shared, found again, and gone with their parent.
+//! Variants: cached, shared, found again, and deleted with their parent.
 
 use engine::disk::sim::SimDisk;
 use server::catalog::Access;
@@ -8,7 +8,7 @@ use tests::{Form, World};
 
 use super::{png, shown};
 
-/// How many variants the store keeps.
+/// Returns the number of cached variants in the store.
 fn kept(world: &World) -> u64 {
     world.store.stats().unwrap().derived_objects
 }
@@ -45,7 +45,7 @@ async fn many_who_ask_at_once_share_one_variant() {
     client.put("/photos/", "a.png", &png(200, 160)).await;
     let asking = (0..40).map(|at| {
         let client = client.clone();
-        // Wishes that come to the same picture.
+        // Queries with the same transform.
         let query = ["width=100", "w=100&quality=", "width=100&height=80", "dpr=2&w=50"][at % 4];
         tokio::spawn(async move { client.get(&format!("/photos/a.png?{query}")).await })
     });
@@ -85,7 +85,7 @@ async fn variants_are_found_again_after_a_restart() {
     let client = world.client_of("ann", ApiKeySettings::default());
     let after = client.without_key().get("/photos/a.png?width=40").await;
     assert_eq!((before.body, kept(&world)), (after.body, 1));
-    // What was kept before is known, so that it goes with its parent.
+    // Variants cached earlier are known, so that they are deleted with their parent.
     world.state.variants.find().unwrap();
     client.delete("/photos/a.png").await.check_done();
     world.state.variants.sweep().unwrap();
@@ -155,7 +155,7 @@ async fn nobody_sees_a_variant_of_what_he_may_not_see() {
     client.upload("/trug.variants/a.png", form).await.check_error(404, "bucket_not_found");
 }
 
-/// Flips a bit of these bytes, wherever they lie.
+/// Flips a bit of these bytes, wherever they are stored.
 fn damage(world: &World, bytes: &[u8]) {
     for path in world.disk.paths() {
         let file = world.disk.bytes(&path);

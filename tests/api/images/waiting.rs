@@ -1,4 +1,4 @@
-//! Who waits for a picture, over real sockets, and what happens when nobody does any more.
+//! Clients that wait for a picture, over real sockets, and cancellation after the last one disconnects.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn listening() -> (World, Client, Listening) {
     (world, client, listening)
 }
 
-/// Waits until so many variants are in work.
+/// Waits until so many variants are being rendered.
 async fn until_in_work(world: &World, count: usize) {
     let began = now();
     while world.state.variants.in_work() != count {

@@ -1,4 +1,4 @@
-//! Who may see the metrics: whoever has the token, and whoever reaches the address of those who watch over the server.
+//! Access to the metrics: with the token, and on the admin listener.
 
 use axum::body::Body;
 use http::Method;
@@ -94,7 +94,7 @@ async fn guesses_of_the_metrics_token_are_rate_limited() {
     assert_eq!(right.at("203.0.113.9").get("/-/metrics").await.status, 200);
     world.clock.advance(60_000);
     guess.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
-    // Whoever asks without one guesses nothing.
+    // A request without a token is no guess.
     let stranger = world.stranger().at("203.0.113.11");
     for _ in 0..10 {
         stranger.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
@@ -118,7 +118,7 @@ async fn the_address_for_watching_has_metrics_and_health_and_nothing_else() {
     let told = OpenMetrics::read(&ask("GET /-/metrics").await.text());
     assert_eq!(told.value("trug_objects"), 1.0);
     assert_eq!(told.value("trug_http_connections{listener=\"admin\"}"), 1.0);
-    // What is asked here is nobody's request.
+    // Requests on the admin listener are not counted.
     assert_eq!(told.value("trug_http_requests_total{op=\"metrics\",status=\"2xx\"}"), 0.0);
     for path in ["/-/health", "/-/ready"] {
         assert_eq!(ask(&format!("GET {path}")).await.json()["store"], "writable");
@@ -152,7 +152,7 @@ async fn the_address_for_watching_has_metrics_and_health_and_nothing_else() {
         ask(line).await.check_error(405, "method_not_allowed");
     }
     assert_eq!(client.get("/photos/a.txt").await.body, "hello");
-    // A stop is told here first.
+    // The admin listener reports a shutdown first.
     world.state.start_draining();
     ask("GET /-/ready").await.check_error(503, "not_ready");
     assert_eq!(ask("GET /-/health").await.status, 200);

@@ -1,4 +1,4 @@
-//! There are as many series as there are, whatever is sent, and none says whose.
+//! The number of series is bounded, whatever clients send, and no series names an account.
 
 use std::collections::BTreeSet;
 
@@ -40,6 +40,6 @@ async fn a_thousand_addresses_methods_and_keys_make_no_new_series() {
         name.starts_with("trug_http_requests_total") && !name.contains("op=\"metrics\"")
     });
     assert_eq!(answered.map(|(_, value)| value).sum::<f64>(), 1_020.0);
-    // Little enough to be asked for every few seconds.
+    // Few enough to be scraped every few seconds.
     assert!(names(&after).len() < 1_000, "{}", names(&after).len());
 }

@@ -1,5 +1,5 @@
-//! The manual has every series that there is, and no other; the dashboard for Grafana and the alerts ask for what there
-//! is, and every alert leads to its place in the manual.
+//! The manual documents every series and no other; the Grafana dashboard and the alerts query existing series, and
+//! every alert links to its section of the manual.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ const MANUAL: &str = include_str!("../../../tools/OPERATING.md");
 const DASHBOARD: &str = include_str!("../../../tools/deploy/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../tools/deploy/prometheus-alerts.yml");
 
-/// Labels that come from whoever collects.
+/// Labels added by the collector.
 const OF_THE_COLLECTOR: &[&str] = &["instance", "job", "le"];
 
-/// The table of the manual, as it has to be.
+/// Returns the expected table of the manual.
 fn table(told: &OpenMetrics) -> String {
     let mut table = "| series | kind | labels | what |\n|---|---|---|---|\n".to_owned();
     for family in &told.families {
@@ -43,7 +43,7 @@ async fn the_operators_manual_has_every_series() {
     assert!(found == expected, "tools/OPERATING.md has to have:\n{expected}");
 }
 
-/// What is asked for: a name, and what its labels have to be.
+/// A selector: a name, and the required labels.
 #[derive(Debug)]
 struct Selector {
     name: String,
@@ -51,14 +51,15 @@ struct Selector {
     matchers: Vec<(String, String, String)>,
 }
 
-/// The selectors of an expression: words that begin as our names do, with what stands in braces behind them.
+/// Returns the selectors of an expression: words with the prefix of trug's names, with the matchers in braces after
+/// them.
 fn selectors(expression: &str) -> Vec<Selector> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = Vec::new();
     let mut rest = expression;
     while let Some(start) = rest.find(|c: char| is_word(c) || c == '"') {
         rest = &rest[start..];
-        // What stands in quotes is a value.
+        // A quoted text is a value.
         if let Some(quoted) = rest.strip_prefix('"') {
             rest = quoted.split_once('"').expect("a quote ends").1;
             continue;
@@ -88,7 +89,7 @@ fn selectors(expression: &str) -> Vec<Selector> {
     found
 }
 
-/// Checks that what an expression asks for is there; the families that it asks for.
+/// Checks that the series queried by an expression exist; returns their families.
 fn check_expression(told: &OpenMetrics, expression: &str) -> BTreeSet<String> {
     let mut families = BTreeSet::new();
     let selectors = selectors(expression);
@@ -157,7 +158,7 @@ async fn the_dashboard_shows_what_there_is_and_all_of_it() {
     assert!(missing.is_empty(), "no panel shows {missing:?}");
 }
 
-/// The alerts: for each its fields, as they stand in lines of their own.
+/// Returns the alerts with their fields, which have lines of their own.
 fn alerts() -> BTreeMap<String, BTreeMap<String, String>> {
     let mut alerts: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut name = String::new();

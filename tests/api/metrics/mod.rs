@@ -1,5 +1,5 @@
-//! What is measured, over real sockets, as a collector reads it: `API.md`, Metrics; what the manual, the dashboard for
-//! Grafana and the alerts say of it.
+//! Metrics, over real sockets, as a collector reads them: `API.md`, Metrics; and the manual, the Grafana dashboard and
+//! the alerts.
 
 mod access;
 mod bounds;
@@ -15,7 +15,7 @@ use tests::{Client, OpenMetrics, World};
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
-/// A service whose metrics this token opens, with what else is set.
+/// Returns a configuration with the metrics token and these settings.
 fn config(more: &[&str]) -> Config {
     let token = format!("metrics_token={TOKEN}");
     let words = [&*token, "plan_rates=false"];
@@ -23,7 +23,7 @@ fn config(more: &[&str]) -> Config {
     Config::new(Layer::from_assignments(words, "a test").unwrap()).unwrap()
 }
 
-/// A service that listens, and counts who comes.
+/// Starts a service that counts connections.
 async fn listening(config: Config) -> (World, Client, Listening) {
     let (world, client) = World::with_bucket_and(1, config);
     let counts = world.state.measures.connections(Entrance::Public).clone();
@@ -32,7 +32,7 @@ async fn listening(config: Config) -> (World, Client, Listening) {
     (world, client, listening)
 }
 
-/// What is told over a connection of its own, and how many bytes that was.
+/// Scrapes the metrics over a connection of its own; returns also the size in bytes.
 async fn scrape(listening: &Listening) -> (OpenMetrics, usize) {
     let request = format!(
         "GET /-/metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"

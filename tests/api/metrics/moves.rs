@@ -1,4 +1,4 @@
-//! The numbers move by exactly what was done.
+//! Counters change by exactly the executed operations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{config, listening, scrape};
 use crate::images::png;
 use crate::jobs::{Worker, begin};
 
-/// By how much series that begin so have moved.
+/// Returns the increase of series with these prefixes.
 fn moved(before: &OpenMetrics, after: &OpenMetrics, starts: &[&str]) -> BTreeMap<String, f64> {
     let (before, after) = (before.series(), after.series());
     let all = after.into_iter().filter(|(name, _)| starts.iter().any(|it| name.starts_with(it)));
@@ -31,7 +31,7 @@ fn check(moved: &BTreeMap<String, f64>, expected: &[(&str, f64)]) {
     assert_eq!(*moved, expected);
 }
 
-/// Waits until a series has come to a value.
+/// Waits until a series reaches a value.
 async fn come(server: &Listening, name: &str, value: f64) {
     let waited = tokio::time::timeout(SOON, async {
         while scrape(server).await.0.value(name) != value {
@@ -121,7 +121,7 @@ async fn requests_count_where_they_belong_and_bodies_byte_by_byte() {
             ("trug_http_requests_total{op=\"preflight\",status=\"2xx\"}", 1.0),
             ("trug_http_requests_total{op=\"delete\",status=\"2xx\"}", 1.0),
             ("trug_http_requests_total{op=\"other\",status=\"4xx\"}", 1.0),
-            // The one before.
+            // The previous scrape.
             ("trug_http_requests_total{op=\"metrics\",status=\"2xx\"}", 1.0),
             ("trug_http_request_duration_seconds_count{op=\"upload\"}", 3.0),
             ("trug_http_request_duration_seconds_count{op=\"deliver\"}", 5.0),
@@ -153,7 +153,7 @@ async fn connections_and_uploads_are_told_while_they_last() {
     let wires = [server.send("").await, server.send("").await, server.send("").await];
     let told = async |name: &str, value: f64| come(&server, name, value).await;
     let connections = "trug_http_connections{listener=\"public\"}";
-    // With the one over which it is told.
+    // Including the connection of the scrape.
     told(connections, 4.0).await;
     drop(wires);
     told(connections, 1.0).await;
@@ -165,7 +165,7 @@ async fn connections_and_uploads_are_told_while_they_last() {
     wire.write(later).await;
     assert_eq!(wire.answer().await.status, 200);
     told("trug_uploads_inflight", 0.0).await;
-    // Also one that its client gives up.
+    // Also one aborted by its client.
     let wire = server.send(now).await;
     told("trug_uploads_inflight", 1.0).await;
     drop(wire);
@@ -184,7 +184,7 @@ async fn refusals_count_by_what_was_used_up() {
         statuses.push(guess.get("/api/keys").await.status.as_u16());
     }
     assert_eq!(statuses, [401, 401, 429, 429, 429, 429, 429, 429, 429]);
-    // The machine itself is held to no bound of addresses, whatever its key.
+    // The machine itself has no address limit, whatever its key.
     client.get("/api/keys").await.check_done();
     let (after, _) = scrape(&server).await;
     check(

@@ -1,4 +1,4 @@
-//! Who gets thumbnails: what asks for them, and what each way of uploading answers.
+//! Conditions for thumbnails: the options, and the response of each way of uploading.
 
 use axum::body::Body;
 use http::Method;
@@ -108,7 +108,7 @@ async fn a_token_an_address_and_a_resumable_upload_keep_what_was_asked() {
     ] {
         let issued = client.get(&format!("/api/presigned-url?path={bucket}/t/{asked}")).await;
         let token = placed(&issued.json(), "url");
-        // What whoever uploads says makes no difference.
+        // Options of the uploading client have no effect.
         let posted = format!("{token}?thumbnail={}", !expected);
         assert_eq!(
             has_thumbnail(&client.without_key(), &posted).await,

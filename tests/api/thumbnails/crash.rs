@@ -1,4 +1,4 @@
-//! Power is cut in the middle of each operation of the disk: a file and its thumbnail are there together or not at all.
+//! Power cuts in the middle of each disk operation: a file and its thumbnail are both present or both absent.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tests::{Client, World};
 use super::path;
 use crate::images::{png, shown};
 
-/// The widths of the file and of its thumbnail, as they are found; none for what is not there.
+/// Returns the widths of the file and of its thumbnail; none for a missing one.
 async fn found(world: &World) -> [Option<u32>; 2] {
     let client = world.client_of("ann", ApiKeySettings::default());
     let mut widths = [None, None];
@@ -20,11 +20,11 @@ async fn found(world: &World) -> [Option<u32>; 2] {
     widths
 }
 
-/// Cuts the power all along some work, and looks what is there afterwards: it must be one of the expected.
+/// Cuts the power at each operation of some work, and checks that the remaining state is one of the expected.
 async fn cut(world: &World, work: impl Future<Output = ()>, expected: [[Option<u32>; 2]; 2]) {
     world.disk.record_cuts();
     work.await;
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let cuts = world.disk.take_cuts();
     let mut seen = [0, 0];

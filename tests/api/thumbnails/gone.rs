@@ -1,4 +1,4 @@
-//! A thumbnail is that of its file as it is now, and goes with it.
+//! A thumbnail matches the current version of its file, and is deleted with it.
 
 use serde_json::{Value, json};
 use server::catalog::Access;
@@ -34,7 +34,7 @@ async fn a_thumbnail_goes_with_its_file_and_does_not_count() {
     assert_eq!(gone["deletedCount"], 1);
     assert_eq!(count(&world), 0);
     client.delete("/photos/img/").await.check_error(404, "file_not_found");
-    // Deleted alone, its file stays.
+    // When the thumbnail alone is deleted, its file stays.
     let thumbnail = path(&client.put("/photos/img/?thumbnail", "a.png", &png(8, 8)).await);
     assert_eq!(client.delete(&thumbnail).await.check_done()["deletedCount"], 1);
     assert_eq!((world.object_count("photos"), count(&world)), (1, 0));
@@ -66,7 +66,7 @@ async fn a_thumbnail_that_lost_its_file_goes_with_its_folder() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/dir/?thumbnail", "a.png", &png(8, 8)).await);
     client.delete("/photos/dir/a.png").await.check_done();
-    // Only the operator can bring it back alone.
+    // Only the operator can restore it alone.
     undelete(&world, Wanted::File { path: "dir/a_thumb.webp".into() });
     assert_eq!((world.object_count("photos"), count(&world)), (0, 1));
     client.put("/photos/dir/", "a.png", &png(9, 9)).await;
@@ -162,7 +162,7 @@ async fn an_earlier_version_comes_back_without_the_thumbnail_of_the_later() {
     assert_eq!(shown(&client.get("/photos/a.png").await).width(), 8);
     assert_eq!(count(&world), 0);
 
-    // What was deleted comes back without, and the thumbnail by its own name.
+    // A deleted file is restored without its thumbnail, and the thumbnail by its own name.
     path(&client.put(over, "a.png", &png(9, 9)).await);
     client.delete("/photos/a.png").await.check_done();
     undelete(&world, Wanted::File { path: "a.png".into() });

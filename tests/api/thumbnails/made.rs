@@ -1,4 +1,4 @@
-//! What a thumbnail looks like, and what there is none of.
+//! Appearance of thumbnails, and files without one.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -100,7 +100,7 @@ async fn of_what_moves_it_shows_the_first_picture() {
 #[tokio::test]
 async fn a_file_that_lies_on_the_disk_already_gets_one_too() {
     let (world, client) = World::with_bucket(1);
-    // What stands behind the picture in its file makes it large.
+    // Trailing bytes after the picture make its file large.
     let file = [png(500, 500), body(1, 3_000_000)].concat();
     let reply = client.put("/photos/?thumbnail", "a.png", &file).await;
     assert!(world.disk.paths().iter().any(|path| path.starts_with("big/")));
@@ -134,7 +134,7 @@ async fn what_none_can_be_made_of_is_stored_all_the_same() {
     assert_eq!(count(&world), 0);
 }
 
-/// Asks once whether a piece of work is still to be waited for.
+/// Polls work once; returns whether it is pending.
 async fn is_pending(work: &mut (impl Future + Unpin)) -> bool {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *work).poll(context).is_pending())).await
 }

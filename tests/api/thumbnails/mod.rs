@@ -10,18 +10,18 @@ use serde_json::Value;
 use tests::World;
 use tests::world::PUBLIC_URL;
 
-/// How many thumbnails a world holds; it made no variants.
+/// Returns the number of thumbnails in a world, which has no variants.
 fn count(world: &World) -> u64 {
     world.store.stats().unwrap().derived_objects
 }
 
-/// The path of the thumbnail that an answer names.
+/// Returns the path of the thumbnail in a response.
 fn path(reply: &Value) -> String {
     let url = reply["thumbnailUrl"].as_str().unwrap_or_else(|| panic!("no thumbnail: {reply}"));
     url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
 }
 
-/// Checks that an answer names no thumbnail, and why.
+/// Checks that a response has no thumbnail, and the reason.
 fn check_none(reply: &Value, why: &str) {
     for place in
         ["/thumbnailUrl", "/thumbnailUrls/0", "/files/0/thumbnailUrl", "/data/thumbnailUrl"]

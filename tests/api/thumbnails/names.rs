@@ -1,11 +1,11 @@
-//! Whose the name of a thumbnail is.
+//! Ownership of thumbnail names.
 
 use tests::{Client, Form, World};
 
 use super::{check_none, count, path};
 use crate::images::{png, shown};
 
-/// The width of the picture at a path.
+/// Returns the width of the picture at a path.
 async fn width(client: &Client, path: &str) -> u32 {
     shown(&client.get(path).await).width()
 }
@@ -86,7 +86,7 @@ async fn a_file_takes_the_name_of_a_thumbnail_only_where_it_may_replace_it() {
     assert_eq!(beside["key"], "a_thumb (1).webp");
     let instead = client.put("/photos/?overwrite", "a_thumb.webp", b"my own").await;
     assert_eq!((&instead["key"], count(&world)), (&"a_thumb.webp".into(), 0));
-    // It is no thumbnail any more.
+    // The file is not a thumbnail since then.
     client.put("/photos/?overwrite", "a.png", b"no picture").await;
     client.delete("/photos/a.png").await.check_done();
     assert_eq!(client.get("/photos/a_thumb.webp").await.text(), "my own");

@@ -1,4 +1,4 @@
-//! Events that were given up: looked at, sent again, forgotten.
+//! Dead letters: list, retry, discard.
 
 use axum::body::Body;
 use http::Method;
@@ -8,7 +8,7 @@ use tests::{Client, Receiver, Scripted, World};
 
 use super::{HOUR_MS, SECOND_MS, hooked, keys, pass, webhook};
 
-/// Lets so many events be given up.
+/// Creates so many dead letters.
 async fn given_up(count: usize) -> (World, Client, Receiver, String) {
     let (world, client, receiver, path) = hooked().await;
     receiver.otherwise(Scripted::status(500));

@@ -1,4 +1,4 @@
-//! What webhooks are told of, and of what they are not.
+//! Events that trigger webhooks, and those that do not.
 
 use axum::body::Body;
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use tests::{Client, Form};
 
 use super::{hook, hook_with, hooked, keys, pair, told, webhook, world};
 
-/// The path of an address that was issued.
+/// Returns the path of an issued address.
 async fn issued(client: &Client, path: &str, field: &str) -> String {
     let reply = client.get(path).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -131,7 +131,7 @@ async fn kinds_and_prefixes_choose() {
         seen,
         ["/cats pets/cats/a.txt", "/gone pets/a.txt", "/post pets/a.txt", "/post pets/cats/a.txt"]
     );
-    // Of one event all webhooks hear under one id.
+    // All webhooks receive one event under one id.
     let ids = receiver.seen();
     let ids: Vec<_> = ids.iter().filter(|seen| seen.told().1 == "pets/cats/a.txt").collect();
     assert_eq!(ids[0].header("webhook-id"), ids[1].header("webhook-id"));

@@ -1,4 +1,4 @@
-//! Webhooks made, looked at, changed and deleted.
+//! Management of webhooks: create, list, change, delete.
 
 use serde_json::json;
 use server::webhooks::deliver_due;
@@ -125,7 +125,7 @@ async fn another_destination_gets_what_waits_at_once() {
     deliver_due(&world.state).await;
     client.put("/photos/", "b.txt", b"1").await;
     deliver_due(&world.state).await;
-    // It rests.
+    // The webhook is backing off.
     assert_eq!(receiver.take_seen().len(), 1);
     let other = receiver.url("/other");
     client.patch_json(&path, json!({"url": other})).await.check_done();

@@ -1,4 +1,4 @@
-//! Webhooks: `API.md`, Webhooks. The receiver is a real one on a port of this machine, which the operator allows.
+//! Webhooks: `API.md`, Webhooks. The receiver is a real one on a local port, which the operator allows.
 
 mod dead_letters;
 mod events;
@@ -20,7 +20,7 @@ const HOOKS: &str = "/api/buckets/photos/webhooks";
 const SECOND_MS: u64 = 1_000;
 const HOUR_MS: u64 = 60 * 60 * SECOND_MS;
 
-/// A service that may send to this receiver, and to nobody else in private networks.
+/// Returns a configuration that permits deliveries to this receiver, and to no other private address.
 fn config(receiver: &Receiver) -> Config {
     let webhook_allow = vec![Origin::parse(&receiver.origin()).unwrap()];
     Config { plan_rates: false, webhook_allow, ..Config::default() }
@@ -32,7 +32,7 @@ fn world() -> (World, Client, Receiver) {
     (world, client, receiver)
 }
 
-/// A webhook of the bucket `photos`; its address in the API, and its secret.
+/// Creates a webhook of the bucket `photos`; returns its address in the API, and its secret.
 async fn hook(client: &Client, url: &str, events: &[&str]) -> (String, String) {
     hook_with(client, json!({"url": url, "events": events})).await
 }
@@ -43,7 +43,7 @@ async fn hook_with(client: &Client, body: Value) -> (String, String) {
     (format!("{HOOKS}/{}", text(&made["webhook"]["id"])), text(&made["secret"]))
 }
 
-/// A webhook for everything, and a world for it.
+/// Creates a webhook for everything, and a world for it.
 async fn hooked() -> (World, Client, Receiver, String) {
     let (world, client, receiver) = world();
     let everything = ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"];
@@ -55,7 +55,7 @@ async fn webhook(client: &Client, path: &str) -> Value {
     client.get(path).await.check_done()["webhook"].take()
 }
 
-/// Lets time pass, and everything be delivered that is due then.
+/// Advances the clock, and delivers everything that is due then.
 async fn pass(world: &World, ms: u64) {
     world.clock.advance(ms);
     deliver_due(&world.state).await;

@@ -1,4 +1,4 @@
-//! In which order events come, and that nobody waits for a receiver.
+//! Order of events, and that no request waits for a receiver.
 
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ async fn a_slow_receiver_holds_neither_uploads_nor_others() {
     while quick.seen().len() < 50 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Both are done before the slow one has answered, or was given up.
+    // Both complete before the slow one has responded, or was given up.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(slow.seen().len(), 1);
     assert_eq!(webhook(&client, &slow_path).await["pendingCount"], 50);
@@ -104,7 +104,7 @@ async fn destinations_of_one_account_that_hang_leave_room_for_others() {
     bob.post_json(&HOOKS.replace("photos", "music"), body).await.check_done();
     let delivering = tokio::spawn(keep_delivering(world.state.clone()));
     client.put("/photos/", "a.txt", b"1").await;
-    // As many of hers hang as may, and no more.
+    // The maximum number of her deliveries hang, and no more.
     while slow.seen().len() < 4 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

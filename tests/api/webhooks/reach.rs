@@ -1,5 +1,5 @@
-//! Where webhooks are sent to, and where they are not: the receiver lies on this machine, so that whatever gets there
-//! without the operator's leave is a hole. The table of addresses is tested where it is, in the server's `destination`.
+//! Destinations of webhooks: the receiver is on this machine, so any delivery without the operator's permission is an
+//! SSRF hole. The table of addresses is tested in the server's `destination`.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ async fn what_the_operator_allows_is_one_origin_to_the_letter() {
     }
     deliver_due(&world.state).await;
     assert_eq!((allowed.connections(), other.connections()), (1, 0));
-    // A name that is allowed may lead anywhere.
+    // An allowed name may resolve to any address.
     let name = format!("http://localhost:{}", other.port());
     let webhook_allow = vec![Origin::parse(&name).unwrap()];
     let (_world, client) = World::with_bucket_and(2, Config { webhook_allow, ..Config::default() });
@@ -163,7 +163,7 @@ async fn a_redirect_is_not_followed() {
     assert_eq!(secret.connections(), 0);
 }
 
-/// An authority, and a server's certificate of it for these names.
+/// Returns an authority, and a server certificate of it for these names.
 fn authority(names: Vec<String>) -> (String, Arc<ServerConfig>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! That events outlive the server: told at least once, whatever happened in between.
+//! Events survive a restart: delivered at least once, whatever happened in between.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn what_waits_is_sent_after_a_restart_and_retries_go_on_where_they_were() 
         (&state["lastStatus"], &state["lastError"]),
         (&500.into(), &"response status 500".into())
     );
-    // The first is not due before its time; the webhook's rest is forgotten.
+    // The first is not due before its time; the webhook's back-off is reset.
     deliver_due(&world.state).await;
     assert_eq!(keys(&receiver.take_seen()), ["b.txt"]);
     pass(&world, 6_000).await;
@@ -68,7 +68,7 @@ async fn a_power_cut_leaves_a_file_and_its_event_or_neither() {
     world.disk.record_cuts();
     client.put("/photos/", "a.txt", &[7; 1_000]).await;
     let acknowledged = world.disk.operations();
-    // What the store's threads do on their own comes a little later.
+    // Work of the store's threads completes a little later.
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
     let cuts = world.disk.take_cuts();
@@ -131,7 +131,7 @@ async fn what_a_deletion_cut_short_left_is_removed() {
     receiver.otherwise(Scripted::status(500));
     client.put("/photos/", "a.txt", b"1").await;
     deliver_due(&world.state).await;
-    // The webhook is gone, and what waits for it is not.
+    // The webhook is deleted, and its queue is not.
     let id = path.rsplit('/').next().unwrap();
     let fact = engine::FactName::parse(&format!("webhook/{id}")).unwrap();
     world.store.commit(engine::Batch::new().delete_fact(fact)).unwrap();

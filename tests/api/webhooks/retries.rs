@@ -1,4 +1,4 @@
-//! What happens when a destination does not take an event.
+//! Retries after a destination rejects an event.
 
 use serde_json::json;
 use server::webhooks::deliver_due;
@@ -6,7 +6,7 @@ use tests::Scripted;
 
 use super::{HOUR_MS, SECOND_MS, hook, hooked, keys, pass, webhook, world};
 
-/// How long it is waited after each failure, at most one tenth more or less.
+/// Delays after each failure, each at most one tenth more or less.
 const WAITS_SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_destination_that_is_away_is_asked_seldom_however_much_waits() {
     }
     let asked = receiver.take_seen().len();
     assert!((5..60).contains(&asked), "{asked}");
-    // Once it is there again, everything comes.
+    // Once it is reachable again, everything is delivered.
     receiver.otherwise(Scripted::status(200));
     pass(&world, 11 * 60 * SECOND_MS).await;
     let mut came = keys(&receiver.seen());
@@ -81,7 +81,7 @@ async fn retry_after_is_heeded() {
     for (status, header, seconds, after) in [
         (429, "100", 100, 101),
         (503, "Sat, 31 Jan 2026 12:05:00 GMT", 300, 301),
-        // Only where it means something, and not for ever.
+        // Only for relevant statuses, and bounded.
         (500, "100", 4, 6),
         (429, "999999999", 24 * 60 * 60, 24 * 60 * 60 + 1),
         (503, "soon", 4, 6),
@@ -111,7 +111,7 @@ async fn a_destination_that_is_gone_ends_its_webhook() {
     client.put("/photos/", "b.txt", b"1").await;
     pass(&world, 24 * HOUR_MS).await;
     assert_eq!(receiver.take_seen().len(), 1);
-    // Whoever enables it again gets what failed, and nothing that happened meanwhile.
+    // Enabling it again delivers the failed events, and none that occurred while it was disabled.
     let enabled = client.patch_json(&path, json!({"enabled": true})).await.check_done();
     assert_eq!(enabled["webhook"]["disabledReason"], json!(null));
     pass(&world, SECOND_MS).await;

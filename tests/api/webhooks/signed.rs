@@ -1,5 +1,5 @@
-//! What is sent, and that a receiver can tell that it is ours: Standard Webhooks, verified here without any code of the
-//! server's.
+//! Signed deliveries, and their verification by a receiver: Standard Webhooks, verified here without any code of the
+//! server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -68,13 +68,13 @@ async fn a_message_says_what_happened_and_is_signed() {
     // Both went over one connection.
     assert_eq!((created.connection, removed.connection), (1, 1));
 
-    // What is changed does not pass, nor does another secret.
+    // A changed body fails verification, and so does another secret.
     let mut forged = created.clone();
     forged.body[9] ^= 1;
     assert!(!verify(&secret, &forged));
     let (_, other) = hook(&client, &url, &["s3:ObjectCreated:*"]).await;
     assert!(!verify(&other, created));
-    // Nobody who only knows the key sees the secret in what is sent.
+    // The delivery contains neither the secret nor the key.
     let sent = format!("{:?}", seen);
     assert!(!sent.contains(&secret) && !sent.contains(client.key()));
 }
@@ -120,6 +120,6 @@ async fn a_test_is_sent_at_once_and_tells_what_the_destination_said() {
     assert_eq!((&tested["delivered"], &tested["status"]), (&json!(false), &json!(500)));
     assert_eq!(tested["deliveryError"], "response status 500");
     assert_eq!(tested["answer"].as_str().unwrap().len(), 4_096);
-    // A test is no event: nothing is tried again.
+    // A test is no event: it is not retried.
     assert_eq!(super::webhook(&client, &path).await["pendingCount"], 0);
 }

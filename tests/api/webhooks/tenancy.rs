@@ -1,4 +1,4 @@
-//! Who sees and makes webhooks.
+//! Permissions of webhooks.
 
 use axum::body::Body;
 use http::Method;
@@ -15,7 +15,7 @@ fn body(prefix: &str) -> Value {
     json!({"url": URL, "events": ["s3:ObjectCreated:*"], "prefix": prefix})
 }
 
-/// Everything that can be asked of a webhook.
+/// Sends every request about a webhook.
 async fn ask_all(client: &Client, path: &str, status: u16, code: &str) {
     let post =
         |path: String| async move { client.send(Method::POST, &path, &[], Body::empty()).await };
@@ -38,7 +38,7 @@ async fn another_account_neither_sees_nor_makes_any() {
     ask_all(&bob, &path, 404, "bucket_not_found").await;
     bob.get(HOOKS).await.check_error(404, "bucket_not_found");
     bob.post_json(HOOKS, body("")).await.check_error(404, "bucket_not_found");
-    // Nor by way of a bucket of his own.
+    // Nor through a bucket of his own.
     ask_all(&bob, &path.replace("photos", "music"), 404, "webhook_not_found").await;
     let stranger = client.without_key();
     stranger.get(HOOKS).await.check_error(401, "missing_api_key");

@@ -1,4 +1,4 @@
-//! Batches: asked for, answered, and what their answers mean for the model.
+//! Batches: submission, outcomes, and their effect on the model.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -31,13 +31,13 @@ const KEYS: [&str; 18] = [
 ];
 
 impl Run {
-    /// So many batches in one group.
+    /// Commits so many batches in one group.
     pub(super) fn commit(&mut self, store: &Store, count: u64) -> Result<(), String> {
         let asked = (0..count).map(|_| self.ask()).collect();
         self.submit(store, asked)
     }
 
-    /// Issues a token, or uses one up together with an object, perhaps twice at once.
+    /// Issues a token, or consumes one together with an object, perhaps twice at once.
     pub(super) fn use_tokens(&mut self, store: &Store) -> Result<(), String> {
         let at = self.below(TOKENS as u64) as usize;
         let token = token(at);
@@ -51,7 +51,7 @@ impl Run {
             }
             return Ok(());
         }
-        // A token's object has its value for a body, so that each knows the other.
+        // A token's object has its value as its body, so that each identifies the other.
         let value = self.model.facts.get(&token).cloned().unwrap_or_default();
         let use_up = || {
             let mut required = vec![Required::FactPresent(token.clone())];
@@ -66,7 +66,7 @@ impl Run {
         self.submit(store, asked)
     }
 
-    /// A token's value is in the token or in the object that it was used up for: in one of them, never in both.
+    /// Checks that a token's value is in the token or in the object that consumed it: in one of them, never in both.
     pub(super) fn tokens_must_be_whole(&mut self, contents: &Contents) -> Result<(), String> {
         for (at, issued) in self.tokens.iter().enumerate() {
             let there = contents.facts.get(&token(at));
@@ -81,7 +81,7 @@ impl Run {
         Ok(())
     }
 
-    /// Uploads a body that waits for its batch, or lets go of it at some point.
+    /// Uploads a body that waits for its batch, or drops it at some point.
     pub(super) fn upload(&mut self, store: &Store) -> Result<(), String> {
         let bytes = self.some_body();
         let mut upload = store.upload();
@@ -149,7 +149,7 @@ impl Run {
         bucket_named(if self.below(4) == 0 { "other" } else { "photos" })
     }
 
-    /// A name from a small set, so that most operations meet something.
+    /// Returns a name from a small set, so that most operations hit an existing object.
     pub(super) fn name(&self) -> ObjectName {
         let at = self.below(28) as usize;
         let key = match KEYS.get(at) {
@@ -176,13 +176,13 @@ impl Run {
         self.body(length)
     }
 
-    /// Bytes that no other body has, where there are enough of them.
+    /// Returns unique bytes, where there are enough of them.
     fn body(&mut self, length: usize) -> Bytes {
         self.bodies += 1;
         Bytes::from(body(self.bodies, length))
     }
 
-    /// Hands batches to the committer, together, and takes the answers into the model.
+    /// Submits batches to the committer, together, and applies the outcomes to the model.
     pub(super) fn submit(&mut self, store: &Store, asked: Vec<Asked>) -> Result<(), String> {
         let was_writable = !is_read_only(store);
         let mut batches = Vec::new();
@@ -249,8 +249,8 @@ impl Run {
         Ok(())
     }
 
-    /// A group failed with this batch in it. On the disk may be all of its batches so far, or, where there was no room
-    /// for bodies, those that bring none.
+    /// Records that a group failed with this batch in it. The disk may hold all of its batches so far, or, where there
+    /// was no room for bodies, those without bodies.
     fn doubt(&mut self, [all, bodiless]: &mut [Model; 2], asked: &Asked) {
         let had_no_space =
             self.trouble.is_full || self.world.disk.fault_count() > self.trouble.hits_before;
@@ -274,7 +274,7 @@ impl Run {
         }
     }
 
-    /// A batch was acknowledged.
+    /// Applies an acknowledged batch.
     fn done(&mut self, asked: &Asked, committed: &Committed) -> Result<(), String> {
         let puts = asked.changes.iter().filter_map(|change| match change {
             Change::Put(name, body) => Some((name, body, false)),
@@ -299,12 +299,12 @@ impl Run {
     }
 
     fn batch_bytes_max(&self) -> u64 {
-        // What the heads of records take comes on top of the bodies.
+        // The heads of records take room in addition to the bodies.
         self.world.options.segment_bytes / 2 - (16 << 10)
     }
 }
 
-/// What of a batch goes into the log, about.
+/// Approximate log bytes of a batch.
 trait Weigh {
     fn bytes(&self) -> u64;
     fn has_bodies(&self) -> bool;

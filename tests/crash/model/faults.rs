@@ -1,4 +1,4 @@
-//! What goes wrong in a run, and what it explains.
+//! Disturbances of a run, and the failures that they explain.
 
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
@@ -7,37 +7,37 @@ use tests::store::{World, body};
 
 use super::run::Run;
 
-/// As much room as anybody needs.
+/// Free space that is always sufficient.
 pub(super) const ROOM: u64 = 1 << 40;
 
 const INDEX: &str = "index.redb";
 
-/// What is wrong with the disk at the moment.
+/// Current disturbances of the disk.
 #[derive(Default)]
 pub(super) struct Trouble {
-    /// How many steps until it passes.
+    /// Number of steps until they end.
     pub(super) steps_left: u64,
-    /// Whether there is little room.
+    /// Whether free space is short.
     pub(super) is_full: bool,
-    /// The faults that had hit before the step began,
+    /// Number of injected faults that had hit before the step began.
     pub(super) hits_before: u64,
-    /// and before the store was opened.
+    /// Number of injected faults that had hit before the store was opened.
     pub(super) hits_at_opening: u64,
 }
 
 impl Trouble {
-    /// Whether the store has a reason to take no more writes.
+    /// Whether the disk explains that the store is read-only.
     pub(super) fn explains_failure(&self, disk: &SimDisk) -> bool {
         disk.is_off() || disk.fault_count() > self.hits_at_opening
     }
 
-    /// All is well again.
+    /// Ends all disturbances.
     pub(super) fn pass(&mut self, world: &World) {
         world.disk.cut_power_after(u64::MAX);
         world.disk.clear_faults();
         if self.is_full {
             world.disk.set_free_bytes(ROOM);
-            // So long a store may believe that there is none.
+            // The store may cache the lack of space for so long.
             world.clock.advance(engine::limits::SPACE_LOOK_MS);
         }
         self.is_full = false;
@@ -45,7 +45,7 @@ impl Trouble {
 }
 
 impl Run {
-    /// Something will go wrong soon.
+    /// Starts a disturbance.
     pub(super) fn disturb(&mut self) {
         self.trouble.steps_left = 1 + self.below(20);
         match self.below(16) {
@@ -66,8 +66,8 @@ impl Run {
     }
 
     fn fail_a_sync(&mut self) {
-        // A folder whose sync failed is written with the next one: were removals lost for good, files would come back
-        // that nothing remembers.
+        // A folder whose sync failed is written with the next one: were removals lost for good, files would reappear
+        // that no record remembers.
         let (operation, fault) = match self.below(4) {
             0 => (Operation::SyncFolder, Fault::Error),
             1 => (Operation::SyncData, Fault::Error),
@@ -126,7 +126,7 @@ impl Run {
         self.tally.count("full disks");
     }
 
-    /// Before the store is opened: the index may be lost or damaged, the power may go, the disk may fail.
+    /// Disturbs the next opening: the index may be lost or damaged, the power may be cut, the disk may fail.
     pub(super) fn disturb_opening(&mut self) {
         if self.below(12) == 0 {
             self.harm_the_index();

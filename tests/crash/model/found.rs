@@ -1,4 +1,4 @@
-//! What runs by chance have found, each told as a story of its own.
+//! Regression tests for findings of random runs, each reduced to a story of its own.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn a_segment_that_got_no_group_is_not_missed() {
     store.close().unwrap();
     drop(store);
     let store = world.open();
-    // A small segment is begun for a deletion, which is refused; the next object does not fit in it.
+    // A small segment is begun for a deletion, which is rejected; the next object does not fit in it.
     world.disk.set_free_bytes(300_000);
     let absent = name("absent");
     let refused = Batch::new().delete(absent.clone()).require(Precondition::KeyPresent(absent));
@@ -67,7 +67,7 @@ fn a_segment_that_got_no_group_is_not_missed() {
 
 #[test]
 fn a_segment_that_got_no_group_is_not_missed_after_a_power_cut() {
-    // As above, and the store is not closed.
+    // The same story without closing the store.
     for policy in [LossPolicy::KeepSynced, LossPolicy::NamesLost] {
         let world = World::wide(1);
         let mut model = Model::default();
@@ -103,7 +103,7 @@ fn the_id_of_a_compacted_segment_whose_removal_was_lost_is_not_given_out_again()
     store.close().unwrap();
     drop(store);
     let store = world.open();
-    // The compaction has made its segment when there is no room to commit it, and removes it again.
+    // The compaction has created its segment when there is no room to commit it, and removes it again.
     let log = Where::Prefix("log/".to_owned());
     world.disk.inject(Rule::always(Operation::Allocate, log, Fault::NoSpace));
     assert_eq!(compact(&store).unwrap().steps, 0);
@@ -130,7 +130,7 @@ fn a_segment_whose_footer_is_lost_ends_where_a_compacted_one_goes_on() {
     drop(store);
     let store = world.open();
     put_all(&store, &mut model, 5..10, 3_000);
-    // The segment is sealed by the next opening, but the footer does not get to the disk, and nobody sees that.
+    // The segment is sealed by the next opening, but the footer does not reach the disk, and this is not detected.
     world.disk.cut_power();
     drop(store);
     world.disk.restart_process();
@@ -192,7 +192,7 @@ fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_noth
     put_all(&store, &mut model, 20..30, 100);
     store.checkpoint().unwrap();
     let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
-    // The first segment is replaced, and its removal does not get to the disk.
+    // The first segment is replaced, and its removal does not reach the disk.
     let removing =
         Rule::always(Operation::SyncFolder, Where::Prefix("log".to_owned()), Fault::SyncGone);
     world.disk.inject(removing);
@@ -202,7 +202,7 @@ fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_noth
     world.disk.cut_power();
     drop(store);
     world.disk.restart_process();
-    // Then all of the rest is replaced, with the deletions.
+    // Then the rest is replaced, with the deletions.
     for round in 0..3 {
         let store = world.open();
         delete_all(&store, &mut model, 9..10 + round);
@@ -227,7 +227,7 @@ fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
     let store = world.open();
     let changes = [Change::Put(name("key/2"), Bytes::from_static(b"new"))];
     let batches = [batch(&store, &changes).unwrap(), Batch::new().delete(name("key/0"))];
-    // There is room for the segment, and none, says the disk, for its header.
+    // There is room for the segment, but the disk reports none for its header.
     let log = Where::Prefix("log/".to_owned());
     world.disk.inject(Rule::once(Operation::Write, log, Fault::NoSpace));
     let (answer, answers) = channel();
@@ -251,7 +251,7 @@ fn a_footer_that_lost_its_trailer_is_written_again() {
     let mut model = Model::default();
     let store = world.open();
     put_all(&store, &mut model, 0..5, 3_000);
-    // The entries are durable, and the trailer is not, though it can be read until power goes.
+    // The entries are durable, and the trailer is not, though it is readable until the power cut.
     let log = Where::Prefix("log/".to_owned());
     world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone).after(1));
     assert!(store.close().is_err(), "sealing failed");
@@ -277,7 +277,7 @@ fn an_opening_without_room_for_a_checkpoint_goes_on_with_the_segments_that_were_
     put_all(&store, &mut model, 0..40, 3_000);
     delete_all(&store, &mut model, 0..20);
     roll_over(&store).unwrap();
-    // A compaction is committed, and the index on disk never hears of it.
+    // A compaction is committed, and the index on disk does not include it.
     let index = || Where::Prefix("index.redb".to_owned());
     let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
     let cut_off = store.compact(rules, None, &mut |_| {
@@ -340,8 +340,8 @@ fn a_segment_that_could_not_be_made_is_no_damage_to_a_backup_or_a_history() {
     Contents::of(&copy).unwrap().must_be(&model).unwrap();
 }
 
-/// Histories, undeletes and backups beside what seals the log, a segment whose successor was compacted, and space that
-/// was given back in part when power went.
+/// Histories, undeletes and backups concurrent with sealing of the log, a segment whose successor was compacted, and
+/// space that was reclaimed in part when power was cut.
 #[test]
 fn readers_of_the_log_are_right_in_runs_that_found_them_wrong() {
     for seed in [702_002_307, 704_002_319, 808_000_744, 808_002_351] {
@@ -387,13 +387,13 @@ fn a_compaction_that_failed_after_it_was_committed_is_finished_by_the_next_or_by
     delete_all(&store, &mut model, 0..5);
     roll_over(&store).unwrap();
     store.checkpoint().unwrap();
-    // The first to open it seals it, the second reads where the copies are.
+    // The first opening seals it, the second reads where the copies are.
     let copies = Where::Prefix("compacted/".to_owned());
     world.disk.inject(Rule::once(Operation::Open, copies, Fault::Error).after(1));
     let failed = compact(&store);
     assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
     assert_eq!(world.files_in("compacted/").len(), 1, "it was committed");
-    // The index on disk stands behind the commit, so no replay does it.
+    // The index on disk includes the commit, so replay does not repeat it.
     store.checkpoint().unwrap();
     let before = world.files_in("log/");
     let crashed = world.disk.fork();

@@ -1,15 +1,15 @@
-//! Reads: what is shown is what the model holds, unless the disk failed.
+//! Reads: the store returns what the model holds, unless the disk failed.
 
 use engine::{BucketName, FolderCursor, FolderKey, Store};
 use tests::store::{bucket_named, fact};
 
 use super::run::{Pinned, Run};
 
-/// Bodies that are kept open at once.
+/// Maximum number of open bodies.
 const PINNED_MAX: usize = 4;
 
 impl Run {
-    /// One object, and a range of its body.
+    /// Reads one object, and a range of its body.
     pub(super) fn look_at_one(&mut self, store: &Store) -> Result<(), String> {
         let name = self.name();
         let wanted = self.model.objects.get(&name).cloned();
@@ -71,7 +71,7 @@ impl Run {
         }
     }
 
-    /// Bodies that were opened earlier read as ever, whatever became of their objects, and so do pieces of them.
+    /// Checks that bodies opened earlier stay readable, whatever happened to their objects, and so do pieces of them.
     pub(super) fn read_pinned(&mut self, store: &Store) -> Result<(), String> {
         for Pinned { body, piece, bytes } in &self.pinned {
             if !bytes.starts_with(piece) || piece.is_empty() != bytes.is_empty() {
@@ -88,7 +88,7 @@ impl Run {
         Ok(())
     }
 
-    /// A page of keys.
+    /// Reads a page of keys.
     pub(super) fn list_keys(&mut self, store: &Store) -> Result<(), String> {
         let bucket = self.bucket();
         let prefix = ["", "", "a", "a/", "d/e", "many/", "é", "x"][self.below(8) as usize];
@@ -123,7 +123,7 @@ impl Run {
         keys
     }
 
-    /// A folder, page by page.
+    /// Reads a folder, page by page.
     pub(super) fn list_folder(&mut self, store: &Store) -> Result<(), String> {
         let bucket = self.bucket();
         let folder = ["", "", "a/", "a.b/", "d/", "d/e/", "many/", "é/"][self.below(8) as usize];
@@ -167,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Facts, and the counters of a bucket.
+    /// Reads facts, and the counters of a bucket.
     pub(super) fn look_at_facts_and_counters(&mut self, store: &Store) -> Result<(), String> {
         let prefix = ["", "fact/", "token/", "fact/3"][self.below(4) as usize];
         let after = (self.below(2) == 0).then(|| fact(&format!("fact/{}", self.below(6))));

@@ -1,13 +1,12 @@
-//! The model test: whatever is done to a store, in whatever order, and whatever the disk does meanwhile, it is what its
-//! model is.
+//! The model test: after any operations on a store, in any order, and under any disk faults, the store matches its
+//! model.
 //!
-//! A run comes from its seed alone, its length too: batches with preconditions, one or several in a group, deletions,
-//! facts, tokens that are used up, uploads that are dropped, listings, searches, bodies that somebody keeps open;
-//! checkpoints,
+//! A run is determined by its seed alone, its length too: batches with preconditions, one or several in a group,
+//! deletions, facts, consumed tokens, dropped uploads, listings, searches, bodies that are kept open; checkpoints,
 //! rolls, watermarks, compactions that are stopped or find no room, scrubs, histories, undeletes, backups; and commits
-//! while the long ones of these go on. Against it: power cuts and kills at any disk operation, syncs that fail and lose
-//! what they were to keep, errors of reads and writes, short writes, full disks, indexes that are lost or damaged.
-//! `TRUG_SEED=N` plays one run again.
+//! concurrent with the long ones of these. Disturbances: power cuts and kills at any disk operation, syncs that fail
+//! and lose their data, errors of reads and writes, short writes, full disks, indexes that are lost or damaged.
+//! `TRUG_SEED=N` replays one run.
 
 mod commits;
 mod faults;
@@ -23,10 +22,10 @@ mod versions;
 use self::run::Run;
 use self::tally::Tally;
 
-/// So many seeds are played each time.
+/// Number of seeds played each time.
 const SEEDS: u64 = 150;
 
-/// Each of these happens at least so often in them: a test that has stopped to test something fails.
+/// Minimum count of each event over all runs: a test that no longer covers something fails.
 const LEAST: &[(&str, u64)] = &[
     ("operations", 20_000),
     ("operations beside long work", 500),
@@ -81,7 +80,7 @@ fn play(seed: u64) -> Result<Tally, String> {
     Run::new(seed)?.play().map_err(|what| format!("seed {seed}: {what}"))
 }
 
-/// The seed that is to be played again.
+/// Returns the seed to replay.
 fn wanted_seed() -> Option<u64> {
     std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok())
 }

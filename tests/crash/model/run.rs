@@ -1,4 +1,4 @@
-//! One run: a store, its model, and what may be otherwise because something failed.
+//! One run: a store, its model, and the deviations allowed after a failure.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,14 +14,14 @@ use super::faults::Trouble;
 use super::tally::Tally;
 use crate::survivor::{self, Syncs};
 
-/// A small step may happen each so many times that long work asks whether to go on.
+/// Mean number of progress callbacks between small steps during long work.
 const DURING_ONE_IN: u64 = 12;
-/// Long work is stopped each so many times.
+/// Mean number of progress callbacks before long work is stopped.
 const STOP_ONE_IN: u64 = 150;
-/// Tokens that a run knows.
+/// Number of tokens of a run.
 pub(super) const TOKENS: usize = 3;
 
-/// Segments and what goes into them.
+/// Sizes of segments and inline bodies.
 #[derive(Clone, Copy)]
 struct Geometry {
     segment_bytes: u64,
@@ -44,7 +44,7 @@ pub(super) struct Put {
     pub(super) etag: Etag,
 }
 
-/// A body that somebody reads, and what is in it.
+/// An open body, and its content.
 pub(super) struct Pinned {
     pub(super) body: Body,
     pub(super) piece: Bytes,
@@ -56,11 +56,11 @@ pub(super) struct Run {
     pub(super) world: World,
     pub(super) chance: SeededEntropy,
     pub(super) store: Option<Store>,
-    /// What was acknowledged.
+    /// Acknowledged state.
     pub(super) model: Model,
-    /// What may be there instead after the next opening.
+    /// Alternative states that the next opening may find.
     pub(super) doubts: Vec<Model>,
-    /// Objects that an undelete may have brought back, in any version, and failed before it could say so.
+    /// Objects that a failed undelete may have restored, in any version, without a result.
     pub(super) returning: Vec<ObjectName>,
     /// Every version that was acknowledged or seen, by name and number.
     pub(super) versions: BTreeMap<ObjectName, BTreeMap<u64, Put>>,
@@ -69,25 +69,25 @@ pub(super) struct Run {
     /// The last value of each token, where it is known.
     pub(super) tokens: [Option<Bytes>; TOKENS],
     pub(super) pinned: Vec<Pinned>,
-    /// A body that was uploaded and waits for its batch.
+    /// An uploaded body that waits for its batch.
     pub(super) staged: Option<(Staged, Bytes)>,
-    /// The disk of the backups.
+    /// Disk of the backups.
     pub(super) image: SimDisk,
-    /// Whether anything may have been given back by a compaction.
+    /// Whether a compaction may have reclaimed anything.
     pub(super) was_compacted: bool,
     pub(super) trouble: Trouble,
-    /// What went wrong in a step beside long work.
+    /// First failure in a step concurrent with long work.
     pub(super) failed: Option<String>,
     pub(super) is_beside: bool,
     pub(super) bodies: u64,
     pub(super) tally: Tally,
-    /// A disturbance comes each so many steps.
+    /// Number of steps between disturbances.
     pace: u64,
     length: u64,
 }
 
 impl Run {
-    /// The run of a seed.
+    /// Creates the run of a seed.
     pub(super) fn new(seed: u64) -> Result<Self, String> {
         let chance = SeededEntropy::new(seed);
         let one_of = |choice: &[u64]| choice[chance.below(choice.len() as u64) as usize];
@@ -119,12 +119,12 @@ impl Run {
         Ok(run)
     }
 
-    /// Its disk.
+    /// Returns its disk.
     pub(super) fn disk(&self) -> &SimDisk {
         &self.world.disk
     }
 
-    /// Plays to the end, checks what is left, and says what happened.
+    /// Plays to the end, checks the remaining state, and returns the counts.
     pub(super) fn play(mut self) -> Result<Tally, String> {
         self.steps()?;
         self.end_process(false)?;
@@ -139,7 +139,7 @@ impl Run {
         Ok(self.tally)
     }
 
-    /// Plays its steps, and says what happened.
+    /// Plays its steps, and returns the counts.
     pub(super) fn steps(&mut self) -> Result<Tally, String> {
         for step in 0..self.length {
             self.step().map_err(|what| format!("step {step}: {what}"))?;
@@ -179,7 +179,7 @@ impl Run {
         if self.below(300) == 0 { self.check_a_survivor() } else { Ok(()) }
     }
 
-    /// One operation.
+    /// Runs one operation.
     fn act(&mut self, store: &Store) -> Result<(), String> {
         self.tally.count("operations");
         match self.below(100) {
@@ -208,7 +208,7 @@ impl Run {
         }
     }
 
-    /// Beside long work: perhaps something small is done, or the work is stopped.
+    /// Runs during long work: perhaps a small operation, or stops the work.
     pub(super) fn beside(&mut self, store: &Store) -> ControlFlow<()> {
         if self.failed.is_some() || self.below(STOP_ONE_IN) == 0 {
             return ControlFlow::Break(());
@@ -235,7 +235,7 @@ impl Run {
         ControlFlow::Continue(())
     }
 
-    /// An error is fine where the disk explains it.
+    /// Accepts an error that the disk explains.
     pub(super) fn excuse(&self, store: &Store, what: &str, error: Error) -> Result<(), String> {
         let disk = &self.world.disk;
         let was_hit = disk.is_off() || disk.fault_count() > self.trouble.hits_before;
@@ -244,7 +244,7 @@ impl Run {
                 is_read_only(store) && self.trouble.explains_failure(&self.world.disk)
             }
             Error::NoSpace => was_hit || self.trouble.is_full,
-            // An index that could not read or write is opened again once in a while at most, or not at all.
+            // An index that could not read or write is reopened from time to time at most, or not at all.
             Error::Io { doing, .. } if doing == "using the index" => {
                 self.trouble.explains_failure(disk)
             }
@@ -254,10 +254,10 @@ impl Run {
         if is_fine { Ok(()) } else { Err(format!("{what}: {error} ({error:?})")) }
     }
 
-    // Ends and beginnings.
+    // Restarts of the process.
 
-    /// The process ends: closed, dropped, killed or without power, as it comes, or, where it may not be closed, one of
-    /// the last two. What is open reads on after closing, and never otherwise.
+    /// Ends the process: closed, dropped, killed or without power, at random, or, where it may not be closed, one of
+    /// the last two. Open bodies stay readable after closing, and not otherwise.
     pub(super) fn end_process(&mut self, may_close: bool) -> Result<(), String> {
         let is_off = self.world.disk.is_off();
         let store = self.store.take();
@@ -303,7 +303,7 @@ impl Run {
         drop(store);
     }
 
-    /// Opens the store, whatever happens to the disk meanwhile, and compares.
+    /// Opens the store under any disturbance of the disk, and compares.
     pub(super) fn open(&mut self) -> Result<(), String> {
         let mut tries = 0;
         let (store, report) = loop {
@@ -356,7 +356,7 @@ impl Run {
         Ok(())
     }
 
-    /// What was acknowledged is there, what was under way is whole or absent.
+    /// Checks that acknowledged changes are present, and changes in progress whole or absent.
     fn compare(&mut self, store: &Store) -> Result<(), String> {
         let contents = Contents::of(store)?;
         let doubts = std::mem::take(&mut self.doubts);
@@ -396,7 +396,7 @@ impl Run {
         self.tokens_must_be_whole(&contents)
     }
 
-    /// Power goes in a copy of the machine, and everything is checked that must hold of what is left.
+    /// Cuts the power in a copy of the machine, and checks the invariants of the remaining state.
     fn check_a_survivor(&mut self) -> Result<(), String> {
         self.tally.count("survivors checked");
         let disk = self.world.disk.fork();
@@ -416,11 +416,11 @@ impl Run {
         self.world.options.segment_bytes = segment_bytes;
         self.world.options.inline_bytes_max = inline_bytes_max;
         self.world.options.reserve_bytes = Some(reserve_bytes);
-        // Names for searches are kept, or kept as far as there is room, or never.
+        // Names for searches are cached, or cached as far as there is room, or never.
         self.world.options.search.objects_min = if self.below(4) == 0 { u64::MAX } else { 0 };
         self.world.options.search.names_bytes_max =
             if self.below(3) == 0 { 2_000 } else { 1 << 20 };
-        // What is gone and large can come back for no time, for some steps, or for good.
+        // Large deleted versions can be restored for no time, for some steps, or for good.
         self.world.options.undelete_window_ms = [0, 20_000, 1 << 40][self.below(3) as usize];
         self.world.options.index_cache_bytes = if self.below(3) == 0 { 0 } else { 1 << 20 };
     }

@@ -1,5 +1,5 @@
-//! Searches: whatever the model holds is found by letters of its name, and nothing that it does not hold. What is a hit
-//! is told here once more, as `server/API.md` has it and in the plainest way.
+//! Searches: every object of the model is found by letters of its name, and nothing else. The matching rules are
+//! implemented here a second time, by `server/API.md` and in the plainest way.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use engine::{FolderKey, Found, SearchQuery, Store};
 
 use super::run::Run;
 
-/// More than a run has names.
+/// Result limit: more than the number of names of a run.
 const LIMIT: usize = 1_000;
 
 impl Run {
-    /// Looks for some letters of a name that is there, in their order, and checks every hit; by a walk over the index
-    /// or in memory, with names that were kept for long or are read for this.
+    /// Searches for some letters of an existing name, in their order, and checks every hit; by a scan of the index or
+    /// in memory, with names that were cached before or are read for this search.
     pub(super) fn search(&mut self, store: &Store) -> Result<(), String> {
         let bucket = self.bucket();
         let folder = ["", "", "", "a/", "d/", "many/", "é/"][self.below(7) as usize];
@@ -70,7 +70,7 @@ impl Run {
         Ok(())
     }
 
-    /// One to ten letters of a name: some in their order, or its first ones, perhaps with typing errors.
+    /// Returns one to ten letters of a name: some in their order, or its first ones, perhaps with typing errors.
     fn some_letters(&self, name: &str) -> String {
         let mut letters: Vec<char> = name.chars().collect();
         let wanted = 1 + self.below(10) as usize;
@@ -98,7 +98,7 @@ impl Run {
     }
 }
 
-/// Files and folders below a folder.
+/// Returns the files and folders below a folder.
 fn names_below(keys: &[&str], folder: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for key in keys.iter().filter(|key| key.starts_with(folder)) {
@@ -119,13 +119,13 @@ fn is_hit(inside: &str, word: &str) -> bool {
     holds(searched, word) || begins_nearly(own_name(inside), word)
 }
 
-/// Whether these letters are there in order, but for case and accents.
+/// Whether these letters occur in order, ignoring case and accents.
 fn holds(name: &str, word: &str) -> bool {
     let mut letters = plain(name).into_iter();
     plain(word).into_iter().all(|wanted| letters.any(|letter| letter == wanted))
 }
 
-/// Whether a word of the name begins like this one but for typing errors.
+/// Whether a word of the name starts like this one except for typing errors.
 fn begins_nearly(name: &str, word: &str) -> bool {
     let errors_max = match word.chars().count() {
         _ if !word.chars().all(char::is_alphabetic) => return false,
@@ -146,8 +146,8 @@ fn starts_word(name: &[char], at: usize) -> bool {
     here.is_alphanumeric() && (!before.is_alphanumeric() || differs || is_capital)
 }
 
-/// Whether the text begins with the word but for so many letters too few, too many, wrong, or changed about with the
-/// next one.
+/// Whether the text starts with the word except for so many letters missing, added, wrong, or swapped with the next
+/// one.
 fn is_near(word: &[char], text: &[char], errors_max: u32) -> bool {
     let Some((wanted, word_rest)) = word.split_first() else { return true };
     if let [letter, text_rest @ ..] = text
@@ -167,7 +167,7 @@ fn is_near(word: &[char], text: &[char], errors_max: u32) -> bool {
         || is_swapped && is_near(&word[2..], &text[2..], errors_left)
 }
 
-/// Without case and accents, as these names have them.
+/// Removes case and accents, as these names have them.
 fn plain(text: &str) -> Vec<char> {
     text.to_lowercase().replace('é', "e").replace('ü', "u").chars().collect()
 }

@@ -1,5 +1,5 @@
-//! The same for as long as one likes, on two threads: `TRUG_SOAK_SECONDS`, 60 by default, or `TRUG_SOAK_OPERATIONS`.
-//! The seeds begin anywhere, or at `TRUG_SEED`; those of failures are printed.
+//! The model test for any duration, on two threads: `TRUG_SOAK_SECONDS`, 60 by default, or `TRUG_SOAK_OPERATIONS`. The
+//! seeds start at a random one, or at `TRUG_SEED`; those of failures are printed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -11,10 +11,10 @@ use engine::{Entropy, SystemEntropy};
 use super::tally::Tally;
 use super::{play, wanted_seed};
 
-/// After so many failures there is enough to look at.
+/// Maximum number of failures before the soak stops.
 const FAILURES_MAX: usize = 20;
 
-/// How long to go on.
+/// Duration of the soak.
 enum Budget {
     Until(Instant),
     Operations(u64),
@@ -40,7 +40,7 @@ impl Budget {
     }
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Soak {
     budget: Budget,
     next_seed: AtomicU64,

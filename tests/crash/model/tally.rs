@@ -1,4 +1,4 @@
-//! What really happened in runs, by name.
+//! Event counts of runs, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,24 +8,24 @@ use std::fmt;
 pub(super) struct Tally(BTreeMap<&'static str, u64>);
 
 impl Tally {
-    /// Once more.
+    /// Counts one event.
     pub(super) fn count(&mut self, what: &'static str) {
         self.count_many(what, 1);
     }
 
-    /// So often more.
+    /// Counts so many events.
     pub(super) fn count_many(&mut self, what: &'static str, times: u64) {
         if times > 0 {
             *self.0.entry(what).or_default() += times;
         }
     }
 
-    /// How often.
+    /// Returns the count of an event.
     pub(super) fn of(&self, what: &str) -> u64 {
         self.0.get(what).copied().unwrap_or(0)
     }
 
-    /// Adds another's counts.
+    /// Adds another tally's counts.
     pub(super) fn add(&mut self, other: &Self) {
         for (what, times) in &other.0 {
             self.count_many(what, *times);

@@ -1,4 +1,4 @@
-//! What goes on beside the batches: checkpoints, rolls, watermarks, compactions, backups.
+//! Background work concurrent with the batches: checkpoints, rolls, watermarks, compactions, backups.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Run {
         Ok(())
     }
 
-    /// Compacts; others go on meanwhile, and it may be stopped.
+    /// Compacts; other operations run concurrently, and it may be stopped.
     pub(super) fn compact(&mut self, store: &Store) -> Result<(), String> {
         self.was_compacted = true;
         let rules = match self.below(4) {
@@ -68,7 +68,7 @@ impl Run {
         disk.is_off() || disk.fault_count() > self.trouble.hits_before
     }
 
-    /// Reads everything; others go on meanwhile, and it may be stopped.
+    /// Scrubs; other operations run concurrently, and it may be stopped.
     pub(super) fn scrub(&mut self, store: &Store) -> Result<(), String> {
         match store.scrub(&mut |_| self.beside(store)) {
             Ok(report) if report.damage.count() > 0 && !self.was_hit() => {
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Backs up to another machine, whose power may go; the copy is what the store was at some moment of it.
+    /// Backs up to another machine, whose power may be cut; the copy is a state of the store during the backup.
     pub(super) fn back_up(&mut self, store: &Store) -> Result<(), String> {
         let image = self.image.clone();
         if self.below(4) == 0 {
@@ -92,8 +92,8 @@ impl Run {
         let before = self.model.clone();
         let to: Arc<dyn Disk> = Arc::new(image.clone());
         let mut is_stopped = false;
-        // What is published is noted when it begins, so what happens beside it is not in the copy, but for what
-        // happened before the first byte.
+        // The published state is fixed when the backup begins, so concurrent changes are not in the copy, except for
+        // those before the first byte.
         let done = store.backup(&to, &mut |_| {
             let flow = self.beside(store);
             is_stopped |= flow.is_break();

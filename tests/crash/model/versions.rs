@@ -1,4 +1,4 @@
-//! Histories and undeletes: what the log still knows is what once was.
+//! Histories and undeletes: the versions in the log are versions that once existed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use tests::store::Seen;
 use super::run::{Put, Run};
 
 impl Run {
-    /// The history of an object or of a bucket.
+    /// Reads the history of an object or of a bucket.
     pub(super) fn look_at_history(&mut self, store: &Store) -> Result<(), String> {
         let name = self.name();
         let scope = match self.below(2) {
@@ -52,7 +52,7 @@ impl Run {
             let known = self.versions.get(name).and_then(|versions| versions.get(&lsn));
             let is_true = match known {
                 Some(known) => known.etag == put.etag && known.derived == put.derived,
-                // One that a later one of its own batch replaced, and nobody was told.
+                // A version replaced by a later one of its own batch, which was never acknowledged.
                 None => self.unsure.contains_key(name),
             };
             if !is_true {
@@ -68,7 +68,7 @@ impl Run {
         Ok(())
     }
 
-    /// Brings something back.
+    /// Restores a deleted version.
     pub(super) fn undelete(&mut self, store: &Store) -> Result<(), String> {
         let name = self.name();
         let (request, names) = match self.below(3) {
@@ -93,7 +93,7 @@ impl Run {
                 (UndeleteRequest::Folder { bucket, folder, since_ms: 0 }, names)
             }
         };
-        // An object that comes back goes in the last batch, so what others do meanwhile comes before it.
+        // A restored object is committed in the last batch, after the concurrent changes.
         let is_single = names.len() == 1 && !matches!(request, UndeleteRequest::Folder { .. });
         let (mut is_stopped, mut asked) = (false, 0);
         let stop_at = self.below(200);
@@ -133,8 +133,8 @@ impl Run {
         gone.cloned().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// While nothing was compacted, the newest version of a small object is the one that comes back: of those that
-    /// there were when it was asked for.
+    /// Checks that, without compactions, the newest version of a small object is restored: of those that existed at the
+    /// request.
     fn undelete_must_be_true(
         &self,
         request: &UndeleteRequest,
@@ -144,7 +144,7 @@ impl Run {
         for Restored { name, lsn, newer } in &undeleted.restored {
             let newest = newest.get(name).copied().unwrap_or(0);
             let is_wanted = matches!(request, UndeleteRequest::Version { .. });
-            // A compaction may have taken a newer version, and no trace of it is left.
+            // A compaction may have removed a newer version without a trace.
             let is_lost = newer.is_some() || self.was_compacted;
             if !is_wanted && *lsn < newest && !is_lost {
                 return Err(format!("{name} came back as {lsn}, not as {newest}"));
@@ -166,7 +166,7 @@ impl Run {
         Ok(())
     }
 
-    /// What came back, in whichever version, is taken into the model.
+    /// Applies the restored versions to the model.
     fn take_back(
         &mut self,
         store: &Store,
@@ -185,7 +185,7 @@ impl Run {
             let told = restored.iter().find(|restored| restored.name == *name);
             self.take_one_back(store, name, seen, told)?;
         }
-        // Where a batch failed, nobody knows what is there after the next opening.
+        // After a failed batch the content after the next opening is unknown.
         if super::run::is_read_only(store) {
             self.returning = names.to_vec();
         }

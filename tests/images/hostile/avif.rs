@@ -1,4 +1,4 @@
-//! AVIF files that are changed, box by box.
+//! AVIF files, modified box by box.
 
 use fuzz::photograph::Photograph;
 use images::{Format, Planned, plan, read_source, render};
@@ -6,7 +6,7 @@ use images::{Format, Planned, plan, read_source, render};
 use super::child::to;
 use crate::PLAIN;
 
-/// A small whole file.
+/// Returns a small valid file.
 pub(super) fn small() -> Vec<u8> {
     let jpeg = Photograph::new(32, 64, 48).jpeg(&PLAIN);
     let source = read_source(Format::Jpeg, &jpeg).unwrap();
@@ -14,7 +14,7 @@ pub(super) fn small() -> Vec<u8> {
     render(&jpeg, &source, &plan, &|| false).unwrap()
 }
 
-/// The file that says in its container that it has these sides.
+/// Returns the file with this width and height in its container.
 pub(super) fn with_sides(file: &[u8], width: u32, height: u32) -> Vec<u8> {
     let mut changed = file.to_vec();
     let at = file.windows(4).position(|name| name == b"ispe").expect("it has sides") + 8;
@@ -23,7 +23,7 @@ pub(super) fn with_sides(file: &[u8], width: u32, height: u32) -> Vec<u8> {
     changed
 }
 
-/// Boxes of a name in one another, behind the first box of a file.
+/// Returns the file with nested boxes of a name, after its first box.
 pub(super) fn nested(file: &[u8], name: &[u8; 4], depth: usize) -> Vec<u8> {
     let first = u32::from_be_bytes(file[..4].try_into().unwrap()) as usize;
     let mut nested = file[..first].to_vec();

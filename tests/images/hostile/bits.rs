@@ -1,6 +1,6 @@
-//! Bits into bytes, the lowest first, as Deflate, GIF and lossless WebP have them; and long runs of zeros, packed.
+//! Bit writer, lowest bit first, as for Deflate, GIF and lossless WebP; and compressed long runs of zeros.
 
-/// Bits that were written so far.
+/// Bits written so far.
 #[derive(Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
@@ -9,7 +9,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// The lowest `count` bits of a value, at most 32.
+    /// Appends the lowest `count` bits of a value, at most 32.
     pub(super) fn put(&mut self, value: u32, count: u32) {
         self.pending |= u64::from(value) << self.count;
         self.count += count;
@@ -20,14 +20,14 @@ impl Bits {
         }
     }
 
-    /// All bytes; the last is filled with zeros.
+    /// Returns all bytes; the last is filled with zeros.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.put(0, (8 - self.count % 8) % 8);
         self.bytes
     }
 }
 
-/// A zlib stream (RFC 1950) of zeros: at least as many as wanted, 158 for each byte.
+/// Returns a zlib stream (RFC 1950) of zeros: at least the given number, 158 for each byte.
 pub(super) fn zlib_of_zeros(count: usize) -> Vec<u8> {
     let runs = count.div_ceil(258);
     let mut bits = Bits::default();
@@ -45,10 +45,10 @@ pub(super) fn zlib_of_zeros(count: usize) -> Vec<u8> {
     [&[0x78, 0x9c][..], &bits.finish(), &check].concat()
 }
 
-/// Of the codes of a GIF (GIF89a, appendix F) with a palette of two: all that were learned are forgotten.
+/// Clear code of a GIF (GIF89a, appendix F) with a palette of two: it resets the code table.
 const CLEAR: u32 = 4;
 
-/// The codes of a GIF's picture of zeros and ones without order, of a palette of two.
+/// Returns the codes of a GIF's picture of pseudo-random zeros and ones, of a palette of two.
 pub(super) fn lzw_of_noise(count: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     let mut state = 1_u32;
@@ -64,7 +64,7 @@ pub(super) fn lzw_of_noise(count: usize) -> Vec<u8> {
     bits.finish()
 }
 
-/// The codes of a GIF's picture of zeros, of a palette of two.
+/// Returns the codes of a GIF's picture of zeros, of a palette of two.
 pub(super) fn lzw_of_zeros(count: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     let mut left = count;

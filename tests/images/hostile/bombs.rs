@@ -1,4 +1,4 @@
-//! Files that want more than they are: small ones of huge pictures, of endless ones, and of much that is no picture.
+//! Decompression bombs: small files of huge pictures, of endless ones, and of large non-image data.
 
 use std::fs;
 
@@ -9,15 +9,15 @@ use tempfile::TempDir;
 use super::child::{Files, Outcome, render_apart, to};
 use super::{avif, gif, jpeg, png, rare, webp};
 
-/// What a process takes beside the pixels: code that was not needed before, tables, the picture that is made.
+/// Memory of a process apart from the pixels: code pages loaded on demand, tables, the output picture.
 const OTHER_BYTES_MAX: u64 = 12 << 20;
-/// Copies of what in a file is no picture.
+/// Maximum copies of the non-image data of a file.
 const COPIES_MAX: u64 = 2;
 
 const SMALL: Option<u32> = Some(64);
 
-/// Renders files apart: each comes out as expected, and takes no more memory than was planned for it, nothing to speak
-/// of where nothing was planned.
+/// Renders files in separate processes: each has the expected outcome, and takes no more memory than planned for it, or
+/// next to none where nothing was planned.
 fn check<'a>(
     format: Format,
     bombs: impl IntoIterator<Item = (&'a str, Vec<u8>, &'a Wish, Outcome)>,
@@ -139,7 +139,7 @@ fn gif_bombs() {
     check(Format::Gif, bombs);
 }
 
-/// A small file of a film that is large when it is made: noise that comes back after each black picture.
+/// A small animation that is large when rendered: noise that returns after each black frame.
 #[test]
 fn a_film_is_held_once_while_it_is_made() {
     const SIDE: u16 = 1_000;
@@ -211,7 +211,7 @@ fn jpeg_bombs() {
     let profile: Vec<Vec<u8>> = (1..=255)
         .map(|part| [&b"ICC_PROFILE\0"[..], &[part, 255], &vec![7; 65_000]].concat())
         .collect();
-    // A folder of Exif with as many entries as can be said, which goes on where it begins.
+    // An Exif directory with the maximum number of entries, whose next directory is itself.
     let exif = [&b"Exif\0\0II*\0\x08\0\0\0\xff\xff"[..], &vec![8; 60_000]].concat();
     let long = vec![vec![b'c'; 65_000]; 300];
     let bombs = [
@@ -238,7 +238,7 @@ fn jpeg_bombs() {
     check(Format::Jpeg, bombs.map(|(name, file, expected)| (name, file, &webp, expected)));
 }
 
-/// No bombs: files of nine megapixels, of every kind that is held in memory in another way.
+/// Not bombs: files of nine megapixels, of every kind with a different memory layout.
 #[test]
 fn whole_jpegs() {
     const SIDES: (u16, u16) = (3_600, 2_400);

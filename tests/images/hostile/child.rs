@@ -1,7 +1,7 @@
-//! A process that renders a file and tells what came of it.
+//! A child process that renders a file and reports the outcome.
 //!
-//! It is this very program, asked for one test only. Memory is the most that was resident at a time less what was
-//! resident before, so it holds pages of code that were not needed before too.
+//! It is this same program, restricted to one test. Memory is the peak resident size less the size before, so it
+//! includes code pages loaded on demand.
 
 use std::env;
 use std::fs;
@@ -13,53 +13,53 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tempfile::TempDir;
 
 const NAME: &str = "hostile::child::a_process_tells_what_a_picture_takes";
-/// What the process is to do, and with which file: names of variables of the environment.
+/// Environment variables with the work of the process, and its file.
 const WORK: &str = "TRUG_TEST_RENDERS";
 const FILE: &str = "TRUG_TEST_FILE";
 
-/// A process that wants more address space is ended by its allocator: the machine is kept from harm.
+/// Address space limit: the allocator ends a process that exceeds it, which protects the machine.
 const ADDRESS_BYTES_MAX: u64 = 2 << 30;
 const CUT_BYTES: usize = 1_024;
-/// How much of a file's beginning is changed, byte by byte.
+/// Number of bytes at the start of a file that are changed, one by one.
 const CHANGED_BYTES: usize = 512;
 
-/// Which of the files that a file gives are rendered.
+/// Files derived from a file for rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Files {
     /// The file itself.
     Itself,
-    /// What is left when it is cut off at each KiB.
+    /// The file truncated at each KiB.
     Cut,
-    /// It with one byte changed, for each byte of its beginning, in three ways.
+    /// The file with one byte changed, for each byte of its start, in three ways.
     Changed,
 }
 
-/// What came of one file.
+/// Outcome of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// A picture.
+    /// A picture was rendered.
     Made,
-    /// Nothing was to be made.
+    /// The stored file was to be delivered unchanged.
     AsStored,
-    /// This bound.
+    /// This limit was exceeded.
     Large(String),
-    /// It was told as broken.
+    /// The file was reported as damaged.
     Broken,
 }
 
-/// What a process told.
+/// Report of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) outcomes: Vec<Outcome>,
-    /// Why files were broken.
+    /// Reasons why files are damaged.
     pub(super) whys: Vec<String>,
-    /// How much memory it took at most.
+    /// Peak memory in bytes.
     pub(super) peak_bytes: u64,
-    /// The most that it said it would take.
+    /// Largest memory estimate in bytes.
     pub(super) planned_bytes: u64,
 }
 
-/// Renders a file, or those that it gives, in a process.
+/// Renders a file, or those derived from it, in a separate process.
 pub(super) fn render_apart(file: &Path, files: Files, wish: &Wish) -> Told {
     let work = format!("{files:?} {}", words(wish));
     let child = Command::new(env::current_exe().unwrap())
@@ -119,7 +119,7 @@ fn a_process_tells_what_a_picture_takes() {
     assert!(told.outcomes.contains(&Outcome::Broken), "{told:?}");
 }
 
-/// A wish of a format, and of a width.
+/// Returns transform options with a format and a width.
 pub(super) fn to(format: Format, width: Option<u32>) -> Wish {
     Wish { format: Wanted::Format(format), width, ..Wish::default() }
 }
@@ -158,7 +158,7 @@ fn work_as_child(work: &str, file: &Path) {
     println!("planned: {planned}\npeak: {}", resident_bytes("VmHWM:").saturating_sub(before));
 }
 
-/// What came of a file in a word, why it was broken, and how much memory was planned.
+/// Returns the outcome of a file in a word, why it is damaged, and the planned memory.
 fn outcome(file: &[u8], wish: &Wish) -> (String, Option<String>, u64) {
     let mut planned = 0;
     let mut made = || -> Result<bool, Error> {
@@ -180,7 +180,7 @@ fn outcome(file: &[u8], wish: &Wish) -> (String, Option<String>, u64) {
     (word, why, planned)
 }
 
-/// A line of what the system says of this process.
+/// Returns a line of `status` in proc(5) of this process in bytes.
 fn resident_bytes(line: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|found| found.strip_prefix(line)).unwrap();

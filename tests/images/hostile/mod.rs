@@ -1,8 +1,7 @@
-//! Broken files, and files that are meant to do harm: no panic, no abort, and no more memory than was promised.
+//! Damaged and malicious files: no panic, no abort, and no more memory than estimated.
 //!
-//! Each is rendered in a process of its own, which tells what came of it and how much memory it took at most
-//! (`child`). The bombs are made here, byte by byte; what others made, whole and broken, comes from packages
-//! (`samples`).
+//! Each is rendered in a process of its own, which reports the outcome and the peak memory (`child`). The bombs are
+//! generated here, byte by byte; third-party files, valid and damaged, come from packages (`samples`).
 
 mod avif;
 mod bits;

@@ -5,8 +5,8 @@ use tests::png::head;
 
 use super::bits::zlib_of_zeros;
 
-/// A file of one colour, black or clear: its sides, the depth and type of its colours, whether it is interlaced, the
-/// chunks before its pixels, and how many bytes of pixels there are.
+/// Returns a file of one colour, black or clear: its size, the depth and type of its colours, whether it is interlaced,
+/// the chunks before its pixels, and the number of bytes of pixels.
 pub(super) fn file(
     (width, height): (u32, u32),
     [depth, colour, interlaced]: [u8; 3],

@@ -1,6 +1,6 @@
-//! BMP, ICO and QOI files that say what they like of their sides.
+//! BMP, ICO and QOI files with arbitrary sizes in their headers.
 
-/// A BMP with the header of 40 bytes, of so many bits a pixel.
+/// Returns a BMP with the header of 40 bytes, of so many bits a pixel.
 pub(super) fn bmp(width: u32, height: u32, bits: u16, rows: &[u8]) -> Vec<u8> {
     let mut file = b"BM".to_vec();
     for number in [54 + rows.len() as u32, 0, 54, 40, width, height] {
@@ -13,13 +13,13 @@ pub(super) fn bmp(width: u32, height: u32, bits: u16, rows: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A QOI of red, green, blue and alpha.
+/// Returns a QOI of red, green, blue and alpha.
 pub(super) fn qoi(width: u32, height: u32, codes: &[u8]) -> Vec<u8> {
     let sides = [width.to_be_bytes(), height.to_be_bytes()].concat();
     [b"qoif", &sides[..], &[4, 0], codes, &[0, 0, 0, 0, 0, 0, 0, 1]].concat()
 }
 
-/// An icon of one picture.
+/// Returns an icon of one picture.
 pub(super) fn icon(picture: &[u8]) -> Vec<u8> {
     let mut file = vec![0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 32, 0];
     file.extend([(picture.len() as u32).to_le_bytes(), 22_u32.to_le_bytes()].concat());
@@ -27,7 +27,7 @@ pub(super) fn icon(picture: &[u8]) -> Vec<u8> {
     file
 }
 
-/// An icon of many pictures, none of which is there.
+/// Returns an icon of many pictures, none of which is present.
 pub(super) fn icons(count: u16) -> Vec<u8> {
     let mut file = vec![0, 0, 1, 0];
     file.extend(count.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What others made: whole files of many kinds, broken ones, and what is left of whole ones that are damaged.
+//! Third-party files: valid ones of many kinds, damaged ones, and valid ones that are damaged here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,10 @@ use tests::pictures::{
 
 use super::child::{Files, Outcome, Told, render_apart, to};
 
-/// What a process may take for pictures of less than half a million pixels, whatever is done to them.
+/// Memory limit of a process for pictures of less than half a million pixels, whatever their damage.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Every PNG and lossless WebP that is whole: lossless WebP made of it shows what `image` shows, which knows nothing of
-/// gamma.
+/// Every valid PNG and lossless WebP: lossless WebP rendered from it equals what `image` decodes, which ignores gamma.
 #[test]
 fn lossless_files_of_every_kind_are_read_to_the_last_pixel() {
     let mut count = 0;
@@ -45,7 +44,7 @@ fn lossless_files_of_every_kind_are_read_to_the_last_pixel() {
     assert!(count > 150, "{count} files");
 }
 
-/// A whole PNG without the chunks that say what its samples mean.
+/// Returns a valid PNG without the chunks that define the meaning of its samples.
 fn without_gamma(file: &[u8]) -> Vec<u8> {
     let (mut plain, mut rest) = (file[..8].to_vec(), &file[8..]);
     while let Some(length) = rest.first_chunk() {
@@ -63,7 +62,7 @@ fn shown(file: &[u8], format: Format) -> DynamicImage {
     image::load_from_memory_with_format(file, format).unwrap()
 }
 
-/// Whether two pictures are the same but for the rounding of sixteen bits to eight, and for what is clear.
+/// Whether two pictures are equal except for the rounding of sixteen bits to eight, and for transparent pixels.
 fn is_same(one: &DynamicImage, other: &DynamicImage) -> bool {
     let (one, other) = (one.to_rgba8(), other.to_rgba8());
     let near = |(a, b): (&u8, &u8)| a.abs_diff(*b) <= 1;
@@ -79,7 +78,7 @@ fn broken_files_of_png_suite_are_told_as_broken() {
     assert!(broken.len() > 10, "{broken:?}");
     for path in broken {
         let told = render_apart(&path, Files::Itself, &to(Format::WebP, Some(16)));
-        // The only fault of one is a sum behind its last pixel.
+        // The only fault of one is a checksum after its last pixel.
         let expected = if path.ends_with("xcsn0g01.png") { Outcome::Made } else { Outcome::Broken };
         assert_eq!(told.outcomes, [expected], "{}", path.display());
     }
@@ -104,13 +103,13 @@ fn files_that_others_made_are_made_into_every_format() {
     }
 }
 
-/// Files of each format, still and moving, written by libvips: 40 pixels wide so many times, and 30 high.
+/// Returns files of each format, still and animated, written by libvips: 40 pixels wide so many times, and 30 high.
 fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
     let photograph = fetched(&format!("{PHOTOGRAPHS}/Picture_1A_by_freespace.jpg"));
     let small = folder.join("small.v");
     let [from, to] = [&photograph, &small].map(|path| path.to_str().unwrap());
     let [width, height] = [40 * times, 30 * times].map(|side| side.to_string());
-    // A film of ten strips.
+    // An animation of ten strips.
     let film = format!("[page-height={}]", 3 * times);
     vips(&["thumbnail", from, to, &width, "--height", &height, "--size", "force"]);
     let made = [
@@ -143,7 +142,7 @@ fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
     files
 }
 
-/// Prints what became of a file, and says how many pictures were made of it.
+/// Prints the outcomes of a file, and returns the number of rendered pictures.
 fn said(path: &Path, told: &Told) -> usize {
     let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
     let (all, peak_kib) = (told.outcomes.len(), told.peak_bytes >> 10);

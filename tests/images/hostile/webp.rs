@@ -2,18 +2,18 @@
 
 use super::bits::Bits;
 
-/// A chunk, filled up to an even length.
+/// Returns a chunk, padded to an even length.
 pub(super) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let padding = vec![0; data.len() % 2];
     [&name[..], &(data.len() as u32).to_le_bytes(), data, &padding].concat()
 }
 
-/// A file of chunks.
+/// Returns a file of chunks.
 pub(super) fn file(chunks: &[Vec<u8>]) -> Vec<u8> {
     chunk(b"RIFF", &[&b"WEBP"[..], &chunks.concat()].concat())
 }
 
-/// A lossless picture of one colour, which takes no bits for its pixels.
+/// Returns a lossless picture of one colour, which takes no bits for its pixels.
 pub(super) fn lossless(width: u32, height: u32) -> Vec<u8> {
     let mut bits = Bits::default();
     bits.put(0x2f, 8);
@@ -29,28 +29,28 @@ pub(super) fn lossless(width: u32, height: u32) -> Vec<u8> {
     chunk(b"VP8L", &bits.finish())
 }
 
-/// A lossy picture that ends behind its header.
+/// Returns a lossy picture that ends after its header.
 pub(super) fn lossy_head(width: u16, height: u16) -> Vec<u8> {
     let sides = [width.to_le_bytes(), height.to_le_bytes()].concat();
     chunk(b"VP8 ", &[&[0x10, 1, 0, 0x9d, 1, 0x2a][..], &sides, &[0; 16]].concat())
 }
 
-/// The head of a file that has more than a picture: what it has, and the sides of its canvas.
+/// Returns the head of an extended file: its features, and the size of its canvas.
 pub(super) fn extended(flags: u8, width: u32, height: u32) -> Vec<u8> {
     chunk(b"VP8X", &[&[flags, 0, 0, 0][..], &three(width - 1), &three(height - 1)].concat())
 }
 
-/// What a file may have more, as flags.
+/// Feature flag of animation.
 pub(super) const MOVES: u8 = 0x02;
 pub(super) const HAS_EXIF: u8 = 0x08;
 pub(super) const HAS_PROFILE: u8 = 0x20;
 
-/// The chunk that every animation has.
+/// Returns the chunk that every animation has.
 pub(super) fn plays() -> Vec<u8> {
     chunk(b"ANIM", &[0; 6])
 }
 
-/// A frame: left, top, width, height, and its picture.
+/// Returns a frame: left, top, width, height, and its picture.
 pub(super) fn frame([left, top, width, height]: [u32; 4], picture: &[u8]) -> Vec<u8> {
     let place = [left / 2, top / 2, width - 1, height - 1].map(three).concat();
     chunk(b"ANMF", &[&place[..], &[40, 0, 0, 0], picture].concat())
