@@ -96,7 +96,10 @@ fn what_cannot_be_used_changes_nothing() {
     let served = serve("body_bytes_max = 2000\n");
     let refused = "invalid settings; keeping current values";
     for (text, says) in [
-        ("body_bytes_max = 9000\n\nscrub_day = 3\n", "trug.toml: line 3: unknown setting scrub_day"),
+        (
+            "body_bytes_max = 9000\n\nscrub_day = 3\n",
+            "trug.toml: line 3: unknown setting scrub_day",
+        ),
         (
             "body_bytes_max = 9000\nscrub_days = 4000\n",
             "scrub_days: 4000 is out of range: 0 to 3650",
