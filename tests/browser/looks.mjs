@@ -104,7 +104,7 @@ async function audited(page, name) {
   return found;
 }
 
-/** Checks views, one after the other. @param {"wide" | "narrow"} kind @param {(context: any) => Promise<any>} [begin] opens the page of whoever looks */
+/** Checks views, one after the other. @param {"wide" | "narrow"} kind @param {(context: any) => Promise<any>} [begin] opens the page of the viewer */
 export async function look(kind, views = VIEWS, begin = (how) => open("about:blank", how)) {
   const context = { colorScheme: "light", ...(kind === "narrow" ? NARROW : {}) };
   const complaints = [];
