@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// This program as the server.
+/// A contestant: this program as the server.
 struct Contestant {
     trug: Trug,
     verification: Verification,

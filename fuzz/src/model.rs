@@ -20,7 +20,7 @@ use engine::{
     Usage,
 };
 
-/// Where a simulated machine's clock starts.
+/// Initial time of a simulated machine's clock.
 pub const START_MS: u64 = 1_700_000_000_000;
 /// Size of the log segments of a small world in bytes.
 pub const SMALL_SEGMENT_BYTES: u64 = 64 << 10;

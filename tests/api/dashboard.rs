@@ -9,8 +9,9 @@ use axum::body::Body;
 use http::Method;
 use tests::{Reply, World};
 
-/// Maximum packed size of the files of the file views, and of all files together: product 4.1.
+/// Maximum packed size of the files of the file views in bytes: product 4.1.
 const FIRST_BYTES_MAX: usize = 60 * 1_024;
+/// Maximum packed size of all files together in bytes: product 4.1.
 const BYTES_MAX: usize = 128 * 1_024;
 /// Entry module of the page.
 const BEGINNING: &str = "app.mjs";

@@ -10,7 +10,7 @@ use tests::{Client, World};
 use super::tus::{append, begun, head};
 
 const SAID: [(&str, &str); 2] = [("bucketName", "photos"), ("path", "a.bin")];
-/// One that stays in memory, and one that becomes a big segment.
+/// Upload sizes: one that stays in memory, and one that becomes a big segment.
 const SIZES: [usize; 2] = [10_000, 1_500_000];
 
 /// Next request of a client.

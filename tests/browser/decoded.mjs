@@ -1,4 +1,4 @@
-// Every picture of the fixtures, as Chromium shows the stored file and as it shows what the server makes of it.
+// Every picture of the fixtures, as Chromium decodes the stored file and as it decodes the rendered variants.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -22,7 +22,7 @@ async function made(file, query) {
   return { type: answer.headers.get("content-type"), bytes: Buffer.from(await answer.arrayBuffer()) };
 }
 
-/** Sides and pixels of a still picture, or of the first of a film; null where nothing is drawn. */
+/** Size and pixels of a still picture, or of the first frame of an animation; null where nothing is drawn. */
 const still = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
   const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const bitmap = await createImageBitmap(new Blob([data], { type })).catch(() => null);
@@ -33,7 +33,7 @@ const still = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
   return { width: bitmap.width, height: bitmap.height, pixels: [...context.getImageData(0, 0, bitmap.width, bitmap.height).data] };
 }, [type, bytes.toString("base64")]);
 
-/** Frames with their milliseconds and pixels, and how often they are shown again. */
+/** Frames with their milliseconds and pixels, and the loop count. */
 const film = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
   const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const decoder = new ImageDecoder({ data, type });
@@ -76,7 +76,7 @@ function assertSameFilm(stored, shown, what) {
   for (const [index, frame] of stored.frames.entries()) assertAlike(frame, shown.frames[index], what);
 }
 
-/** How many frames Chromium finds. */
+/** Returns the number of frames that Chromium finds. */
 const frameCount = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
   const decoder = new ImageDecoder({ data: Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)), type });
   await decoder.tracks.ready;
@@ -113,7 +113,7 @@ export const tests = {
       for (const query of ["format=webp&quality=100", "format=gif&width=4000"]) {
         assertSameFilm(stored, await film(page, await made(copy, query)), `${file.name} as ${query}`);
       }
-      // The same as a WebP, read again.
+      // Converted to WebP, and decoded again.
       const webp = { ...file, type: "image/webp", address: `${copy.address}.webp` };
       const { bytes } = await made(copy, "format=webp&quality=100");
       await store("photos", webp.address.replace("/photos/", ""), bytes, webp.type);

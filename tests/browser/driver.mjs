@@ -1,4 +1,4 @@
-// A browser, and pages in it that notice whatever should not happen: scripts of others, refused policies, errors.
+// A browser, and pages in it that record unexpected events: injected scripts, policy violations, errors.
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -11,27 +11,27 @@ export const options = JSON.parse(process.env.TRUG_BROWSER_OPTIONS);
 export const { base, key } = options;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** How long something may take to be seen: a busy machine is slow, and no failure. */
+/** Time-out for the appearance of something: a busy machine is slow, and no failure. */
 export const PATIENCE_MS = 45_000 * Number(options.slow ?? 1);
-/** Of a page that failed so much is printed: text that is seen, and the last of what it said and asked for. */
+/** Length of the output for a page of a failed test: visible text, and the last of its messages and requests. */
 const TEXT_MAX = 3_000;
 const LINES_MAX = 15;
-/** What a page says before the names of policies that stepped in. */
+/** Prefix of the page warnings about policy violations. */
 const STEPPED_IN = "a policy stepped in:";
 
-/** What hostile scripts ask for, so that they are noticed where they may not speak. */
+/** Address requested by hostile scripts, so that they are detected where they may not log. */
 export const BEACON = "/ran";
 
-/** A name of somebody else that leads to this machine. */
+/** A host name of another site that leads to this machine. */
 export const FOREIGN = "rebound.example";
 
 let browser = null;
-/** The cookie of ann, who is signed in where nobody else is named. */
+/** The cookie of ann, who is signed in unless another session is given. */
 let ann = null;
-/** The pages of the test that runs here. */
+/** The pages of the running test. */
 const running = new AsyncLocalStorage();
 
-/** Starts the browser. The session is that of pages that are opened without another. */
+/** Starts the browser. The session is the default of opened pages. */
 export async function launch(session) {
   ann = session;
   browser = await chromium.launch({
@@ -44,7 +44,7 @@ export async function launch(session) {
 export const quit = () => browser.close();
 
 /**
- * A page of somebody who is signed in, by the cookie of a session; `null` is nobody. `at` is another server's address.
+ * Opens a page signed in by the cookie of a session; `null` is anonymous. `at` is another server's address.
  * @param {{session?: any, at?: string, context?: any}} [how]
  */
 export async function open(address = "/-/", { session = ann, at = base, ...context } = {}) {
@@ -67,7 +67,7 @@ export async function open(address = "/-/", { session = ann, at = base, ...conte
   return page;
 }
 
-/** Notes what a page says, asks for, and runs that is not its own. */
+/** Records the messages, requests and foreign scripts of a page. */
 function watch(page) {
   Object.assign(page, { faults: [], ran: [], said: [], asked: [] });
   page.on("pageerror", (error) => page.faults.push(`error: ${error.message}`));
@@ -90,16 +90,16 @@ function watch(page) {
   page.on("requestfailed", (request) => asked(request, request.failure()?.errorText));
 }
 
-/** Checks that nothing happened on a page that should not, and closes it. */
+/** Checks that no unexpected event happened on a page, and closes it. */
 export async function close(page) {
-  // What it said last has come when it has answered once more.
+  // Its last messages have arrived when it has responded once more.
   await page.evaluate(() => 0);
   const faults = [...page.faults, ...page.ran];
   await page.context().close();
   if (faults.length > 0) throw new Error(`on the page: ${faults.join("; ")}`);
 }
 
-/** Runs a test; where it fails, its error tells what its pages showed. @param {string} name @param {() => Promise<any>} test */
+/** Runs a test; where it fails, its error contains the content of its pages. @param {string} name @param {() => Promise<any>} test */
 export async function during(name, test) {
   const pages = new Set();
   try {
@@ -117,9 +117,9 @@ export async function during(name, test) {
   }
 }
 
-/** What a page shows, as text; a picture of it is kept. */
+/** Returns the visible text of a page, and keeps a screenshot. */
 async function evidence(page, name) {
-  // A page that hangs shows nothing any more.
+  // A hanging page has no further output.
   const most = (work) => Promise.race([work, new Promise((_, fail) => setTimeout(() => fail(new Error("it does not answer")), 5_000))]).catch((error) => `(${error.message})`);
   const focus = await most(page.evaluate(() => `${document.activeElement?.outerHTML ?? ""}`.slice(0, 200)));
   const text = await most(page.evaluate(() => document.body.innerText));
@@ -132,7 +132,7 @@ async function evidence(page, name) {
   ].join("\n");
 }
 
-/** Serious findings of axe on what is shown, of all its rules or of these. @param {string[]} [rules] */
+/** Serious axe violations of the current view, by all its rules or by these. @param {string[]} [rules] */
 export async function findings(page, rules) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
   return page.evaluate(async (only) => {
@@ -142,7 +142,7 @@ export async function findings(page, rules) {
   }, rules);
 }
 
-/** A request of the API, with the key; of another server where one is named. */
+/** Sends an API request with the key, to another server where one is given. */
 export async function api(method, path, body, headers = {}, to = { base, key }) {
   const init = { method, headers: { Authorization: `Bearer ${to.key}`, ...headers }, body };
   const answer = await fetch(to.base + path, init);
@@ -158,7 +158,7 @@ export async function store(bucket, name, body, type = "") {
   await api("POST", `/${bucket}/${path}?overwrite=true`, form);
 }
 
-/** All keys of a bucket below a prefix. */
+/** Returns all keys of a bucket below a prefix. */
 export async function keys(bucket, prefix = "", to = { base, key }) {
   const all = [];
   let more = "";
@@ -170,7 +170,7 @@ export async function keys(bucket, prefix = "", to = { base, key }) {
   return all;
 }
 
-/** Lets works go one after the other that share something of the machine, such as the clipboard. */
+/** Serializes operations that share something of the machine, such as the clipboard. */
 function turns() {
   let before = Promise.resolve();
   return (work) => {
@@ -180,10 +180,10 @@ function turns() {
   };
 }
 
-/** There is one clipboard for all pages. */
+/** Lock of the clipboard, which all pages share. */
 export const withClipboard = turns();
 
-/** Drops files and folders of the disk, as the system does it. */
+/** Drops files and folders of the disk, as the system does. */
 export async function dropFromDisk(page, paths, selector = ".browser") {
   await page.locator(selector).waitFor();
   const box = await page.locator(selector).boundingBox();
@@ -193,7 +193,7 @@ export async function dropFromDisk(page, paths, selector = ".browser") {
   for (const type of ["dragEnter", "dragOver", "drop"]) await client.send("Input.dispatchDragEvent", { type, ...place, data });
 }
 
-/** Milliseconds of a processor that the page's own thread takes for something. What else the machine does is not in it. */
+/** Returns the CPU time of the page's own thread for some work in milliseconds. Other load of the machine is excluded. */
 export async function threadMs(page, work) {
   const client = await page.context().newCDPSession(page);
   await client.send("Performance.enable", { timeDomain: "threadTicks" });
@@ -202,14 +202,14 @@ export async function threadMs(page, work) {
   const result = await work();
   const ms = (await taken()) - before;
   await client.detach();
-  // A page that was made slower spends that time, too.
+  // A throttled page spends that time, too.
   return { result, ms: ms / Number(options.slow ?? 1) };
 }
 
-/** Waits until the row that has the focus is the one of this name. */
+/** Waits until the focused row is the one of this name. */
 export const focused = (page, name, kind = ".row") => page.locator(`${kind}:focus .name`).getByText(name, { exact: true }).waitFor();
 
-/** Names of the rows that are drawn, from above. */
+/** Names of the rendered rows, from the top. */
 export const rows = (page) => page.evaluate(() => {
   const drawn = [...document.querySelectorAll(".browser .row")].sort((one, other) => one.dataset.index - other.dataset.index);
   return drawn.map((row) => row.querySelector(".name").textContent.trim());
@@ -224,7 +224,7 @@ export async function shows(page, names) {
   }
 }
 
-/** Waits until a list has this many rows, and has drawn them as far as they are seen. */
+/** Waits until a list has this many rows, and has rendered the visible ones. */
 export async function waitForRows(page, count) {
   await page.waitForFunction((wanted) => {
     const list = document.querySelector(".browser .viewport");

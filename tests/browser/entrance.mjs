@@ -1,4 +1,4 @@
-// Signing in and out, taking up an invitation, and all buckets: with sessions of the server.
+// Signing in and out, accepting an invitation, and the list of buckets: with sessions of the server.
 
 import assert from "node:assert/strict";
 import { base, close, open } from "./driver.mjs";
@@ -6,7 +6,7 @@ import { account, invitation, newcomer, PASSWORD, send, signIn } from "./session
 
 const ENTRANCE = { name: "Sign in" };
 
-/** Fills the form of the entrance in, and sends it. */
+/** Fills in the sign-in form, and submits it. */
 export async function enter(page, name, password = PASSWORD) {
   await page.getByRole("heading", ENTRANCE).waitFor();
   await page.getByLabel("Name").fill(name);
@@ -14,10 +14,10 @@ export async function enter(page, name, password = PASSWORD) {
   await page.getByRole("button", ENTRANCE).click();
 }
 
-/** What the server says of whoever has a cookie. */
+/** Returns the server's session state of a cookie. */
 const session = async (cookie) => (await send("GET", `${base}/-/session`, undefined, cookie)).json();
 
-/** The cookie of the session that a page has. */
+/** The session cookie of a page. */
 const cookieOf = async (page) => (await page.context().cookies()).find((it) => it.name.endsWith("trug-session"));
 
 export const tests = {
@@ -53,7 +53,7 @@ export const tests = {
     assert.equal(await cookieOf(page), undefined, "it is still there");
     assert.equal((await session(cookie)).signedIn, false);
     assert.equal((await send("GET", `${base}/api/buckets`, undefined, cookie)).status, 401);
-    // What was seen before is not shown from memory either.
+    // Earlier content is not shown from the cache either.
     await page.goBack().catch(() => {});
     await page.goto("/-/");
     await page.getByRole("heading", ENTRANCE).waitFor();
@@ -79,7 +79,7 @@ export const tests = {
   async "a session that was there before is not that of whoever signs in"() {
     const attacker = await newcomer("mallory");
     await newcomer("victor");
-    // Once with a session of somebody else, once with a cookie that somebody made up.
+    // Once with a session of another account, once with a forged cookie.
     for (const planted of [attacker, { ...attacker, value: "x".repeat(attacker.value.length) }]) {
       const page = await open("/-/sign-in", { session: planted });
       if (planted === attacker) {

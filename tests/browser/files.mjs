@@ -1,4 +1,4 @@
-// The list of files: long ones, their order, filter and search, what is chosen, and what is done with it.
+// The file list: long lists, their order, filter and search, selection, and actions on it.
 
 import assert from "node:assert/strict";
 import { close, focused, open, options, rows, shot, shows, store, threadMs, waitForRows, withClipboard } from "./driver.mjs";
@@ -8,7 +8,7 @@ const NODES_MAX = 150;
 const FRAME_MS_MAX = 50;
 const FRAMES = 90;
 
-/** Scrolls through the list for some time, and tells how long frames took. */
+/** Scrolls through the list for some time, and returns the frame times. */
 const scrolled = (page) => page.evaluate(async (steps) => {
   const scroller = document.querySelector(".browser .scroller");
   const frames = [];
@@ -143,25 +143,25 @@ export const tests = {
   },
 };
 
-/** Those that measure time. */
+/** Timing tests. */
 export const measured = {
   async "a hundred thousand files are shown at once and scrolled smoothly"() {
     const page = await open("/-/files/many/");
     await page.locator(".row .name", { hasText: "file-000000.txt" }).waitFor();
-    // The bar is as long as the list, before all of it is there.
+    // The scroll bar has the length of the full list before all of it is loaded.
     await waitForRows(page, options.many);
     await page.waitForFunction((many) => document.querySelector(".status").textContent.startsWith(`${many.toLocaleString("en")} files · `) &&
       !document.querySelector(".status").textContent.includes("so far"), options.many);
     const { result: { frames, most }, ms } = await threadMs(page, () => scrolled(page));
     assert.ok(most <= NODES_MAX, `${most} nodes`);
-    // Frames are late on a busy machine for reasons that are not the page's: what it takes itself leaves room.
+    // Frames are late on a busy machine for reasons outside of the page: the page's own time leaves room.
     assert.ok(ms / FRAMES < FRAME_MS_MAX / 2, `the page took ${Math.round(ms)} ms for ${FRAMES} frames`);
     await page.locator(".row").first().click({ position: { x: 300, y: 10 } });
     await page.keyboard.press("End");
     await page.locator(".row:focus .name", { hasText: `file-0${options.many - 1}` }).waitFor();
     await page.keyboard.press("Home");
     await page.locator(".row:focus .name", { hasText: "file-000000.txt" }).waitFor();
-    // With Shift, for the letter does something else. Whoever pauses begins anew, which a busy machine may make one do.
+    // With Shift, because the letter alone has another function. A pause restarts the input, as on a busy machine.
     for (let tries = 1; ; tries += 1) {
       for (const letter of "File-0777") await page.keyboard.press(letter);
       if ((await page.locator(".row:focus .name").textContent()) === "file-077700.txt") break;

@@ -1,4 +1,4 @@
-// Long lists of the management: what is looked for in them.
+// Search in long lists of the management.
 
 import assert from "node:assert/strict";
 import { close } from "./driver.mjs";

@@ -1,4 +1,4 @@
-// A server that was never used, from the link that it prints to the first file; keys, and what is done with them.
+// A new server, from the set-up link that it prints to the first file; keys, and their use.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -10,14 +10,14 @@ import { startServer } from "./servers.mjs";
 
 const CAT = readFileSync(new URL("../fixtures/jpeg/420.jpg", import.meta.url));
 
-/** Runs curl; what it prints, and the status of the answer. */
+/** Runs curl; returns its output, and the status of the response. */
 async function curl(...words) {
   const { stdout } = await promisify(execFile)("curl", ["--silent", "--show-error", "--max-time", "30", "--write-out", "\n%{http_code}", ...words]);
   const end = stdout.lastIndexOf("\n");
   return { body: stdout.slice(0, end), status: Number(stdout.slice(end + 1)) };
 }
 
-/** Asks the API as a page of the server does, with its session. */
+/** Sends an API request like a page of the server, with its session. */
 const ask = (page, method, path, body) => page.evaluate(async ([method, path, body]) => {
   const answer = await fetch(path, { method, headers: { "Content-Type": "application/json" }, body: body === null ? undefined : JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
@@ -45,7 +45,7 @@ export const tests = {
     assert.match(key, /^trug_[a-z0-9]+_[a-z0-9]+_[a-z0-9]+$/i);
     assert.ok(!page.url().includes("#"), "the token stays in the address");
     await shot(page, "set-up-done");
-    // The snippets of the page work as they are.
+    // The snippets of the page work unchanged.
     await page.getByText("Use it with curl, ShareX, aws-cli and others").click();
     const text = async (/** @type {string} */ name) => {
       await page.getByRole("tab", { name }).click();
@@ -76,7 +76,7 @@ export const tests = {
     await page.locator(".row .name", { hasText: "hello.txt" }).click();
     await page.locator("dialog.preview pre", { hasText: "hello, trug" }).waitFor();
 
-    // The key that was shown opens the same from a shell; without it the bucket is shut.
+    // The displayed key gives the same access from a shell; without it the bucket is not accessible.
     const url = `${server.base}/pics/hello.txt`;
     assert.deepEqual(await curl("-H", `Authorization: Bearer ${key}`, url), { body: "hello, trug\n", status: 200 });
     assert.equal((await curl(url)).status, 401);

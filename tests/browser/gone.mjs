@@ -1,11 +1,11 @@
-// What is deleted, moved and renamed, and all of it taken back: by the server, jobs too.
+// Deleting, moving and renaming, and undo of each: by the server, jobs too.
 
 import assert from "node:assert/strict";
 import { api, close, keys, open, shot, shows, store, waitForRows } from "./driver.mjs";
 
 const text = async (name) => (await api("GET", `/photos/${name}`, undefined, { "Cache-Control": "no-cache" })).text();
 
-/** Stores each of these names, with its own name in it. */
+/** Stores a file for each of these names, with the name as its content. */
 async function filled(names) {
   await Promise.all(names.map((name) => store("photos", name, `${name}\n`)));
 }
@@ -14,7 +14,7 @@ async function areWhole(names) {
   for (const name of names) assert.equal(await text(name), `${name}\n`);
 }
 
-/** Chooses an entry, beside what is chosen. */
+/** Adds an entry to the selection. */
 async function tick(page, name) {
   const row = page.locator(".row").filter({ has: page.locator(".name").getByText(name, { exact: true }) });
   await row.locator(".tick").click();

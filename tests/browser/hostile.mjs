@@ -1,4 +1,4 @@
-// Names and files that want to run. Nothing does, and no policy has to step in: `close` looks at both.
+// Malicious names and files. No script runs, and no policy has to block one: `close` checks both.
 
 import assert from "node:assert/strict";
 import { api, BEACON, close, keys, open, store, waitForRows } from "./driver.mjs";
@@ -9,16 +9,16 @@ const NAMES = [
   `<img src=x onerror=${RUN}>.txt`, `"><script>${RUN}<`, `'onmouseover='${RUN}.png`, `javascript:${RUN}`, "{{7*7}}${7*7}.txt",
   "\u202Egnp.exe", "a\u200Bb.txt", "%3Cscript%3E.txt", "<svg onload=alert(1)>.svg", "&lt;b&gt;.txt", "x".repeat(200), "  spaces  .txt", "__proto__", "constructor.txt", "-rf", "con.txt", "😀 👩‍👩‍👧 ñ.txt",
 ];
-/** Folders that names lie in, as far as a folder may be called so. */
+/** Folders for the names, as far as a folder may have them. */
 const FOLDER = `<img src=x onerror=${RUN}>`;
-/** What scripts in files do: they leave a mark, and ask for something where they may do nothing else. */
+/** Effect of the scripts in files: they leave a mark, and send a request where nothing else is possible. */
 const MARK = `localStorage.setItem("ran","1");document.title="ran";new Image().src="${BEACON}";${RUN}`;
 const IN_MARKUP = MARK.replaceAll("&", "&amp;");
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" onload='${IN_MARKUP}'><script>${IN_MARKUP}</script><rect width="40" height="40"/>` +
   `<foreignObject><iframe xmlns="http://www.w3.org/1999/xhtml" srcdoc='&lt;script&gt;${IN_MARKUP}&lt;/script&gt;'></iframe></foreignObject></svg>`;
 const HTML = `<!doctype html><title>a page</title><img src=x onerror='${MARK}'><script>${MARK}</script><meta http-equiv="refresh" content="0;url=javascript:${RUN}"><iframe srcdoc='<script>${MARK.replaceAll("'", "&#39;")}</script>'></iframe>`;
 const XML = `<?xml version="1.0"?><?xml-stylesheet type="text/xsl" href="data:text/xml,%3Cx/%3E"?><html xmlns="http://www.w3.org/1999/xhtml"><script>${IN_MARKUP}</script></html>`;
-/** A picture for those who look at its first bytes, a script for the others. */
+/** A polyglot: a picture by its first bytes, a script otherwise. */
 const POLYGLOT = Buffer.concat([Buffer.from("GIF89a/*"), Buffer.alloc(20), Buffer.from(`*/=1;${MARK}`)]);
 const FILES = [
   ["page.html", HTML, "text/html"], ["page.htm", HTML, ""], ["picture.svg", SVG, "image/svg+xml"], ["page.xhtml", XML, "application/xhtml+xml"], ["page.xml", XML, "text/xml"],
@@ -28,10 +28,10 @@ const FILES = [
   ["film.mp4", "no film", "video/mp4"], ["sound.mp3", HTML, "audio/mpeg"], ["nothing", "", ""],
 ];
 
-/** So many pages look at once: most of what they do is waiting. */
+/** Number of concurrent pages: most of their time is waiting. */
 const PAGES = 4;
 
-/** Looks at each by a page of several, and checks at the end that nothing happened on them. */
+/** Opens each on one of several pages, and checks at the end that no unexpected event happened on them. */
 async function lookAt(items, address, look) {
   const waiting = [...items];
   await Promise.all(Array.from({ length: PAGES }, async () => {
@@ -44,7 +44,7 @@ async function lookAt(items, address, look) {
   }));
 }
 
-/** Drops files that no disk has, of these names. */
+/** Drops files of these names that are not on a disk. */
 const drop = (page, names) => page.evaluate((names) => {
   const files = names.map((name) => new File([name], name));
   const event = new DragEvent("drop", { bubbles: true, cancelable: true });
@@ -52,7 +52,7 @@ const drop = (page, names) => page.evaluate((names) => {
   document.querySelector(".browser").dispatchEvent(event);
 }, names);
 
-/** Opens a dialog by a key, looks at its title, and closes it. */
+/** Opens a dialog by a key, checks its title, and closes it. */
 async function dialog(page, key, title) {
   await page.keyboard.press(key);
   await page.getByRole("dialog").getByRole("heading", { name: title, exact: true }).waitFor();
@@ -95,7 +95,7 @@ export const tests = {
     const page = await open(`/-/files/hostile/${encodeURIComponent(FOLDER)}/done/`);
     await waitForRows(page, 2);
     assert.deepEqual(await page.locator(".crumbs a").allTextContents(), ["hostile", FOLDER, "done"]);
-    // In the questions that are asked about it.
+    // In confirmation dialogs.
     await page.locator(".row .tick").nth(1).click();
     await page.getByRole("toolbar").getByText("1 selected").waitFor();
     const name = await page.locator(".row[aria-selected=true] .name").textContent();
@@ -105,7 +105,7 @@ export const tests = {
     await page.getByRole("menu", { name: `Actions for ${name}` }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("menu").waitFor({ state: "detached" });
-    // In what is said of it afterwards.
+    // In notifications.
     await page.keyboard.press("Delete");
     await page.locator(".note", { hasText: `“${name}” deleted.` }).getByRole("button", { name: "Undo" }).click();
     await page.locator(".note", { hasText: `“${name}” restored.` }).waitFor();
@@ -152,7 +152,7 @@ export const tests = {
     await lookAt(looks, (address) => address, async (page, address) => {
       await page.locator(address.includes("playground") ? "#main > *" : "dialog.preview .stage").first().waitFor();
       await page.waitForFunction(() => !document.querySelector(".stage .waiting"));
-      // Whatever would run has begun once what the page brought along has come.
+      // Every script would have started once the page's own resources are loaded.
       await page.waitForLoadState("networkidle");
       assert.deepEqual(await page.evaluate(() => [document.title.includes("trug"), document.querySelectorAll("script").length]), [true, 2], address);
     });
@@ -172,12 +172,12 @@ export const tests = {
     const before = await kept();
     for (const bucket of ["hostile", "pages"]) {
       for (const name of [...FILES.map(([name]) => name), ...(bucket === "pages" ? ["framing.html"] : [])]) {
-        // Some are downloads to a browser.
+        // Some are downloads in a browser.
         await page.goto(`/${bucket}/opened/${name}`, { waitUntil: "load" }).catch((error) => { if (!/Download is starting|ERR_ABORTED/.test(error.message)) throw error; });
         assert.notEqual(await page.title(), "ran", `${bucket}/${name}`);
       }
     }
-    // Its policy stepping in is what is wanted here, and what scripts would have done is not.
+    // A policy violation is expected here, and the effects of scripts are not.
     assert.deepEqual(page.ran, []);
     page.faults = [];
     await page.goto("/-/");
@@ -194,7 +194,7 @@ export const tests = {
       const script = document.createElement("script");
       script.onload = () => done("ran");
       script.onerror = () => done("refused");
-      // What an injected tag could do: no nonce, an address of this origin.
+      // Capabilities of an injected tag: no nonce, an address of this origin.
       try {
         script.setAttribute("src", "/hostile/scripts/script.js");
         document.head.append(script);

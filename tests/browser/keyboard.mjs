@@ -1,4 +1,4 @@
-// All of it with keys alone.
+// All functions with the keyboard alone.
 
 import assert from "node:assert/strict";
 import { close, focused, open, shot, store, waitForRows } from "./driver.mjs";
@@ -41,7 +41,7 @@ export const tests = {
     await focused(page, "c.txt", ".tile");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "c.txt" }).waitFor();
-    // Right behind the other key: what closes a preview is not done yet.
+    // Right after the other key: the preview is not closed yet.
     await page.keyboard.press("Escape");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "c.txt" }).waitFor();
@@ -74,11 +74,11 @@ export const tests = {
     await page.locator(".row:focus .name").waitFor();
     const name = await page.locator(".row:focus .name").textContent();
     assert.notEqual(name, "file-000000.txt");
-    // Scrolled far away: rows of there are shown, and the one with the focus is there still.
+    // Scrolled far away: the rows there are rendered, and the focused one still exists.
     await page.evaluate(() => { document.querySelector(".scroller").scrollTop = 1_000_000; });
     await page.waitForFunction(() => [...document.querySelectorAll(".row")].some((row) => Number(row.dataset.index) > 10_000));
     await focused(page, name);
-    // Loaded again behind what is shown, to its end.
+    // Reloaded in the background, to its end.
     const end = page.waitForResponse(async (answer) => answer.url().includes("list-objects") && (await answer.json().catch(() => null))?.IsTruncated === false);
     await page.keyboard.press("r");
     await end;

@@ -1,22 +1,22 @@
-// A server that was used for weeks, and a machine beside it: webhooks are sent there, and files fetched from there.
+// A server with weeks of history, and a local receiver: webhooks are sent to it, and files fetched from it.
 
 import { createServer } from "node:http";
 import { open, options } from "./driver.mjs";
 import { startWithPast } from "./servers.mjs";
 import { asking, signIn } from "./sessions.mjs";
 
-/** Words of the file `desk/2026/letter.txt`, which lie once on the disk. */
+/** Content of the file `desk/2026/letter.txt`, which is once on the disk. */
 export const LETTER = "Dear reader, these words lie once on the disk.";
 
-/** The machine: it writes down what is posted to it, and sends the files that it has. */
+/** The receiver: it records posted bodies, and serves its files. */
 async function machine() {
   const it = {
     origin: "",
     /** @type {{path: string, id: string, event: any}[]} */
     seen: [],
-    /** What it answers to what is posted. */
+    /** Response to posts. */
     answer: { status: 503, text: "busy" },
-    /** Files by path; what is promised is waited for. @type {Map<string, string | Promise<string>>} */
+    /** Files by path; a promise is awaited. @type {Map<string, string | Promise<string>>} */
     files: new Map(),
     end: () => server.close(),
   };
@@ -36,7 +36,7 @@ async function machine() {
   return it;
 }
 
-/** Starts both. `ask` asks as the operator, who is signed in on pages of `openAs`. */
+/** Starts both. `ask` sends requests as the operator, who is signed in on pages of `openAs`. */
 export async function live({ files = 0 } = {}) {
   const other = await machine();
   const server = await startWithPast(other.origin, files);
@@ -48,7 +48,7 @@ export async function live({ files = 0 } = {}) {
     olga: (await asking(session, "GET", "/api/account", undefined, server.base)).account.id,
     ask: (method, path, body) => asking(session, method, path, body, server.base),
     openAs: (address, how = {}) => open(address, { session, at: server.base, ...how }),
-    /** Turns a byte of the letter over, while the server is down. */
+    /** Damages a byte of the letter, while the server is down. */
     async spoil() {
       await server.kill();
       await server.damage(LETTER);

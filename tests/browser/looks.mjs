@@ -1,16 +1,16 @@
-// Every view, light and dark, wide and narrow: nothing that axe calls serious, nothing to scroll sideways.
+// Every view, light and dark, wide and narrow: no serious axe violation, no horizontal scrolling.
 
 import assert from "node:assert/strict";
 import { close, findings, open, options, shot, waitForRows } from "./driver.mjs";
 import { fillFolder } from "./preview.mjs";
 
-/** Does something, and waits for the dialog that it opens. */
+/** Runs an action, and waits for the dialog that it opens. */
 export const inFront = (act) => async (page) => {
   await act(page);
   await page.locator("dialog[open]").waitFor();
 };
 
-/** Name, address, what is waited for, and what is done before it is looked at. */
+/** Name, address, awaited selector, and the actions before the check. */
 const VIEWS = [
   ["home", "/-/", ".card"],
   ["files", "/-/files/photos/look/", ".row"],
@@ -34,7 +34,7 @@ const VIEWS = [
   ["invitation-expired", "/-/invitation#token", ".entrance a", undefined, null, { "POST **/-/invitation": [410, { code: "link_expired", error: "The link has expired" }] }],
 ];
 
-/** Lets requests be answered so while a view is looked at: by method and pattern, with a status, or by nothing at all. */
+/** Overrides responses while a view is checked: by method and pattern, with a status, or without any response. */
 async function telling(page, told) {
   const routes = Object.entries(told).map(([what, answer]) => {
     const [method, pattern] = what.split(" ");
@@ -50,7 +50,7 @@ async function telling(page, told) {
   };
 }
 
-/** What of a page, or of a dialog in front of it, does not fit. */
+/** Elements of a page, or of a dialog in front of it, that do not fit. */
 const misfits = (page) => page.evaluate(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   const dialog = document.querySelector("dialog[open]:last-of-type");
@@ -59,7 +59,7 @@ const misfits = (page) => page.evaluate(() => {
     return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, thead");
   });
   const name = (it) => `${it.tagName}.${it.className}`;
-  // What is cut off can be scrolled to, and nobody sees that.
+  // Clipped content could be scrolled to, and is invisible.
   const wide = [...document.querySelectorAll("#main, dialog[open], .selection-bar, .sheet-page, .panel, .uploads")].filter((it) => it.scrollWidth > it.clientWidth + 1);
   const frame = dialog?.getBoundingClientRect();
   const isOut = frame && (frame.top < 0 || frame.left < 0 || frame.bottom > innerHeight || frame.right > innerWidth);
@@ -69,7 +69,7 @@ const misfits = (page) => page.evaluate(() => {
   ];
 });
 
-/** Keeps a picture of what one has to scroll to. */
+/** Keeps a screenshot of content that needs scrolling. */
 async function whole(page, name) {
   const { width, height } = page.viewportSize();
   const hidden = await page.evaluate(() => {
@@ -88,10 +88,10 @@ async function whole(page, name) {
 /** A phone. */
 const NARROW = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
-/** What axe looks for by night: all else is as it was by day. */
+/** Rules of axe in the dark theme: everything else is as in the light theme. */
 const OF_COLOURS = ["color-contrast", "link-in-text-block"];
 
-/** What is wrong with what a wide page shows, by day and by night. */
+/** Violations of a wide page, in the light and the dark theme. */
 async function audited(page, name) {
   const found = [];
   for (const scheme of ["light", "dark"]) {
@@ -104,7 +104,7 @@ async function audited(page, name) {
   return found;
 }
 
-/** Looks at views, one after the other. @param {"wide" | "narrow"} kind @param {(context: any) => Promise<any>} [begin] opens the page of whoever looks */
+/** Checks views, one after the other. @param {"wide" | "narrow"} kind @param {(context: any) => Promise<any>} [begin] opens the page of the viewer */
 export async function look(kind, views = VIEWS, begin = (how) => open("about:blank", how)) {
   const context = { colorScheme: "light", ...(kind === "narrow" ? NARROW : {}) };
   const complaints = [];
@@ -127,7 +127,7 @@ export async function look(kind, views = VIEWS, begin = (how) => open("about:bla
       await shot(page, `${name}-${kind}`);
       if (options.shots) await whole(page, `${name}-${kind}`);
     } catch (error) {
-      // The others are looked at all the same.
+      // The others are checked all the same.
       complaints.push(`${name}, ${kind}: ${error.message}`);
     } finally {
       await forget();

@@ -1,4 +1,4 @@
-// Keys, links, settings, webhooks and deleted files: what is clicked, and what the server then has.
+// Keys, links, settings, webhooks and deleted files: actions in the page, and the resulting state of the server.
 
 import assert from "node:assert/strict";
 import { base, close } from "./driver.mjs";
@@ -13,11 +13,11 @@ const form = (name) => {
 };
 const dialog = (page) => page.getByRole("dialog");
 const note = (page, text) => page.locator(".note", { hasText: text });
-/** A server that was used for weeks, with one long folder. */
+/** A server with weeks of history, with one long folder. */
 const FILES = 20_000;
 const lived = shared({ files: FILES });
 
-/** How many files are left in the heap once it changes no more. */
+/** Returns the number of files left in the heap once it is stable. */
 async function settled(server) {
   const count = async () => (await server.ask("GET", "/api/buckets/heap")).bucket.objectCount;
   let before = -1;
@@ -153,7 +153,7 @@ export const tests = {
     await page.getByText(`${FILES.toLocaleString("en")} files`).first().waitFor();
     await page.getByRole("button", { name: "Empty…" }).click();
     await dialog(page).getByRole("textbox").fill("heap");
-    // So that no machine is done before it was looked at.
+    // Slow enough that even a fast machine has not finished before the check.
     await server.slowDown();
     await page.keyboard.press("Enter");
     const rows = page.getByRole("table", { name: "Jobs" }).getByRole("row");
@@ -168,7 +168,7 @@ export const tests = {
     await server.speedUp();
     const gone = Number((await rows.getByText(/^[\d,]+ files?/).textContent()).split(" file")[0].replaceAll(",", ""));
     assert.ok(gone > before && gone < FILES, `${gone}`);
-    // What was told is done, and so is what went on until it was told to stop.
+    // The reported deletions are done, and so are those until the cancellation.
     const left = await settled(server);
     assert.ok(left <= FILES - gone && left > 0, `${left} are left, and ${gone} are told to be gone`);
     await close(page);
@@ -264,7 +264,7 @@ export const tests = {
     await note(page, "Retrying 1 event.").waitFor();
     await page.getByRole("heading", { name: "No failed events" }).waitFor();
     assert.deepEqual((await server.ask("GET", letters)).deadLetters, []);
-    // What comes is what was given up, under its own id.
+    // The retried delivery is the dead letter, with its own id.
     await until(() => other.seen.length === 2, "both are sent");
     assert.deepEqual(other.seen.map((it) => [it.event.data.key, it.id]).toSorted(), ["one.wav", "three.wav"].map((name) => [`calls/${name}`, given[`calls/${name}`].eventId]));
     await close(page);

@@ -1,6 +1,6 @@
-// Film and sound for the tests, made here, and long enough that no browser takes them whole before they are played.
+// Generated video and audio for the tests, too long for a browser to load completely before playing.
 
-/** Parts of a WebM file (EBML): an id, a length of eight bytes, and what is in it. @param {string} id @param {...(Buffer | string)} parts */
+/** Elements of a WebM file (EBML): an id, a length of eight bytes, and the content. @param {string} id @param {...(Buffer | string)} parts */
 function element(id, ...parts) {
   const body = Buffer.concat(parts.map((part) => Buffer.from(part)));
   const length = Buffer.alloc(8);
@@ -15,7 +15,7 @@ function number(value) {
 }
 
 /**
- * A film of as many seconds as there are frames, each of which is shown for one. Behind each lies much that is skipped.
+ * A video of as many seconds as there are frames, each of which is shown for one. Each is followed by a large skipped gap.
  * @param {Buffer[]} frames of VP8, each whole in itself @param {number} width @param {number} height @param {number} gap bytes
  */
 export function webm(frames, width, height, gap) {
@@ -28,7 +28,7 @@ export function webm(frames, width, height, gap) {
     element("e0", element("b0", number(width)), element("ba", number(height)))));
   const clusters = frames.map((frame, second) => element("1f43b675", element("e7", number(second * 1000)),
     element("a3", Buffer.from([0x81, 0, 0, 0x80]), frame), element("ec", Buffer.alloc(gap))));
-  // Where to find each second; its own length does not depend on that.
+  // Offset of each second; its own length does not depend on that.
   const index = (start) => {
     let at = start;
     return element("1c53bb6b", ...clusters.map((cluster, second) => {
@@ -41,7 +41,7 @@ export function webm(frames, width, height, gap) {
   return Buffer.concat([head, element("18538067", about, tracks, cues, ...clusters)]);
 }
 
-/** One whole frame of VP8 for each colour, made by the browser itself. @returns {Promise<Buffer[]>} */
+/** One complete frame of VP8 for each colour, encoded by the browser itself. @returns {Promise<Buffer[]>} */
 export async function framesOf(page, width, height, colours) {
   const made = await page.evaluate(async ([width, height, colours]) => {
     const frames = [];
@@ -85,7 +85,7 @@ export function tone(seconds) {
   body.writeUInt16LE(16, 34);
   body.write("data", 36);
   body.writeUInt32LE(body.length - 44, 40);
-  // A period of 100 samples, over and over.
+  // A repeated period of 100 samples.
   const period = Buffer.alloc(400);
   for (let at = 0; at < 100; at += 1) {
     const value = Math.round(9_000 * Math.sin((at / 50) * Math.PI));

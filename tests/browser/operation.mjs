@@ -1,5 +1,5 @@
-// Usage over time, the audit log, the store on its disk, and files that the server fetches itself: of a server that was
-// used for weeks.
+// Usage over time, the audit log, the store on its disk, and files imported by the server: of a server with weeks of
+// history.
 
 import assert from "node:assert/strict";
 import { close } from "./driver.mjs";
@@ -8,7 +8,7 @@ import { shared } from "./lived.mjs";
 const dialog = (page) => page.getByRole("dialog");
 const lived = shared();
 
-/** The points of usage that a page is told next. @returns {Promise<any[]>} */
+/** The next usage points that a page receives. @returns {Promise<any[]>} */
 const pointsTold = async (page) => (await (await page.waitForResponse((answer) => answer.url().includes("/usage/history"))).json()).points;
 
 export const tests = {
@@ -19,7 +19,7 @@ export const tests = {
     page.on("request", (request) => { if (request.url().includes("/usage/history")) asked.push(new URL(request.url()).searchParams); });
     const [points] = await Promise.all([pointsTold(page), page.goto("/-/usage/desk")]);
     assert.deepEqual([asked[0].get("step"), asked[0].get("bucketName")], ["hour", "desk"]);
-    // What was done in the hours before is what is told of them.
+    // The displayed counts are those of the requests in the past hours.
     const lately = server.past.hours.map((it) => [new Date(it.timeMs).toISOString(), it.requests, it.refusals]);
     assert.ok(lately.length > 20);
     assert.deepEqual(points.filter((point) => lately.some(([time]) => time === point.time)).map((point) => [point.time, point.requests, point.refusals]), lately);
@@ -44,7 +44,7 @@ export const tests = {
     const [days] = await Promise.all([pointsTold(page), page.getByLabel("Period").selectOption("month")]);
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage?over=month");
     assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).has("bucketName")], ["day", false]);
-    // What was not counted is a gap, and no zero.
+    // Hours without counts are a gap, and no zero.
     const first = days.findIndex((point) => point.storedBytes !== null);
     assert.ok(first > 5, `${first}`);
     const stored = page.locator(".plot", { has: page.getByRole("heading", { name: "Stored" }) });
@@ -81,7 +81,7 @@ export const tests = {
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
     await page.getByRole("row", { name: /Webhook changed/ }).first().waitFor({ state: "detached" });
     await page.getByRole("row", { name: /API key revoked/ }).waitFor();
-    // A key of each of the two, by the command line; two more of ann, of which one is gone; and that of just now.
+    // A key of each of the two, by the command line; two more of ann, one of them revoked; and the one just created.
     assert.equal(await page.getByRole("row").count(), 1 + 2 + 3 + 1);
     await page.getByRole("main").getByRole("link", { name: /^olga/ }).first().click();
     await page.waitForURL((url) => url.pathname + url.search === `/-/audit?action=key.&actor=${server.olga}`);
@@ -113,7 +113,7 @@ export const tests = {
     const { retained, compaction } = await server.ask("GET", "/api/storage");
     assert.equal(retained.files, 1);
     assert.ok(compaction.wouldFree >= 3_000_000, `${compaction.wouldFree}`);
-    // What can come back is space to be had, also where no segment is worth copying.
+    // Retained versions are reclaimable space, also where no segment is worth compacting.
     await page.getByText(/3\.\d+ MB reclaimable/).waitFor();
     await page.getByRole("button", { name: "Reclaim now" }).click();
     await page.locator(".note", { hasText: "Reclaiming space" }).waitFor();
@@ -143,7 +143,7 @@ export const tests = {
     await dialog(page).getByLabel("URLs").fill("not an address");
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "“not an address” isn't a URL" }).waitFor();
-    // What the server refuses is said where it was typed.
+    // A rejection is shown at the input field.
     await dialog(page).getByLabel("URLs").fill(`${other.origin}/<b>`);
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "is not a URL" }).waitFor();

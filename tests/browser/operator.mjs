@@ -1,4 +1,4 @@
-// Pages and buckets of the operator, to whom all views are open.
+// Pages and buckets of the operator, with access to all views.
 
 import { open, PATIENCE_MS } from "./driver.mjs";
 import { asOperator as ask, operator } from "./sessions.mjs";
@@ -8,7 +8,7 @@ export { ask };
 /** A page of the operator. */
 export const openAs = async (address, how = {}) => open(address, { session: await operator(), ...how });
 
-/** Makes a bucket of the operator, unless it is there, and files in it; on another server where its `ask` is given. */
+/** Creates a bucket of the operator, unless it exists, and files in it; on another server where its `ask` is given. */
 export async function fillBucket(bucketName, names = [], settings = {}, asked = ask) {
   const { buckets } = await asked("GET", "/api/buckets?limit=1000");
   if (!buckets.some((it) => it.bucketName === bucketName)) await asked("POST", "/api/buckets", { bucketName, ...settings });
@@ -19,7 +19,7 @@ export async function fillBucket(bucketName, names = [], settings = {}, asked = 
   }
 }
 
-/** Waits until what was asked of the server is so: a job is over, a file is gone. */
+/** Waits for a state of the server: a job has ended, a file is deleted. */
 export async function until(look, what) {
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
     const found = await look();

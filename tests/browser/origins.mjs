@@ -1,4 +1,4 @@
-// Pages of other origins, which ask for things in the name of whoever looks at them. The nearest of them is on another
+// Pages of other origins, which send cross-site requests for a signed-in user. The nearest of them is on another
 // port of the same machine: browsers send it the cookie along.
 
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { base, close, FOREIGN, keys, open } from "./driver.mjs";
 import { newcomer, PASSWORD } from "./sessions.mjs";
 
-/** What a page of somebody else tries: all that needs no leave of the server before it is sent. */
+/** Requests of a cross-origin page that need no preflight. */
 const TRIES = (base, password) => `<!doctype html><title>nice pictures</title>
 <form id="form" method="post" enctype="text/plain" action="${base}/api/keys"><input name='{"name":"stolen","scopes":["read"],"x":"' value='"}'></form>
 <iframe id="frame" src="${base}/-/"></iframe>
@@ -24,7 +24,7 @@ await go("/photos/planted/", { method: "POST", body: file });
 await go("/api/jobs", { method: "POST", body: text({ kind: "emptyBucket", bucketName: "photos" }) });
 await go("/-/session", { method: "POST", body: text({ name: "mallory", password: ${JSON.stringify(password)} }) });
 await go("/-/password", { method: "POST", body: text({ current: ${JSON.stringify(password)}, new: "a password of mine" }) });
-// With leave: the server is asked before, and says no.
+// With a preflight: the server rejects it.
 const asked = [];
 for (const [method, path] of [["DELETE", "/-/session"], ["DELETE", "/-/sessions"], ["PUT", "/-/password"], ["DELETE", "/photos/planted.txt"], ["POST", "/api/keys"]]) {
   try {
@@ -32,7 +32,7 @@ for (const [method, path] of [["DELETE", "/-/session"], ["DELETE", "/-/sessions"
     asked.push(path + " " + answer.status);
   } catch { asked.push(path + " refused"); }
 }
-// What it would like to read.
+// Requests whose responses it tries to read.
 for (const path of ["/-/session", "/api/buckets", "/api/keys"]) {
   try {
     const answer = await fetch("${base}" + path, { credentials: "include" });
@@ -42,7 +42,7 @@ for (const path of ["/-/session", "/api/buckets", "/api/keys"]) {
 window.asked = asked;
 </script>`;
 
-/** A site of somebody else, on a port of its own. */
+/** Another site, on a port of its own. */
 async function site(host, page) {
   const server = createServer((_, answer) => {
     answer.writeHead(200, { "Content-Type": "text/html" });
@@ -66,16 +66,16 @@ export const tests = {
       await other.goto(evil.address);
       await other.waitForFunction(() => window.asked !== undefined);
       const asked = await other.evaluate(() => window.asked);
-      // A script sees of no answer more than that it was refused.
+      // A script sees of each response only that it was blocked.
       assert.deepEqual(asked.filter((it) => !/ (refused|401|403)$/.test(it)), [], host);
-      // The form leads the page there, with the cookie where the port alone is another.
+      // The form navigates the page there, with the cookie where only the port differs.
       await Promise.all([other.waitForURL(`${base}/api/keys`), other.evaluate(() => document.getElementById("form").submit())]);
       const done = statuses.filter(([method, , status]) => method !== "GET" && method !== "OPTIONS" && status < 400);
       assert.deepEqual(done, [], host);
       assert.ok(statuses.some(([method, path, status]) => method === "POST" && path === "/photos/planted/" && [401, 403].includes(status)), JSON.stringify(statuses));
       assert.deepEqual(await keys("photos", "planted/"), [], host);
       await other.close();
-      // All is as it was: who is signed in, the session, the keys.
+      // Everything is unchanged: the signed-in account, the session, the keys.
       await page.reload();
       await page.locator(".who", { hasText: "clara" }).waitFor();
       assert.deepEqual(await page.evaluate(async () => (await (await fetch("/api/keys")).json()).apiKeys), [], host);

@@ -1,5 +1,5 @@
-// A long queue while its server is killed and started again. What was dropped is there in the end: all of it, each
-// file once, with its own bytes.
+// A long upload queue while its server is killed and restarted. Every dropped file is stored in the end: all of them,
+// each once, with its own bytes.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -11,9 +11,9 @@ import { startServer } from "./servers.mjs";
 
 const COUNT = 2_000;
 const FOLDERS = 8;
-/** One file that goes in pieces. */
+/** One file that is sent in pieces. */
 const LARGE = { name: "film.bin", bytes: 20_000_000 };
-/** How often the server is killed, each time under a request after so many, and how long it is gone. */
+/** Number of kills of the server, each during a request after so many, and its downtime. */
 const KILLS = 2;
 const KILLED_AFTER = 14;
 const GONE_MS = 700;
@@ -23,7 +23,7 @@ const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
 /** Bytes that no other file has, of another length than its neighbours'. */
 const contents = (number) => Buffer.from(`${number} `.repeat(50 + ((number * 37) % 900)));
 
-/** Writes the files to drop, and tells their hashes by key. */
+/** Writes the files to drop, and returns their hashes by key. */
 function written(root) {
   const wanted = new Map();
   for (let number = 0; number < COUNT; number += 1) {
@@ -38,7 +38,7 @@ function written(root) {
   return wanted.set(`dropped/${LARGE.name}`, hash(large));
 }
 
-/** Runs works, some at a time. */
+/** Runs functions, some at a time. */
 async function each(items, work) {
   const waiting = [...items];
   const one = async () => { for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item); };
@@ -90,7 +90,7 @@ export const tests = {
     const kills = [];
     const kill = async () => {
       await server.kill();
-      // What was done between the request and its answer is there; the page has to find that out.
+      // A request completed without a response took effect; the page has to find that out.
       await new Promise((done) => setTimeout(done, GONE_MS));
       await server.startAgain();
       isDown = false;
@@ -101,14 +101,14 @@ export const tests = {
       if (sent % KILLED_AFTER !== 0) return;
       isDown = true;
       const done = kill();
-      // It is waited for at the end.
+      // It is awaited at the end.
       done.catch(() => {});
       kills.push(done);
     });
     const failed = [];
     page.on("requestfailed", (request) => { if (request.method() === "POST" || request.method() === "PATCH") failed.push(request.url()); });
     await dropFromDisk(page, [root]);
-    // Nobody touches anything: it goes on by itself.
+    // Without any input it continues by itself.
     await page.locator(".uploads h2", { hasText: `${(COUNT + 1).toLocaleString("en")} files uploaded` }).waitFor({ timeout: 150_000 });
     await Promise.all(kills);
     assert.equal(kills.length, KILLS, "it was over before the server was killed");

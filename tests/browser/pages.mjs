@@ -1,10 +1,10 @@
-// The views of the management, light and dark, wide and narrow: nothing that axe calls serious, nothing to scroll sideways.
+// The views of the management, light and dark, wide and narrow: no serious axe violation, no horizontal scrolling.
 
 import { look } from "./looks.mjs";
 import { shared } from "./lived.mjs";
 import { fillBucket } from "./operator.mjs";
 
-/** A server that was used for weeks, of which all views have something to show. */
+/** A server with weeks of history, with content for all views. */
 const lived = shared();
 let filling = null;
 let crew = "";
@@ -24,12 +24,12 @@ async function fill() {
   const { organisation } = await ask("POST", "/api/organisations", { name: "Crew" });
   await ask("POST", `/api/organisations/${organisation.id}/members`, { account: server.past.ann, role: "member" });
   crew = organisation.id;
-  // Damage is known once somebody reads it.
+  // Damage is known once it is read.
   await server.spoil();
   await ask("GET", "/desk/2026/letter.txt").then(() => { throw new Error("the letter is whole"); }, (error) => { if (!/damaged/.test(error.message)) throw error; });
 }
 
-/** Name, address, what is waited for, and what is done before it is looked at. */
+/** Name, address, awaited selector, and the actions before the check. */
 const views = (webhook) => [
   ["overview", "/-/", ".home-grid"],
   ["keys", "/-/keys", "table"],
@@ -63,7 +63,7 @@ const views = (webhook) => [
   ["no-view", "/-/settings/", ".empty"],
 ];
 
-/** What looks like others on a narrow screen. */
+/** Views that look like others on a narrow screen. */
 const LIKE_OTHERS = ["keys-ended", "connect-sharex", "settings-empty", "deleted-none", "import", "no-view", "storage-segments"];
 
 async function lookAtPages(kind) {

@@ -29,8 +29,9 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 /// Number of hours whose events are returned.
 const TOLD_HOURS: u64 = 23;
-/// Age of the backup in hours; the next one is the age of the first delivery of the later dead letters.
+/// Age of the backup in hours.
 const BACKUP_HOURS: u64 = 12 * 24;
+/// Age of the first delivery of the later dead letters in hours.
 const CALLS_HOURS: u64 = 11 * 24;
 /// Interval between writes of usage counters in hours.
 const WRITE_HOURS: u64 = 8;

@@ -1,4 +1,4 @@
-// Accounts, organisations and one's own account, from an invitation to signing out everywhere.
+// Accounts, organisations and the user's own account, from an invitation to signing out everywhere.
 
 import assert from "node:assert/strict";
 import { base, close, open } from "./driver.mjs";
@@ -11,7 +11,7 @@ const dialog = (page) => page.getByRole("dialog");
 const note = (page, text) => page.locator(".note", { hasText: text });
 const account = async (name) => (await ask("GET", "/api/accounts?limit=1000")).accounts.find((it) => it.name === name);
 
-/** Signs in elsewhere; the status of the answer. */
+/** Signs in elsewhere; returns the status of the response. */
 const signIn = async (name, password) => (await fetch(`${base}/-/session`, { method: "POST", headers: { "Content-Type": "application/json", Origin: base, "User-Agent": "Mozilla/5.0 (Windows NT 10.0) Firefox/150.0" }, body: JSON.stringify({ name, password }) })).status;
 
 export const tests = {
@@ -153,7 +153,7 @@ export const tests = {
     await page.getByRole("alert").filter({ hasText: "The bucket may have been deleted" }).waitFor();
     await page.goto("/-/storage");
     await page.getByRole("alert").filter({ hasText: /operator/i }).waitFor();
-    // As after another version of the server was started.
+    // As after an update of the server.
     await page.route("**/assets/*/organisations.mjs", (route) => route.fulfill({ status: 404, body: "" }));
     await page.getByRole("link", { name: "Organisations" }).click();
     await page.getByRole("alert").filter({ hasText: "Couldn't load this page" }).waitFor();

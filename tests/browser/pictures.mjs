@@ -1,8 +1,8 @@
-// Files for the tests, made here: pictures, sound, a document.
+// Generated files for the tests: pictures, audio, a document.
 
 import { crc32, deflateSync } from "node:zlib";
 
-/** A PNG whose pixels are what `colour` says, each of four bytes. */
+/** A PNG with the pixels that `colour` returns, each of four bytes. */
 export function png(width, height, colour) {
   const rows = Buffer.alloc(height * (1 + 4 * width));
   for (let y = 0; y < height; y += 1) {
@@ -38,7 +38,7 @@ export function landscape(width, height, number) {
   });
 }
 
-/** A disc on nothing. */
+/** A disc on a transparent background. */
 export const disc = (side) => png(side, side, (x, y) => (Math.hypot(x - side / 2, y - side / 2) < side * 0.4 ? [40, 105, 74, 255] : [0, 0, 0, 0]));
 
 /** A tone of a second. */

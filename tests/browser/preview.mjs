@@ -1,4 +1,4 @@
-// Files looked at, and pictures made at other sizes and in other formats.
+// File preview, and pictures in other sizes and formats.
 
 import assert from "node:assert/strict";
 import { close, focused, open, shot, store, withClipboard } from "./driver.mjs";
@@ -8,7 +8,7 @@ import { disc, landscape, pdf, wav } from "./pictures.mjs";
 /** @type {Promise<void> | null} */
 let filling = null;
 
-/** The folder that these tests look at; whoever comes first fills it. */
+/** The folder of these tests; the first one fills it. */
 export const fillFolder = () => (filling ??= fill());
 
 async function fill() {
@@ -22,15 +22,15 @@ async function fill() {
   await store("photos", "look/long.txt", "0123456789\n".repeat(100_000));
 }
 
-/** Seconds of what is played, and bytes between those of a film: more than a browser takes before it is asked to. */
+/** Seconds of the media, and bytes between those of a video: more than a browser loads in advance. */
 const SECONDS = 60;
 const GAP = 300_000;
 /** `HTMLMediaElement.NETWORK_EMPTY` */
 const NOTHING_LOADS = 0;
-/** What is shown in a second of the film. */
+/** The colour of a second of the video. */
 const COLOURS = ["#c00000", "#00a000", "#0000c0"];
 
-/** Plays what a preview shows, goes far ahead in it by a range, and closes it, after which nothing goes on. */
+/** Plays the media of a preview, seeks far ahead by a range, and closes it, after which nothing continues. */
 async function play(page, kind, address, far) {
   const under = new Set();
   const ranges = [];
@@ -83,7 +83,7 @@ export const tests = {
     assert.equal(Math.round(await width()), 960);
     await page.keyboard.press("+");
     assert.equal(Math.round(await width()), 1440);
-    // An arrow leads on as soon as the folder has come.
+    // An arrow key continues once the folder is loaded.
     await page.locator("dialog.preview .next").waitFor();
     await page.keyboard.press("ArrowRight");
     await page.getByRole("heading", { name: "hills 3.png" }).waitFor();
@@ -124,10 +124,10 @@ export const tests = {
     await store("photos", "played/film.webm", webm(Array.from({ length: SECONDS }, (_, second) => frames[second % COLOURS.length]), 64, 48, GAP), "video/webm");
     await store("photos", "played/tone.wav", tone(SECONDS), "audio/wav");
     const { second, pixel } = await play(page, "video", "/-/files/photos/played/film.webm", 50);
-    // The colour of that second, whatever the others were.
+    // The colour of that second, regardless of the others.
     assert.equal(pixel.indexOf(Math.max(...pixel.slice(0, 3))), second % COLOURS.length, `${pixel} in second ${second}`);
     await play(page, "audio", "/-/files/photos/played/tone.wav", 50);
-    // One that gives way to the next ends, too.
+    // A preview that is replaced by the next ends, too.
     await page.goto("/-/files/photos/played/film.webm");
     await page.locator("dialog.preview video").focus();
     const film = await page.locator("dialog.preview video").elementHandle();

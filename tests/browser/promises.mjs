@@ -1,17 +1,17 @@
-// Single promises that no other file looks at: what the tab says, what is asked before one leaves,
-// what is left of a search that was typed over, links where the browser gives no clipboard, what every refusal advises.
+// Single guarantees that no other file checks: the tab title, the confirmation before leaving,
+// the remains of a replaced search, links where the browser has no clipboard, the advice of every error.
 
 import assert from "node:assert/strict";
 import { base, close, focused, keys, open, options, shows, store, waitForRows, withClipboard } from "./driver.mjs";
 import { until } from "./operator.mjs";
 import { fillFolder } from "./preview.mjs";
 
-/** How long what was deleted can be taken back from where one is: product 4.3, U15. */
+/** Time limit of the undo notification: product 4.3, U15. */
 const UNDO_MS = 10_000;
-/** How long a list of a hundred thousand takes to be drawn first: U1. */
+/** Time limit of the first rendering of a list of a hundred thousand: U1. */
 const DRAW_MS_MAX = 50;
 
-/** Codes whose sentence names what is wrong with what was sent, or which no page asks for. */
+/** Codes whose message names the invalid input, or that no page can cause. */
 const SAID_ENOUGH = [
   "bad_form", "bad_header", "bad_json", "bad_parameter", "bad_path", "bad_request", "head_too_large", "internal", "method_not_allowed", "no_file", "not_found",
   "range_not_satisfiable", "tls_required", "tus_version", "unsupported_media_type", "uri_too_long", "wrong_metrics_token",
@@ -20,14 +20,14 @@ const SAID_ENOUGH = [
 const note = (page, text) => page.locator(".note", { hasText: text });
 const files = (...names) => names.map((name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(name.repeat(20_000)) }));
 
-/** Whether somebody who leaves now is asked first. */
+/** Whether leaving now requires a confirmation. */
 const isAsked = (page) => page.evaluate(() => {
   const event = new Event("beforeunload", { cancelable: true });
   dispatchEvent(event);
   return event.defaultPrevented;
 });
 
-/** Lets uploads take their time until it is called. */
+/** Delays uploads until it is called. */
 async function slowly(page) {
   const client = await page.context().newCDPSession(page);
   await client.send("Network.enable");
@@ -78,7 +78,7 @@ export const tests = {
     const given = [];
     page.on("request", (request) => { if (request.url().includes("/api/search/")) asked.push(new URL(request.url()).searchParams.get("q")); });
     page.on("requestfailed", (request) => { if (request.url().includes("/api/search/")) given.push(new URL(request.url()).searchParams.get("q")); });
-    // The first answer comes when nobody waits for it any more.
+    // The first response arrives when it is no longer needed.
     await page.route("**/api/search/**q=alpha&**", () => {});
     await page.keyboard.press("/");
     await page.keyboard.type("alpha");
@@ -95,7 +95,7 @@ export const tests = {
     await fillFolder();
     const page = await open("about:blank");
     await page.addInitScript(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
-    // In front of a preview, too, where nothing else can be chosen.
+    // In front of a preview, too, where nothing else can be selected.
     await page.goto("/-/files/photos/look/disc.png");
     await page.locator(".zoom:not([hidden])").waitFor();
     const other = await open("/-/");
@@ -155,7 +155,7 @@ export const tests = {
       await page.locator(".selection-bar").waitFor({ state: "hidden" });
     }
     assert.deepEqual(asked, []);
-    // What has the focus is not behind the bar.
+    // The focused element is not behind the bar.
     await page.keyboard.press("Home");
     await page.keyboard.press(" ");
     await page.locator(".selection-bar:not([hidden])").waitFor();
@@ -215,7 +215,7 @@ export const tests = {
   async "keys choose what is uploaded and bring down what is chosen"() {
     await store("photos", "brought/a.txt", "a");
     const page = await open("about:blank");
-    // Listened for before there is a page, or a key is quicker than the browser is told to tell of it.
+    // The listener is registered before there is a page; otherwise a key press could be faster than the registration.
     const choosers = [];
     page.on("filechooser", (chooser) => choosers.push(chooser));
     await page.goto("/-/files/photos/brought/");
@@ -257,7 +257,7 @@ export const tests = {
   },
 };
 
-/** Those that measure time. */
+/** Timing tests. */
 export const measured = {
   async "a list of a hundred thousand is drawn at once"() {
     const page = await open("/-/files/many/");
@@ -280,7 +280,7 @@ export const measured = {
       }
       return taken;
     }, { module, many: options.many });
-    // The quickest: what else the machine does is not the page's.
+    // The fastest run: other load of the machine is not the page's.
     const best = Math.min(...times);
     assert.ok(best < DRAW_MS_MAX, `${times.map(Math.round)} ms`);
     await close(page);

@@ -1,4 +1,4 @@
-// The parts that decide without a page: what is sent next, what is chosen, how things are written and ordered.
+// Modules without a page: upload order, selection, formatting and sorting.
 
 import assert from "node:assert/strict";
 import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/dashboard/address.mjs";
@@ -16,7 +16,7 @@ import { Selection } from "../../server/assets/dashboard/selection.mjs";
 import { bytes, count, duration } from "../../server/assets/dashboard/text.mjs";
 
 const found = (name, size, folder = "") => ({ file: { name, size }, folder });
-/** A file and a folder as a drop gives them. A folder gives two entries at a time, and fails where it is told to. */
+/** A file and a folder as a drop gives them. A folder gives two entries at a time, and fails on request. */
 const fileEntry = (name, isThere = true) => ({ name, isDirectory: false, file: (done, fail) => (isThere ? done({ name }) : fail(new Error("gone"))) });
 const folderEntry = (name, entries, failsAt = []) => ({
   name,
@@ -241,7 +241,7 @@ export const tests = {
     assert.ok(!html.includes("dpr="));
     assert.match(html, /width=800&amp;height=800&amp;fit=cover&amp;quality=70&amp;format=avif 800w/);
     assert.match(html, /<img src="[^"]*width=400&amp;height=400&amp;[^"]*format=jpg" width="400" height="400"/);
-    // Nothing is enlarged, so that no source promises more than the original.
+    // Nothing is enlarged, so no source is larger than the original.
     const small = snippetOf({ width: "800" }, address, { width: 1_000, height: 700 });
     assert.deepEqual([...small.matchAll(/ (\d+)w/g)].map(([, width]) => width), ["400", "800", "400", "800"]);
     assert.ok(snippetOf({ width: "5000" }, address, { width: 1_000, height: 700 }).includes("sizes=\"1000px\""));

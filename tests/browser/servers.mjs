@@ -1,9 +1,9 @@
-// Servers of single tests. `servers.rs` has the processes; here it is asked to start, kill and start them again.
+// Servers of single tests. `servers.rs` owns the processes; this module requests start, kill and restart.
 
 import { connect } from "node:net";
 import { options } from "./driver.mjs";
 
-/** Asks for something to be done, and reads the answer. */
+/** Sends a command, and reads the response. */
 function ask(what) {
   return new Promise((done, fail) => {
     const [host, port] = options.servers.split(":");
@@ -21,18 +21,18 @@ function ask(what) {
   });
 }
 
-/** What is done with a server that was started, and listens at the same address after each start. */
+/** Operations on a started server, which listens at the same address after each start. */
 const running = ({ name, base }) => ({
   base,
-  /** Ends it without a word: nothing in it gets to run again. */
+  /** Kills it without any cleanup. */
   kill: () => ask({ do: "kill", name }),
   startAgain: () => ask({ do: "start again", name }),
-  /** Lets it work only now and then, until it is sped up or ends. */
+  /** Lets it run intermittently, until it is sped up or ends. */
   slowDown: () => ask({ do: "slow down", name }),
   speedUp: () => ask({ do: "speed up", name }),
-  /** Turns a byte over where these words lie on its disk. It does not run then. */
+  /** Damages a byte of these words on its disk. The server is down then. */
   damage: (text) => ask({ do: "damage", name, text }),
-  /** Ends it as a service manager does. */
+  /** Stops it as a service manager does. */
   stop: () => ask({ do: "stop", name }),
 });
 
@@ -43,7 +43,7 @@ export async function startServer({ withAccount = false } = {}) {
 }
 
 /**
- * A server that was used for weeks, as `past.rs` says. Its webhooks go to the receiver, from which it takes files, too.
+ * Starts a server with weeks of history, created by `past.rs`. Its webhooks go to the receiver, from which it also imports files.
  * @param {string} receiver @param {number} files so many lie in `heap/sub/`
  */
 export async function startWithPast(receiver, files) {

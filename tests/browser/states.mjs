@@ -1,4 +1,4 @@
-// What is seen seldom: every dialog, places with nothing in them, refusals, work under way. Looked at as other views are.
+// Rare states: every dialog, empty places, errors, work in progress. Checked as other views are.
 
 import { api, close, open, options, store } from "./driver.mjs";
 import { inFront, look } from "./looks.mjs";
@@ -27,7 +27,7 @@ function usage(step) {
   return { step, from: points[0].time, to: points.at(-1).time, ...(step === "minute" ? { since: points[0].time } : {}), points };
 }
 
-/** A store whose disk is full, of which nothing was verified or backed up. */
+/** A full store, nothing of which was verified or backed up. */
 const FULL = {
   health: "full", disk: { totalBytes: 500e9, freeBytes: 4e9, reserveBytes: 5e9 }, index: { bytes: 41e6, waitingChanges: 812, condemned: false },
   kinds: [{ kind: "log", segments: 14, liveBytes: 11e9, deadBytes: 3.2e9 }, { kind: "compacted", segments: 30, liveBytes: 29e9, deadBytes: 1e9 }, { kind: "big", segments: 812, liveBytes: 92e9, deadBytes: 0 }],
@@ -44,7 +44,7 @@ const sent = (label) => (page) => page.getByRole("dialog").getByRole("button", {
 const typed = (key) => (page) => page.keyboard.press(key);
 const said = (words) => (page) => page.getByText(words).first().waitFor();
 
-/** Two seconds of film. */
+/** Two seconds of video. */
 async function film() {
   const page = await open(LOOK);
   const frames = await framesOf(page, 640, 360, ["#3b6ea5", "#f2b134"]);
@@ -68,7 +68,7 @@ const refused = (status, code, error, more = {}) => [status, { code, error, ...m
 const DENIED = refused(403, "forbidden", "The account may not delete in this bucket");
 const BUSY = refused(503, "overloaded", "The server is busy");
 
-/** Chooses files that go out slowly. */
+/** Chooses files that are sent slowly. */
 const sending = (count) => async (page) => {
   const client = await page.context().newCDPSession(page);
   page.once("framenavigated", () => client.detach());
@@ -81,7 +81,7 @@ const sending = (count) => async (page) => {
 };
 const choose = (page) => page.locator(".pick-files").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") }, { name: "list.txt", mimeType: "text/plain", buffer: Buffer.from("list") }]);
 
-/** Holds files over the page. */
+/** Drags files over the page. */
 async function hold(page) {
   const client = await page.context().newCDPSession(page);
   const data = { items: [], files: [options.folder], dragOperationsMask: 1 };
@@ -95,7 +95,7 @@ const bucket = (name, more = {}) => ({
 const MANY_BUCKETS = { buckets: Array.from({ length: 30 }, (_, number) => bucket(`project-${number + 1}`, number % 3 === 0 ? { access: "private", quotaBytes: 6e9 } : {})), nextCursor: null };
 const GOOD_BYE = { "DELETE **/photos/states/**": {} };
 
-/** Files: name, address, what is waited for, what is done, who looks, and what the server is made to say. */
+/** Files: name, address, awaited selector, actions, session, and overridden responses. */
 const FILES = [
   ["film", `${STATES}film.webm`, "video", (page) => page.waitForFunction(() => document.querySelector("video").readyState > 1)],
   ["sound", `${LOOK}tone.wav`, "audio", (page) => page.waitForFunction(() => document.querySelector("audio").readyState > 0)],
@@ -229,10 +229,10 @@ async function fillManaged() {
   crew = organisation.id;
 }
 
-/** What has colours that nothing else has: axe looks at these, for each of its looks takes a second. */
+/** Views with colours of their own: axe checks these only, because each check takes a second. */
 const COLOURED = ["film", "no-bytes", "hovered", "uploading", "upload-failed", "deleted-note", "refused-note", "sign-in-refused", "set-up-done", "set-up-adopting", "key-once", "settings-job", "settings-delete", "webhook-failing", "storage-full", "usage-hour"];
 
-/** All are looked at on a narrow screen, where things do not fit; and wherever else pictures are wanted. */
+/** All are checked on a narrow screen, where space is short; and elsewhere if screenshots are requested. */
 const chosen = (kind, views) => (kind === "narrow" || options.shots ? views : views.filter(([name]) => COLOURED.includes(name)));
 
 async function lookAtFiles(kind) {

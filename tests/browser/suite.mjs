@@ -1,7 +1,7 @@
-// All tests, in one browser. `main.rs` starts this and reads how it ended.
+// All tests, in one browser. `main.rs` starts this and reads its result.
 //
-// Those of one file follow one another, since they share folders; files go side by side. What measures time has the
-// machine for itself, as far as that is ours to say.
+// Those of one file run in sequence, since they share folders; files run concurrently. Timing tests run
+// alone, as far as the suite controls that.
 
 import { api, during, launch, options, quit } from "./driver.mjs";
 import { tests as addresses } from "./origins.mjs";
@@ -28,16 +28,16 @@ import { tests as states } from "./states.mjs";
 import { tests as tenants } from "./tenants.mjs";
 import { measured as measuredUploads, tests as uploads } from "./uploads.mjs";
 
-/** A test that takes longer has failed, on any machine. */
+/** Time-out of a test, on any machine. */
 const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
-/** Files whose tests go side by side. */
+/** Number of files whose tests run concurrently. */
 const LANES = 4;
 
-/** The longest first, so that none is left over at the end. */
+/** Longest first, so that none is left over at the end. */
 const together = [looks, states, pages, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, gone, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
-/** Whether it is among those that somebody chose by words. */
+/** Whether it is among those selected by words. */
 const isMeant = (name) => !options.only || options.only.split(",").some((words) => name.includes(words));
 
 let chosen = 0;
@@ -81,6 +81,6 @@ await go(together, LANES);
 await go(alone, 1);
 await quit();
 console.log(`${chosen - failed.length} of ${chosen} passed in ${Math.round((performance.now() - began) / 1000)} s`);
-// Repeated last, since only the end of a long log is shown by many build servers.
+// Repeated last, since many build servers show only the end of a long log.
 for (const failure of failed) console.log(`FAILED ${failure}`);
 process.exit(chosen > 0 && failed.length === 0 ? 0 : 1);

@@ -1,10 +1,10 @@
-// Two who do not know of each other: what is one's is nowhere for the other, also by addresses that are typed in.
+// Two tenants: nothing of one is visible to the other, also by addresses that are typed in.
 
 import assert from "node:assert/strict";
 import { api, close, open, store } from "./driver.mjs";
 import { newcomer } from "./sessions.mjs";
 
-/** What the API answers a page, but for names that were asked for, and what differs from request to request. */
+/** Responses of the API to a page, except for requested names, and values that vary by request. */
 const answer = (page, method, path, body) => page.evaluate(async ([method, path, body]) => {
   const init = { method, headers: { "Content-Type": "application/json" }, body: body === null ? undefined : JSON.stringify(body) };
   const answer = await fetch(path, init);
@@ -23,8 +23,8 @@ export const tests = {
     await page.getByRole("heading", { name: "Create your first bucket" }).waitFor();
     assert.equal(await page.locator(".buckets li").count(), 0);
 
-    // What is not seen looks like what is not there.
-    // Of the folder, also where a preview lies over it: delivery tells by 403 that a private bucket is there.
+    // Resources without access look like missing ones.
+    // Of the folder, also where a preview is over it: delivery reveals by 403 that a private bucket exists.
     const alert = page.locator("#main [role=alert]");
     const said = async (address) => {
       await page.goto(address);
@@ -35,7 +35,7 @@ export const tests = {
       assert.equal(await said(address), await said(address.replace("secrets", "not-there")).then((it) => it), address);
       assert.ok(!(await page.locator("body").innerText()).includes("a plan"), address);
     }
-    // What lies over the folder is told by delivery, which says that a private bucket is there.
+    // The preview over the folder shows the response of delivery, which reveals that a private bucket exists.
     await page.goto("/-/files/secrets/plans/plan.txt");
     await page.locator(".stage [role=alert]", { hasText: "You don't have access to this private bucket. Ask the bucket's owner" }).waitFor();
     await page.goto("/-/search/photos?q=public");

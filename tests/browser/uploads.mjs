@@ -1,4 +1,4 @@
-// Files on their way in: dropped folders, long queues, large files that go on where they were.
+// Uploads: dropped folders, long queues, resumable large files.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -11,7 +11,7 @@ import { send, signIn } from "./sessions.mjs";
 const LARGE_BYTES = 40_000_000;
 /** A queue this long is added in one go. */
 const LONG = 25_000;
-/** So many frames are looked at while it is sent, and this is what the page itself may take for one. */
+/** Number of measured frames during the upload, and the page's own time limit for one. */
 const FRAMES = 90;
 const FRAME_MS_MAX = 50;
 
@@ -23,7 +23,7 @@ const folder = (name) => {
 
 const done = (page, text) => page.locator(".uploads h2", { hasText: text }).waitFor({ timeout: 100_000 });
 
-/** Waits until the queue has said how it ended: what comes then is another one. */
+/** Waits until the queue has reported its end: the next queue is another one. */
 const over = (page, text) => page.getByRole("status").filter({ hasText: text }).waitFor({ state: "attached" });
 
 /** Lets the answer to the first upload be lost, after the server has done it. */
@@ -68,7 +68,7 @@ export const tests = {
     for (let number = 0; number < 601; number += 1) writeFileSync(join(root, `f${number}.txt`), "f");
     const page = await open("/-/files/photos/slowly/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
-    // The disk gives nothing more, the end of the folder neither, until the first files are stored.
+    // The disk delivers nothing more, and no end of the folder, until the first files are stored.
     await page.evaluate(() => {
       const entryOf = DataTransferItem.prototype.webkitGetAsEntry;
       DataTransferItem.prototype.webkitGetAsEntry = function () {
@@ -81,7 +81,7 @@ export const tests = {
           const wait = setInterval(() => {
             if (document.querySelector(".uploads h2")?.textContent !== "Uploading 500 of 500") return;
             clearInterval(wait);
-            // Longer than the queue takes to find that it is over.
+            // Longer than the queue takes to detect the end.
             setTimeout(() => reader.readEntries(...told), 600);
           }, 20);
         };
@@ -264,14 +264,14 @@ export const measured = {
   async "a queue of twenty-five thousand files does not hold the page up"() {
     const page = await open("/-/files/photos/queue/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
-    // So that no machine is done before it was looked at.
+    // Slow enough that even a fast machine has not finished before the check.
     const client = await page.context().newCDPSession(page);
     await client.send("Network.enable");
     await client.send("Network.emulateNetworkConditions", { offline: false, latency: 150, downloadThroughput: -1, uploadThroughput: -1 });
     await page.evaluate((count) => {
       const files = Array.from({ length: count }, (_, number) => new File([`${number}`], `n${String(number).padStart(5, "0")}.txt`));
       window.frames25k = [];
-      // A drop that no disk stands behind has files and no entries. A real list of so many takes the browser seconds to make.
+      // A drop without a disk behind it has files and no entries. A real list of so many takes the browser seconds.
       const drop = new DragEvent("drop", { bubbles: true, cancelable: true });
       Object.defineProperty(drop, "dataTransfer", { value: { items: [], files } });
       document.querySelector(".browser").dispatchEvent(drop);
@@ -297,7 +297,7 @@ export const measured = {
     await page.locator(".note", { hasText: "cancelled" }).waitFor();
     page.on("request", (request) => { if (request.method() === "POST") sent.push(request.url()); });
     await page.locator(".uploads").waitFor({ state: "hidden" });
-    // As long as some ticks of the queue.
+    // Some ticks of the queue.
     await page.waitForTimeout(1_000);
     assert.deepEqual(sent, [], "it goes on after it was cancelled");
     const stored = (await keys("photos", "queue/")).length;

@@ -1,9 +1,9 @@
-// Drives tus-js-client: commands come in as lines, what happens goes out as lines of JSON.
+// Drives tus-js-client: reads commands as lines, writes events as lines of JSON.
 //
 //   node tus.mjs '{"endpoint": …, "key": …, "file": …, "metadata": …}'
 //
-// start: begins, or goes on. previous: goes on with what an earlier process noted in `notes`. pause: stops where it is.
-// terminate: gives the upload up. Each prints what came of it; see `say`.
+// start: begins or resumes. previous: resumes what an earlier process noted in `notes`. pause: stops in place.
+// terminate: aborts the upload. Each prints its result; see `say`.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ const upload = new Upload(bytes, {
   overridePatchMethod: given.overridden ?? false,
   removeFingerprintOnSuccess: true,
   ...(given.notes && { urlStorage: new FileUrlStorage(given.notes), fingerprint: async () => 'the file' }),
-  // The client knows no checksums; its hook lets them in.
+  // The client has no checksum support; its hook adds them.
   onBeforeRequest: (request) => {
     const offset = request.getHeader('Upload-Offset')
     if (given.checksum && offset !== undefined) {

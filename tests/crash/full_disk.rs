@@ -215,7 +215,7 @@ fn a_store_on_a_full_disk_closes_and_opens_again() {
 enum Ending {
     /// The room was always sufficient.
     Untouched,
-    /// Some operations were rejected, and all were accepted again later.
+    /// Operations were rejected, and all were accepted again later.
     GoesOn,
     /// The store became read-only.
     ReadOnly,

@@ -124,8 +124,8 @@ fn files_of_the_same_coefficients_give_the_same_planes_whatever_their_scans_are(
     }
 }
 
-/// These were made from one another without loss, by `jpegtran` of libjpeg-turbo: its own script of scans, which
-/// refines coefficients bit by bit.
+/// Compares files that `jpegtran` of libjpeg-turbo made from one another without loss, with its own script of scans,
+/// which refines coefficients bit by bit.
 #[test]
 fn refined_coefficients_are_those_of_the_baseline_file() {
     for (plain, progressive) in [

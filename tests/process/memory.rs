@@ -16,8 +16,9 @@ use tokio::net::{TcpSocket, TcpStream};
 
 const MIB: usize = 1 << 20;
 
-/// Size of an upload in bytes; the total follows.
+/// Size of an upload in bytes.
 const UPLOAD_BYTES: usize = 64 * MIB;
+/// Size of all uploads together in bytes.
 const UPLOADED_BYTES: usize = 1_024 * MIB;
 /// Concurrently uploading clients.
 const UPLOADERS: usize = 2;
@@ -27,7 +28,7 @@ const UPLOADING_BYTES_MAX: usize = UPLOADERS * 24 * MIB;
 const CONNECTIONS: usize = 10_000;
 /// Connections from one address; the next ones come from the next address of 127.0.0.0/8.
 const PER_ADDRESS: usize = 250;
-/// Number of rounds of opening and closing them.
+/// Number of rounds of opening and closing all connections.
 const ROUNDS: usize = 5;
 /// Maximum memory of one idle connection. The allocator reuses earlier memory, so a leak of a few bytes per connection
 /// would add up to more than this.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reads a store without trug: a second opinion, written by engine/FORMAT.md.
+"""Reads a store without trug: an independent reader, written from engine/FORMAT.md.
 
     python3 tests/reader/read_store.py DATA > objects.jsonl
 
-Prints each object as a line of JSON, and to stderr what is damaged. Ends with 0, with 1 where the folder is no store,
-with 3 where anything is damaged. Needs Python 3.11 alone, and opens files to read; of a store in use, or a backup, it
-sees what a crash would leave. Of a group with a broken head it keeps nothing. Not checked are the index, what footers
-repeat, and hashes of contents: BLAKE3 is not in Python's standard library, so they are shown as they are stored.
+Prints each object as a line of JSON, and damage to stderr. Exits with 0, with 1 where the folder is no store,
+with 3 where anything is damaged. Needs only Python 3.11, and opens files read-only; of a store in use, or a backup, it
+sees the state that a crash would leave. A group with a broken head is skipped. The index, the entries of footers and
+content hashes are not checked: BLAKE3 is not in Python's standard library, so hashes are printed as stored.
 """
 
 import hashlib, json, mmap, pathlib, re, struct, sys, zlib
@@ -33,7 +33,7 @@ def require(truth, otherwise):
 
 
 class Segment:
-    """A file of groups, or of one large body. Everything is read where it lies."""
+    """A file of groups, or of one large body. Everything is read in place."""
 
     def __init__(self, path, kind, store):
         self.path, self.id, self.salt, self.header, self.good_copies = path, int(path.stem), 0, None, 0
@@ -55,12 +55,12 @@ class Segment:
         return [bytes(self.view[(at := at + length) - length:at]) for length in lengths]
 
     def bound(self, start, end, at=None):
-        """The checksum of a stretch, bound to where it begins or to another place."""
+        """The checksum of a range, bound to its start or to another offset."""
         place = struct.pack("<QQQ", self.salt, self.id, start if at is None else at)
         return zlib.crc32(self.view[start:end]) ^ zlib.crc32(place)
 
     def checked(self, form, at, what):
-        """The fields of a structure that ends with the checksum of all before it."""
+        """The fields of a structure that ends with the checksum of everything before it."""
         fields = self.unpack(form, at)
         require(self.bound(at, at + struct.calcsize(form) - 4) == fields[-1], what)
         return fields
@@ -77,21 +77,21 @@ class Segment:
         return header, numbers[:inputs], list(zip(numbers[inputs::2], numbers[inputs + 1::2]))
 
     def footer(self):
-        """The trailer of a good footer, or None."""
+        """The trailer of a valid footer, or None."""
         with suppress(*NOT_AS_WRITTEN):
             footer = Footer(*self.checked("<6Q4I", self.bytes - 64, "the trailer"))
             ends = footer.offset + footer.bytes + 64 == self.bytes
             return footer if footer.magic == FOOTER_MAGIC ^ self.salt and footer.form in (0, 1) and ends else None
 
     def groups(self, end):
-        """Every good header of a group, wherever it lies, with its offset."""
+        """Every valid group header, at any offset, with its offset."""
         magic, at = struct.pack("<Q", GROUP_MAGIC ^ self.salt), PAGE - 1
         while (at := self.data.find(magic, at + 1, end)) >= 0:
             with suppress(*NOT_AS_WRITTEN):
                 yield at, Group(*self.checked("<4Q5I", at, "the header of a group"))
 
     def records(self, at, group):
-        """The records of a group that is whole but, perhaps, for bodies."""
+        """The records of a group that is intact except, perhaps, for bodies."""
         found, running, offset = [], 0, at + 52
         for _ in range(group.frames):
             frame_bytes, count, _ = self.checked("<III", offset, "the header of a frame")
@@ -134,7 +134,7 @@ class Segment:
         return [self.bound(start, min(start + BLOCK, at + size)) for start in starts] == list(checksums)
 
     def big_body(self, size, digest):
-        """The body of a big segment, which is to be the one that a record names."""
+        """The body of a big segment, which must be the one that a record names."""
         table, count = PAGE + size, -(-size // BLOCK)
         magic, *said, check, _, _ = self.checked("<QQ32sI8sI", table + 4 * count, "the trailer")
         require(magic == BIG_MAGIC ^ self.salt and said == [size, digest], "another body")
@@ -145,7 +145,7 @@ class Segment:
 
 
 class Store:
-    """What the segments of a folder say together: the newest record of each name, and what is damaged."""
+    """The combined content of a folder's segments: the newest record of each name, and the damage."""
 
     def __init__(self, folder):
         self.folder, self.newest, self.damage = folder, {}, []
@@ -166,7 +166,7 @@ class Store:
         self.read_log([one for one in log if not self.covered(one.header.base_lsn, one.header.base_lsn)])
 
     def segments(self, folder, kind):
-        """The segments of a class in the order of their ids. Blank ones are spares."""
+        """The segments of a class, sorted by id. Blank ones are spares."""
         paths = sorted(self.folder.glob(f"{folder}/{'[0-9]' * 10}.seg"))
         found = [Segment(path, kind, self.uuid) for path in paths]
         for one in (one for one in found if one.used and one.good_copies < (2 if one.header or kind == LOG else 0)):
@@ -180,7 +180,7 @@ class Store:
         return first > last or any(start <= first <= last <= end for start, end in self.covers)
 
     def read_log(self, log):
-        """Walks the log. A segment that was begun and got no group has another behind it, begun in the same place."""
+        """Walks the log. A new segment without any group is followed by another with the same start position."""
         begun = [one.header[7:10] + one.header[12:13] for one in log]
         log = [one for at, one in enumerate(log) if begun[at] not in begun[at + 1:]]
         stands, lsn = (0, 0, 1, 0), 1
@@ -193,7 +193,7 @@ class Store:
             stands, lsn = self.walk(one, end, [header.base_lsn for header in later])
 
     def walk(self, one, end, bases):
-        """Takes the records of a segment's groups up to their end or a torn tail. Gives where the log goes on."""
+        """Adds the records of a segment's groups up to their end or a torn tail. Returns where the log continues."""
         header, footer = one.header, one.footer()
         at, number, previous, lsn = PAGE, header.first_group, header.previous_group, header.base_lsn
         end = footer.offset if footer else min(end, one.bytes)
@@ -205,7 +205,7 @@ class Store:
             if offset > at and not is_torn():
                 self.tell(one.path, at, f"no whole group with record {lsn}")
             if not group or offset > at and is_torn():
-                break  # Nothing was written here yet, or nobody was told of it.
+                break  # Unwritten space, or a write that was never acknowledged.
             try:
                 follows = (number, previous) == (group.number, group.previous) and offset == at
                 follows &= group.first_lsn == lsn or header.kind == COMPACTED and group.first_lsn > lsn

@@ -1,4 +1,4 @@
-"""The pieces of resumable uploads are bytes, whatever their type is called."""
+"""Schemathesis hooks: the pieces of resumable uploads are serialized as bytes, despite their media type."""
 
 import schemathesis
 

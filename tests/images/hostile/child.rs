@@ -41,7 +41,7 @@ pub(super) enum Outcome {
     Made,
     /// The stored file was to be delivered unchanged.
     AsStored,
-    /// This limit was exceeded.
+    /// A limit was exceeded; the text names it.
     Large(String),
     /// The file was reported as damaged.
     Broken,
