@@ -9,17 +9,17 @@ use crate::{expect_each, expect_none};
 /// Words of the private idiom that this project is leaving, with the number of lines that still have them. A number may
 /// only fall; what to write instead is in CONTRIBUTING.md.
 const IDIOM: &[(&str, usize)] = &[
-    ("whoever", 29),
-    ("anew", 30),
+    ("whoever", 22),
+    ("anew", 29),
     ("stranger", 239),
     ("strangers", 5),
-    ("told", 874),
+    ("told", 838),
     ("meanwhile", 24),
-    ("any more", 15),
+    ("any more", 13),
     ("passed over", 14),
     ("passes over", 0),
     ("takes a build", 0),
-    ("lies in", 11),
+    ("lies in", 9),
     ("never here", 0),
 ];
 
