@@ -161,7 +161,7 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
     let folder = DataFolder::new();
     let server = ServerProcess::start(command(&folder, &pebble, port, "localhost").args(ADMIN));
     let log = server.wait_for_log("certificate order failed: localhost: ");
-    assert!(log.contains("port 443 of the name must lead to where this trug listens"), "{log}");
+    assert!(log.contains("port 443 of the domain must reach this server"), "{log}");
     assert!(log.contains("\"again_after_seconds\":10"), "{log}");
     let asked = curl(&pebble, port);
     assert_eq!(asked.code, 35, "nobody gets a connection: {asked:?}");
@@ -222,7 +222,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     // The authority is reachable, and rejects one.
     let pebble = pebble.restart(port);
     let log = server.wait_for_log("(rejectedIdentifier)");
-    assert!(log.contains("look at acme_domains"), "{log}");
+    assert!(log.contains("check acme_domains"), "{log}");
     is_as_before(&server);
     server.stop();
 
@@ -292,7 +292,7 @@ fn an_authority_that_wants_to_be_left_alone_is() {
     command.env("TRUG_ACME_DOMAINS", "a.example").env("TRUG_ACME_DIRECTORY", at("directory"));
     let server = ServerProcess::start(command.env("TRUG_ACME_CA_FILE", &roots));
     let log = server.wait_for_log("certificate order failed: too many (rateLimited)");
-    assert!(log.contains("the authority wants to be asked less"), "{log}");
+    assert!(log.contains("rate limit is exceeded"), "{log}");
     assert!(log.contains("\"again_after_seconds\":4000"), "{log}");
     let seen: Vec<String> = receiver.seen().into_iter().map(|seen| seen.line).collect();
     assert!(seen.last().is_some_and(|line| line.starts_with("POST /order ")), "{seen:?}");
@@ -315,7 +315,7 @@ fn settings_that_contradict_one_another_are_refused() {
     let reached = "it connects to port 443 of each, which must reach 127.0.0.1:8080";
     assert!(ran.stdout.contains(reached), "{ran:?}");
     let both = [names, ("TRUG_TLS_CERTIFICATE_FILE", "/a"), ("TRUG_TLS_KEY_FILE", "/b")];
-    check(&both).check_failure(2, "environment: tls_certificate_file: acme_domains says");
+    check(&both).check_failure(2, "environment: tls_certificate_file: acme_domains is set too");
     check(&[names, ("TRUG_ACME_CA_FILE", "/none.pem")])
         .check_failure(2, "acme_ca_file: /none.pem: ");
     check(&[("TRUG_ACME_DOMAINS", "*.example.com")])

@@ -93,8 +93,8 @@ fn names_that_may_not_be_keys_are_refused() {
     for (name, says) in [
         (&b"../evil.txt"[..], "../evil.txt: its name is not a valid key: it has a path segment"),
         (b"a/../../evil.txt", "a/../../evil.txt: its name is not a valid key"),
-        (b"a/..", "path component"),
-        (b"./../evil.txt", "path component"),
+        (b"a/..", "path segment"),
+        (b"./../evil.txt", "path segment"),
         (b"/etc/passwd", "/etc/passwd: its path is absolute"),
         (b"//etc/passwd", "its path is absolute"),
         (b"C:\\evil.txt", "begins with a drive letter"),
@@ -124,7 +124,7 @@ fn names_that_may_not_be_keys_are_refused() {
         "it contains a control character",
     );
     let long_name = |name: &[u8]| Crafted::default().records(EntryType::GNULongName, name);
-    refused(long_name(b"../evil\0").file(b"x", b"evil"), "path component");
+    refused(long_name(b"../evil\0").file(b"x", b"evil"), "path segment");
     refused(long_name(b"a\0b\0").file(b"x", b"evil"), "it contains a control character");
 }
 
@@ -136,7 +136,7 @@ fn what_is_no_file_is_refused() {
         (EntryType::Char, "it is a device"),
         (EntryType::Block, "it is a device"),
         (EntryType::Fifo, "it is a named pipe"),
-        (EntryType::new(b'V'), "no file"),
+        (EntryType::new(b'V'), "not a regular file"),
     ] {
         refused(Crafted::default().head(kind, b"odd.txt", 0), says);
     }
@@ -200,7 +200,7 @@ fn sizes_that_lie_bring_nothing_in() {
         .records(EntryType::XHeader, &record("size", &u64::MAX.to_string()))
         .file(b"lie.bin", b"short")
         .end();
-    broken(&records, "absurd", 0);
+    broken(&records, "invalid entry size", 0);
     // A link with a body: some readers skip the body, others read it as the next header.
     let hidden = Crafted::default().file(b"evil.txt", b"evil").end();
     let archive =
@@ -215,7 +215,7 @@ fn archives_that_are_cut_off_are_told_from_those_that_ended() {
     let whole = Crafted::default().file(b"a.txt", b"a").file(b"b.txt", &[b'b'; 2_000]).end();
     for (length, says, before) in [
         (whole.len() - 1_024, "no end-of-archive marker", 1 + 1),
-        (whole.len() - 1_024 - 300, "cut off", 1),
+        (whole.len() - 1_024 - 300, "truncated", 1),
         (whole.len() - 2_100, "truncated inside a file", 1),
         (1_024 + 100, "no end-of-archive marker", 1),
         (100, "not a tar archive", 0),

@@ -87,7 +87,7 @@ fn a_backup_goes_to_a_folder_of_its_own() {
         let files = folder.beside().join("files");
         fs::create_dir(&files).expect("a folder can be made");
         fs::write(files.join("mine.txt"), "mine").expect("it can be written");
-        refused(&files, 1, "holds other files, such as mine.txt");
+        refused(&files, 1, "contains other files, such as mine.txt");
         assert_eq!(fs::read_dir(&files).expect("a folder").count(), 1);
         refused(&files.join("mine.txt"), 1, "not a folder");
         // A relative path is resolved against the working directory of the command, not of the server.

@@ -114,7 +114,7 @@ fn a_damaged_segment_is_left_as_it_is_and_named() {
         let id = damaged.file_stem().and_then(|it| it.to_str()).expect("it has a name");
         let says = format!("\nnot compacted       segment {id}: ");
         assert!(ran.stdout.contains(&says), "{says:?} is not in {ran:?}");
-        assert!(ran.stderr.contains("segments are damaged"), "{ran:?}");
+        assert!(ran.stderr.contains("segments are corrupt"), "{ran:?}");
         assert!(damaged.exists());
         if let Some(server) = server {
             server.stop();

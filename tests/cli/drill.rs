@@ -36,7 +36,7 @@ fn the_disaster_drill_does_what_the_page_says() {
     shell.args(["--norc", "-eu", "-o", "pipefail", "-c", &script]).current_dir(folder.beside());
     let ran = run(shell.env("PATH", path.expect("a list of folders")));
     assert_eq!(ran.code, 0, "{script}\n{}\n{}", ran.stdout, ran.stderr);
-    for says in ["drill/large.bin", "there is no index", "the store is full"] {
+    for says in ["drill/large.bin", "the index is missing", "the store is full"] {
         let said = [&ran.stdout, &ran.stderr].iter().any(|text| text.contains(says));
         assert!(said, "{says:?} is not said: {}\n{}", ran.stdout, ran.stderr);
     }

@@ -64,7 +64,7 @@ fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
     let none = DataFolder::new();
     none.run(&["fsck"]).check_failure(1, "does not exist");
     std::fs::create_dir(none.path()).expect("a folder");
-    none.run(&["fsck"]).check_failure(1, "there is no store");
+    none.run(&["fsck"]).check_failure(1, "contains no store");
     let left = std::fs::read_dir(none.path()).expect("the folder").count();
     assert_eq!(left, 0, "nothing was made in it");
 }

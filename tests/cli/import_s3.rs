@@ -220,20 +220,20 @@ fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
             None => File::of("four"),
         }
     }
-    stopped(|it| first_one(it, |_| page("", Some("1"))), "goes round");
+    stopped(|it| first_one(it, |_| page("", Some("1"))), "repeats its continuation token");
     stopped(
         |it| first_one(it, |at| page("", Some(["2", "3", "4", "2"][at as usize - 1]))),
-        "goes round",
+        "repeats its continuation token",
     );
     stopped(
         |it| first_one(it, |at| page(&entry("x", 4), Some(&(at + 1).to_string()))),
-        "goes round",
+        "repeats its continuation token",
     );
-    stopped(|it| first_one(it, |at| page("", Some(&(at + 1).to_string()))), "has no file in it");
+    stopped(|it| first_one(it, |at| page("", Some(&(at + 1).to_string()))), "too many empty pages");
     fn folders(at: u32) -> File {
         page(&entry(&format!("{at}%2F"), 0), Some(&(at + 1).to_string()))
     }
-    stopped(|it| first_one(it, folders), "has no file in it");
+    stopped(|it| first_one(it, folders), "too many empty pages");
 }
 
 #[test]

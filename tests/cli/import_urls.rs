@@ -220,7 +220,7 @@ fn a_list_that_makes_no_sense_is_refused_in_a_sentence() {
         let nothing = word(&folder.beside().join("nothing.txt"));
         refused(&["--from-urls", &nothing], 1, "does not exist");
         refused(&["--from-urls", &word(folder.beside())], 1, "is a folder");
-        refused(&["--from-urls", &nothing, "--allow", "10.0.0.1"], 2, "is no origin");
+        refused(&["--from-urls", &nothing, "--allow", "10.0.0.1"], 2, "is not an origin");
         refused(&["--from-urls", &nothing, "--ca-file", &nothing], 2, "--ca-file");
         refused(&["--from-urls", &nothing, "--from", "a.tar"], 2, "cannot be used with");
         refused(&["--allow", "http://10.0.0.1"], 2, "required");

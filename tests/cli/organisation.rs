@@ -34,7 +34,9 @@ fn organisations_are_made_listed_renamed_and_deleted() {
         folder.run(&delete).check_failure(1, "is not empty: 1 buckets");
         folder.done(&["bucket", "delete", "--name", "shared"]);
         let remove = ["organisation", "remove", "--organisation", "Team", "--account"];
-        folder.run(&[&remove[..], &["ann"]].concat()).check_failure(1, "owns the organisation");
+        folder
+            .run(&[&remove[..], &["ann"]].concat())
+            .check_failure(1, "owner of an organisation cannot leave it");
         folder.done(&[&remove[..], &["bob"]].concat());
         let deleted = folder.done(&delete).stdout;
         assert_eq!(deleted, format!("deleted the organisation {id}\n"));

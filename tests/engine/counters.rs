@@ -211,7 +211,7 @@ fn fsck_names_the_folder_whose_counters_are_wrong_and_repair_mends_them() {
         let report = world.fsck(false).unwrap();
         let found = finding(&report, "rebuild-index");
         assert_eq!((found.severity, report.findings.len()), (Severity::Repairable, 1), "{what}");
-        let named = format!("{told} and 0 derived of 0 in {}/{of}, where", bucket());
+        let named = format!("{told} and 0 derived of 0 in {}/{of}, but there are", bucket());
         assert!(found.what.contains(&named), "{what}: {}", found.what);
         repaired(&world);
         Contents::of(&world.open())

@@ -105,7 +105,10 @@ fn what_cannot_be_used_changes_nothing() {
             "scrub_days: 4000 is out of range: 0 to 3650",
         ),
         ("body_bytes_max = 9000\nlisten =", "line 2"),
-        ("body_bytes_max = 9000\ntls_key_file = \"/x\"\n", "tls_certificate_file goes with it"),
+        (
+            "body_bytes_max = 9000\ntls_key_file = \"/x\"\n",
+            "tls_certificate_file is required with it",
+        ),
     ] {
         let log = served.reload(text, refused);
         assert!(log.contains(says), "{says}: {log}");

@@ -190,5 +190,5 @@ fn sockets_that_systemd_opened_are_taken() {
 
     let other = socket();
     let ran = run(&mut activated(&manager, "one:two", &[&public, &other]));
-    ran.check_failure(2, "\"two\" is one too many");
+    ran.check_failure(2, "\"two\": only two sockets are supported");
 }

@@ -232,5 +232,5 @@ fn a_check_reads_the_pair_and_a_server_does_not_start_without_one() {
     let mut alone = tests::commands::trug();
     alone.args(["config", "check"]).env("TRUG_TLS_KEY_FILE", &key);
     run(&mut alone)
-        .check_failure(2, "environment: tls_key_file: tls_certificate_file goes with it");
+        .check_failure(2, "environment: tls_key_file: tls_certificate_file is required with it");
 }

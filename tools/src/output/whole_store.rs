@@ -169,7 +169,7 @@ pub(super) fn selection_text(selection: &SelectionView, wide: bool) -> String {
     let (records, dead) = (selection.record_bytes, selection.dead_bytes);
     text.push_str(&lines_of(&[
         ("total dead", format!("{} of {}", bytes_text(dead), bytes_text(records))),
-        ("in the newest segment", bytes_text(selection.newest_dead_bytes)),
+        ("in newest segment", bytes_text(selection.newest_dead_bytes)),
         ("recoverable", format!("{} of large files", bytes_text(selection.retained_bytes))),
         ("would copy", bytes_text(selection.copy_bytes)),
         ("would free", format!("about {}", bytes_text(selection.free_bytes))),
@@ -279,12 +279,12 @@ mod tests {
              STEP  SEGMENTS  COPIES  FREES\n\
              1     2         2.0 kB  6.1 kB\n\
              \n\
-             dead in all         6.1 kB of 10.2 kB\n\
-             in the newest       0 bytes\n\
-             can come back       2.0 kB of large files\n\
+             total dead          6.1 kB of 10.2 kB\n\
+             in newest segment   0 bytes\n\
+             recoverable         2.0 kB of large files\n\
              would copy          2.0 kB\n\
              would free          about 6.1 kB\n\
-             would take          about 2 s, at 1.0 kB a second\n"
+             would take          about 2 s at 1.0 kB/s\n"
         );
     }
 }
