@@ -319,5 +319,5 @@ fn settings_that_contradict_one_another_are_refused() {
     check(&[names, ("TRUG_ACME_CA_FILE", "/none.pem")])
         .check_failure(2, "acme_ca_file: /none.pem: ");
     check(&[("TRUG_ACME_DOMAINS", "*.example.com")])
-        .check_failure(2, "environment: acme_domains: \"*.example.com\" is no name");
+        .check_failure(2, "environment: acme_domains: \"*.example.com\" is not a domain");
 }

@@ -205,7 +205,7 @@ fn sizes_that_lie_bring_nothing_in() {
     let hidden = Crafted::default().file(b"evil.txt", b"evil").end();
     let archive =
         Crafted::default().head(EntryType::Link, b"link", hidden.len() as u64).body(&hidden).end();
-    broken(&archive, "no file has a body", 0);
+    broken(&archive, "not a file has a body", 0);
     let global = Crafted::default().records(EntryType::XGlobalHeader, &record("path", "evil"));
     broken(&global.file(b"a", b"a").end(), "renames or resizes all entries", 0);
 }
