@@ -11,12 +11,12 @@ const DAYS_PER_YEAR: u64 = 365;
 /// Lock of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ObjectLock {
+pub(crate) struct ObjectLock {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retention: Option<Retention>,
+    pub(crate) retention: Option<Retention>,
     /// Whether the version has a legal hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hold: bool,
+    pub(crate) hold: bool,
 }
 
 /// Retention of a version.
@@ -89,13 +89,13 @@ impl DefaultRetention {
 
 impl ObjectLock {
     /// Returns whether the version has neither retention nor legal hold.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns whether the version must not be deleted at `now_ms`.
     #[cfg(feature = "s3")]
-    pub fn forbids_deletion(&self, now_ms: u64, may_bypass_governance: bool) -> bool {
+    pub(crate) fn forbids_deletion(&self, now_ms: u64, may_bypass_governance: bool) -> bool {
         let is_retained = |it: Retention| {
             it.is_active(now_ms) && !(may_bypass_governance && it.mode == RetentionMode::Governance)
         };

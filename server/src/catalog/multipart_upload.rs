@@ -39,7 +39,7 @@ pub struct MultipartUpload {
     /// Tags of the object.
     pub tags: Tags,
     /// Retention and legal hold of the object.
-    pub lock: ObjectLock,
+    pub(crate) lock: ObjectLock,
     /// Checksum algorithm of the parts, and checksum type of the object.
     pub checksum: Option<UploadChecksum>,
     pub begun_ms: u64,
