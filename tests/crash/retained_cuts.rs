@@ -37,8 +37,8 @@ fn power_loss_after_a_large_file_is_overwritten_leaves_no_orphan() {
     survey_after(Act::OverwriteBig);
 }
 
-/// Cuts the power at every operation of scenarios that begin with this act: each file of the store must be referenced or
-/// retained.
+/// Cuts the power at every operation of scenarios that begin with this act: each file of the store must be
+/// referenced or retained.
 fn survey_after(end: Act) {
     let mut scenarios = vec![vec![end]];
     for one in BETWEEN {
