@@ -3,7 +3,7 @@
 //! Expected: one `fdatasync` costs a few hundred microseconds on this class of disk for every contestant. A file per
 //! object needs two of them (file, folder) and shares them only through the file system's journal; SQLite in WAL mode
 //! with synchronous=FULL needs one for each put, one put at a time. The engine shares one among all waiting writers: 64
-//! writers of 4 KiB should come to 10-30 thousand puts a second, ten times either peer. At 1 MiB the disk's bandwidth
+//! writers of 4 KiB should reach 10-30 thousand puts/s, ten times either peer. At 1 MiB the disk's bandwidth
 //! decides, about 1 GiB/s here, and the peers write the same bytes twice (WAL) or with more metadata: 2 to 4 times.
 //!
 //! The second table shows a bare log with groups of as many objects: one thread that writes and syncs, the same with

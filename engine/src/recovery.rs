@@ -200,8 +200,8 @@ fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
     let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, UPLOADS_FOLDER, "lost+found"];
     match names.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(stranger) => Err(Error::NotAStore(format!(
-            "the folder is not a store and contains other files, such as {stranger}"
+        Some(file) => Err(Error::NotAStore(format!(
+            "the folder is not a store and contains other files, such as {file}"
         ))),
         None => Ok(()),
     }

@@ -30,8 +30,8 @@ impl<'a> Destination<'a> {
     /// Locks the folder, and rejects one that is not an image of this store.
     pub(super) fn open(disk: &'a dyn Disk, store: uuid::Uuid) -> Result<Self> {
         let names = disk.list("").map_err(|source| at_destination("the folder", source))?;
-        if let Some(stranger) = names.iter().find(|name| !KNOWN.contains(&name.as_str())) {
-            let why = format!("the backup folder contains other files, such as {stranger}");
+        if let Some(file) = names.iter().find(|name| !KNOWN.contains(&name.as_str())) {
+            let why = format!("the backup folder contains other files, such as {file}");
             return Err(Error::NotAStore(why));
         }
         let lock = disk.lock().map_err(|source| match source.kind() {

@@ -5,7 +5,7 @@
 //! 3. Remove an index that contradicts the segments, so that the next open rebuilds it.
 //! 4. Remove orphans, once nothing else is left to do.
 //!
-//! Then everything is checked again, until there are no more changes.
+//! Then everything is checked again, until a pass changes nothing.
 //!
 //! Guarantees: each step is atomic or repeatable; power can be cut at any time.
 //! Non-goals: finding damage.

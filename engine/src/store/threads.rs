@@ -211,7 +211,7 @@ impl Closing {
     }
 }
 
-/// Signal to the checkpoint thread that an overlay is frozen, or that no more will be.
+/// Signal to the checkpoint thread that an overlay is frozen, or that the store is closing.
 #[derive(Default)]
 struct Frozen {
     state: Mutex<(bool, bool)>,

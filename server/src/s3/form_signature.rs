@@ -57,7 +57,7 @@ impl<'f> FormSignature<'f> {
     pub(super) fn matches(&self, secret: &str, policy: &str) -> bool {
         match self {
             Self::V2 { signature, .. } => {
-                let made = mac_sha1(secret.as_bytes(), policy.as_bytes());
+                let made = mac::<Hmac<Sha1>>(secret.as_bytes(), policy.as_bytes());
                 let made = made.map(|made| STANDARD.encode(made));
                 made.is_some_and(|made| made.as_bytes().ct_eq(signature.as_bytes()).into())
             }
@@ -79,8 +79,8 @@ pub(super) struct Credential<'f> {
 impl<'f> Credential<'f> {
     /// Parses the field, and checks it against `x-amz-date` and the time.
     fn parse(field: &'f str, time: &str, now_ms: u64) -> S3Result<Self> {
-        let message = "The field x-amz-credential must be {key \
-            id}/{date}/{region}/s3/aws4_request, with the date of x-amz-date";
+        let message = "The field x-amz-credential must be \
+            {key id}/{date}/{region}/s3/aws4_request, with the date of x-amz-date";
         let malformed = || refusal(S3ErrorCode::InvalidArgument, message);
         let parts: Vec<_> = field.split('/').collect();
         let [key_id, date, region, "s3", "aws4_request"] = *parts else { return Err(malformed()) };
@@ -129,7 +129,7 @@ fn is_signed_by(secret: &str, credential: &Credential<'_>, policy: &str, signatu
     let first = format!("AWS4{secret}").into_bytes();
     let key = [credential.date, credential.region, "s3", "aws4_request", policy]
         .iter()
-        .try_fold(first, |key, part| mac(&key, part.as_bytes()));
+        .try_fold(first, |key, part| mac::<Hmac<Sha256>>(&key, part.as_bytes()));
     let Some(made) = key else { return false };
     let made = made.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -138,14 +138,8 @@ fn is_signed_by(secret: &str, credential: &Credential<'_>, policy: &str, signatu
     made.as_bytes().ct_eq(signature.as_bytes()).into()
 }
 
-fn mac_sha1(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
-    let mut mac = Hmac::<Sha1>::new_from_slice(key).ok()?;
-    mac.update(text);
-    Some(mac.finalize().into_bytes().to_vec())
-}
-
-fn mac(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+fn mac<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).ok()?;
     mac.update(text);
     Some(mac.finalize().into_bytes().to_vec())
 }
