@@ -124,7 +124,7 @@ fn a_collector_that_is_not_there_or_refuses_disturbs_nothing() {
     let server = serve(&folder, &collector.origin(), &[]);
     let url = format!("http://{}/-/health", server.address());
     curl(&[&url]);
-    server.wait_for_log("the answer is 503");
+    server.wait_for_log("the response status is 503");
     collector.otherwise(Scripted::status(200));
     curl(&[&url]);
     server.wait_for_log("span export resumed");
