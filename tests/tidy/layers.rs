@@ -84,7 +84,8 @@ const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];
 /// For each crate, the crates of this workspace that it may depend on.
 const DIRECTION: &[(&str, &[&str])] = &[
     ("engine", &[]),
-    ("images", &[]),
+    ("kernels", &[]),
+    ("images", &["kernels"]),
     ("server", &["engine", "images"]),
     ("tools", &["engine", "images", "server"]),
     ("fuzz", &["engine", "images", "server"]),

@@ -1,18 +1,10 @@
 //! Resizes a picture, or a part of it.
-//!
-//! The filter is Lanczos3 on gamma-encoded samples with premultiplied alpha, as is the default of libvips and of
-//! servers based on it. Filtering in linear light makes fine bright details on dark ground brighter, and halos on
-//! text; it takes three times as long.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use kernels::{Pixel, resample};
 
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 use crate::scaled_jpeg::Plane;
-
-/// Reach of the filter in pixels of the smaller picture, in each direction.
-pub(super) const REACH: f64 = 3.0;
 
 /// Resizes a part of a picture: left, top, width, height in its pixels.
 pub(super) fn picture(
@@ -25,13 +17,14 @@ pub(super) fn picture(
         return Ok(picture);
     }
     let pixel = match picture.layout {
-        Layout::Grey => PixelType::U8,
-        Layout::GreyAlpha => PixelType::U8x2,
-        Layout::Rgb => PixelType::U8x3,
-        Layout::Rgba | Layout::Cmyk => PixelType::U8x4,
+        Layout::Grey => Pixel::One,
+        Layout::GreyAlpha => Pixel::OneAndAlpha,
+        Layout::Rgb => Pixel::Three,
+        Layout::Rgba => Pixel::ThreeAndAlpha,
+        Layout::Cmyk => Pixel::Four,
     };
-    let has_alpha = picture.layout.has_alpha();
-    let samples = convolve(pixel, has_alpha, picture.sides(), &picture.samples, sides, cut)?;
+    let samples = resample(pixel, picture.sides(), &picture.samples, sides, cut);
+    let samples = samples.map_err(Error::failed)?;
     Ok(Picture { width: sides.0, height: sides.1, samples, ..picture })
 }
 
@@ -49,28 +42,7 @@ pub(super) fn plane(mut plane: Plane, sides: (u32, u32), cut: [f64; 4]) -> Resul
     if from == sides && cut == [0.0, 0.0, f64::from(from.0), f64::from(from.1)] {
         return Ok(plane.samples);
     }
-    convolve(PixelType::U8, false, from, &plane.samples, sides, cut)
-}
-
-fn convolve(
-    pixel: PixelType,
-    has_alpha: bool,
-    from: (u32, u32),
-    samples: &[u8],
-    to: (u32, u32),
-    [left, top, across, down]: [f64; 4],
-) -> Result<Vec<u8>, Error> {
-    let source = ImageRef::new(from.0, from.1, samples, pixel).map_err(Error::failed)?;
-    let mut made = Image::new(to.0, to.1, pixel);
-    // A rounded sum may exceed the picture by the last digit.
-    let across = across.min(f64::from(from.0) - left);
-    let down = down.min(f64::from(from.1) - top);
-    let options = ResizeOptions::new()
-        .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
-        .crop(left, top, across, down)
-        .use_alpha(has_alpha);
-    Resizer::new().resize(&source, &mut made, &options).map_err(Error::failed)?;
-    Ok(made.into_vec())
+    resample(Pixel::One, from, &plane.samples, sides, cut).map_err(Error::failed)
 }
 
 #[cfg(test)]

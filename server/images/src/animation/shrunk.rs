@@ -98,7 +98,7 @@ impl Axis {
     fn new(view: &View, axis: usize, large: usize) -> Self {
         let small = [view.sides.0, view.sides.1][axis] as usize;
         let step = view.cut[axis + 2] / small as f64;
-        let reach = resize::REACH * step.max(1.0) + 1.0;
+        let reach = kernels::REACH * step.max(1.0) + 1.0;
         Self { start: view.cut[axis], step, reach, large, small }
     }
 

@@ -1,14 +1,11 @@
 //! AVIF encoder using rav1e (pure Rust, here without assembler), with 4:4:4 chroma.
 
-use ravif::{BitDepth, Encoder, Img, RGB8, RGBA8};
+use kernels::{Channels, encode_avif};
 
 use super::quality::by_table;
 use crate::Stop;
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
-
-/// Speed, 1 to 10. Lower speeds take several times as long for a tenth of the bytes.
-const SPEED: u8 = 10;
 
 /// Encodes a colour picture.
 pub(in super::super) fn encode(
@@ -19,31 +16,15 @@ pub(in super::super) fn encode(
     if stop() {
         return Err(Error::Cancelled);
     }
-    let quality = by_table(&QUALITIES, quality);
-    let encoder = Encoder::new()
-        .with_quality(quality)
-        .with_alpha_quality(quality)
-        .with_speed(SPEED)
-        .with_bit_depth(BitDepth::Eight)
-        .with_num_threads(Some(1));
-    let (width, height) = (picture.width as usize, picture.height as usize);
-    let encoded = match picture.layout {
-        Layout::Rgb => {
-            let pixels = picture.samples.as_chunks::<3>().0.iter();
-            let pixels: Vec<RGB8> = pixels.map(|[r, g, b]| RGB8::new(*r, *g, *b)).collect();
-            encoder.encode_rgb(Img::new(&pixels, width, height))
-        }
-        Layout::Rgba => {
-            let pixels = picture.samples.as_chunks::<4>().0.iter();
-            let pixels: Vec<RGBA8> =
-                pixels.map(|[r, g, b, a]| RGBA8::new(*r, *g, *b, *a)).collect();
-            encoder.encode_rgba(Img::new(&pixels, width, height))
-        }
+    let channels = match picture.layout {
+        Layout::Rgb => Channels::Rgb,
+        Layout::Rgba => Channels::Rgba,
         Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
             return Err(Error::failed("AVIF requires colour"));
         }
     };
-    Ok(encoded.map_err(Error::failed)?.avif_file)
+    let quality = by_table(&QUALITIES, quality);
+    encode_avif(channels, &picture.samples, picture.sides(), quality).map_err(Error::failed)
 }
 
 /// Requested qualities and those of this encoder with the same SSIMULACRA2 score as the output of libvips; measured
