@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::beside::{self, SMALL, at_once, give_way, small_gets};
+use benches::beside::{self, SMALL, run_on_threads, set_sched_idle, small_gets};
 use benches::server::{Running, ServerKind};
 use benches::trug::Trug;
 use benches::wire::Wire;
@@ -60,7 +60,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut seen = [Vec::new(), Vec::new(), Vec::new()];
     let mut rates = [0.0, 0.0];
     for _ in 0..rounds {
-        folder::forget_pages(&folder.path().join("store")).map_err(text)?;
+        folder::drop_page_cache(&folder.path().join("store")).map_err(text)?;
         let server = Running::start(&kind, folder.path(), SMALL)?;
         seen[0].push(small_gets(&server, &small, || {
             thread::sleep(alone);
@@ -86,8 +86,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 /// Reads all files concurrently, each to its end.
 fn stream(server: &Running, paths: &[String], bytes: usize) -> Result<(), String> {
     let next = AtomicU64::new(0);
-    at_once(paths.len(), || {
-        give_way()?;
+    run_on_threads(paths.len(), || {
+        set_sched_idle()?;
         let path = &paths[next.fetch_add(1, Ordering::Relaxed) as usize];
         let (status, read) =
             Wire::open(server.address()).and_then(|mut wire| wire.read_over(path)).map_err(text)?;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::data::{self, Seeded};
+use benches::data::{self, SeededRng};
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, stores};
@@ -67,7 +67,7 @@ fn half_dead(folder: &Path, count: u64, dead_percent: u64) -> Store {
 }
 
 fn is_dead(number: u64, dead_percent: u64) -> bool {
-    Seeded::new(SEED ^ number.rotate_left(17)).below(100) < dead_percent
+    SeededRng::new(SEED ^ number.rotate_left(17)).below(100) < dead_percent
 }
 
 fn alone(arguments: &Arguments, count: u64, rounds: usize) {
@@ -176,7 +176,7 @@ fn foreground(store: &Store, count: u64, length: Duration) -> Latencies {
     let mut all = Latencies::default();
     std::thread::scope(|scope| {
         let reads = scope.spawn(|| {
-            let mut chance = Seeded::new(SEED + 1);
+            let mut chance = SeededRng::new(SEED + 1);
             let mut times = Vec::new();
             while started.elapsed() < length {
                 let number = chance.below(count);

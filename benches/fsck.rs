@@ -19,7 +19,7 @@ use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{data, folder, stores};
 use engine::fsck::{self, CheckOptions};
-use engine::{RealDisk, Surroundings, SystemClock, SystemEntropy};
+use engine::{Environment, RealDisk, SystemClock, SystemRng};
 
 const SEED: u64 = 5;
 const SIZES: [usize; 3] = [4 << 10, 256 << 10, 16 << 20];
@@ -51,7 +51,7 @@ fn main() {
         for (from, is_cold) in [("disk", true), ("memory", false)] {
             let read_at_once = |read: fn(&Path) -> u64| {
                 if is_cold {
-                    folder::forget_pages(folder.path()).expect("pages that can be forgotten");
+                    folder::drop_page_cache(folder.path()).expect("pages that can be forgotten");
                 }
                 timed(|| read(folder.path()))
             };
@@ -79,15 +79,15 @@ fn timed(work: impl FnOnce() -> u64) -> f64 {
 }
 
 fn check(folder: &Path) -> u64 {
-    let surroundings = Surroundings {
+    let surroundings = Environment {
         disk: Arc::new(RealDisk::open_existing(folder).expect("the folder")),
         clock: Arc::new(SystemClock::new()),
-        entropy: Arc::new(SystemEntropy),
+        rng: Arc::new(SystemRng),
     };
     let watch = &mut |_| ControlFlow::Continue(());
     let report = fsck::check(
         &surroundings,
-        CheckOptions { deep: true, remade: None, workers: CheckOptions::workers_here() },
+        CheckOptions { deep: true, derived_bucket: None, workers: CheckOptions::workers_here() },
         watch,
     );
     let report = report.expect("a store that can be checked");

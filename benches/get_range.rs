@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::data::{self, Seeded};
+use benches::data::{self, SeededRng};
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
 use benches::{folder, process, stores};
@@ -227,7 +227,7 @@ impl Bench {
         mut read: impl FnMut(usize, u64, &mut [u8]),
     ) -> Sample {
         let place = &self.places[place];
-        let mut seeded = Seeded::new(SEED);
+        let mut seeded = SeededRng::new(SEED);
         let mut out = vec![0; bytes as usize];
         rounds::repeat(self.length, || {
             let object = seeded.below(place.objects.len() as u64) as usize;

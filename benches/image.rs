@@ -23,7 +23,7 @@ use benches::table::{self, Table};
 use benches::{folder, sharp};
 use image::imageops::{self, FilterType};
 use image::{DynamicImage, GenericImage, RgbImage};
-use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render};
 use serde_json::{Value, json};
 use tests::pictures::{PHOTOGRAPHS, SCREENSHOTS, fetched, likeness, seen_by_vips, vips};
 
@@ -39,7 +39,7 @@ struct Task {
 }
 
 /// Figures reported by one process.
-struct Told {
+struct Measurement {
     /// CPU time of each run in microseconds.
     cpu: Vec<f64>,
     before_bytes: u64,
@@ -228,7 +228,7 @@ fn measure_memory(folder: &Path) -> Result<(), String> {
 }
 
 /// Returns pictures per second of CPU, and the CPU time of one: the first one does not count where there are more.
-fn sample(told: &Told) -> Sample {
+fn sample(told: &Measurement) -> Sample {
     let counted = if told.cpu.len() > 1 { &told.cpu[1..] } else { &told.cpu };
     let cpu_us = rounds::median(counted.iter().copied());
     Sample { per_second: 1e6 / cpu_us, cpu_us }
@@ -241,7 +241,7 @@ fn make_apart(
     source: &Path,
     made: &Path,
     times: usize,
-) -> Result<Told, String> {
+) -> Result<Measurement, String> {
     let format = task.format.extension();
     let options = task.quality.map_or_else(|| json!({}), |quality| json!({ "quality": quality }));
     let told = json!({
@@ -261,7 +261,7 @@ fn make_apart(
     };
     let numbers = |line: &str| line.split(' ').map(str::parse).collect::<Result<Vec<f64>, _>>();
     match &said.lines().map(numbers).collect::<Result<Vec<_>, _>>() {
-        Ok(lines) if lines.len() == 3 => Ok(Told {
+        Ok(lines) if lines.len() == 3 => Ok(Measurement {
             cpu: lines[0].clone(),
             before_bytes: (lines[1][0] as u64) << 10,
             peak_bytes: (lines[2][0] as u64) << 10,
@@ -275,20 +275,22 @@ fn make_one(told: &str) -> Result<(), String> {
     let told: Value = serde_json::from_str(told).map_err(|error| error.to_string())?;
     let word = |name: &str| told[name].as_str().unwrap_or_default();
     let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-    let wish = Wish {
-        format: Wanted::Format(Format::named(word("format")).ok_or("no format")?),
+    let wish = TransformOptions {
+        format: OutputFormat::Format(Format::from_name(word("format")).ok_or("no format")?),
         width: number(&told["width"]),
         quality: told["options"]["quality"].as_u64().and_then(|quality| u8::try_from(quality).ok()),
-        ..Wish::default()
+        ..TransformOptions::default()
     };
     let bytes = fs::read(word("file")).map_err(text)?;
     let (before, _) = process::own_memory_at_most();
     let (mut cpu, mut made) = (Vec::new(), Vec::new());
     for _ in 0..number(&told["times"]).unwrap_or(1) {
         let start = process::own_cpu();
-        let format = Format::of(&bytes).ok_or("no picture")?;
+        let format = Format::detect(&bytes).ok_or("no picture")?;
         let source = read_source(format, &bytes).map_err(|error| error.to_string())?;
-        let Ok(Planned::Made(plan)) = plan(&source, &wish) else { return Err("no plan".into()) };
+        let Ok(PlanOutcome::Transform(plan)) = plan(&source, &wish) else {
+            return Err("no plan".into());
+        };
         made = render(&bytes, &source, &plan, &|| false).map_err(|error| error.to_string())?;
         cpu.push((process::own_cpu() - start).as_micros().to_string());
     }

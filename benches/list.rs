@@ -76,7 +76,7 @@ impl Shape {
     }
 
     /// Describes the request.
-    fn asked(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Flat => "1,000 files of one folder",
             Self::Folders => "100 folders first",
@@ -98,7 +98,7 @@ impl Shape {
     }
 
     /// Requests the page after a key.
-    fn ask(self, store: &Store, place: &str) {
+    fn request(self, store: &Store, place: &str) {
         let bucket = bucket();
         match self {
             Self::Flat => {
@@ -135,12 +135,12 @@ fn measure(arguments: &Arguments, count: u64) {
         let made: Vec<Made> = sizes.iter().map(made).collect();
         let mut opened: Vec<Opened<'_>> = made.iter().map(Opened::new).collect();
         let pages = in_turns(rounds, &mut opened, |opened| {
-            mean_ms(&opened.made.places, |place| shape.ask(&opened.store, place))
+            mean_ms(&opened.made.places, |place| shape.request(&opened.store, place))
         });
         let (memory, _) = process::own_memory();
         println!("{}: all open and listed, {} of memory", shape.name(), table::bytes(memory));
         drop(opened);
-        add_rows(&mut table, shape.asked(), &sizes, &pages);
+        add_rows(&mut table, shape.description(), &sizes, &pages);
         if matches!(shape, Shape::Tree) {
             let mut made = made;
             let searches = in_turns(rounds, &mut made, first_search);
@@ -247,7 +247,7 @@ fn first_search(made: &mut Made) -> f64 {
         bucket: bucket(),
         folder: FolderKey::root(),
         text: QUERY.to_owned(),
-        hidden_ending: String::new(),
+        excluded_suffix: String::new(),
         offset: 0,
         limit: 20,
     };

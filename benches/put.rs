@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::bare_log::{self, WAYS};
+use benches::bare_log::{self, WRITE_STRATEGIES};
 use benches::batched_fjall::BatchedFjall;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
@@ -60,7 +60,7 @@ struct Fjall(BatchedFjall);
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
-    if let Err(why) = folder::require_room(&arguments.data_folder(), ROOM_BYTES) {
+    if let Err(why) = folder::require_free_space(&arguments.data_folder(), ROOM_BYTES) {
         eprintln!("error: {why}");
         return ExitCode::FAILURE;
     }
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
             let next = AtomicU64::new(0);
             let samples = rounds::interleaved(round_count, made.len(), |contestant| {
                 let sample = measure(made[contestant].as_ref(), size, writers, length, &next);
-                folder::forget_pages(folder.path()).expect("pages to forget");
+                folder::drop_page_cache(folder.path()).expect("pages to forget");
                 sample
             });
             table.row(row(size, writers, &samples));
@@ -117,8 +117,9 @@ fn main() -> ExitCode {
 
 /// Measures a bare log with groups of this length.
 fn bare_row(round_count: usize, folder: &Path, group_bytes: usize, size: usize) -> Vec<String> {
-    let samples = rounds::interleaved(round_count, WAYS.len(), |way| {
-        bare_log::fill(folder, WAYS[way], group_bytes as u64, size as u64).expect("a bare log")
+    let samples = rounds::interleaved(round_count, WRITE_STRATEGIES.len(), |way| {
+        bare_log::fill(folder, WRITE_STRATEGIES[way], group_bytes as u64, size as u64)
+            .expect("a bare log")
     });
     let mut row = vec![table::bytes(group_bytes as u64), table::bytes(size as u64)];
     row.extend(samples.iter().map(|samples| table::count(rounds::rate(samples))));

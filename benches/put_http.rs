@@ -70,7 +70,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             }
             _ => Ok(alone(&engine, clients, bytes, length, &next)),
         };
-        let forgotten = folder::forget_pages(folder.path()).map_err(text);
+        let forgotten = folder::drop_page_cache(folder.path()).map_err(text);
         sample.and_then(|sample| forgotten.map(|()| sample)).unwrap_or_else(|why| {
             failed = Some(why);
             Sample::default()
@@ -141,7 +141,7 @@ struct Client {
     request: Vec<u8>,
     body_at: usize,
     sent: usize,
-    answer: Vec<u8>,
+    response: Vec<u8>,
 }
 
 impl Client {
@@ -150,7 +150,7 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         let (request, body_at) = form.request(client);
-        Ok(Self { stream, sent: request.len(), request, body_at, answer: Vec::new() })
+        Ok(Self { stream, sent: request.len(), request, body_at, response: Vec::new() })
     }
 
     /// Prepares the request for an object with this number.
@@ -163,7 +163,7 @@ impl Client {
     }
 
     /// Sends and receives without blocking. Returns true when a whole response arrived and was a success.
-    fn go_on(&mut self) -> Result<bool, String> {
+    fn advance(&mut self) -> Result<bool, String> {
         while self.sent < self.request.len() {
             match self.stream.write(&self.request[self.sent..]) {
                 Ok(sent) => self.sent += sent,
@@ -175,15 +175,15 @@ impl Client {
         loop {
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err("the server hung up".to_owned()),
-                Ok(read) => self.answer.extend_from_slice(&piece[..read]),
+                Ok(read) => self.response.extend_from_slice(&piece[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(text(error)),
             }
-            if let Some(whole) = whole_answer(&self.answer) {
-                if !self.answer.starts_with(b"HTTP/1.1 200") || self.answer.len() != whole {
-                    return Err(String::from_utf8_lossy(&self.answer).into_owned());
+            if let Some(whole) = response_length(&self.response) {
+                if !self.response.starts_with(b"HTTP/1.1 200") || self.response.len() != whole {
+                    return Err(String::from_utf8_lossy(&self.response).into_owned());
                 }
-                self.answer.clear();
+                self.response.clear();
                 return Ok(true);
             }
         }
@@ -191,7 +191,7 @@ impl Client {
 }
 
 /// Returns the length of the response at the start of these bytes, once it is complete.
-fn whole_answer(bytes: &[u8]) -> Option<usize> {
+fn response_length(bytes: &[u8]) -> Option<usize> {
     let head_bytes = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..head_bytes]).ok()?;
     let length = head.lines().find_map(|line| {
@@ -238,7 +238,7 @@ fn over_http(
         epoll::wait(&poll, buffer, Some(&patience)).map_err(errno)?;
         for event in &events {
             let client = &mut all[event.data.u64() as usize];
-            while client.go_on()? {
+            while client.advance()? {
                 count += 1;
                 client.prepare(next.fetch_add(1, Ordering::Relaxed));
             }

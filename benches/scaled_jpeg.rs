@@ -13,8 +13,8 @@ use std::time::Duration;
 use benches::arguments::Arguments;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
-use fuzz::photograph::{Encoding, Full, Photograph};
-use images::scaled_jpeg::{Condition, Limits, Scale, decode};
+use fuzz::photograph::{Encoding, Full, SyntheticPhoto};
+use images::scaled_jpeg::{DecodeStatus, Limits, Scale, decode};
 
 const SCALES: [Scale; 3] = [Scale::Eighth, Scale::Quarter, Scale::Half];
 
@@ -54,7 +54,7 @@ fn main() {
 }
 
 fn made_up() -> Vec<(String, Vec<u8>)> {
-    let photograph = Photograph::new(1, 4_000, 3_000);
+    let photograph = SyntheticPhoto::new(1, 4_000, 3_000);
     let progressive = Encoding { progressive: Some(4), ..Encoding::PLAIN };
     vec![
         ("baseline 4:2:0".to_owned(), photograph.jpeg(&Encoding::PLAIN)),
@@ -66,7 +66,7 @@ fn run(length: Duration, file: &[u8], scale: Option<Scale>) -> Sample {
     rounds::repeat(length, || match scale {
         Some(scale) => {
             let decoded = decode(file, scale, &Limits::PHOTOGRAPH, &|| false);
-            assert_eq!(decoded.expect("a whole file").condition, Condition::Whole);
+            assert_eq!(decoded.expect("a whole file").condition, DecodeStatus::Complete);
         }
         None => assert!(Full::decode(file).is_some(), "a whole file"),
     })

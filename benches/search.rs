@@ -17,8 +17,8 @@ use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, process, stores};
 use engine::{
-    Batch, BucketName, Create, FolderKey, Found, Hit, Hits, ObjectKey, ObjectName, OpenOptions,
-    PutOptions, SearchQuery, Store,
+    Batch, BucketName, Create, FolderKey, Hit, HitItem, HitPage, ObjectKey, ObjectName,
+    OpenOptions, PutOptions, SearchQuery, Store,
 };
 
 const SEED: u64 = 6;
@@ -86,7 +86,7 @@ fn query(text: &str) -> SearchQuery {
         bucket: bucket(),
         folder: FolderKey::root(),
         text: text.to_owned(),
-        hidden_ending: String::new(),
+        excluded_suffix: String::new(),
         offset: 0,
         limit: HITS,
     }
@@ -131,7 +131,7 @@ fn keep(store: &Store, names: u64) {
         store.search(&query("invoice"), || false).expect("hits");
         meanwhile.push(asked.elapsed().as_secs_f64() * 1e3);
         let stats = store.stats().expect("counts");
-        if stats.searched_names == names {
+        if stats.cached_names == names {
             break stats;
         }
     };
@@ -140,7 +140,7 @@ fn keep(store: &Store, names: u64) {
         "in memory after {:.2} s, searches meanwhile {:.0} ms; {:.1} bytes a name, of which {:.1} are its own; {} of memory in all\n",
         started.elapsed().as_secs_f64(),
         median(meanwhile),
-        stats.searched_names_bytes as f64 / names as f64,
+        stats.cached_names_bytes as f64 / names as f64,
         own_bytes(names),
         table::bytes(memory),
     );
@@ -184,7 +184,7 @@ fn walk(data: &Path) {
     let mut table = Table::new(&["query", "hits", "are these all", "ms"]);
     for text in ["img", "chloe", "zzqx"] {
         let mut took = Vec::new();
-        let mut hits = Hits::default();
+        let mut hits = HitPage::default();
         // The first one warms the caches.
         for round in 0..4 {
             let started = Instant::now();
@@ -210,9 +210,9 @@ fn compare_order(store: &Store, list: &Path) {
     let mut table = Table::new(&["query", "in both first ten", "our first file", "fzf's first"]);
     for text in QUERIES {
         let hits = store.search(&SearchQuery { limit: 10_000, ..query(text) }, || false);
-        let file = |hit: Hit| match hit.found {
-            Found::Folder(_) => None,
-            Found::File(file) => Some(file.name().key.to_string()),
+        let file = |hit: Hit| match hit.item {
+            HitItem::Folder(_) => None,
+            HitItem::File(file) => Some(file.name().key.to_string()),
         };
         let hits = hits.expect("hits").hits.into_iter().filter_map(file);
         let ours: Vec<String> = hits.take(FIRST).collect();

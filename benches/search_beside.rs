@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::beside::{self, SMALL, at_once, part, small_gets};
+use benches::beside::{self, SMALL, part, run_on_threads, small_gets};
 use benches::names::Names;
 use benches::server::{Running, ServerKind};
 use benches::trug::{BUCKET, Trug};
@@ -27,7 +27,7 @@ const SEED: u64 = 6;
 const QUERIES: [&str; 6] = ["img", "2024", "screenshot", "chloe", "kitchn", "bdg"];
 /// Numbers of concurrent searching clients, in turns.
 const SEARCHING: [usize; 3] = [0, 50, 500];
-const AGAIN: Duration = Duration::from_millis(100);
+const REPEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
     match run(&Arguments::read()) {
@@ -61,7 +61,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let server = Running::start(&kind, folder.path(), SMALL)?;
     let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
     let paths = QUERIES.map(|query| format!("/api/search/{BUCKET}?q={query}&apiKey={key}"));
-    until_kept(&server, &paths[0])?;
+    wait_until_cached(&server, &paths[0])?;
 
     let mut seen = SEARCHING.map(|_| Vec::new());
     let searches = SEARCHING.map(|_| Mutex::new(Vec::new()));
@@ -117,7 +117,7 @@ fn fill(store: &Path, count: u64) -> Result<(), String> {
 }
 
 /// Searches until the names are in memory.
-fn until_kept(server: &Running, path: &str) -> Result<(), String> {
+fn wait_until_cached(server: &Running, path: &str) -> Result<(), String> {
     let mut wire = Wire::open(server.address()).map_err(text)?;
     loop {
         let (status, body) = wire.get(path).map_err(text)?;
@@ -129,7 +129,7 @@ fn until_kept(server: &Running, path: &str) -> Result<(), String> {
         if answer["totalIsExact"] == true {
             return Ok(());
         }
-        thread::sleep(AGAIN);
+        thread::sleep(REPEAT_INTERVAL);
     }
 }
 
@@ -149,13 +149,13 @@ fn search(
             let asked = Instant::now();
             match wire.get(path).map_err(text)?.0 {
                 200 => times.lock().map_err(|why| why.to_string())?.push(asked.elapsed()),
-                503 => thread::sleep(AGAIN),
+                503 => thread::sleep(REPEAT_INTERVAL),
                 status => return Err(format!("a search: {status}")),
             }
         }
         Ok(())
     };
-    at_once(count, ask)
+    run_on_threads(count, ask)
 }
 
 fn text(error: std::io::Error) -> String {

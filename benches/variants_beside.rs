@@ -16,20 +16,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::beside::{self, SMALL, at_once, small_gets};
+use benches::beside::{self, SMALL, run_on_threads, small_gets};
 use benches::folder;
 use benches::rounds::{self, Sample};
 use benches::server::{Running, ServerKind, post_file};
 use benches::table::{self, Table};
 use benches::trug::Trug;
 use benches::wire::Wire;
-use fuzz::photograph::{Encoding, Photograph};
-use images::{Format, Planned, Wish, plan, read_source, render};
+use fuzz::photograph::{Encoding, SyntheticPhoto};
+use images::{Format, PlanOutcome, TransformOptions, plan, read_source, render};
 
 /// Requested variants of one picture; 64 are cached.
 const SIZES: usize = 50;
 const ASKING: usize = 64;
-const AGAIN: Duration = Duration::from_millis(100);
+const REPEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Request interval of each of the 64 other clients of 4 KiB.
 const ASKING_PACE: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ const WORK: &str = "--work";
 fn main() -> ExitCode {
     let arguments = Arguments::read();
     let done = match arguments.has(WORK) {
-        true => make_pictures(),
+        true => render_until_killed(),
         false => run(&arguments),
     };
     match done {
@@ -91,7 +91,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                     thread::sleep(alone);
                     Ok(())
                 })?,
-                1 => small_gets(&server, &small, || ask_for(&server, &paths))?,
+                1 => small_gets(&server, &small, || request_all(&server, &paths))?,
                 _ => small_gets(&server, &small, || work_elsewhere(&server, &small, alone))?,
             };
             seen[made].push(times);
@@ -114,7 +114,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let contestants = [("a variant that is kept", &variant), ("a file of its size", &same)];
     let mut failed = None;
     let samples = rounds::interleaved(2 * round_count + 1, contestants.len(), |contestant| {
-        again_and_again(&server, contestants[contestant].1, alone / 4).unwrap_or_else(|why| {
+        request_repeatedly(&server, contestants[contestant].1, alone / 4).unwrap_or_else(|why| {
             failed = Some(why);
             Sample::default()
         })
@@ -138,7 +138,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Requests all of these over many connections, each until it succeeds.
-fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
+fn request_all(server: &Running, paths: &[String]) -> Result<(), String> {
     let next = AtomicUsize::new(0);
     let ask = || -> Result<(), String> {
         let mut wire = Wire::open(server.address()).map_err(text)?;
@@ -146,14 +146,14 @@ fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
             loop {
                 match wire.get(path).map_err(text)?.0 {
                     200 => break,
-                    503 => thread::sleep(AGAIN),
+                    503 => thread::sleep(REPEAT_INTERVAL),
                     status => return Err(format!("{path}: {status}")),
                 }
             }
         }
         Ok(())
     };
-    at_once(ASKING, ask)
+    run_on_threads(ASKING, ask)
 }
 
 /// Runs a rendering process for each processor for so long, while others request the small file.
@@ -164,7 +164,7 @@ fn work_elsewhere(server: &Running, small: &str, length: Duration) -> Result<(),
         (0..count).map(|_| Command::new(&program).arg(WORK).spawn()).collect();
     let mut workers = workers.map_err(text)?;
     let began = Instant::now();
-    let asked = at_once(ASKING, || {
+    let asked = run_on_threads(ASKING, || {
         let mut wire = Wire::open(server.address()).map_err(text)?;
         while began.elapsed() < length {
             wire.get(small).map_err(text)?;
@@ -181,13 +181,15 @@ fn work_elsewhere(server: &Running, small: &str, length: Duration) -> Result<(),
 }
 
 /// Renders pictures of the same photograph, as the server does, until the process is killed.
-fn make_pictures() -> Result<(), String> {
-    beside::give_way()?;
+fn render_until_killed() -> Result<(), String> {
+    beside::set_sched_idle()?;
     let file = photograph();
     let source = read_source(Format::Jpeg, &file).map_err(|error| error.to_string())?;
     for size in (0..SIZES).cycle() {
-        let wish = Wish { width: Some(width(size)), ..Wish::default() };
-        let Ok(Planned::Made(plan)) = plan(&source, &wish) else { return Err("no plan".into()) };
+        let wish = TransformOptions { width: Some(width(size)), ..TransformOptions::default() };
+        let Ok(PlanOutcome::Transform(plan)) = plan(&source, &wish) else {
+            return Err("no plan".into());
+        };
         render(&file, &source, &plan, &|| false).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -198,7 +200,7 @@ fn width(size: usize) -> u32 {
     200 + 8 * size as u32
 }
 
-fn again_and_again(server: &Running, path: &str, length: Duration) -> Result<Sample, String> {
+fn request_repeatedly(server: &Running, path: &str, length: Duration) -> Result<Sample, String> {
     let mut wire = Wire::open(server.address()).map_err(text)?;
     let (began, cpu, mut done) = (Instant::now(), server.cpu(), 0);
     while began.elapsed() < length {
@@ -216,7 +218,7 @@ fn get(server: &Running, path: &str) -> Result<(u16, Vec<u8>), String> {
 }
 
 fn photograph() -> Vec<u8> {
-    Photograph::new(1, 2_000, 1_500).jpeg(&Encoding::PLAIN)
+    SyntheticPhoto::new(1, 2_000, 1_500).jpeg(&Encoding::PLAIN)
 }
 
 fn text(error: std::io::Error) -> String {

@@ -21,9 +21,9 @@ use benches::rounds;
 use benches::server::{Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::Trug;
-use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy, Verification};
+use engine::{Create, OpenOptions, Store, SystemClock, SystemRng, Verification};
 use server::config::Layer;
-use server::{Config, Inherited, Service, Stop};
+use server::{Config, InheritedSockets, ServeOptions, Shutdown};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -70,8 +70,8 @@ impl ServerKind for Contestant {
         command.stdout(Stdio::null()).spawn().map_err(text)
     }
 
-    fn starts_again_when_filled(&self) -> bool {
-        self.trug.starts_again_when_filled()
+    fn restarts_when_full(&self) -> bool {
+        self.trug.restarts_when_full()
     }
 
     fn fill(&self, folder: &Path, address: SocketAddr) -> Result<(), String> {
@@ -100,22 +100,22 @@ fn serve(address: &str, arguments: &Arguments) -> Result<(), String> {
         body_bytes_max: Some(1 << 30),
         ..Layer::default()
     };
-    let service = Service {
+    let service = ServeOptions {
         store,
         data: data.into(),
         config: Config::new(layer).map_err(text)?,
         clock: Arc::new(SystemClock::new()),
-        entropy: Arc::new(SystemEntropy),
+        entropy: Arc::new(SystemRng),
         changes: None,
-        inherited: Inherited::default(),
+        inherited: InheritedSockets::default(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(text)?;
-    let (stop, stopped) = watch::channel(Stop::Running);
+    let (stop, stopped) = watch::channel(Shutdown::Running);
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).map_err(text)?;
         tokio::spawn(async move {
             terminate.recv().await;
-            let _ = stop.send(Stop::Drain);
+            let _ = stop.send(Shutdown::Drain);
             std::future::pending::<()>().await;
         });
         server::serve(service, stopped, |_| ()).await.map_err(text)

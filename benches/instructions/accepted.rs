@@ -8,13 +8,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// Percent by which a count may exceed the accepted one.
-const MORE_MAX: u64 = 5;
+const INCREASE_PERCENT_MAX: u64 = 5;
 /// Percent by which a count may exceed the accepted one where another compiler built the program: the increase is then
 /// usually due to the compiler.
-const MORE_MAX_OF_ANOTHER_COMPILER: u64 = 25;
+const INCREASE_PERCENT_MAX_OTHER_COMPILER: u64 = 25;
 
 /// Accepted counts, and the compiler of the counted program.
-pub(crate) struct Accepted {
+pub(crate) struct Baseline {
     pub(crate) compiler: String,
     /// Instructions of one request, by scenario.
     pub(crate) instructions: BTreeMap<String, u64>,
@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
     New,
 }
 
-impl Accepted {
+impl Baseline {
     pub(crate) fn read() -> Result<Self, String> {
         let text = std::fs::read_to_string(file()).map_err(|error| error.to_string())?;
         let read: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -52,11 +52,14 @@ impl Accepted {
 
     pub(crate) fn verdict(&self, name: &str, count: u64, compiler: &str) -> Verdict {
         let Some(accepted) = self.instructions.get(name).copied() else { return Verdict::New };
-        let more_max =
-            if self.compiler == compiler { MORE_MAX } else { MORE_MAX_OF_ANOTHER_COMPILER };
+        let more_max = if self.compiler == compiler {
+            INCREASE_PERCENT_MAX
+        } else {
+            INCREASE_PERCENT_MAX_OTHER_COMPILER
+        };
         match count * 100 {
             count if count > accepted * (100 + more_max) => Verdict::More(accepted),
-            count if count < accepted * (100 - MORE_MAX) => Verdict::Less(accepted),
+            count if count < accepted * (100 - INCREASE_PERCENT_MAX) => Verdict::Less(accepted),
             _ => Verdict::Holds(accepted),
         }
     }

@@ -18,7 +18,7 @@ use benches::table::{self, Table};
 use tests::ServerProcess;
 use tests::commands::without_settings;
 
-use self::accepted::{Accepted, Verdict};
+use self::accepted::{Baseline, Verdict};
 use self::scenarios::{Asker, BUCKET, SCENARIOS, Scenario};
 
 /// Settings without rate limits that a run could reach.
@@ -61,7 +61,7 @@ fn compare(program: &Path, accept: bool) -> Result<bool, String> {
         return Err(format!("{} is missing: {build}", program.display()));
     }
     let compiler = accepted::compiler()?;
-    let mut now = Accepted { compiler, instructions: Default::default() };
+    let mut now = Baseline { compiler, instructions: Default::default() };
     for scenario in SCENARIOS {
         let each = instructions_each(program, scenario)?;
         eprintln!("done: {}", scenario.name);
@@ -70,7 +70,7 @@ fn compare(program: &Path, accept: bool) -> Result<bool, String> {
     if accept {
         now.write()?;
     }
-    let before = Accepted::read()?;
+    let before = Baseline::read()?;
     let mut table = Table::new(&["request", "instructions", "accepted", "ratio", ""]);
     let mut all_hold = true;
     for (name, each) in &now.instructions {

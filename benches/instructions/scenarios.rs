@@ -1,7 +1,7 @@
 //! Request scenarios, the same for each run.
 
 use benches::data;
-use fuzz::photograph::{Encoding, Photograph};
+use fuzz::photograph::{Encoding, SyntheticPhoto};
 use tests::{Connection, Form, ServerProcess};
 
 /// Bucket of all files, and the account that owns it.
@@ -60,7 +60,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "photograph of 0.8 MP to WebP of 200 pixels",
         times: 4,
         fill: |asker| {
-            let photograph = Photograph::new(7, 1_024, 768).jpeg(&Encoding::PLAIN);
+            let photograph = SyntheticPhoto::new(7, 1_024, 768).jpeg(&Encoding::PLAIN);
             asker.upload("photograph.jpg", &photograph)
         },
         // A cached variant is not rendered again.

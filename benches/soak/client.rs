@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use benches::data::{self, Seeded};
+use benches::data::{self, SeededRng};
 use benches::table;
 use benches::trug::BUCKET;
 use serde_json::Value;
@@ -21,7 +21,7 @@ use super::PICTURE;
 /// Maximum pause between two requests of a connection; the mean is half of it.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Response timeout: a server that is silent for longer has failed.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of files of a connection.
 const FILES_MAX: usize = 6;
 /// Number of different widths requested of the picture: more than the cached variants of one picture.
@@ -64,7 +64,7 @@ struct Seen {
     latest: Times,
     /// Durations by kind, from the start.
     all: BTreeMap<Kind, Vec<u32>>,
-    refused: BTreeMap<Kind, u64>,
+    rejected: BTreeMap<Kind, u64>,
     /// First failed check.
     fault: Option<String>,
 }
@@ -80,12 +80,12 @@ pub(crate) struct Times {
 
 /// Files, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Live {
+pub(crate) struct ClientStats {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
 
-impl AddAssign for Live {
+impl AddAssign for ClientStats {
     fn add_assign(&mut self, other: Self) {
         self.files += other.files;
         self.bytes += other.bytes;
@@ -117,7 +117,7 @@ impl Shared {
     /// Returns the table rows of each kind.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let mut seen = self.seen();
-        let Seen { all, refused, .. } = &mut *seen;
+        let Seen { all, rejected: refused, .. } = &mut *seen;
         let row = |(kind, times): (&Kind, &mut Vec<u32>)| {
             times.sort_unstable();
             let ms = |of: f64| table::figure(f64::from(at(times, of)) / 1e3);
@@ -143,38 +143,38 @@ pub(crate) fn at(sorted: &[u32], part: f64) -> u32 {
 pub(crate) struct Client {
     number: u64,
     shared: Arc<Shared>,
-    random: Seeded,
+    random: SeededRng,
     /// Lengths of its files, and the seeds of their bytes, by name.
     files: BTreeMap<String, (usize, u64)>,
     stream: Option<BufReader<TcpStream>>,
 }
 
 /// A response.
-struct Answer {
+struct Response {
     status: u16,
     body: Vec<u8>,
 }
 
 impl Client {
     pub(crate) fn new(number: u64, shared: Arc<Shared>) -> Self {
-        let random = Seeded::new(number.wrapping_mul(0x9E37_79B9));
+        let random = SeededRng::new(number.wrapping_mul(0x9E37_79B9));
         Self { number, shared, random, files: BTreeMap::new(), stream: None }
     }
 
     /// Sends requests until all are stopped; returns the files that remain.
-    pub(crate) async fn live(mut self) -> Live {
+    pub(crate) async fn run(mut self) -> ClientStats {
         while !self.shared.is_over.load(Ordering::Relaxed) {
             let pause = self.random.below(PAUSE_MAX.as_millis() as u64);
             tokio::time::sleep(Duration::from_millis(pause)).await;
             let (kind, may_refuse) = self.kind();
-            let asked = tokio::time::timeout(ANSWER_MAX, self.ask(kind));
+            let asked = tokio::time::timeout(RESPONSE_TIMEOUT, self.request(kind));
             let fault = match asked.await {
                 Ok(Ok((took, 200..300))) => {
                     self.count(kind, took);
                     continue;
                 }
                 Ok(Ok((_, 429 | 503))) if may_refuse => {
-                    *self.shared.seen().refused.entry(kind).or_default() += 1;
+                    *self.shared.seen().rejected.entry(kind).or_default() += 1;
                     continue;
                 }
                 Ok(Ok((_, status))) => status.to_string(),
@@ -186,7 +186,7 @@ impl Client {
             break;
         }
         let bytes = self.files.values().map(|(length, _)| *length as u64).sum();
-        Live { files: self.files.len() as u64, bytes }
+        ClientStats { files: self.files.len() as u64, bytes }
     }
 
     fn count(&self, kind: Kind, took: Duration) {
@@ -211,7 +211,7 @@ impl Client {
     }
 
     /// Returns the response time and the status; an error for an unexpected response.
-    async fn ask(&mut self, kind: Kind) -> io::Result<(Duration, u16)> {
+    async fn request(&mut self, kind: Kind) -> io::Result<(Duration, u16)> {
         let folder = format!("c{}", self.number);
         let chosen = self.random.below(self.files.len() as u64) as usize;
         let own = self.files.iter().nth(chosen).map(|(name, file)| (name.clone(), *file));
@@ -273,7 +273,7 @@ impl Client {
         let name = format!("file-{}.bin", self.random.below(FILES_MAX as u64));
         let magnitude = 8 + self.random.below(10);
         let length = 100 + self.random.below(1 << magnitude) as usize;
-        let seed = self.random.number();
+        let seed = self.random.next_u64();
         let bytes = data::bytes(seed, length);
         let form = Form::new().file("files", &name, Some("application/octet-stream"), &bytes);
         let kind = form.content_type();
@@ -293,7 +293,7 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> io::Result<(Duration, Answer)> {
+    ) -> io::Result<(Duration, Response)> {
         let Shared { address, key, .. } = &*self.shared;
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
@@ -326,7 +326,7 @@ fn is_closed(stream: &BufReader<TcpStream>) -> bool {
     read.is_ok() || read.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Answer> {
+async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Response> {
     let (mut status, mut length, mut line) = (None, 0, String::new());
     loop {
         line.clear();
@@ -348,10 +348,10 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Answer> {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     let status = status.ok_or_else(|| io::Error::other("an answer without a status"))?;
-    Ok(Answer { status, body })
+    Ok(Response { status, body })
 }
 
-fn same(answer: &Answer, status: u16, bytes: &[u8]) -> io::Result<()> {
+fn same(answer: &Response, status: u16, bytes: &[u8]) -> io::Result<()> {
     match answer.status != status || answer.body == bytes {
         true => Ok(()),
         false => Err(io::Error::other("other bytes than were uploaded")),

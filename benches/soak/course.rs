@@ -36,13 +36,13 @@ pub(crate) struct Point {
 }
 
 /// All points.
-pub(crate) struct Course {
+pub(crate) struct TimeSeries {
     started: Instant,
     last: Instant,
     pub(crate) points: Vec<Point>,
 }
 
-impl Course {
+impl TimeSeries {
     pub(crate) fn new(started: Instant) -> Self {
         Self { started, last: started, points: Vec::new() }
     }

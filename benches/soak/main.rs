@@ -29,22 +29,22 @@ use benches::server::Running;
 use benches::table::{self, Table};
 use benches::trug::Trug;
 use benches::{data, folder};
-use fuzz::photograph::{Encoding, Photograph};
+use fuzz::photograph::{Encoding, SyntheticPhoto};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tests::Connection;
 use tests::commands::without_settings;
 use tokio::task::JoinSet;
 
-use self::client::{Client, Live, Shared};
-use self::course::Course;
+use self::client::{Client, ClientStats, Shared};
+use self::course::TimeSeries;
 
 /// Shared picture, which all request at various sizes.
 const PICTURE: &str = "picture.jpg";
 /// File requested before the load starts.
 const SMALL: &str = "small.bin";
 /// Number of connections opened concurrently.
-const AT_ONCE: u64 = 100;
+const CONCURRENT_CONNECTIONS: u64 = 100;
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
@@ -75,12 +75,12 @@ async fn run(arguments: &Arguments) -> Result<bool, String> {
     let mut clients = JoinSet::new();
     let started = Instant::now();
     for number in 0..connections {
-        clients.spawn(Client::new(number, shared.clone()).live());
-        if number % AT_ONCE == AT_ONCE - 1 {
+        clients.spawn(Client::new(number, shared.clone()).run());
+        if number % CONCURRENT_CONNECTIONS == CONCURRENT_CONNECTIONS - 1 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
-    let mut course = Course::new(started);
+    let mut course = TimeSeries::new(started);
     while started.elapsed() < length {
         tokio::time::sleep(course::STEP).await;
         let point =
@@ -91,7 +91,7 @@ async fn run(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     shared.stop();
-    let mut live = Live::default();
+    let mut live = ClientStats::default();
     while let Some(left) = clients.join_next().await {
         live += left.map_err(|error| error.to_string())?;
     }
@@ -113,7 +113,7 @@ fn start(arguments: &Arguments, folder: &Path, connections: u64) -> Result<Runni
     let files = folder.join("files");
     fs::create_dir(&files).map_err(text)?;
     fs::write(files.join(SMALL), data::bytes(1, 4 << 10)).map_err(text)?;
-    let photograph = Photograph::new(5, 1_024, 768).jpeg(&Encoding::PLAIN);
+    let photograph = SyntheticPhoto::new(5, 1_024, 768).jpeg(&Encoding::PLAIN);
     fs::write(files.join(PICTURE), photograph).map_err(text)?;
     let room = (connections + 1_000).to_string();
     let kind = Trug {
@@ -132,13 +132,13 @@ fn start(arguments: &Arguments, folder: &Path, connections: u64) -> Result<Runni
 }
 
 /// Returns the files and bytes that the server counts.
-fn counters(server: &Running, key: &str) -> Result<Live, String> {
+fn counters(server: &Running, key: &str) -> Result<ClientStats, String> {
     let connection = Connection::connect(server.address()).map_err(text)?;
     let answer = connection.with_key(key).get("/api/usage").map_err(text)?;
     let usage: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
     let number = |name: &str| usage["total"][name].as_u64();
     match (number("objectCount"), number("totalBytes")) {
-        (Some(files), Some(bytes)) => Ok(Live { files, bytes }),
+        (Some(files), Some(bytes)) => Ok(ClientStats { files, bytes }),
         _ => Err(format!("{}: {usage}", answer.status)),
     }
 }
@@ -156,10 +156,10 @@ fn fsck(program: &Path, store: &Path) -> Result<String, String> {
 
 /// Prints the results; returns whether all checks passed.
 fn report(
-    course: &Course,
+    course: &TimeSeries,
     shared: &Shared,
-    live: Live,
-    (before, after): (Live, Live),
+    live: ClientStats,
+    (before, after): (ClientStats, ClientStats),
     fsck: &str,
 ) -> bool {
     let mut requests = Table::new(&["request", "answers", "p50, ms", "p99, ms", "refused"]);

@@ -19,11 +19,11 @@ use super::rounds::{self, Sample};
 
 /// Write and sync strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum WriteStrategy {
     /// Writes one group, syncs it, then writes the next.
-    InTurn,
+    Sequential,
     /// Writes and syncs in turn, with write-back of each piece started as soon as it is written.
-    BegunEarly,
+    EarlyWriteBack,
     /// Writes the next group while a second thread syncs one; write-back is started early, too.
     Overlapped,
     /// Overlaps two threads with half a group each, so as many objects are in progress. Before its turn each copies its
@@ -33,7 +33,12 @@ pub enum Way {
 }
 
 /// All strategies.
-pub const WAYS: [Way; 4] = [Way::InTurn, Way::BegunEarly, Way::Overlapped, Way::Hashed];
+pub const WRITE_STRATEGIES: [WriteStrategy; 4] = [
+    WriteStrategy::Sequential,
+    WriteStrategy::EarlyWriteBack,
+    WriteStrategy::Overlapped,
+    WriteStrategy::Hashed,
+];
 
 /// Bytes written per sample, into space reserved before.
 const FILE_BYTES: u64 = 512 << 20;
@@ -41,12 +46,17 @@ const FILE_BYTES: u64 = 512 << 20;
 const PIECE_BYTES: usize = engine::limits::WRITE_BYTES_MAX;
 
 /// Fills a file with groups of this length, and removes it. Counts them in objects of `object_bytes`.
-pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io::Result<Sample> {
+pub fn fill(
+    folder: &Path,
+    way: WriteStrategy,
+    group_bytes: u64,
+    object_bytes: u64,
+) -> io::Result<Sample> {
     let disk = RealDisk::open_existing(folder)?;
     let file = disk.create("bare.log")?;
     file.allocate(FILE_BYTES)?;
     file.sync_data()?;
-    let group_bytes = if way == Way::Hashed { group_bytes / 2 } else { group_bytes };
+    let group_bytes = if way == WriteStrategy::Hashed { group_bytes / 2 } else { group_bytes };
     let group = data::bytes(3, group_bytes as usize);
     let groups = FILE_BYTES / group_bytes;
     let (next, writing, syncing) = (AtomicU64::new(0), Mutex::new(()), Mutex::new(()));
@@ -54,7 +64,7 @@ pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io:
     let write_all = || {
         let mut own = vec![0; group_bytes as usize];
         loop {
-            if way == Way::Hashed {
+            if way == WriteStrategy::Hashed {
                 hash(&group, &mut own, object_bytes as usize);
             }
             let turn = writing.lock().map_err(|_| io::Error::other("a writer panicked"))?;
@@ -63,12 +73,12 @@ pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io:
                 return Ok(());
             }
             let at = number * group_bytes;
-            let bytes = if way == Way::Hashed { &own } else { &group };
+            let bytes = if way == WriteStrategy::Hashed { &own } else { &group };
             write(file.as_ref(), bytes, at, way)?;
-            if way == Way::Hashed {
+            if way == WriteStrategy::Hashed {
                 let _turn = syncing.lock().map_err(|_| io::Error::other("a writer panicked"))?;
                 drop(turn);
-                file.begin_sync(at..at + group_bytes);
+                file.start_write_back(at..at + group_bytes);
                 file.sync_data()?;
                 continue;
             }
@@ -77,8 +87,8 @@ pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io:
         }
     };
     let written = match way {
-        Way::InTurn | Way::BegunEarly => write_all(),
-        Way::Overlapped | Way::Hashed => thread::scope(|scope| {
+        WriteStrategy::Sequential | WriteStrategy::EarlyWriteBack => write_all(),
+        WriteStrategy::Overlapped | WriteStrategy::Hashed => thread::scope(|scope| {
             let other = scope.spawn(write_all);
             write_all().and(other.join().unwrap_or_else(|_| Err(io::Error::other("a panic"))))
         }),
@@ -102,12 +112,12 @@ fn hash(group: &[u8], own: &mut [u8], object_bytes: usize) {
     }
 }
 
-fn write(file: &dyn DiskFile, group: &[u8], mut at: u64, way: Way) -> io::Result<()> {
+fn write(file: &dyn DiskFile, group: &[u8], mut at: u64, way: WriteStrategy) -> io::Result<()> {
     for piece in group.chunks(PIECE_BYTES) {
         file.write_at(at, &[piece])?;
         let end = at + piece.len() as u64;
-        if matches!(way, Way::BegunEarly | Way::Overlapped) {
-            file.begin_sync(at..end);
+        if matches!(way, WriteStrategy::EarlyWriteBack | WriteStrategy::Overlapped) {
+            file.start_write_back(at..end);
         }
         at = end;
     }

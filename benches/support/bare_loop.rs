@@ -77,7 +77,7 @@ fn run(address: SocketAddr, bare: &Bare) -> io::Result<()> {
             let watched = rustix::io::dup(&events)?;
             let (new, inbox) = channel();
             let (head, file) = (&head[..], &file[..]);
-            scope.spawn(move || answer(&watched, &inbox, head, file, bare.body_bytes));
+            scope.spawn(move || respond(&watched, &inbox, head, file, bare.body_bytes));
             inboxes.push((events, new));
         }
         for (events, new) in inboxes.iter().cycle() {
@@ -102,7 +102,7 @@ struct Connection {
     sent: Option<usize>,
 }
 
-fn answer(
+fn respond(
     events: &OwnedFd,
     inbox: &Receiver<TcpStream>,
     head: &[u8],

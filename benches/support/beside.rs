@@ -30,7 +30,7 @@ pub const SMALL_BYTES: usize = 4 << 10;
 const PACE: Duration = Duration::from_millis(2);
 
 /// Latencies of small GETs under load.
-pub struct SmallGets {
+pub struct GetLatencies {
     /// Duration of each response, sorted: from the request, or from its due time if it had to wait for the previous
     /// response.
     pub answers: Vec<Duration>,
@@ -44,7 +44,7 @@ pub fn small_gets(
     server: &Running,
     path: &str,
     meanwhile: impl FnOnce() -> Result<(), String>,
-) -> Result<SmallGets, String> {
+) -> Result<GetLatencies, String> {
     let mut wire = Wire::open(server.address()).map_err(text)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -71,7 +71,7 @@ pub fn small_gets(
             }
             answers.sort_unstable();
             late.sort_unstable();
-            Ok(SmallGets { answers, late })
+            Ok(GetLatencies { answers, late })
         });
         let done = meanwhile();
         is_over.store(true, Ordering::Relaxed);
@@ -81,7 +81,7 @@ pub fn small_gets(
 }
 
 /// Yields the processor to every other thread, as the server's image threads do.
-pub fn give_way() -> Result<(), String> {
+pub fn set_sched_idle() -> Result<(), String> {
     schedule(ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle))
 }
 
@@ -99,7 +99,7 @@ pub fn make_files(folder: &Path) -> io::Result<PathBuf> {
 }
 
 /// Runs the same function on so many threads concurrently.
-pub fn at_once(
+pub fn run_on_threads(
     count: usize,
     ask: impl Fn() -> Result<(), String> + Copy + Send,
 ) -> Result<(), String> {
@@ -112,7 +112,7 @@ pub fn at_once(
 }
 
 /// Prints the latencies of each round: first alone, then under load.
-pub fn print(labels: &[&str], seen: &[Vec<SmallGets>]) {
+pub fn print(labels: &[&str], seen: &[Vec<GetLatencies>]) {
     let mut table = Table::new(&[
         "4 KiB, every 2 ms",
         "answers",

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use engine::limits::{RESERVE_DISK_SHARE, RESERVE_INDEX_BYTES, SEGMENT_BYTES_MAX};
+use engine::limits::{RESERVE_DISK_DIVISOR, RESERVE_INDEX_BYTES, SEGMENT_BYTES_MAX};
 use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
@@ -31,9 +31,9 @@ pub fn make(parent: &Path) -> io::Result<TempDir> {
 /// # Errors
 ///
 /// The free and the required bytes; or why the disk cannot be queried.
-pub fn require_room(parent: &Path, bytes: u64) -> Result<(), String> {
+pub fn require_free_space(parent: &Path, bytes: u64) -> Result<(), String> {
     let space = rustix::fs::statvfs(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
-    let share = space.f_blocks.saturating_mul(space.f_frsize) / RESERVE_DISK_SHARE;
+    let share = space.f_blocks.saturating_mul(space.f_frsize) / RESERVE_DISK_DIVISOR;
     let reserve = share.max(2 * SEGMENT_BYTES_MAX + RESERVE_INDEX_BYTES);
     let (free, needed) = (space.f_bavail.saturating_mul(space.f_frsize), bytes + reserve);
     if free >= needed {
@@ -47,11 +47,11 @@ pub fn require_room(parent: &Path, bytes: u64) -> Result<(), String> {
 }
 
 /// Evicts the files of a folder from the page cache; dirty pages stay.
-pub fn forget_pages(folder: &Path) -> io::Result<()> {
+pub fn drop_page_cache(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
         if kind.is_dir() {
-            forget_pages(&path)?;
+            drop_page_cache(&path)?;
         } else if kind.is_file() {
             match File::open(&path) {
                 Ok(file) => fadvise(&file, 0, None, Advice::DontNeed)?,

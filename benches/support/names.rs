@@ -1,6 +1,6 @@
 //! Realistic file names: dates, cameras, UUIDs, nested folders, several scripts.
 
-use crate::data::Seeded;
+use crate::data::SeededRng;
 
 const WORDS: [&str; 48] = [
     "beach",
@@ -52,7 +52,7 @@ const WORDS: [&str; 48] = [
     "green",
     "old",
 ];
-const PEOPLE: [&str; 12] = [
+const FIRST_NAMES: [&str; 12] = [
     "anna", "ben", "chloé", "dmitri", "emre", "fatima", "giulia", "hiro", "ines", "jörg", "kim",
     "zoë",
 ];
@@ -61,12 +61,12 @@ const SCRIPTS: [&str; 9] =
 const ENDINGS: [&str; 6] = ["jpg", "png", "webp", "mp4", "pdf", "gif"];
 
 /// Unique names; the same for the same seed and number.
-pub struct Names(Seeded);
+pub struct Names(SeededRng);
 
 impl Names {
     /// Creates the names of this seed.
     pub fn new(seed: u64) -> Self {
-        Self(Seeded::new(seed))
+        Self(SeededRng::new(seed))
     }
 
     /// Returns the next name, which has this number.
@@ -82,7 +82,7 @@ impl Names {
             ),
             1 => format!("camera/{year}/{month:02}/DSC{number:08}.jpg"),
             2 => {
-                let (high, low) = (self.0.number(), self.0.number());
+                let (high, low) = (self.0.next_u64(), self.0.next_u64());
                 format!("uploads/{high:016x}{low:08x}{number:08x}.{ending}")
             }
             3 => format!(
@@ -92,7 +92,7 @@ impl Names {
                 "shop/{word}/{other}-{number}/{}.{ending}",
                 self.one_of(&["front", "side", "back"])
             ),
-            5 => format!("users/{}/{word} {other} ({number}).{ending}", self.one_of(&PEOPLE)),
+            5 => format!("users/{}/{word} {other} ({number}).{ending}", self.one_of(&FIRST_NAMES)),
             6 => format!(
                 "{}/{}/{word}_{number}.{ending}",
                 self.one_of(&SCRIPTS),

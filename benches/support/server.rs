@@ -14,7 +14,7 @@ use super::rounds::{self, Sample};
 
 const READY_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(10);
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
 /// A kind of server under test.
@@ -31,7 +31,7 @@ pub trait ServerKind {
     }
 
     /// Whether the server must be restarted after filling to reach its full speed.
-    fn starts_again_when_filled(&self) -> bool {
+    fn restarts_when_full(&self) -> bool {
         false
     }
 
@@ -62,7 +62,7 @@ impl Running {
     pub fn start(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
         let mut running = Self::start_empty(kind, folder, name)?;
         kind.fill(folder, running.address)?;
-        if kind.starts_again_when_filled() {
+        if kind.restarts_when_full() {
             drop(running);
             running = Self::start_empty(kind, folder, name)?;
         }
@@ -197,8 +197,8 @@ const BOUNDARY: &str = "----bench-7d1f20c3";
 
 /// Sends a request and returns the status line of the response.
 fn exchange(address: SocketAddr, request: &[u8]) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    let mut stream = TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT)?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
     stream.write_all(request)?;
     let mut answer = [0; 512];
     let length = stream.read(&mut answer)?;

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::mpsc;
 
-use engine::{Batch, Create, ObjectName, OpenOptions, PutOptions, RecoveryReport, Staged, Store};
+use engine::{
+    Batch, Create, ObjectName, OpenOptions, PutOptions, RecoveryReport, StagedBody, Store,
+};
 
 /// Maximum number of batches in flight.
 const BATCHES_IN_FLIGHT: usize = 16;
@@ -38,7 +40,7 @@ pub fn open_to_fill(folder: &Path) -> Store {
 /// # Panics
 ///
 /// When the store rejects it.
-pub fn stage(store: &Store, body: &[u8]) -> Staged {
+pub fn stage(store: &Store, body: &[u8]) -> StagedBody {
     let mut upload = store.upload();
     for piece in body.chunks(PIECE_BYTES) {
         upload.push(piece).expect("a body on its way");

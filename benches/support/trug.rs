@@ -50,7 +50,7 @@ impl ServerKind for Trug {
     }
 
     /// Closing seals the segment that took the files; a sealed one is mapped.
-    fn starts_again_when_filled(&self) -> bool {
+    fn restarts_when_full(&self) -> bool {
         true
     }
 

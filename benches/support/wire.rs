@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A received response head.
 struct Head {
@@ -22,15 +22,15 @@ pub struct Wire {
 impl Wire {
     /// Connects.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
+        let stream = TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(Self { address, stream: BufReader::with_capacity(1 << 16, stream) })
     }
 
     /// Sends a GET, and returns the status and the body of the answer.
     pub fn get(&mut self, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        let Head { status, body_bytes: length, .. } = self.ask(path)?;
+        let Head { status, body_bytes: length, .. } = self.request(path)?;
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
         Ok((status, body))
@@ -38,7 +38,7 @@ impl Wire {
 
     /// Sends a GET, discards the body of the response, and returns the status and the length of the body.
     pub fn read_over(&mut self, path: &str) -> io::Result<(u16, usize)> {
-        let Head { status, body_bytes: length, .. } = self.ask(path)?;
+        let Head { status, body_bytes: length, .. } = self.request(path)?;
         let mut left = length;
         while left > 0 {
             let read = self.stream.fill_buf()?.len().min(left);
@@ -53,11 +53,11 @@ impl Wire {
 
     /// Returns the length of the response head of a GET.
     pub fn head_bytes(mut self, path: &str) -> io::Result<usize> {
-        self.ask(path).map(|head| head.bytes)
+        self.request(path).map(|head| head.bytes)
     }
 
     /// Sends a GET, and reads the head of the answer.
-    fn ask(&mut self, path: &str) -> io::Result<Head> {
+    fn request(&mut self, path: &str) -> io::Result<Head> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
         self.stream.get_mut().write_all(request.as_bytes())?;
         let (mut status, mut body_bytes, mut line, mut bytes) = (None, 0, String::new(), 0);

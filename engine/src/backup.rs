@@ -27,12 +27,12 @@ use std::sync::Arc;
 use self::copy::Copier;
 use self::destination::Destination;
 use self::source::Source;
-pub(crate) use self::source::{AskIndex, Published};
+pub(crate) use self::source::{IndexAccess, Published};
 use crate::disk::Disk;
 use crate::error::{Corruption, Error, Result};
 use crate::format::BackupFile;
 use crate::limits;
-use crate::progress::{Watch, WorkProgress};
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::SegmentSet;
 
 /// Report of a backup.
@@ -43,9 +43,9 @@ pub struct BackupReport {
     /// Bytes of copied segments.
     pub copied_bytes: u64,
     /// Number of segments that the image already had.
-    pub kept_files: u64,
+    pub unchanged_files: u64,
     /// Bytes of segments that the image already had.
-    pub kept_bytes: u64,
+    pub unchanged_bytes: u64,
     /// Number of segments removed because the store no longer has them.
     pub removed_files: u64,
     /// LSN of the last record in the image.
@@ -70,13 +70,13 @@ impl BackupReport {
 /// Creates or updates the image in the folder of `to`.
 pub(crate) fn backup(
     segments: &Arc<SegmentSet>,
-    index: &AskIndex<'_>,
+    index: &IndexAccess<'_>,
     to: &dyn Disk,
-    watch: &mut Watch<'_>,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<BackupReport> {
     let begun_ms = segments.clock().monotonic_ms();
     let mut destination = Destination::open(to, segments.store())?;
-    let held = segments.hold_names();
+    let held = segments.block_removal();
     let source = Source::find(segments, &held, index)?;
     destination.prepare(&source)?;
 
@@ -94,8 +94,8 @@ pub(crate) fn backup(
         // An interrupted backup may have left a file whose name is not durable yet.
         folders.insert(file.id.folder(file.class));
         if destination.has(segments.disk(), file)? {
-            report.kept_files += 1;
-            report.kept_bytes += file.bytes;
+            report.unchanged_files += 1;
+            report.unchanged_bytes += file.bytes;
             progress.done_bytes += file.bytes;
         } else {
             let (from, store) = (segments.disk(), segments.store());

@@ -1,17 +1,17 @@
 //! Random number source: trait, system and seeded implementations.
 //!
-//! Salts, store ids and all other unpredictable values come from an [`Entropy`]; only [`SystemEntropy`] uses the
+//! Salts, store ids and all other unpredictable values come from an [`Rng`]; only [`SystemRng`] uses the
 //! generator of the operating system.
 
 use std::sync::Mutex;
 
 /// Source of random bytes.
-pub trait Entropy: Send + Sync {
+pub trait Rng: Send + Sync {
     /// Fills `bytes` with random bytes.
     fn fill(&self, bytes: &mut [u8]);
 
     /// Returns a random number.
-    fn number(&self) -> u64 {
+    fn next_u64(&self) -> u64 {
         let mut bytes = [0; 8];
         self.fill(&mut bytes);
         u64::from_le_bytes(bytes)
@@ -20,7 +20,7 @@ pub trait Entropy: Send + Sync {
     /// Returns a number from 0 to `bound` - 1; 0 if the bound is 0. Slightly biased: for choices in tests, not for
     /// secrets.
     fn below(&self, bound: u64) -> u64 {
-        self.number().checked_rem(bound).unwrap_or(0)
+        self.next_u64().checked_rem(bound).unwrap_or(0)
     }
 
     /// Returns a version 4 UUID.
@@ -33,9 +33,9 @@ pub trait Entropy: Send + Sync {
 
 /// Cryptographic generator of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemEntropy;
+pub struct SystemRng;
 
-impl Entropy for SystemEntropy {
+impl Rng for SystemRng {
     #[allow(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
     #[allow(
         clippy::expect_used,
@@ -48,16 +48,16 @@ impl Entropy for SystemEntropy {
 
 /// Deterministic generator (SplitMix64) for tests: the same seed gives the same bytes.
 #[derive(Debug)]
-pub struct SeededEntropy(Mutex<u64>);
+pub struct SeededRng(Mutex<u64>);
 
-impl SeededEntropy {
+impl SeededRng {
     /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(seed))
     }
 }
 
-impl Entropy for SeededEntropy {
+impl Rng for SeededRng {
     fn fill(&self, bytes: &mut [u8]) {
         let mut state = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for piece in bytes.chunks_mut(8) {
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_numbers() {
-        let (one, two) = (SeededEntropy::new(7), SeededEntropy::new(7));
-        let numbers: Vec<u64> = (0..4).map(|_| one.number()).collect();
-        assert_eq!(numbers, (0..4).map(|_| two.number()).collect::<Vec<_>>());
+    fn seeded_rng_is_deterministic() {
+        let (one, two) = (SeededRng::new(7), SeededRng::new(7));
+        let numbers: Vec<u64> = (0..4).map(|_| one.next_u64()).collect();
+        assert_eq!(numbers, (0..4).map(|_| two.next_u64()).collect::<Vec<_>>());
         assert_ne!(numbers[0], numbers[1]);
     }
 }

@@ -15,20 +15,23 @@ mod undelete;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub(crate) use self::along::gone_along;
-pub use self::along::{GoneStretch, LogPlace};
-pub use self::gone::{DeletedAsked, GoneAsked, GonePage, LogSpan};
-pub(crate) use self::gone::{deleted, gone, gone_version, is_there_again, may_come_back};
+pub(crate) use self::along::list_in_log_order;
+pub use self::along::{LogScanCursor, NoncurrentLogPage};
+pub use self::gone::{DeletedFilter, LsnRange, NoncurrentFilter, NoncurrentPage};
+pub(crate) use self::gone::{
+    is_current_again, list_noncurrent, may_be_recoverable, newest_deleted_versions,
+    noncurrent_version,
+};
 pub(crate) use self::scan::LogReader;
-use self::scan::{Found, LogScan, verify};
-pub(crate) use self::undelete::{PutBack, stage, undelete};
-pub use self::undelete::{Restored, UndeleteRequest, Undeleted};
+use self::scan::{LogRecord, LogScan, verify};
+pub(crate) use self::undelete::{RestoreContext, stage, undelete};
+pub use self::undelete::{RestoredObject, UndeleteReport, UndeleteRequest};
 use crate::commit::Etag;
 use crate::error::Result;
-use crate::format::{Record, What};
+use crate::format::{Record, RecordOp};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
-use crate::progress::Watch;
+use crate::progress::ProgressCallback;
 
 /// Filter of a version listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +55,7 @@ pub enum VersionScope {
 
 /// Version history of some objects.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct VersionHistory {
     /// Versions by name, the oldest of each name first.
     pub versions: Vec<Version>,
     /// Whether there are more versions than the limit.
@@ -99,7 +102,7 @@ pub struct PutVersion {
     /// Whether it could be regenerated from another object.
     pub derived: bool,
     /// Whether the body is readable and intact, or the reason why not.
-    pub recoverable: Result<(), Unrecoverable>,
+    pub recoverable: Result<(), RestoreError>,
 }
 
 /// State of a version.
@@ -115,30 +118,30 @@ pub enum VersionState {
 
 /// Reason why a version cannot be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unrecoverable {
+pub enum RestoreError {
     /// The body was reclaimed: the file of a large object was removed, or the space was reused.
-    SpaceGivenBack,
+    SpaceReclaimed,
     /// The deletion is still in the log, but the version was reclaimed by compaction.
     Compacted,
     /// The bytes are corrupt.
     Damaged,
     /// The log contains no such version.
-    Unknown,
+    NotFound,
     /// The object exists: there is nothing to restore.
-    Present,
+    NotDeleted,
     /// The name was overwritten during the restore.
-    Changed,
+    Overwritten,
 }
 
-impl fmt::Display for Unrecoverable {
+impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SpaceGivenBack => "its space was reclaimed",
+            Self::SpaceReclaimed => "its space was reclaimed",
             Self::Compacted => "its record was removed by compaction",
             Self::Damaged => "its content is corrupt",
-            Self::Unknown => "no such version",
-            Self::Present => "it is there",
-            Self::Changed => "another object has its name now",
+            Self::NotFound => "no such version",
+            Self::NotDeleted => "it is there",
+            Self::Overwritten => "another object has its name now",
         })
     }
 }
@@ -151,7 +154,7 @@ impl Version {
 }
 
 impl VersionFilter {
-    fn takes(&self, name: &ObjectName) -> bool {
+    fn matches(&self, name: &ObjectName) -> bool {
         name.bucket == self.bucket
             && match &self.scope {
                 VersionScope::Key(key) => name.key == *key,
@@ -161,18 +164,18 @@ impl VersionFilter {
 }
 
 /// Returns the history of the objects that match the filter: the first `limit` versions by name.
-pub(crate) fn history(
+pub(crate) fn version_history(
     log: &LogReader<'_>,
     filter: &VersionFilter,
     limit: usize,
-    watch: &mut Watch<'_>,
-) -> Result<History> {
+    watch: &mut ProgressCallback<'_>,
+) -> Result<VersionHistory> {
     let limit = limit.min(limits::VERSIONS_MAX);
     // One more than the limit is collected, because the next version determines the state of the last one.
     let mut kept: BTreeMap<(ObjectName, u64), Version> = BTreeMap::new();
     let damage_count = LogScan::new(log).run(watch, &mut |found| {
         let Some((name, happened_ms)) = subject(found.record()) else { return Ok(()) };
-        if !filter.takes(name) || happened_ms < filter.since_ms {
+        if !filter.matches(name) || happened_ms < filter.since_ms {
             return Ok(());
         }
         let at = (name.clone(), found.record().lsn);
@@ -192,14 +195,14 @@ pub(crate) fn history(
     settle_states(log, &mut versions)?;
     let truncated = versions.len() > limit;
     versions.truncate(limit);
-    Ok(History { versions, truncated, damage_count })
+    Ok(VersionHistory { versions, truncated, damage_count })
 }
 
 /// Returns the object that a record refers to, and the time of the event.
 fn subject(record: &Record) -> Option<(&ObjectName, u64)> {
-    match &record.what {
-        What::Put { name, meta, .. } => Some((name, meta.modified_ms)),
-        What::Delete { name, deleted_ms } => Some((name, *deleted_ms)),
+    match &record.op {
+        RecordOp::Put { name, meta, .. } => Some((name, meta.modified_ms)),
+        RecordOp::Delete { name, deleted_ms } => Some((name, *deleted_ms)),
         _ => None,
     }
 }
@@ -207,13 +210,13 @@ fn subject(record: &Record) -> Option<(&ObjectName, u64)> {
 /// Returns a version whose state is not determined yet.
 fn version(
     log: &LogReader<'_>,
-    found: &Found<'_>,
+    found: &LogRecord<'_>,
     name: ObjectName,
     happened_ms: u64,
 ) -> Result<Version> {
     let record = found.record();
-    let event = match &record.what {
-        What::Put { meta, content, .. } => VersionEvent::Put(PutVersion {
+    let event = match &record.op {
+        RecordOp::Put { meta, content, .. } => VersionEvent::Put(PutVersion {
             state: VersionState::Replaced,
             bytes: content.bytes(),
             content_type: meta.content_type.clone(),

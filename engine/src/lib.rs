@@ -80,33 +80,33 @@ mod upload;
 pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
 pub use self::commit::{
-    Batch, Committed, Etag, GoneVersion, Health, ObjectChange, Precondition, Progress, PutOptions,
-    VersionEnd,
+    Batch, CommitInfo, CommitStep, Etag, Health, NoncurrentReason, NoncurrentVersion, ObjectChange,
+    Precondition, PutOptions,
 };
 pub use self::compaction::{
-    CompactionInput, CompactionReport, CompactionRules, CompactionStep, Selection,
+    CompactionInput, CompactionPlan, CompactionReport, CompactionRules, CompactionStep,
 };
 pub use self::disk::RealDisk;
-pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
+pub use self::entropy::{Rng, SeededRng, SystemRng};
 pub use self::error::{Conflict, Corruption, Error, Result};
 pub use self::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId, Usage};
 pub use self::history::{
-    DeletedAsked, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogSpan, PutVersion,
-    Restored, UndeleteRequest, Undeleted, Unrecoverable, Version, VersionEvent, VersionFilter,
-    VersionScope, VersionState,
+    DeletedFilter, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentLogPage, NoncurrentPage,
+    PutVersion, RestoreError, RestoredObject, UndeleteReport, UndeleteRequest, Version,
+    VersionEvent, VersionFilter, VersionHistory, VersionScope, VersionState,
 };
 pub use self::index::{
-    DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object, UsagePage,
+    DamageList, FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage, Object, UsagePage,
 };
-pub use self::measures::{Count, Histogram, HistogramReading, StoreMeasures};
+pub use self::measures::{Counter, Histogram, HistogramSnapshot, StoreMetrics};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
-pub use self::progress::{Watch, WorkProgress};
+pub use self::progress::{ProgressCallback, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::scrub::{ScrubOptions, ScrubReport};
-pub use self::search::{Found, Hit, Hits, SearchOptions, SearchQuery};
+pub use self::search::{Hit, HitItem, HitPage, SearchOptions, SearchQuery};
 pub use self::segment::{Body, RetainedStats, Verification};
 pub use self::stats::{ClassStats, DiskStats, SegmentStats, StoreStats};
-pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
+pub use self::store::{Background, CompactionOptions, Environment, OpenOptions, Store};
 pub use self::upload::{
-    Received, ResumableUpload, Staged, StagedReader, UPLOAD_HEAD_BYTES, Upload,
+    ResumableUpload, ResumePoint, StagedBody, StagedReader, UPLOAD_HEAD_BYTES, Upload,
 };

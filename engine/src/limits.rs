@@ -23,7 +23,7 @@ pub const BLOCK_BYTES: usize = 64 * KIB;
 /// Default for the maximum size of a body in a log segment; a larger one gets a separate big segment.
 pub const INLINE_BYTES_MAX: usize = MIB;
 /// Maximum value of the option `inline_bytes_max`.
-pub const INLINE_BYTES_CEILING: usize = 8 * MIB;
+pub const INLINE_BYTES_SETTING_MAX: usize = 8 * MIB;
 /// Maximum size of an object. Its block table, 4 bytes per block, is in memory while it is written and read.
 pub const OBJECT_BYTES_MAX: u64 = 64 * GIB;
 
@@ -56,15 +56,15 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
 /// Reclaimable bytes from which on the newest segment is closed for a compaction: more than the record that a
 /// compaction itself adds to it, or each compaction would cause the next.
-pub const COMPACTION_NEWEST_BYTES_MIN: u64 = 16 * KIB as u64;
+pub const COMPACTION_ROLLOVER_DEAD_BYTES_MIN: u64 = 16 * KIB as u64;
 /// Default rate of background compaction, in bytes copied per second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
 /// Default interval between checks for background compaction, in milliseconds.
-pub const COMPACTION_LOOK_MS: u64 = 30_000;
+pub const COMPACTION_POLL_MS: u64 = 30_000;
 /// Number of index rows per batch when a compaction makes the index refer to its copies.
-pub const REPOINT_BATCH: usize = 512;
+pub const REPOINT_BATCH_ENTRIES: usize = 512;
 /// Maximum number of separate LSN ranges that one compacted segment may replace.
-pub const COVERS_MAX: usize = 64;
+pub const LSN_RANGES_MAX: usize = 64;
 
 /// Maximum number of corrupt bodies that a replay remembers until it is known whether their records are superseded.
 pub const REPLAY_SUSPECTS_MAX: usize = CHECKPOINT_ENTRIES;
@@ -80,12 +80,12 @@ pub const FSCK_SUSPECTS_MAX: usize = 4_096;
 /// Maximum number of segments that fsck checks in parallel.
 pub const FSCK_WORKERS_MAX: usize = 4;
 /// Maximum number of referenced big segments that fsck remembers to detect orphans.
-pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
+pub const FSCK_BIG_REFERENCES_MAX: usize = 4 * MIB;
 
 /// Default memory budget of all uploads; beyond it bodies are streamed to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
 /// Number of unused upload blocks that are cached: the size of one group.
-pub const UPLOAD_BLOCKS_KEPT: usize = GROUP_BYTES_MAX as usize / BLOCK_BYTES;
+pub const UPLOAD_POOL_BLOCKS_MAX: usize = GROUP_BYTES_MAX as usize / BLOCK_BYTES;
 
 /// Log bytes after which a checkpoint is due.
 pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
@@ -108,29 +108,29 @@ pub const SCRUB_BYTES_PER_SECOND_MIN: u64 = MIB as u64;
 /// Default maximum rate of a scrub in bytes per second.
 pub const SCRUB_BYTES_PER_SECOND_MAX: u64 = 64 * MIB as u64;
 /// Interval at which a scrub looks for due segments, in milliseconds.
-pub const SCRUB_LOOK_MS: u64 = 600_000;
+pub const SCRUB_SCHEDULE_POLL_MS: u64 = 600_000;
 /// Maximum interval at which a scrub collects corruption reported by reads, in milliseconds.
-pub const SCRUB_IDLE_MS: u64 = 60_000;
+pub const SCRUB_REPORTED_POLL_MS: u64 = 60_000;
 /// Number of verified bytes after which scrub results are saved; a crash loses no more.
-pub const SCRUB_NOTES_BYTES: u64 = 256 * MIB as u64;
+pub const SCRUB_SAVE_BYTES: u64 = 256 * MIB as u64;
 /// Free space required to save scrub results; below it they stay in memory.
-pub const NOTES_FREE_BYTES_MIN: u64 = 16 * MIB as u64;
+pub const INTEGRITY_SAVE_FREE_BYTES_MIN: u64 = 16 * MIB as u64;
 /// Default size of the index's page cache.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 
 /// Part of the default reserve of free space for growth of the index, in addition to two log segments.
 pub const RESERVE_INDEX_BYTES: u64 = 64 * MIB as u64;
 /// Divisor of the disk size that gives the minimum of the default reserve.
-pub const RESERVE_DISK_SHARE: u64 = 100;
+pub const RESERVE_DISK_DIVISOR: u64 = 100;
 /// Minimum interval between two queries of the free space, in milliseconds.
-pub const SPACE_LOOK_MS: u64 = 1_000;
+pub const FREE_SPACE_POLL_MS: u64 = 1_000;
 /// Number of bytes written after which the free space is queried again.
-pub const SPACE_LOOK_BYTES: u64 = 16 * MIB as u64;
+pub const FREE_SPACE_POLL_BYTES: u64 = 16 * MIB as u64;
 /// Free space required to begin a checkpoint.
-pub const CHECKPOINT_ROOM_BYTES: u64 = 512 * KIB as u64;
+pub const CHECKPOINT_FREE_BYTES_MIN: u64 = 512 * KIB as u64;
 /// Free space required by a checkpoint for each changed entry: a page of the index, since redb never writes a page
 /// in place.
-pub const CHECKPOINT_ENTRY_ROOM_BYTES: u64 = 4 * KIB as u64;
+pub const CHECKPOINT_FREE_BYTES_PER_ENTRY: u64 = 4 * KIB as u64;
 /// Interval after which a checkpoint without enough space is retried, in milliseconds.
 pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
 /// Minimum interval between two attempts to reopen a failed index file, in milliseconds.
@@ -138,38 +138,38 @@ pub const INDEX_REOPEN_MS: u64 = 1_000;
 /// Maximum number of versions in a history, and of objects in one restore.
 pub const VERSIONS_MAX: usize = 100_000;
 /// Memory for recently deleted or replaced versions: some twenty thousand.
-pub const LATELY_BYTES_MAX: usize = 8 * MIB;
+pub const RECENT_NONCURRENT_BYTES_MAX: usize = 8 * MIB;
 /// Maximum size of a listing page.
 pub const LIST_PAGE_MAX: usize = 1_000;
 /// Maximum number of hits of a search that can be paged through and are in memory.
 pub const SEARCH_WINDOW_MAX: usize = 10_000;
 /// Maximum number of names that a search scans in the index; beyond it the result is marked as incomplete.
-pub const SEARCH_NAMES_MAX: usize = 4_000_000;
+pub const SEARCH_SCAN_NAMES_MAX: usize = 4_000_000;
 /// Maximum number of names that a search scans while the names are being cached, when the next search will use all
 /// of them: the first search of a bucket takes about as long for ten million names as for ten thousand.
-pub const SEARCH_NAMES_MEANWHILE_MAX: usize = 8_192;
+pub const SEARCH_SCAN_NAMES_WHILE_LOADING_MAX: usize = 8_192;
 /// Minimum number of objects of a bucket whose names are cached by a search.
-pub const SEARCH_OBJECTS_MIN: u64 = 1_000;
+pub const NAME_CACHE_OBJECTS_MIN: u64 = 1_000;
 /// Memory limit of the cached names of all buckets.
-pub const SEARCH_NAMES_BYTES_MAX: u64 = 512 * MIB as u64;
+pub const NAME_CACHE_BYTES_MAX: u64 = 512 * MIB as u64;
 /// Number of searches after which an idle bucket's names may be evicted for those of a bucket that were evicted
 /// before.
-pub const SEARCHES_BEFORE_ROOM: u64 = 64;
+pub const NAME_CACHE_IDLE_SEARCHES_MIN: u64 = 64;
 /// Number of names above which a search uses two threads.
-pub const SEARCH_ALONE_NAMES_MAX: usize = 64 * 1_024;
+pub const SEARCH_SINGLE_THREAD_NAMES_MAX: usize = 64 * 1_024;
 /// Number of pending changes of a bucket above which they are applied to its cached names without a search.
-pub const FOLLOWED_NAMES_WAIT: usize = 4 * 1_024;
+pub const SUBSCRIPTION_APPLY_NAMES: usize = 4 * 1_024;
 /// Number of pending changes above which a subscription overflows, so that the names must be read again.
-pub const FOLLOWED_NAMES_MAX: usize = 1 << 20;
+pub const SUBSCRIPTION_NAMES_MAX: usize = 1 << 20;
 /// Interval of checks for pending changes, in milliseconds.
-pub const FOLLOWED_LOOK_MS: u64 = 500;
+pub const SUBSCRIPTION_POLL_MS: u64 = 500;
 /// Number of names between two checks for cancellation of a search.
-pub const SEARCH_STEP_NAMES: usize = 256;
+pub const SEARCH_CANCEL_CHECK_NAMES: usize = 256;
 /// Memory of the body cache: small, frequently read bodies, and the block checksums of larger ones.
-pub const KEPT_BODIES_BYTES_MAX: usize = 16 * MIB;
+pub const BODY_CACHE_BYTES_MAX: usize = 16 * MIB;
 /// Validity period of page-cache residency in milliseconds: pages that were just sent are the last that the kernel
 /// evicts.
-pub const RESIDENT_BELIEVED_MS: u64 = 100;
+pub const RESIDENCY_TTL_MS: u64 = 100;
 /// Maximum piece of a body that is read, verified and returned at once.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 
@@ -181,8 +181,8 @@ const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize, "a key's length is a u
 const _: () = assert!(BUCKET_NAME_BYTES_MAX <= u8::MAX as usize, "a bucket name's length is a u8");
 const _: () =
     assert!(CONTENT_TYPE_BYTES_MAX <= u8::MAX as usize, "a content type's length is a u8");
-const _: () = assert!(INLINE_BYTES_MAX <= INLINE_BYTES_CEILING);
-const _: () = assert!(INLINE_BYTES_CEILING as u64 <= BATCH_BYTES_MAX);
+const _: () = assert!(INLINE_BYTES_MAX <= INLINE_BYTES_SETTING_MAX);
+const _: () = assert!(INLINE_BYTES_SETTING_MAX as u64 <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_BYTES_MAX < u32::MAX as u64, "a group's length is a u32");
 const _: () = assert!(2 * BATCH_BYTES_MAX <= SEGMENT_BYTES_MAX, "a batch fits in any segment");
 const _: () = assert!(GROUP_BYTES_MAX <= BATCH_BYTES_MAX);

@@ -11,9 +11,9 @@ use crate::clock::Clock;
 
 /// Atomic counter or gauge.
 #[derive(Debug, Default)]
-pub struct Count(AtomicU64);
+pub struct Counter(AtomicU64);
 
-impl Count {
+impl Counter {
     /// Adds to the value.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
@@ -35,13 +35,13 @@ impl Count {
 pub struct Histogram {
     bounds: &'static [u64],
     /// Counts, one per bound, and one for values above the last.
-    counts: Box<[Count]>,
-    sum: Count,
+    counts: Box<[Counter]>,
+    sum: Counter,
 }
 
 /// Snapshot of a [`Histogram`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistogramReading {
+pub struct HistogramSnapshot {
     /// Inclusive upper bounds of the ranges; the last range has none.
     pub bounds: &'static [u64],
     /// Count per range: one more than there are bounds.
@@ -54,12 +54,12 @@ impl Histogram {
     /// Creates an empty histogram. The bounds ascend.
     pub fn new(bounds: &'static [u64]) -> Self {
         debug_assert!(bounds.is_sorted());
-        let counts = (0..=bounds.len()).map(|_| Count::default()).collect();
-        Self { bounds, counts, sum: Count::default() }
+        let counts = (0..=bounds.len()).map(|_| Counter::default()).collect();
+        Self { bounds, counts, sum: Counter::default() }
     }
 
     /// Records a value.
-    pub fn note(&self, value: u64) {
+    pub fn observe(&self, value: u64) {
         let range = self.bounds.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get(range) {
             count.add(1);
@@ -68,13 +68,13 @@ impl Histogram {
     }
 
     /// Returns a snapshot.
-    pub fn read(&self) -> HistogramReading {
-        let counts = self.counts.iter().map(Count::get).collect();
-        HistogramReading { bounds: self.bounds, counts, sum: self.sum.get() }
+    pub fn read(&self) -> HistogramSnapshot {
+        let counts = self.counts.iter().map(Counter::get).collect();
+        HistogramSnapshot { bounds: self.bounds, counts, sum: self.sum.get() }
     }
 }
 
-impl HistogramReading {
+impl HistogramSnapshot {
     /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -82,7 +82,7 @@ impl HistogramReading {
 
     /// Adds another snapshot with the same bounds.
     #[must_use]
-    pub fn and(mut self, other: &Self) -> Self {
+    pub fn merge(mut self, other: &Self) -> Self {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
         }
@@ -92,35 +92,35 @@ impl HistogramReading {
 }
 
 /// Metrics of an open store.
-pub(crate) struct Measures {
+pub(crate) struct Metrics {
     clock: Arc<dyn Clock>,
     pub(crate) syncs_us: Histogram,
     pub(crate) group_records: Histogram,
     pub(crate) group_bytes: Histogram,
     pub(crate) checkpoints_us: Histogram,
-    pub(crate) checkpoints_failed: Count,
-    pub(crate) compactions: Count,
-    pub(crate) compacted_bytes: Count,
-    pub(crate) given_back_bytes: Count,
-    pub(crate) scrubbed_bytes: Count,
-    pub(crate) scrubbed_segments: Count,
+    pub(crate) checkpoints_failed: Counter,
+    pub(crate) compactions: Counter,
+    pub(crate) compacted_bytes: Counter,
+    pub(crate) reclaimed_bytes: Counter,
+    pub(crate) scrubbed_bytes: Counter,
+    pub(crate) scrubbed_segments: Counter,
     /// Zero if unknown.
-    pub(crate) scrub_oldest_ms: Count,
-    pub(crate) replayed_records: Count,
-    pub(crate) damage_at_opening: Count,
+    pub(crate) scrub_oldest_ms: Counter,
+    pub(crate) replayed_records: Counter,
+    pub(crate) damage_at_opening: Counter,
 }
 
 /// Snapshot of the metrics since the store was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreMeasures {
+pub struct StoreMetrics {
     /// Duration of successful log syncs, one per group, in microseconds.
-    pub syncs_us: HistogramReading,
+    pub sync_duration_us: HistogramSnapshot,
     /// Records per nonempty group.
-    pub group_records: HistogramReading,
+    pub group_records: HistogramSnapshot,
     /// Bytes per nonempty group.
-    pub group_bytes: HistogramReading,
+    pub group_bytes: HistogramSnapshot,
     /// Duration of successful checkpoints in microseconds.
-    pub checkpoints_us: HistogramReading,
+    pub checkpoint_duration_us: HistogramSnapshot,
     /// Failed checkpoints, including out-of-space; each is retried if that may help.
     pub checkpoints_failed: u64,
     /// Compactions with at least one step.
@@ -128,7 +128,7 @@ pub struct StoreMeasures {
     /// Record bytes copied by compactions.
     pub compacted_bytes: u64,
     /// Disk bytes reclaimed by compactions.
-    pub given_back_bytes: u64,
+    pub reclaimed_bytes: u64,
     /// Bytes read by scrubs.
     pub scrubbed_bytes: u64,
     /// Segments fully read by scrubs.
@@ -139,10 +139,10 @@ pub struct StoreMeasures {
     /// Records replayed when the store was opened, because it was not closed or its index was lost.
     pub replayed_records: u64,
     /// Corrupt locations found when the store was opened.
-    pub damage_at_opening: u64,
+    pub open_damage_count: u64,
 }
 
-impl Measures {
+impl Metrics {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -150,15 +150,15 @@ impl Measures {
             group_records: Histogram::new(GROUP_RECORDS),
             group_bytes: Histogram::new(GROUP_BYTES),
             checkpoints_us: Histogram::new(CHECKPOINTS_US),
-            checkpoints_failed: Count::default(),
-            compactions: Count::default(),
-            compacted_bytes: Count::default(),
-            given_back_bytes: Count::default(),
-            scrubbed_bytes: Count::default(),
-            scrubbed_segments: Count::default(),
-            scrub_oldest_ms: Count::default(),
-            replayed_records: Count::default(),
-            damage_at_opening: Count::default(),
+            checkpoints_failed: Counter::default(),
+            compactions: Counter::default(),
+            compacted_bytes: Counter::default(),
+            reclaimed_bytes: Counter::default(),
+            scrubbed_bytes: Counter::default(),
+            scrubbed_segments: Counter::default(),
+            scrub_oldest_ms: Counter::default(),
+            replayed_records: Counter::default(),
+            damage_at_opening: Counter::default(),
         }
     }
 
@@ -170,25 +170,25 @@ impl Measures {
     ) -> Result<T, E> {
         let began_us = self.clock.monotonic_us();
         let done = work()?;
-        histogram.note(self.clock.monotonic_us().saturating_sub(began_us));
+        histogram.observe(self.clock.monotonic_us().saturating_sub(began_us));
         Ok(done)
     }
 
-    pub(crate) fn read(&self) -> StoreMeasures {
-        StoreMeasures {
-            syncs_us: self.syncs_us.read(),
+    pub(crate) fn read(&self) -> StoreMetrics {
+        StoreMetrics {
+            sync_duration_us: self.syncs_us.read(),
             group_records: self.group_records.read(),
             group_bytes: self.group_bytes.read(),
-            checkpoints_us: self.checkpoints_us.read(),
+            checkpoint_duration_us: self.checkpoints_us.read(),
             checkpoints_failed: self.checkpoints_failed.get(),
             compactions: self.compactions.get(),
             compacted_bytes: self.compacted_bytes.get(),
-            given_back_bytes: self.given_back_bytes.get(),
+            reclaimed_bytes: self.reclaimed_bytes.get(),
             scrubbed_bytes: self.scrubbed_bytes.get(),
             scrubbed_segments: self.scrubbed_segments.get(),
             scrub_oldest_ms: Some(self.scrub_oldest_ms.get()).filter(|ms| *ms > 0),
             replayed_records: self.replayed_records.get(),
-            damage_at_opening: self.damage_at_opening.get(),
+            open_damage_count: self.damage_at_opening.get(),
         }
     }
 }
@@ -209,23 +209,23 @@ mod tests {
     use crate::clock::SimClock;
 
     #[test]
-    fn each_value_is_in_the_first_range_whose_bound_it_does_not_exceed() {
+    fn histogram_bounds_are_inclusive() {
         let histogram = Histogram::new(&[10, 20]);
         for value in [0, 10, 11, 20, 21, 1_000] {
-            histogram.note(value);
+            histogram.observe(value);
         }
         let reading = histogram.read();
         assert_eq!((&*reading.counts, reading.sum, reading.count()), (&[2, 2, 2][..], 1_062, 6));
-        let twice = reading.clone().and(&reading);
+        let twice = reading.clone().merge(&reading);
         assert_eq!((&*twice.counts, twice.sum), (&[4, 4, 4][..], 2_124));
     }
 
     #[test]
-    fn what_is_noted_by_many_at_once_is_all_there() {
+    fn concurrent_observations_are_all_counted() {
         let histogram = Histogram::new(&[1, 2, 4]);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..1_000).for_each(|at| histogram.note(at % 5)));
+                scope.spawn(|| (0..1_000).for_each(|at| histogram.observe(at % 5)));
             }
         });
         let reading = histogram.read();
@@ -233,9 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_has_no_duration() {
+    fn failed_operations_record_no_duration() {
         let clock = Arc::new(SimClock::at(0));
-        let measures = Measures::new(clock.clone());
+        let measures = Metrics::new(clock.clone());
         let work = |outcome: Result<(), ()>| {
             measures.timed(&measures.syncs_us, || {
                 clock.advance(3);
@@ -244,7 +244,7 @@ mod tests {
         };
         assert_eq!((work(Ok(())), work(Err(()))), (Ok(()), Err(())));
         let read = measures.read();
-        assert_eq!((read.syncs_us.count(), read.syncs_us.sum), (1, 3_000));
+        assert_eq!((read.sync_duration_us.count(), read.sync_duration_us.sum), (1, 3_000));
         assert_eq!(read.scrub_oldest_ms, None);
     }
 }

@@ -54,9 +54,9 @@ pub enum NameError {
     /// Backslash.
     Backslash,
     /// Two slashes in a row, or one at the start.
-    EmptyComponent,
+    EmptySegment,
     /// Path segment `.` or `..`.
-    DotComponent,
+    DotSegment,
     /// Folder that does not end in `/`.
     NotAFolder,
 }
@@ -73,8 +73,8 @@ impl fmt::Display for NameError {
             ),
             Self::Control => write!(f, "it contains a control character"),
             Self::Backslash => write!(f, "it contains a backslash"),
-            Self::EmptyComponent => write!(f, "it has an empty path segment"),
-            Self::DotComponent => write!(f, "it has a path segment \".\" or \"..\""),
+            Self::EmptySegment => write!(f, "it has an empty path segment"),
+            Self::DotSegment => write!(f, "it has a path segment \".\" or \"..\""),
             Self::NotAFolder => write!(f, "a folder must end in \"/\""),
         }
     }
@@ -166,7 +166,7 @@ impl FolderKey {
     }
 
     /// Returns the last path segment without its slash; empty for the root.
-    pub fn last_component(&self) -> &str {
+    pub fn last_segment(&self) -> &str {
         let trimmed = self.0.strip_suffix('/').unwrap_or(&self.0);
         trimmed.rsplit('/').next().unwrap_or("")
     }
@@ -221,8 +221,8 @@ fn check_path(path: &str) -> Result<(), NameError> {
     let components = path.strip_suffix('/').unwrap_or(path);
     for component in components.split('/') {
         match component {
-            "" => return Err(NameError::EmptyComponent),
-            "." | ".." => return Err(NameError::DotComponent),
+            "" => return Err(NameError::EmptySegment),
+            "." | ".." => return Err(NameError::DotSegment),
             _ => {}
         }
     }
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bucket_names_follow_the_rule() {
+    fn bucket_name_rules_are_enforced() {
         for good in ["abc", "a-b", "0.9_x", &"a".repeat(63)] {
             assert!(BucketName::parse(good).is_ok(), "{good}");
         }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_follow_the_rule() {
+    fn object_key_rules_are_enforced() {
         for good in
             ["a", "a/b.png", "ä/日本 語.webp", "dir/", "a/.hidden", "...", &"k".repeat(1024)]
         {
@@ -299,12 +299,12 @@ mod tests {
         }
         for (bad, why) in [
             ("", NameError::Empty),
-            ("/", NameError::EmptyComponent),
-            ("/a", NameError::EmptyComponent),
-            ("a//b", NameError::EmptyComponent),
-            ("a//", NameError::EmptyComponent),
-            ("a/../b", NameError::DotComponent),
-            ("./a", NameError::DotComponent),
+            ("/", NameError::EmptySegment),
+            ("/a", NameError::EmptySegment),
+            ("a//b", NameError::EmptySegment),
+            ("a//", NameError::EmptySegment),
+            ("a/../b", NameError::DotSegment),
+            ("./a", NameError::DotSegment),
             ("a\\b", NameError::Backslash),
             ("a\0b", NameError::Control),
             ("a\u{85}b", NameError::Control),
@@ -315,11 +315,11 @@ mod tests {
     }
 
     #[test]
-    fn a_key_knows_its_folder_and_file_name() {
+    fn object_key_splits_into_folder_and_file_name() {
         let key = ObjectKey::parse("a/b/c.png").unwrap();
         assert_eq!(key.folder().as_str(), "a/b/");
         assert_eq!(key.file_name(), "c.png");
-        assert_eq!(key.folder().last_component(), "b");
+        assert_eq!(key.folder().last_segment(), "b");
         assert_eq!(key.folder().key("d").unwrap().as_str(), "a/b/d");
         assert!(ObjectKey::parse("top").unwrap().folder().is_root());
         assert!(ObjectKey::parse("a/").unwrap().is_folder_marker());

@@ -19,4 +19,4 @@ pub struct WorkProgress {
 }
 
 /// Progress callback of a long operation; [`ControlFlow::Break`] stops it.
-pub type Watch<'a> = dyn FnMut(WorkProgress) -> ControlFlow<()> + 'a;
+pub type ProgressCallback<'a> = dyn FnMut(WorkProgress) -> ControlFlow<()> + 'a;

@@ -29,20 +29,20 @@ mod tail;
 
 use std::sync::Arc;
 
-pub(crate) use self::compacted::Compacted;
+pub(crate) use self::compacted::CompactionState;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
 pub(crate) use self::tail::follows;
 use crate::clock::Clock;
 use crate::commit::write_checkpoint;
 use crate::disk::Disk;
-use crate::entropy::Entropy;
+use crate::entropy::Rng;
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_FOLDER_SEGMENTS, Covers, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
-    SegmentHeader, SegmentId, StoreFile, big_folder_number,
+    BIG_FOLDER_SEGMENTS, LsnRanges, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES,
+    SegmentClass, SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
-use crate::index::{Index, IndexPlace};
+use crate::index::{Index, IndexLocation};
 use crate::limits;
 use crate::replay::Replay;
 use crate::segment::{
@@ -67,28 +67,28 @@ pub enum Create {
 }
 
 /// Result of recovery: the parts of an open store.
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredStore {
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Index,
     pub(crate) position: LogPosition,
     pub(crate) report: RecoveryReport,
     /// Whether the index was too large to be verified, so that it needs background verification.
-    pub(crate) index_wants_audit: bool,
+    pub(crate) needs_index_verify: bool,
 }
 
 /// Opens the folder in any state. The caller holds its lock.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
-    entropy: &Arc<dyn Entropy>,
+    entropy: &Arc<dyn Rng>,
     create: Create,
     index_cache_bytes: usize,
     verification: Verification,
     undelete_window_ms: u64,
-) -> Result<Recovered> {
+) -> Result<RecoveredStore> {
     let mut report = RecoveryReport::default();
-    let store = read_or_make_store(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
-    image::settle(disk.as_ref(), store.store)?;
+    let store = open_or_create_store_file(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
+    image::apply_manifest(disk.as_ref(), store.store)?;
     let segments = Arc::new(SegmentSet::new(
         Arc::clone(disk),
         Arc::clone(clock),
@@ -98,9 +98,9 @@ pub(crate) fn recover(
         undelete_window_ms,
     ));
     let mut log = log_segments(&segments, &mut report)?;
-    let mut compacted = Compacted::find(&segments)?;
+    let mut compacted = CompactionState::find(&segments)?;
 
-    let place = || IndexPlace {
+    let place = || IndexLocation {
         disk: Arc::clone(disk),
         clock: Arc::clone(clock),
         store: store.store,
@@ -115,18 +115,19 @@ pub(crate) fn recover(
 
     let is_anew = checkpointed.is_none();
     if is_anew {
-        let superseded = compacted.keep_those_that_count();
+        let superseded = compacted.retain_effective();
         // Includes segments that were replaced long ago by a segment replaced since, and that reappear because their
         // removal never became durable: the records that keep their objects dead may no longer exist.
-        let covers = compacted.covers();
+        let covers = compacted.lsn_ranges();
         let is_replaced = |header: &SegmentHeader| {
-            superseded.contains(&header.segment) || covers.contain(header.base_lsn, header.base_lsn)
+            superseded.contains(&header.segment)
+                || covers.contains(header.base_lsn, header.base_lsn)
         };
         log.retain(|header| !is_replaced(header));
     }
     compacted.make_known(&segments);
     let position = replay_log(&segments, &index, &log, &compacted, &mut report)?;
-    segments.take_up_retained(index.view().retained()?);
+    segments.restore_retained(index.view().retained()?);
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
     if report.index_rebuilt || compacted.were_replaced(&index.view())? {
         index.freeze();
@@ -139,13 +140,13 @@ pub(crate) fn recover(
     segments.sync_removals()?;
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
-    Ok(Recovered { segments, index, position, report, index_wants_audit })
+    Ok(RecoveredStore { segments, index, position, report, needs_index_verify: index_wants_audit })
 }
 
-fn read_or_make_store(
+fn open_or_create_store_file(
     disk: &dyn Disk,
     clock: &dyn Clock,
-    entropy: &dyn Entropy,
+    entropy: &dyn Rng,
     create: Create,
 ) -> Result<StoreFile> {
     let io = |source| Error::io("reading STORE", source);
@@ -190,13 +191,13 @@ fn read_or_make_store(
         return Err(Error::NotAStore("the folder contains no store".to_owned()));
     }
     if file.is_none() {
-        refuse_strangers(disk)?;
+        reject_foreign_files(disk)?;
     }
     make_store(disk, StoreFile { store: entropy.uuid(), created_ms: clock.unix_ms() })
 }
 
 /// Fails if the folder contains foreign files.
-fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
+fn reject_foreign_files(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
     let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, UPLOADS_FOLDER, "lost+found"];
     match names.iter().find(|name| !known.contains(&name.as_str())) {
@@ -259,12 +260,12 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
         }
     }
     headers.sort_by_key(|header| header.segment);
-    remove_those_never_used(segments, &mut headers, report);
+    remove_unused_segments(segments, &mut headers, report);
     Ok(headers)
 }
 
 /// Removes segments that got no group: their successors began at the same log position.
-fn remove_those_never_used(
+fn remove_unused_segments(
     segments: &SegmentSet,
     headers: &mut Vec<SegmentHeader>,
     report: &mut RecoveryReport,
@@ -286,7 +287,7 @@ fn remove_those_never_used(
 
 /// Opens the index, or rebuilds it if it cannot be used with this log.
 fn open_index(
-    place: impl Fn() -> IndexPlace,
+    place: impl Fn() -> IndexLocation,
     log: &[SegmentHeader],
     report: &mut RecoveryReport,
 ) -> Result<Index> {
@@ -329,13 +330,13 @@ fn replay_log(
     segments: &Arc<SegmentSet>,
     index: &Index,
     log: &[SegmentHeader],
-    compacted: &Compacted,
+    compacted: &CompactionState,
     report: &mut RecoveryReport,
 ) -> Result<LogPosition> {
     let is_anew = index.checkpointed().is_none();
-    let covers = if is_anew { compacted.covers() } else { Covers::default() };
+    let covers = if is_anew { compacted.lsn_ranges() } else { LsnRanges::default() };
     let mut replay = match is_anew {
-        true => Replay::anew(index, segments, compacted.merge(segments))?,
+        true => Replay::from_scratch(index, segments, compacted.merge(segments))?,
         false => Replay::new(index, segments)?,
     };
     let start = replay.position().segment;
@@ -347,11 +348,12 @@ fn replay_log(
             continue;
         }
         let successors = log.get(at + 1..).unwrap_or_default();
-        SegmentReplay { segments, header, successors, covers: &covers }.run(&mut replay, report)?;
+        SegmentReplay { segments, header, successors, lsn_ranges: &covers }
+            .run(&mut replay, report)?;
     }
     replay.apply_merged()?;
     if !is_anew {
-        compacted.finish_begun(&mut replay)?;
+        compacted.resume_unfinished(&mut replay)?;
     }
     let (faults, unlisted) = replay.take_faults();
     for (segment, fault) in faults {

@@ -9,13 +9,13 @@ mod suspects;
 
 use bytes::Bytes;
 
-pub(crate) use self::merge::Merge;
-use self::suspects::Suspects;
+pub(crate) use self::merge::SegmentMerge;
+use self::suspects::SuspectBodies;
 use crate::error::{Error, Result};
 use crate::format::{
-    Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage, What,
+    Entry, EntryContent, Location, Record, RecordOp, SegmentClass, SegmentId, SegmentUsage,
 };
-use crate::index::{Fact, INDEX_FILE, Index, Unnamed, View};
+use crate::index::{Fact, INDEX_FILE, Index, UnreferencedSegment, View};
 use crate::limits;
 use crate::segment::{CursorFault, LogPosition, SegmentSet};
 
@@ -28,13 +28,13 @@ pub(crate) struct Replay<'a> {
     /// Number of records applied.
     pub(crate) records: u64,
     /// Big segments that a replayed record replaced and that may still exist.
-    unnamed: Vec<Unnamed>,
+    unnamed: Vec<UnreferencedSegment>,
     /// Faults in the outputs of compactions.
     faults: Vec<(SegmentId, CursorFault)>,
     /// Corrupt bodies.
-    suspects: Suspects,
+    suspects: SuspectBodies,
     /// For a rebuild: the records of compacted segments, which are applied among those of the log.
-    merged: Option<Merge>,
+    merged: Option<SegmentMerge>,
 }
 
 impl<'a> Replay<'a> {
@@ -50,16 +50,16 @@ impl<'a> Replay<'a> {
             records: 0,
             unnamed: Vec::new(),
             faults: Vec::new(),
-            suspects: Suspects::default(),
+            suspects: SuspectBodies::default(),
             merged: None,
         })
     }
 
     /// Creates a replay of everything into an empty index. `compacted` are the compacted segments in effect.
-    pub(crate) fn anew(
+    pub(crate) fn from_scratch(
         index: &'a Index,
         segments: &'a SegmentSet,
-        compacted: Merge,
+        compacted: SegmentMerge,
     ) -> Result<Self> {
         let mut replay = Self::new(index, segments)?;
         let empty = SegmentUsage::empty(SegmentClass::Compacted);
@@ -116,7 +116,7 @@ impl<'a> Replay<'a> {
         place: Location,
         fault: CursorFault,
     ) -> Result<()> {
-        if !matches!(record.what, What::Fact { .. }) {
+        if !matches!(record.op, RecordOp::PutFact { .. }) {
             self.apply_one(record.clone(), place, &[])?;
         }
         self.suspects.add(&record, place.segment, fault);
@@ -126,34 +126,34 @@ impl<'a> Replay<'a> {
     fn apply_one(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
         self.suspects.replaced_by(&record);
         let lsn = record.lsn;
-        let replaced = match record.what {
-            What::Put { name, meta, content } => {
-                if let crate::format::Content::Big { segment, .. } = content {
+        let replaced = match record.op {
+            RecordOp::Put { name, meta, content } => {
+                if let crate::format::RecordContent::Big { segment, .. } = content {
                     self.segments.skip_ids_through(segment.get());
                 }
                 let content = EntryContent::of(&content);
                 self.view.put(&name, Entry { lsn, record: place, meta, content })?.0
             }
-            What::Delete { name, deleted_ms } => self.view.delete(&name, deleted_ms, place)?,
-            What::Fact { name, .. } => {
+            RecordOp::Delete { name, deleted_ms } => self.view.delete(&name, deleted_ms, place)?,
+            RecordOp::PutFact { name, .. } => {
                 let value = Bytes::copy_from_slice(value);
                 self.view.put_fact(&name, Fact { lsn, record: place, value })?;
                 Default::default()
             }
-            What::FactGone { name } => {
+            RecordOp::DeleteFact { name } => {
                 self.view.delete_fact(&name, place)?;
                 Default::default()
             }
-            What::Compacted { outputs, inputs } => {
-                self.view.note(place)?;
+            RecordOp::Compaction { outputs, inputs } => {
+                self.view.apply_segment_record(place)?;
                 // In a rebuild, records are read from their current location.
                 if self.merged.is_none() {
                     self.compacted(&outputs, &inputs)?;
                 }
                 Default::default()
             }
-            What::Punched { segment, bytes } => {
-                self.view.punched(segment, bytes, place)?;
+            RecordOp::HolePunch { segment, bytes } => {
+                self.view.apply_hole_punch(segment, bytes, place)?;
                 Default::default()
             }
         };
@@ -198,7 +198,7 @@ impl<'a> Replay<'a> {
         output: SegmentId,
         inputs: &[SegmentId],
     ) -> Result<()> {
-        if self.view.segment_usage(output)?.is_none() || !self.view.knows_any(inputs)? {
+        if self.view.segment_usage(output)?.is_none() || !self.view.contains_any_segment(inputs)? {
             return Ok(());
         }
         let known_faults = self.faults.len();
@@ -218,7 +218,7 @@ impl<'a> Replay<'a> {
         }
         let mut copies = self.segments.records(output)?;
         while let Some(copy) = copies.step()? {
-            if let Some(moved) = self.view.moved_to(&copy.record, copy.place, inputs)? {
+            if let Some(moved) = self.view.relocation_of(&copy.record, copy.place, inputs)? {
                 self.view.repoint(&moved)?;
                 self.reach(self.position)?;
             }
@@ -238,7 +238,7 @@ impl<'a> Replay<'a> {
     pub(crate) fn take_faults(&mut self) -> (Vec<(SegmentId, CursorFault)>, u64) {
         let (bodies, unlisted) = std::mem::take(&mut self.suspects).into_faults();
         let mut faults = std::mem::take(&mut self.faults);
-        faults.extend(self.merged.take().map(Merge::into_faults).unwrap_or_default());
+        faults.extend(self.merged.take().map(SegmentMerge::into_faults).unwrap_or_default());
         faults.extend(bodies);
         (faults, unlisted)
     }
@@ -246,7 +246,7 @@ impl<'a> Replay<'a> {
     /// Publishes the replayed changes and reclaims the space of replaced big segments.
     pub(crate) fn finish(mut self) -> u64 {
         self.publish();
-        for Unnamed { segment, retained } in self.unnamed {
+        for UnreferencedSegment { segment, retained } in self.unnamed {
             // Retained segments are loaded once all are known.
             if retained.is_none() {
                 self.segments.retire(segment, crate::format::SegmentClass::Big);

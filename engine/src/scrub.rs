@@ -21,9 +21,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::findings::Findings;
-use self::segment::{Ended, SegmentScrub};
-use self::turns::{Turn, in_turn};
+use self::findings::DamageCollector;
+use self::segment::{SegmentScrub, SegmentScrubResult};
+use self::turns::{DueSegment, by_due_time};
 use crate::clock::Clock;
 use crate::error::{Corruption, Error, Result};
 use crate::format::{
@@ -31,8 +31,8 @@ use crate::format::{
 };
 use crate::index::{DamageList, Index, View};
 use crate::limits;
-use crate::measures::Measures;
-use crate::progress::{Watch, WorkProgress};
+use crate::measures::Metrics;
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{SegmentSet, read_header};
 
 /// Options of the background scrub.
@@ -67,16 +67,16 @@ pub struct ScrubReport {
 
 /// Dependencies of a scrub.
 #[derive(Clone)]
-pub(crate) struct Scrubbed {
+pub(crate) struct ScrubContext {
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Arc<Index>,
-    pub(crate) measures: Arc<Measures>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// Background scrub of a store.
 pub(crate) struct Scrubber {
-    store: Scrubbed,
+    store: ScrubContext,
     options: ScrubOptions,
     current: Option<SegmentScrub>,
     /// Due segments, the next one first.
@@ -84,7 +84,7 @@ pub(crate) struct Scrubber {
     /// Creation times of the segments that were never verified.
     made: BTreeMap<SegmentId, u64>,
     /// Time of the next check for due segments; monotonic.
-    look_at_ms: u64,
+    next_schedule_ms: u64,
     bytes_per_second: u64,
     /// Earliest time of the next piece; monotonic, in microseconds, so that small pieces add up.
     next_us: u64,
@@ -93,14 +93,14 @@ pub(crate) struct Scrubber {
 }
 
 impl Scrubber {
-    pub(crate) fn new(store: Scrubbed, options: ScrubOptions) -> Self {
+    pub(crate) fn new(store: ScrubContext, options: ScrubOptions) -> Self {
         Self {
             store,
             options,
             current: None,
             due: VecDeque::new(),
             made: BTreeMap::new(),
-            look_at_ms: 0,
+            next_schedule_ms: 0,
             bytes_per_second: limits::SCRUB_BYTES_PER_SECOND_MIN,
             next_us: 0,
             unsaved_bytes: 0,
@@ -110,15 +110,15 @@ impl Scrubber {
     /// Reads one piece if it is due, and returns the time until the next. Once `stopped` returns true, it ends after
     /// the current read.
     pub(crate) fn step(&mut self, stopped: &dyn Fn() -> bool) -> Result<Duration> {
-        self.store.gather()?;
+        self.store.collect_reported()?;
         let now_us = self.store.clock.monotonic_ms().saturating_mul(1_000);
         if now_us < self.next_us {
             return Ok(Duration::from_micros(self.next_us - now_us));
         }
         let Some(mut current) = self.take_current(stopped)? else {
             self.save();
-            let idle_ms = self.look_at_ms.saturating_sub(now_us / 1_000);
-            return Ok(Duration::from_millis(idle_ms.min(limits::SCRUB_IDLE_MS)));
+            let idle_ms = self.next_schedule_ms.saturating_sub(now_us / 1_000);
+            return Ok(Duration::from_millis(idle_ms.min(limits::SCRUB_REPORTED_POLL_MS)));
         };
         let bytes = match current.step(&self.store, stopped)? {
             Some(bytes) => {
@@ -129,14 +129,14 @@ impl Scrubber {
                 if let Some(ended) = current.end(&self.store, stopped)? {
                     let found = ended.findings.count > 0;
                     self.store.note(&ended);
-                    if found || self.unsaved_bytes >= limits::SCRUB_NOTES_BYTES {
+                    if found || self.unsaved_bytes >= limits::SCRUB_SAVE_BYTES {
                         self.save();
                     }
                 }
                 0
             }
         };
-        self.store.measures.scrubbed_bytes.add(bytes);
+        self.store.metrics.scrubbed_bytes.add(bytes);
         self.unsaved_bytes = self.unsaved_bytes.saturating_add(bytes);
         let pause_us = bytes.saturating_mul(1_000_000) / self.bytes_per_second;
         self.next_us = now_us.saturating_add(pause_us);
@@ -155,9 +155,9 @@ impl Scrubber {
             return Ok(Some(current));
         }
         let now_ms = self.store.clock.monotonic_ms();
-        if now_ms >= self.look_at_ms {
-            self.look(stopped)?;
-            self.look_at_ms = now_ms.saturating_add(limits::SCRUB_LOOK_MS);
+        if now_ms >= self.next_schedule_ms {
+            self.reschedule(stopped)?;
+            self.next_schedule_ms = now_ms.saturating_add(limits::SCRUB_SCHEDULE_POLL_MS);
         }
         while let Some((id, class)) = self.due.pop_front() {
             if let Some(begun) = SegmentScrub::begin(&self.store, id, class, None)? {
@@ -168,11 +168,11 @@ impl Scrubber {
     }
 
     /// Determines the due segments and the required rate.
-    fn look(&mut self, stopped: &dyn Fn() -> bool) -> Result<()> {
+    fn reschedule(&mut self, stopped: &dyn Fn() -> bool) -> Result<()> {
         let period_ms = u64::try_from(self.options.period.as_millis()).unwrap_or(u64::MAX);
         let now_ms = self.store.clock.unix_ms();
         let all = self.store.segments()?;
-        self.store.forget_gone(&all);
+        self.store.forget_removed(&all);
         let bytes = all.iter().map(|segment| segment.usage.record_bytes);
         let bytes = bytes.fold(0_u64, u64::saturating_add);
         self.bytes_per_second = (bytes / self.options.period.as_secs().max(1))
@@ -194,11 +194,11 @@ impl Scrubber {
             }
             let since_ms = verified_ms.unwrap_or(made_ms);
             oldest_ms = Some(oldest_ms.map_or(since_ms, |oldest_ms| oldest_ms.min(since_ms)));
-            turns.push(Turn { id, class, verified_ms, made_ms });
+            turns.push(DueSegment { id, class, verified_ms, made_ms });
         }
-        self.store.measures.scrub_oldest_ms.set(oldest_ms.unwrap_or(0));
+        self.store.metrics.scrub_oldest_ms.set(oldest_ms.unwrap_or(0));
         self.made = made;
-        self.due = in_turn(turns, period_ms, now_ms);
+        self.due = by_due_time(turns, period_ms, now_ms);
         Ok(())
     }
 
@@ -222,18 +222,18 @@ struct Segment {
     is_active: bool,
 }
 
-impl Scrubbed {
+impl ScrubContext {
     /// Verifies everything now, without a rate limit, up to the end of the log.
-    pub(crate) fn scrub(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
-        self.gather()?;
+    pub(crate) fn scrub(&self, watch: &mut ProgressCallback<'_>) -> Result<ScrubReport> {
+        self.collect_reported()?;
         let scrubbed = self.scrub_all(watch);
         self.save();
         scrubbed
     }
 
-    fn scrub_all(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
+    fn scrub_all(&self, watch: &mut ProgressCallback<'_>) -> Result<ScrubReport> {
         let all = self.segments()?;
-        self.forget_gone(&all);
+        self.forget_removed(&all);
         let total_bytes = all.iter().map(|segment| segment.usage.record_bytes);
         let progress = WorkProgress {
             total_bytes: total_bytes.fold(0, u64::saturating_add),
@@ -252,7 +252,7 @@ impl Scrubbed {
             is_stopped.get()
         };
         for segment in all {
-            let position = self.look(|view| Ok(view.position()))?;
+            let position = self.read_checked(|view| Ok(view.position()))?;
             let end = position.filter(|at| segment.is_active && at.segment == Some(segment.id));
             let end = end.map(|position| position.offset);
             let begun = SegmentScrub::begin(self, segment.id, segment.usage.class, end)?;
@@ -260,7 +260,7 @@ impl Scrubbed {
             progress.set(WorkProgress { done_items: done_items + 1, ..progress.get() });
             let Some(mut current) = begun else { continue };
             while let Some(bytes) = current.step(self, &stopped)? {
-                self.measures.scrubbed_bytes.add(bytes);
+                self.metrics.scrubbed_bytes.add(bytes);
                 report.bytes = report.bytes.saturating_add(bytes);
                 let total_bytes = progress.get().total_bytes.max(report.bytes);
                 let done_bytes = report.bytes;
@@ -286,10 +286,10 @@ impl Scrubbed {
     }
 
     /// Records the corruption reported by reads, if it is in live data.
-    pub(crate) fn gather(&self) -> Result<()> {
-        for corruption in self.segments.sightings().take() {
+    pub(crate) fn collect_reported(&self) -> Result<()> {
+        for corruption in self.segments.reported_corruption().take() {
             if let Some(damage) = self.damage_of(corruption)? {
-                self.index.note_damage(damage);
+                self.index.record_damage(damage);
             }
         }
         Ok(())
@@ -302,13 +302,13 @@ impl Scrubbed {
             (corruption.offset, corruption.reason, self.clock.unix_ms());
         let Some(name) = corruption.object else {
             // The structure matters while any record of the segment is live.
-            let usage = self.look(|view| view.segment_usage(segment))?;
+            let usage = self.read_checked(|view| view.segment_usage(segment))?;
             return Ok(usage.map(|usage| {
                 let class = usage.class;
                 Damage { segment, class, offset, lsn: None, reason, name: None, found_ms }
             }));
         };
-        let Some(entry) = self.look(|view| view.entry(&name))? else { return Ok(None) };
+        let Some(entry) = self.read_checked(|view| view.entry(&name))? else { return Ok(None) };
         let class = match entry.content {
             EntryContent::Big { segment: big, .. } if big == segment => SegmentClass::Big,
             // The loss was already reported.
@@ -324,35 +324,36 @@ impl Scrubbed {
     /// have to be reopened, and a checkpoint needs the space more.
     pub(crate) fn save(&self) {
         let free_bytes = self.segments.disk().free_bytes();
-        if free_bytes.is_ok_and(|bytes| bytes >= limits::NOTES_FREE_BYTES_MIN) {
+        if free_bytes.is_ok_and(|bytes| bytes >= limits::INTEGRITY_SAVE_FREE_BYTES_MIN) {
             // On failure the changes remain in memory and are retried.
-            let _ = self.index.save_notes();
+            let _ = self.index.save_integrity();
         }
     }
 
-    fn note(&self, ended: &Ended) {
-        let Ended { id, is_whole, findings } = ended;
-        self.measures.scrubbed_segments.add(1);
+    fn note(&self, ended: &SegmentScrubResult) {
+        let SegmentScrubResult { id, is_whole, findings } = ended;
+        self.metrics.scrubbed_segments.add(1);
         let result =
             ScrubResult { verified_ms: self.clock.unix_ms(), damage_count: findings.count };
         if *is_whole {
-            self.index.note_scrub(*id, result, &findings.listed);
+            self.index.record_scrub(*id, result, &findings.listed);
         } else {
-            findings.listed.iter().for_each(|damage| self.index.note_damage(damage.clone()));
+            findings.listed.iter().for_each(|damage| self.index.record_damage(damage.clone()));
         }
     }
 
     /// Returns all segments, the least recently verified first.
     fn segments(&self) -> Result<Vec<Segment>> {
-        let (usages, position) = self.look(|view| Ok((view.segments()?, view.position())))?;
+        let (usages, position) =
+            self.read_checked(|view| Ok((view.segments()?, view.position())))?;
         let log_end = position.and_then(|position| position.segment);
         let mut all: Vec<_> = usages
             .into_iter()
             .map(|(id, usage)| Segment {
                 id,
                 usage,
-                verified_ms: self.index.segment_notes(id).0,
-                is_active: self.segments.is_growing(id) && log_end.is_none_or(|last| id >= last),
+                verified_ms: self.index.segment_integrity(id).0,
+                is_active: self.segments.is_unsealed(id) && log_end.is_none_or(|last| id >= last),
             })
             .collect();
         all.sort_by_key(|segment| (segment.verified_ms, segment.id));
@@ -360,7 +361,7 @@ impl Scrubbed {
     }
 
     /// Forgets the integrity state of retired segments.
-    fn forget_gone(&self, all: &[Segment]) {
+    fn forget_removed(&self, all: &[Segment]) {
         let there: BTreeSet<SegmentId> = all.iter().map(|segment| segment.id).collect();
         self.index.forget_segments(|id, damage| {
             // An unreferenced file that is retained is still damaged.
@@ -370,8 +371,8 @@ impl Scrubbed {
     }
 
     /// Reads the index.
-    pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.index.look(read)
+    pub(crate) fn read_checked<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        self.index.read_checked(read)
     }
 }
 

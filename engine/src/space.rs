@@ -4,11 +4,10 @@
 //! reclaims space. New bodies are therefore rejected while the free space is below the reserve, and accepted again
 //! once there is more.
 //!
-//! Guarantees: the free space is queried at most once per second, or once per [`limits::SPACE_LOOK_BYTES`] written,
-//! and immediately after a full disk. If the disk does not report its free space, nothing is rejected: the write
-//! itself will fail. Before anything is rejected, space is reclaimed: first from the garbage of the store, then by
-//! the embedding application.
-//! Non-goals: what is rejected, and how.
+//! Guarantees: the free space is queried at most once per second, or once per [`limits::FREE_SPACE_POLL_BYTES`]
+//! written, and immediately after a full disk. If the disk does not report its free space, nothing is rejected: the
+//! write itself will fail. Before anything is rejected, space is reclaimed: first from the garbage of the store, then
+//! by the embedding application. Non-goals: what is rejected, and how.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,24 +19,24 @@ use crate::error::{Error, Result};
 use crate::limits;
 
 /// Free-space accounting of an open store, shared by all writers.
-pub(crate) struct Space {
+pub(crate) struct FreeSpace {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     reserve_bytes: u64,
     /// Bytes written since the last query.
-    unseen_bytes: AtomicU64,
-    look: Mutex<Option<Look>>,
-    giver: OnceLock<Giver>,
+    bytes_since_sample: AtomicU64,
+    look: Mutex<Option<FreeSpaceSample>>,
+    reclaimer: OnceLock<Reclaimer>,
     /// Reclaimer that is called after `giver`.
-    last_giver: OnceLock<Giver>,
+    last_giver: OnceLock<Reclaimer>,
 }
 
 /// Reclaimer: reclaims up to the given number of bytes and returns how many.
-type Giver = Box<dyn Fn(u64) -> u64 + Send + Sync>;
+type Reclaimer = Box<dyn Fn(u64) -> u64 + Send + Sync>;
 
 /// Result and time of the last query.
 #[derive(Clone, Copy)]
-struct Look {
+struct FreeSpaceSample {
     free_bytes: u64,
     at_ms: u64,
 }
@@ -49,7 +48,7 @@ pub(crate) struct Shortage {
     pub(crate) reserve_bytes: u64,
 }
 
-impl Space {
+impl FreeSpace {
     /// Creates the accounting with this reserve; the default is what a store with log segments of this size needs to
     /// continue deleting.
     pub(crate) fn new(
@@ -65,33 +64,33 @@ impl Space {
                     .capacity_bytes()
                     .map_err(|source| Error::io("reading the size of the file system", source))?;
                 let needed_bytes = 2 * segment_bytes + limits::RESERVE_INDEX_BYTES;
-                needed_bytes.max(capacity_bytes / limits::RESERVE_DISK_SHARE)
+                needed_bytes.max(capacity_bytes / limits::RESERVE_DISK_DIVISOR)
             }
         };
         Ok(Self {
             disk,
             clock,
             reserve_bytes,
-            unseen_bytes: AtomicU64::new(0),
+            bytes_since_sample: AtomicU64::new(0),
             look: Mutex::new(None),
-            giver: OnceLock::new(),
+            reclaimer: OnceLock::new(),
             last_giver: OnceLock::new(),
         })
     }
 
     /// Registers the first reclaimer. Only the first registration is used.
-    pub(crate) fn give_back_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
-        let _ = self.giver.set(Box::new(giver));
+    pub(crate) fn set_reclaimer(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
+        let _ = self.reclaimer.set(Box::new(giver));
     }
 
-    /// Registers the reclaimer that is called if [`Space::give_back_by`] reclaimed too little. Only the first
+    /// Registers the reclaimer that is called if [`FreeSpace::set_reclaimer`] reclaimed too little. Only the first
     /// registration is used.
     pub(crate) fn give_back_last_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         let _ = self.last_giver.set(Box::new(giver));
     }
 
     /// Fails with [`Error::NoSpace`] if the free space is below the reserve.
-    pub(crate) fn require_room(&self) -> Result<()> {
+    pub(crate) fn require_reserve(&self) -> Result<()> {
         self.shortage().map_or(Ok(()), |_| Err(Error::NoSpace))
     }
 
@@ -99,14 +98,14 @@ impl Space {
     pub(crate) fn require_bytes(&self, bytes: u64) -> Result<()> {
         let free = || self.disk.free_bytes().unwrap_or(u64::MAX);
         let mut free_bytes = free();
-        if free_bytes < bytes && self.give_back(bytes - free_bytes) {
+        if free_bytes < bytes && self.reclaim(bytes - free_bytes) {
             free_bytes = free();
         }
         if free_bytes < bytes { Err(Error::NoSpace) } else { Ok(()) }
     }
 
     /// Returns capacity, free bytes and reserve; `None` if the disk does not report them.
-    pub(crate) fn figures(&self) -> Option<(u64, u64, u64)> {
+    pub(crate) fn disk_usage(&self) -> Option<(u64, u64, u64)> {
         let (total_bytes, free_bytes) = (self.disk.capacity_bytes(), self.disk.free_bytes());
         Some((total_bytes.ok()?, free_bytes.ok()?, self.reserve_bytes))
     }
@@ -118,8 +117,8 @@ impl Space {
         }
         let reserve_bytes = self.reserve_bytes;
         let mut free_bytes = self.free_bytes();
-        if free_bytes < reserve_bytes && self.give_back(reserve_bytes - free_bytes) {
-            self.look_again();
+        if free_bytes < reserve_bytes && self.reclaim(reserve_bytes - free_bytes) {
+            self.invalidate_sample();
             free_bytes = self.free_bytes();
         }
         (free_bytes < reserve_bytes).then_some(Shortage { free_bytes, reserve_bytes })
@@ -127,34 +126,34 @@ impl Space {
 
     /// Counts written bytes.
     pub(crate) fn count_written(&self, bytes: u64) {
-        self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes_since_sample.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Handles a full disk: drops the cached free space and tries to reclaim space. Returns whether some was
     /// reclaimed, so that a retry is worthwhile.
-    pub(crate) fn ran_out(&self) -> bool {
-        let was_given = self.giver.get().is_some_and(|give| give(u64::MAX) > 0)
-            || self.last_giver.get().is_some_and(|give| give(limits::SPACE_LOOK_BYTES) > 0);
-        self.look_again();
+    pub(crate) fn on_disk_full(&self) -> bool {
+        let was_given = self.reclaimer.get().is_some_and(|give| give(u64::MAX) > 0)
+            || self.last_giver.get().is_some_and(|give| give(limits::FREE_SPACE_POLL_BYTES) > 0);
+        self.invalidate_sample();
         was_given
     }
 
     /// Returns whether a retry is worthwhile after this error.
     pub(crate) fn has_room_after(&self, error: &io::Error) -> bool {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.ran_out(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.on_disk_full(),
             _ => false,
         }
     }
 
-    fn give_back(&self, bytes: u64) -> bool {
-        let given = self.giver.get().map_or(0, |give| give(bytes));
+    fn reclaim(&self, bytes: u64) -> bool {
+        let given = self.reclaimer.get().map_or(0, |give| give(bytes));
         let left = bytes.saturating_sub(given);
         let last = self.last_giver.get().filter(|_| left > 0);
         given + last.map_or(0, |give| give(left)) > 0
     }
 
-    fn look_again(&self) {
+    fn invalidate_sample(&self) {
         *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -162,14 +161,14 @@ impl Space {
         let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         let now_ms = self.clock.monotonic_ms();
         if let Some(last) = *look
-            && now_ms.saturating_sub(last.at_ms) < limits::SPACE_LOOK_MS
-            && self.unseen_bytes.load(Ordering::Relaxed) < limits::SPACE_LOOK_BYTES
+            && now_ms.saturating_sub(last.at_ms) < limits::FREE_SPACE_POLL_MS
+            && self.bytes_since_sample.load(Ordering::Relaxed) < limits::FREE_SPACE_POLL_BYTES
         {
             return last.free_bytes;
         }
-        self.unseen_bytes.store(0, Ordering::Relaxed);
+        self.bytes_since_sample.store(0, Ordering::Relaxed);
         let free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
-        *look = Some(Look { free_bytes, at_ms: now_ms });
+        *look = Some(FreeSpaceSample { free_bytes, at_ms: now_ms });
         free_bytes
     }
 }
@@ -182,13 +181,13 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn space(disk: &SimDisk, clock: &Arc<SimClock>, reserve_bytes: Option<u64>) -> Space {
+    fn space(disk: &SimDisk, clock: &Arc<SimClock>, reserve_bytes: Option<u64>) -> FreeSpace {
         let (disk, clock) = (Arc::new(disk.clone()), Arc::clone(clock));
-        Space::new(disk, clock, reserve_bytes, 256 * MIB).unwrap()
+        FreeSpace::new(disk, clock, reserve_bytes, 256 * MIB).unwrap()
     }
 
     #[test]
-    fn the_default_reserve_is_two_segments_and_the_index_or_a_hundredth_of_the_disk() {
+    fn default_reserve_is_segments_plus_index_or_one_percent() {
         let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
         for (free_mib, reserve_mib) in [(10_000, 576), (57_600, 576), (100_000, 1_000)] {
             disk.set_free_bytes(free_mib * MIB);
@@ -198,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_asked_again_after_a_second_or_some_writing_or_when_it_ran_out() {
+    fn free_space_is_resampled_by_time_bytes_or_enospc() {
         let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
         let space = space(&disk, &clock, Some(MIB));
         let asks_again: [&dyn Fn(); 3] = [
-            &|| clock.advance(limits::SPACE_LOOK_MS),
-            &|| space.count_written(limits::SPACE_LOOK_BYTES),
+            &|| clock.advance(limits::FREE_SPACE_POLL_MS),
+            &|| space.count_written(limits::FREE_SPACE_POLL_BYTES),
             &|| {
-                space.ran_out();
+                space.on_disk_full();
             },
         ];
         for ask_again in asks_again {
@@ -213,24 +212,24 @@ mod tests {
             ask_again();
             assert_eq!(space.shortage(), None);
             disk.set_free_bytes(MIB / 2);
-            clock.advance(limits::SPACE_LOOK_MS - 1);
-            space.count_written(limits::SPACE_LOOK_BYTES - 1);
+            clock.advance(limits::FREE_SPACE_POLL_MS - 1);
+            space.count_written(limits::FREE_SPACE_POLL_BYTES - 1);
             assert_eq!(space.shortage(), None, "it was not asked again");
             ask_again();
             let shortage = Shortage { free_bytes: MIB / 2, reserve_bytes: MIB };
             assert_eq!(space.shortage(), Some(shortage));
-            assert!(matches!(space.require_room(), Err(Error::NoSpace)));
+            assert!(matches!(space.require_reserve(), Err(Error::NoSpace)));
         }
     }
 
     #[test]
-    fn what_can_be_given_back_is_before_anything_is_refused() {
+    fn space_is_reclaimed_before_writes_are_rejected() {
         let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
         disk.set_free_bytes(MIB);
         let space = space(&disk, &clock, Some(3 * MIB));
         let (left, of) = (Arc::new(Mutex::new(5 * MIB)), disk.clone());
         let giver = Arc::clone(&left);
-        space.give_back_by(move |wanted| {
+        space.set_reclaimer(move |wanted| {
             let mut left = giver.lock().unwrap();
             let given = wanted.min(*left);
             *left -= given;
@@ -241,13 +240,13 @@ mod tests {
         assert_eq!((disk.free_bytes().unwrap(), *left.lock().unwrap()), (3 * MIB, 3 * MIB));
         space.require_bytes(4 * MIB).unwrap();
         assert_eq!(*left.lock().unwrap(), 2 * MIB);
-        assert!(space.ran_out(), "the rest");
-        assert!(!space.ran_out());
+        assert!(space.on_disk_full(), "the rest");
+        assert!(!space.on_disk_full());
         assert!(space.require_bytes(7 * MIB).is_err());
     }
 
     #[test]
-    fn without_a_reserve_nothing_is_refused_beforehand() {
+    fn zero_reserve_rejects_nothing_in_advance() {
         let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
         disk.set_free_bytes(0);
         assert_eq!(space(&disk, &clock, Some(0)).shortage(), None);

@@ -36,13 +36,13 @@ pub struct StoreStats {
     /// Memory in use by uploads, in bytes.
     pub upload_memory_bytes: u64,
     /// Number of names cached for searches.
-    pub searched_names: u64,
+    pub cached_names: u64,
     /// Approximate memory use of the cached names, in bytes.
-    pub searched_names_bytes: u64,
+    pub cached_names_bytes: u64,
     /// Number of memory-mapped segments.
     pub mapped_segments: usize,
     /// Whether the index was found corrupt. The next open rebuilds it; no object is lost.
-    pub index_is_condemned: bool,
+    pub index_is_corrupt: bool,
     /// All segments, by id.
     pub segments: Vec<SegmentStats>,
     /// Time since which everything was verified, except for the active segment, in milliseconds since 1970. `None`
@@ -81,7 +81,7 @@ pub struct SegmentStats {
     /// Number of live records.
     pub live_count: u64,
     /// Whether records may still be appended.
-    pub is_growing: bool,
+    pub is_unsealed: bool,
     /// Time of the last complete scrub of the segment, in milliseconds since 1970.
     pub verified_ms: Option<u64>,
     /// Number of known corrupt locations.
@@ -113,7 +113,7 @@ impl StoreStats {
         let log_end = position.and_then(|position| position.segment);
         let mut verified_since_ms = Some(u64::MAX);
         for (id, usage) in view.segments()? {
-            let (verified_ms, damage) = index.segment_notes(id);
+            let (verified_ms, damage) = index.segment_integrity(id);
             if log_end != Some(id) {
                 // `None`, of a segment that was never verified, sorts lowest.
                 verified_since_ms = verified_since_ms.min(verified_ms);
@@ -125,7 +125,7 @@ impl StoreStats {
                 live_bytes: usage.live_bytes,
                 dead_bytes: usage.dead_bytes(),
                 live_count: usage.live_count,
-                is_growing: log_end == Some(id),
+                is_unsealed: log_end == Some(id),
                 verified_ms,
                 damage,
             });

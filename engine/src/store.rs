@@ -16,54 +16,55 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use uuid::Uuid;
 
-pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
+pub use self::open::{Background, CompactionOptions, Environment, OpenOptions};
 use self::threads::Threads;
 use crate::clock::Clock;
 use crate::commit::{
-    self, Batch, Committed, Committer, Etag, Health, HealthState, Lately, Load, Progress, Queue,
-    Rollover,
+    self, Batch, CommitInfo, CommitLatency, CommitStep, Committer, Etag, Health, HealthState,
+    Queue, RecentNoncurrent, Rollover,
 };
 use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{EntryContent, SegmentClass, SegmentId, Usage};
 use crate::index::{
-    self, FolderCursor, FolderPage, GroupPage, Grouping, Index, KeyPage, Object, UsagePage, View,
+    self, FolderCursor, FolderPage, Index, KeyGroupPage, KeyGrouping, KeyPage, Object, UsagePage,
+    View,
 };
 use crate::limits;
-use crate::measures::{Measures, StoreMeasures};
+use crate::measures::{Metrics, StoreMetrics};
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
-use crate::scrub::{Scrubbed, Scrubber};
-use crate::search::{self, Hits, KeptNames, SearchQuery};
-use crate::segment::{Body, Patience, SegmentSet};
-use crate::space::Space;
+use crate::scrub::{ScrubContext, Scrubber};
+use crate::search::{self, HitPage, NameCache, SearchQuery};
+use crate::segment::{Body, ReadMode, SegmentSet};
+use crate::space::FreeSpace;
 use crate::stats::{DiskStats, StoreStats};
-use crate::upload::{Received, ResumableUpload, Upload, UploadFolder, UploadMemory};
+use crate::upload::{ResumableUpload, ResumePoint, Upload, UploadFolder, UploadMemoryBudget};
 
 /// Open store. Clones share it.
 #[derive(Clone)]
-pub struct Store(Arc<Parts>);
+pub struct Store(Arc<StoreInner>);
 
-struct Parts {
+struct StoreInner {
     segments: Arc<SegmentSet>,
     index: Arc<Index>,
     queue: Arc<Queue>,
     rollover: Arc<Rollover>,
     health: Arc<HealthState>,
-    space: Arc<Space>,
-    upload_memory: Arc<UploadMemory>,
+    space: Arc<FreeSpace>,
+    upload_memory: Arc<UploadMemoryBudget>,
     options: OpenOptions,
     batch_bytes_max: u64,
     committer: Arc<Mutex<Committer>>,
     compactor: Arc<Compactor>,
-    load: Arc<Load>,
-    lately: Arc<Lately>,
-    measures: Arc<Measures>,
+    load: Arc<CommitLatency>,
+    recent_noncurrent: Arc<RecentNoncurrent>,
+    metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
     opened_ms: u64,
-    scrubbed: Scrubbed,
+    scrubbed: ScrubContext,
     scrubber: Arc<Mutex<Scrubber>>,
-    kept_names: Arc<KeptNames>,
+    name_cache: Arc<NameCache>,
     threads: Threads,
     /// Lock of the folder while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -72,7 +73,7 @@ struct Parts {
 impl Store {
     /// Returns the object with this name. Reads only the index: about a microsecond if it is in memory.
     pub fn get(&self, name: &ObjectName) -> Result<Option<Object>> {
-        let entry = self.look(|view| view.entry(name))?;
+        let entry = self.read_checked(|view| view.entry(name))?;
         Ok(entry.map(|entry| Object { name: name.clone(), entry }))
     }
 
@@ -81,30 +82,34 @@ impl Store {
     /// Fails with [`Conflict::KeyChanged`] if the object was overwritten or deleted since it was looked up and its
     /// bytes were reclaimed: look it up again.
     pub fn body(&self, object: &Object) -> Result<Body> {
-        self.open_body(object, Patience::Wait)?.ok_or(Error::Closed)
+        self.open_body(object, ReadMode::Blocking)?.ok_or(Error::Closed)
     }
 
     /// Opens the body of an object without waiting for the disk; `None` if [`Store::body`] would have to wait.
     pub fn body_if_open(&self, object: &Object) -> Result<Option<Body>> {
-        self.open_body(object, Patience::Refuse)
+        self.open_body(object, ReadMode::NonBlocking)
     }
 
-    fn open_body(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
-        let sightings = self.0.segments.sightings();
-        let opened = self.open_body_where_it_is(object, patience);
+    fn open_body(&self, object: &Object, patience: ReadMode) -> Result<Option<Body>> {
+        let sightings = self.0.segments.reported_corruption();
+        let opened = self.open_body_at_current_location(object, patience);
         let opened = opened.inspect_err(|error| sightings.add(error))?;
-        Ok(opened.map(|body| body.told_to(sightings)))
+        Ok(opened.map(|body| body.reporting_to(sightings)))
     }
 
-    fn open_body_where_it_is(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
-        match self.open_body_once(object, patience) {
+    fn open_body_at_current_location(
+        &self,
+        object: &Object,
+        patience: ReadMode,
+    ) -> Result<Option<Body>> {
+        match self.try_open_body(object, patience) {
             // Missing bytes may have been reclaimed since the object was looked up.
             Err(error @ Error::Corrupt(_)) => match self.get(&object.name)? {
                 Some(now) if now.lsn() != object.lsn() => {
                     Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
                 }
                 Some(now) if now.entry.record != object.entry.record => {
-                    self.open_body_once(&now, patience)
+                    self.try_open_body(&now, patience)
                 }
                 Some(_) => Err(error),
                 None => Err(Error::Conflict(Conflict::KeyChanged(object.name.clone()))),
@@ -113,7 +118,7 @@ impl Store {
         }
     }
 
-    fn open_body_once(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
+    fn try_open_body(&self, object: &Object, patience: ReadMode) -> Result<Option<Body>> {
         let (id, class): (SegmentId, SegmentClass) = match object.entry.content {
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
                 (object.entry.record.segment, SegmentClass::Log)
@@ -122,7 +127,7 @@ impl Store {
         };
         match self.0.segments.open(id, class, patience) {
             Ok(Some(segment)) => {
-                let kept = self.0.segments.kept_bodies();
+                let kept = self.0.segments.body_cache();
                 Body::open(segment, &object.name, &object.entry, kept, patience)
             }
             Ok(None) => Ok(None),
@@ -147,7 +152,7 @@ impl Store {
 
     /// Resumes an upload at the state last returned by [`ResumableUpload::sync`]. Reads all of its bytes; corruption
     /// is an error.
-    pub fn resume_upload(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
+    pub fn resume_upload(&self, id: Uuid, received: ResumePoint) -> Result<ResumableUpload> {
         self.upload_folder().resume(id, received)
     }
 
@@ -156,7 +161,7 @@ impl Store {
     pub fn read_upload(
         &self,
         id: Uuid,
-        received: Received,
+        received: ResumePoint,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         self.upload_folder().read(id, received, take)
@@ -190,20 +195,20 @@ impl Store {
     }
 
     /// Commits a batch and waits until it is durable or rejected.
-    pub fn commit(&self, batch: Batch) -> Result<Committed> {
+    pub fn commit(&self, batch: Batch) -> Result<CommitInfo> {
         let (answer, outcome) = mpsc::sync_channel(1);
         self.submit(batch, move |result| {
             let _ = answer.send(result);
         });
-        if self.0.options.background == Background::Steps {
-            while self.step_committer() == Progress::Worked {}
+        if self.0.options.background == Background::Manual {
+            while self.step_committer() == CommitStep::Worked {}
         }
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
 
     /// Queues a batch for the committer and returns. `answer` is called once, on the committer thread, when the
     /// batch is durable or rejected, or on this thread if it cannot be queued.
-    pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<Committed>) + Send + 'static) {
+    pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<CommitInfo>) + Send + 'static) {
         let checked = self.0.health.require_writable().and(batch.check(self.0.batch_bytes_max));
         match checked {
             Ok(()) => self.0.queue.push(batch, Box::new(answer)),
@@ -213,7 +218,7 @@ impl Store {
 
     /// Returns the value of a fact.
     pub fn fact(&self, name: &FactName) -> Result<Option<Bytes>> {
-        Ok(self.look(|view| view.fact(name))?.map(|fact| fact.value.clone()))
+        Ok(self.read_checked(|view| view.fact(name))?.map(|fact| fact.value.clone()))
     }
 
     /// Returns facts whose names begin with `prefix`, in byte order, after a name.
@@ -224,7 +229,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(FactName, Bytes)>> {
         let limit = limit.min(limits::LIST_PAGE_MAX);
-        let facts = self.look(|view| view.facts(prefix, after, limit))?;
+        let facts = self.read_checked(|view| view.facts(prefix, after, limit))?;
         Ok(facts.into_iter().map(|(name, fact)| (name, fact.value.clone())).collect())
     }
 
@@ -236,7 +241,7 @@ impl Store {
         after: Option<&FolderCursor>,
         limit: usize,
     ) -> Result<FolderPage> {
-        self.look(|view| index::list_folder(view, bucket, folder, after, limit))
+        self.read_checked(|view| index::list_folder(view, bucket, folder, after, limit))
     }
 
     /// Lists objects whose keys begin with `prefix`, in byte order of full keys, after a key. At most
@@ -248,44 +253,48 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<KeyPage> {
-        self.look(|view| index::list_keys(view, bucket, prefix, after, limit))
+        self.read_checked(|view| index::list_keys(view, bucket, prefix, after, limit))
     }
 
     /// Lists objects and common prefixes (S3 `delimiter`): keys that have a delimiter after the prefix form groups.
     /// Each group is one item and costs one seek, whatever its size. `after` is a key or a group.
-    pub fn list_groups(
+    pub fn list_key_groups(
         &self,
         bucket: &BucketName,
-        grouping: Grouping<'_>,
+        grouping: KeyGrouping<'_>,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<GroupPage> {
-        self.look(|view| index::list_groups(view, bucket, grouping, after, limit))
+    ) -> Result<KeyGroupPage> {
+        self.read_checked(|view| index::list_key_groups(view, bucket, grouping, after, limit))
     }
 
     /// Searches for names that match a query, or lists a folder. Scans all names below the folder; fails with
     /// [`Error::Cancelled`] soon after `cancelled` returns true. The first searches of a large bucket, until its
     /// names are cached, scan only some of the names and report that.
-    pub fn search(&self, query: &SearchQuery, cancelled: impl Fn() -> bool + Sync) -> Result<Hits> {
-        self.look(|view| search::search(&self.0.kept_names, view, query, &cancelled))
+    pub fn search(
+        &self,
+        query: &SearchQuery,
+        cancelled: impl Fn() -> bool + Sync,
+    ) -> Result<HitPage> {
+        self.read_checked(|view| search::search(&self.0.name_cache, view, query, &cancelled))
     }
 
     /// Reads the names requested by searches into the cache. For stores without threads.
     #[doc(hidden)]
     pub fn step_names(&self) {
-        self.0.kept_names.step(&self.0.index);
+        self.0.name_cache.step(&self.0.index);
     }
 
     /// Returns the exact number of objects and bytes of a bucket.
     pub fn bucket_usage(&self, bucket: &BucketName) -> Result<Usage> {
-        self.look(|view| view.bucket_usage(bucket))
+        self.read_checked(|view| view.bucket_usage(bucket))
     }
 
     /// Returns the exact number of objects and bytes of a top-level folder with its subfolders, or of the whole
     /// bucket for its root. `None` for a nested folder, which has no counters.
     pub fn folder_usage(&self, bucket: &BucketName, folder: &FolderKey) -> Result<Option<Usage>> {
         match folder.as_str().split_terminator('/').count() {
-            0 | 1 => self.look(|view| view.folder_usage(bucket, folder)).map(Some),
+            0 | 1 => self.read_checked(|view| view.folder_usage(bucket, folder)).map(Some),
             _ => Ok(None),
         }
     }
@@ -298,33 +307,33 @@ impl Store {
         after: Option<&FolderKey>,
         limit: usize,
     ) -> Result<UsagePage> {
-        self.look(|view| view.folder_usages(bucket, after, limit))
+        self.read_checked(|view| view.folder_usages(bucket, after, limit))
     }
 
     /// Returns the statistics of the store.
     pub fn stats(&self) -> Result<StoreStats> {
-        self.0.scrubbed.gather()?;
-        let searched = self.0.kept_names.sizes();
+        self.0.scrubbed.collect_reported()?;
+        let searched = self.0.name_cache.sizes();
         Ok(StoreStats {
             queued_batches: self.0.queue.len(),
             upload_memory_bytes: self.0.upload_memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
-            index_is_condemned: self.0.index.is_condemned(),
+            index_is_corrupt: self.0.index.is_marked_corrupt(),
             retained: self.0.segments.retained_stats(),
-            searched_names: searched.names,
-            searched_names_bytes: searched.bytes,
-            ..self.look(|view| StoreStats::of(view, &self.0.index))?
+            cached_names: searched.names,
+            cached_names_bytes: searched.bytes,
+            ..self.read_checked(|view| StoreStats::of(view, &self.0.index))?
         })
     }
 
     /// Returns the metrics since the store was opened. Does not block.
-    pub fn measures(&self) -> StoreMeasures {
-        self.0.measures.read()
+    pub fn metrics(&self) -> StoreMetrics {
+        self.0.metrics.read()
     }
 
     /// Returns the disk usage; `None` if the disk does not report it.
     pub fn disk_stats(&self) -> Result<Option<DiskStats>> {
-        let Some((total_bytes, free_bytes, reserve_bytes)) = self.0.space.figures() else {
+        let Some((total_bytes, free_bytes, reserve_bytes)) = self.0.space.disk_usage() else {
             return Ok(None);
         };
         let io = |source| Error::io(format!("looking at {}", index::INDEX_FILE), source);
@@ -333,8 +342,8 @@ impl Store {
         Ok(Some(DiskStats { total_bytes, free_bytes, reserve_bytes, index_bytes }))
     }
 
-    fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.0.index.look(read)
+    fn read_checked<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        self.0.index.read_checked(read)
     }
 
     /// Returns whether the store accepts writes.
@@ -346,8 +355,8 @@ impl Store {
     /// with [`Error::Closed`]; open bodies stay readable.
     pub fn close(&self) -> Result<()> {
         self.0.queue.close();
-        if self.0.options.background == Background::Steps {
-            while self.step_committer() == Progress::Worked {}
+        if self.0.options.background == Background::Manual {
+            while self.step_committer() == CommitStep::Worked {}
         }
         self.0.threads.join();
         let closed = self.finish();
@@ -371,14 +380,14 @@ impl Store {
             }
         }
         // Corruption that is not recorded now will be detected again.
-        let _ = self.0.scrubbed.gather();
+        let _ = self.0.scrubbed.collect_reported();
         self.0.scrubbed.save();
         Ok(())
     }
 
     /// Performs one step of the committer. For stores without threads.
     #[doc(hidden)]
-    pub fn step_committer(&self) -> Progress {
+    pub fn step_committer(&self) -> CommitStep {
         self.committer().step()
     }
 
@@ -388,7 +397,7 @@ impl Store {
         self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
         if has_frozen {
-            let Parts { index, segments, health, measures, .. } = &*self.0;
+            let StoreInner { index, segments, health, metrics: measures, .. } = &*self.0;
             commit::checkpoint(index, segments, health, measures)?;
         }
         Ok(has_frozen)
@@ -405,7 +414,7 @@ impl Store {
     }
 }
 
-impl Drop for Parts {
+impl Drop for StoreInner {
     fn drop(&mut self) {
         // Acknowledged data is in the log; the threads must end before the lock is released.
         self.queue.close();

@@ -5,14 +5,14 @@
 
 /// The remaining input.
 #[derive(Clone, Debug)]
-pub struct Choices<'a> {
-    rest: &'a [u8],
+pub struct ChoiceSequence<'a> {
+    remaining: &'a [u8],
 }
 
-impl<'a> Choices<'a> {
+impl<'a> ChoiceSequence<'a> {
     /// Starts at the first byte.
     pub fn new(input: &'a [u8]) -> Self {
-        Self { rest: input }
+        Self { remaining: input }
     }
 
     /// Takes the next byte.
@@ -44,8 +44,8 @@ impl<'a> Choices<'a> {
     /// Takes the next bytes: a length byte, then at most as many bytes as remain.
     pub fn short_bytes(&mut self) -> &'a [u8] {
         let wanted = usize::from(self.byte());
-        let (bytes, rest) = self.rest.split_at(wanted.min(self.rest.len()));
-        self.rest = rest;
+        let (bytes, rest) = self.remaining.split_at(wanted.min(self.remaining.len()));
+        self.remaining = rest;
         bytes
     }
 
@@ -55,18 +55,18 @@ impl<'a> Choices<'a> {
     }
 
     /// Whether the input is exhausted.
-    pub fn are_over(&self) -> bool {
-        self.rest.is_empty()
+    pub fn is_exhausted(&self) -> bool {
+        self.remaining.is_empty()
     }
 
     /// Returns the remaining input.
-    pub fn rest(self) -> &'a [u8] {
-        self.rest
+    pub fn remaining(self) -> &'a [u8] {
+        self.remaining
     }
 
     fn array<const N: usize>(&mut self) -> [u8; N] {
-        let (taken, rest) = self.rest.split_at(N.min(self.rest.len()));
-        self.rest = rest;
+        let (taken, rest) = self.remaining.split_at(N.min(self.remaining.len()));
+        self.remaining = rest;
         std::array::from_fn(|at| taken.get(at).copied().unwrap_or(0))
     }
 }

@@ -7,31 +7,31 @@
 use engine::{FolderKey, ObjectKey};
 use server::limits::FILE_NAME_BYTES_MAX;
 use server::object_name::{
-    NameRule, Naming, clean, file_name, is_random, numbered, split_extension,
+    ConflictRule, Naming, file_name, is_random, sanitize, split_extension, with_number,
 };
-use server::target::{key_in, normalize};
+use server::target::{key_in_folder, normalize};
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 
 /// A random UUID of version 4.
 const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";
 
 /// Checks the property.
 pub fn run(input: &[u8]) {
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let number = u32::from(choices.pair());
     let extension = choices.one_of(&[None, Some("png"), Some("txt")]);
-    let text = String::from_utf8_lossy(choices.rest());
+    let text = String::from_utf8_lossy(choices.remaining());
     cleaned(&text);
     final_name(&text, extension);
     if let Ok(key) = ObjectKey::parse(&normalize(&text)) {
-        with_number(&key, number);
+        check_with_number(&key, number);
     }
 }
 
 fn cleaned(text: &str) {
-    let Some(name) = clean(text) else { return };
-    assert_eq!(clean(&name).as_deref(), Some(&*name), "cleaned again, it is another");
+    let Some(name) = sanitize(text) else { return };
+    assert_eq!(sanitize(&name).as_deref(), Some(&*name), "cleaned again, it is another");
     assert!(name.len() <= FILE_NAME_BYTES_MAX);
     assert_eq!(key_of(&name).file_name(), name);
     if let (stem, Some(extension)) = split_extension(&name) {
@@ -41,34 +41,35 @@ fn cleaned(text: &str) {
 
 fn final_name(text: &str, content_extension: Option<&str>) {
     let uuid = UUID.parse().expect("this is a UUID");
-    let kept = file_name(Naming::Kept, Some(text), || content_extension, uuid);
-    let random = file_name(Naming::Randomised, Some(text), || content_extension, uuid);
+    let kept = file_name(Naming::ClientName, Some(text), || content_extension, uuid);
+    let random = file_name(Naming::Random, Some(text), || content_extension, uuid);
     assert!(is_random(&random) && random.starts_with(UUID), "{random}");
     for name in [&kept, &random] {
         assert_eq!(key_of(name).file_name(), name);
     }
-    let extension = clean(text).and_then(|name| split_extension(&name).1.map(str::to_owned));
+    let extension = sanitize(text).and_then(|name| split_extension(&name).1.map(str::to_owned));
     if let Some(extension) = extension {
         assert_eq!(split_extension(&kept).1, Some(&*extension));
         assert_eq!(split_extension(&random).1, Some(&*extension.to_ascii_lowercase()));
     }
 }
 
-fn with_number(key: &ObjectKey, number: u32) {
-    let Some(other) = numbered(key, number) else { return };
+fn check_with_number(key: &ObjectKey, number: u32) {
+    let Some(other) = with_number(key, number) else { return };
     assert_eq!(other.folder(), key.folder());
-    assert_ne!(numbered(key, number + 1), Some(other.clone()), "two numbers, one name");
+    assert_ne!(with_number(key, number + 1), Some(other.clone()), "two numbers, one name");
     let (stem, extension) = split_extension(other.file_name());
     assert_eq!(extension, split_extension(key.file_name()).1);
     assert!(stem.ends_with(&format!(" ({number})")), "{other}");
 
     let is_taken = |asked: &ObjectKey| Ok::<bool, ()>(asked == key);
-    let suffixed = NameRule::Suffix.proposal(key, is_taken).ok().flatten();
-    assert_eq!(suffixed.map(|proposal| proposal.key), numbered(key, 1));
-    let over = NameRule::Overwrite.proposal(key, is_taken).ok().flatten();
+    let suffixed = ConflictRule::Rename.proposal(key, is_taken).ok().flatten();
+    assert_eq!(suffixed.map(|proposal| proposal.key), with_number(key, 1));
+    let over = ConflictRule::Overwrite.proposal(key, is_taken).ok().flatten();
     assert_eq!(over.map(|proposal| proposal.key).as_ref(), Some(key));
 }
 
 fn key_of(name: &str) -> ObjectKey {
-    key_in(&FolderKey::root(), name).unwrap_or_else(|refusal| panic!("{name:?}: {refusal:?}"))
+    key_in_folder(&FolderKey::root(), name)
+        .unwrap_or_else(|refusal| panic!("{name:?}: {refusal:?}"))
 }

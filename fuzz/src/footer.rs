@@ -10,12 +10,12 @@
 use bytes::Bytes;
 use engine::format::{
     BIG_TRAILER_BYTES, BigTrailer, Checksum, FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES,
-    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterBlock, FooterEntries, FooterEntry,
-    FooterForm, FooterReader, FooterSum, FooterTrailer, FooterWriter, Malformed, Record,
+    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterBlock, FooterDigest, FooterEncoding,
+    FooterEntries, FooterEntry, FooterReader, FooterTrailer, FooterWriter, Malformed, Record,
     SegmentContext, footer_bytes_max,
 };
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 use crate::group::{Unplaced, context, frames};
 
 /// Checks the properties.
@@ -25,7 +25,7 @@ pub fn run(input: &[u8]) {
     any_trailer(input, context);
     any_block(input, context);
 
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let (at, flip) = (usize::from(choices.pair()), choices.byte().max(1));
     let window = choices.byte();
     let footer_offset = 4_096 + u64::from(choices.pair());
@@ -38,9 +38,9 @@ pub fn run(input: &[u8]) {
     let plain = plain(&heads, footer_offset, context);
     let entries = &plain[..plain.len() - FOOTER_TRAILER_BYTES];
     assert!(footer.len() as u64 <= footer_bytes_max(entries.len() as u64));
-    through_a_window(entries, usize::from(window), context);
+    check_windowed_read(entries, usize::from(window), context);
     for mut footer in [footer, plain.clone()] {
-        reads_back(&footer, &heads, footer_offset, context);
+        check_round_trip(&footer, &heads, footer_offset, context);
         let at = at % footer.len();
         footer[at] ^= flip;
         assert!(
@@ -58,7 +58,7 @@ fn heads(records: &[Unplaced], context: SegmentContext) -> Vec<(u64, Vec<u8>)> {
         let mut what = what.clone();
         what.bind(place.plus(what.head_bytes() as u64));
         let mut head = Vec::new();
-        Record { lsn, what }.encode(place, &mut head);
+        Record { lsn, op: what }.encode(place, &mut head);
         offset += (head.len() + body.iter().map(Bytes::len).sum::<usize>()) as u64;
         (place.offset, head)
     });
@@ -98,12 +98,12 @@ fn plain(heads: &[(u64, Vec<u8>)], footer_offset: u64, context: SegmentContext) 
         next_group: 2,
         previous_group: Checksum(3),
         entries: Checksum::of(&entries),
-        form: FooterForm::Plain,
+        form: FooterEncoding::Uncompressed,
     };
     [entries, trailer.encode(context)].concat()
 }
 
-fn reads_back(
+fn check_round_trip(
     footer: &[u8],
     heads: &[(u64, Vec<u8>)],
     footer_offset: u64,
@@ -112,11 +112,11 @@ fn reads_back(
     let (entries, trailer) = unpack(footer, footer_offset, context).expect("a footer is whole");
     let count = heads.len() as u64;
     assert_eq!((trailer.footer_offset, trailer.entry_count), (footer_offset, count));
-    let mut sum = FooterSum::default();
+    let mut sum = FooterDigest::default();
     for (offset, head) in heads {
         sum.push(*offset, head);
     }
-    assert!(sum.is_of(&trailer, count, 2, Checksum(3)), "the sum is of these entries");
+    assert!(sum.matches(&trailer, count, 2, Checksum(3)), "the sum is of these entries");
     let read: Vec<FooterEntry> =
         FooterEntries::new(&entries, context).map(|it| it.expect("an entry")).collect();
     assert_eq!(read.len(), heads.len());
@@ -137,16 +137,16 @@ fn unpack(
     let trailer = FooterTrailer::decode(trailer, place)?;
     let mut reader = FooterReader::new(&trailer, context);
     let mut entries = Vec::new();
-    while let Some((offset, bytes)) = reader.wanted() {
+    while let Some((offset, bytes)) = reader.next_range() {
         assert!(bytes <= FOOTER_BLOCK_BYTES + FOOTER_BLOCK_HEADER_BYTES, "memory is bounded");
         let at = (offset - footer_offset) as usize;
-        entries.extend(reader.take(stored[at..at + bytes].to_vec())?);
+        entries.extend(reader.feed(stored[at..at + bytes].to_vec())?);
     }
     Ok((entries, trailer))
 }
 
 /// Reads the entries with at most one window of them available, as a file reader does.
-fn through_a_window(mut rest: &[u8], window: usize, context: SegmentContext) {
+fn check_windowed_read(mut rest: &[u8], window: usize, context: SegmentContext) {
     let mut read = Vec::new();
     let whole: Result<Vec<_>, _> = FooterEntries::new(rest, context).collect();
     while !rest.is_empty() {
@@ -186,27 +186,27 @@ fn encoded(entry: &FooterEntry, context: SegmentContext) -> Vec<u8> {
 /// Checks a block whose data are the input. The first two bytes are its claimed unpacked length.
 fn any_block(input: &[u8], context: SegmentContext) {
     let place = context.at(4_096);
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let claimed = usize::from(choices.pair());
-    let block = FooterBlock::seal(claimed, choices.rest(), place);
+    let block = FooterBlock::seal(claimed, choices.remaining(), place);
     if let Ok(header) = FooterBlock::decode(&block)
-        && let Ok(entries) = header.unpack(&block[FOOTER_BLOCK_HEADER_BYTES..], place)
+        && let Ok(entries) = header.decompress(&block[FOOTER_BLOCK_HEADER_BYTES..], place)
     {
         assert_eq!(entries.len(), claimed);
     }
     let entries = &input[..input.len().min(FOOTER_BLOCK_BYTES)];
     if !entries.is_empty() {
-        let block = FooterBlock::pack(entries, place);
+        let block = FooterBlock::compress(entries, place);
         let header = FooterBlock::decode(&block).expect("a block has a header");
         let data = &block[FOOTER_BLOCK_HEADER_BYTES..];
         assert!(data.len() <= entries.len(), "it never gets longer");
-        assert_eq!(header.unpack(data, place).as_deref(), Ok(entries));
+        assert_eq!(header.decompress(data, place).as_deref(), Ok(entries));
     }
 }
 
 /// Checks trailers with numbers from the input, at the offset that they claim.
 fn any_trailer(input: &[u8], context: SegmentContext) {
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let numbers: [u64; 3] = std::array::from_fn(|_| choices.number());
     let trailer = FooterTrailer {
         footer_offset: numbers[0],
@@ -216,13 +216,13 @@ fn any_trailer(input: &[u8], context: SegmentContext) {
         next_group: choices.number(),
         previous_group: Checksum(7),
         entries: Checksum(8),
-        form: choices.one_of(&[FooterForm::Plain, FooterForm::Packed]),
+        form: choices.one_of(&[FooterEncoding::Uncompressed, FooterEncoding::Compressed]),
     };
     let bytes = trailer.encode(context);
     assert_eq!(bytes.len(), FOOTER_TRAILER_BYTES);
     if let Ok(decoded) = FooterTrailer::decode(&bytes, context.at(trailer.offset())) {
         assert_eq!(decoded, trailer);
-        let is_plain = decoded.form == FooterForm::Plain;
+        let is_plain = decoded.form == FooterEncoding::Uncompressed;
         let takes_room = !is_plain || decoded.entry_count <= decoded.stored_bytes;
         assert!(takes_room, "an entry takes room");
     }

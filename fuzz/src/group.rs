@@ -7,14 +7,14 @@
 //! group with one changed byte is rejected, or its bodies are, and every record salvaged from it was written.
 use bytes::Bytes;
 use engine::format::{
-    Checksum, Content, FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GroupBuilder,
-    GroupHeader, GroupView, ObjectFlags, ObjectMeta, Record, Scanned, SegmentContext, SegmentId,
-    What, find_group_header, salvage,
+    Checksum, FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GroupBuilder, GroupHeader,
+    GroupView, ObjectFlags, ObjectMeta, Record, RecordContent, RecordOp, ScannedRecord,
+    SegmentContext, SegmentId, find_group_header, salvage,
 };
 use engine::limits::{BLOCK_BYTES, COMPACTION_SEGMENTS_MAX};
 use engine::name::{BucketName, FactName, ObjectKey, ObjectName};
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 
 /// Offset of the group in bytes.
 const OFFSET: u64 = 4_096;
@@ -26,12 +26,12 @@ const RECORDS_MAX: usize = 48;
 const BODY_BYTES: [usize; 8] = [0, 1, 7, 200, 4_096, 4_097, BLOCK_BYTES, BLOCK_BYTES + 9];
 
 /// A record without a place yet, and its body.
-pub(crate) type Unplaced = (What, Vec<Bytes>);
+pub(crate) type Unplaced = (RecordOp, Vec<Bytes>);
 
 /// Checks the properties.
 pub fn run(input: &[u8]) {
     let Some(context) = context() else { return };
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let (at, flip) = (usize::from(choices.pair()), choices.byte().max(1));
     let lie = Lie { field: choices.below(10), at: choices.below(8), by: u32::from(choices.pair()) };
     let gap = choices.below(3) as u64;
@@ -40,7 +40,7 @@ pub fn run(input: &[u8]) {
     let bytes = build(&frames, gap, context);
     let honest = Lie { by: 0, ..lie };
     assert_eq!(forge(&frames, gap, honest, context), bytes, "two writers, two groups");
-    reads_back(&bytes, &frames, gap, context);
+    check_round_trip(&bytes, &frames, gap, context);
 
     let forged = forge(&frames, gap, lie, context);
     let place = context.at(OFFSET);
@@ -52,7 +52,7 @@ pub fn run(input: &[u8]) {
             assert_eq!(again, forged[..read], "read, and not what is written");
         }
     }
-    notices_a_change(bytes, at, flip, context);
+    check_change_is_detected(bytes, at, flip, context);
 }
 
 pub(crate) fn context() -> Option<SegmentContext> {
@@ -77,7 +77,7 @@ fn build(frames: &[Vec<Unplaced>], gap: u64, context: SegmentContext) -> Vec<u8>
     bytes
 }
 
-fn reads_back(bytes: &[u8], frames: &[Vec<Unplaced>], gap: u64, context: SegmentContext) {
+fn check_round_trip(bytes: &[u8], frames: &[Vec<Unplaced>], gap: u64, context: SegmentContext) {
     let place = context.at(OFFSET);
     let view = GroupView::decode_compacted(bytes, place).expect("a built group is a group");
     let is_gapless = gap == 0 || frames.len() < 2;
@@ -94,7 +94,7 @@ fn reads_back(bytes: &[u8], frames: &[Vec<Unplaced>], gap: u64, context: Segment
     assert_eq!(salvage(bytes, place), view.into_records());
 }
 
-fn notices_a_change(mut bytes: Vec<u8>, at: usize, flip: u8, context: SegmentContext) {
+fn check_change_is_detected(mut bytes: Vec<u8>, at: usize, flip: u8, context: SegmentContext) {
     let place = context.at(OFFSET);
     let written = bytes.clone();
     let written = salvage(&written, place);
@@ -104,7 +104,7 @@ fn notices_a_change(mut bytes: Vec<u8>, at: usize, flip: u8, context: SegmentCon
     let passes = view.is_ok_and(|view| view.verify_bodies().is_ok());
     assert!(!passes, "byte {at} was changed and nobody noticed");
     for found in salvage(&bytes, place) {
-        let known = written.iter().find(|written| written.place == found.place);
+        let known = written.iter().find(|written| written.address == found.address);
         assert_eq!(known.map(|known| known.head), Some(found.head), "salvaged, and never written");
     }
 }
@@ -146,7 +146,7 @@ fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) 
             let is_meant = lie.field == 2 && records == lie.at;
             let number = if is_meant { lsn.wrapping_add(lie.by.into()) } else { lsn };
             let start = group.len();
-            Record { lsn: number, what }.encode(place, &mut group);
+            Record { lsn: number, op: what }.encode(place, &mut group);
             heads.extend_from_slice(&group[start..]);
             body.iter().for_each(|piece| group.extend_from_slice(piece));
             (lsn, records) = (lsn + 1, records + 1);
@@ -156,7 +156,7 @@ fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) 
     if lie.field == 3 {
         group.resize(group.len() + lie.by as usize % 64, 0);
     }
-    let trailer = Checksum::of(&heads).at(context.at(OFFSET + group.len() as u64));
+    let trailer = Checksum::of(&heads).bind(context.at(OFFSET + group.len() as u64));
     group.extend_from_slice(&trailer.0.to_le_bytes());
     let header = GroupHeader {
         number: 9,
@@ -175,10 +175,11 @@ fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) 
 fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Option<Vec<u8>> {
     let GroupHeader { number, first_lsn, durable_lsn, previous, .. } = *view.header();
     let mut builder = GroupBuilder::new(context, OFFSET, number, first_lsn, durable_lsn, previous);
-    let records: Vec<&Scanned<'_>> = view.records().collect();
+    let records: Vec<&ScannedRecord<'_>> = view.records().collect();
     for frame in records.chunk_by(|one, next| one.frame == next.frame) {
-        let unplaced = |it: &&Scanned<'_>| (unbound(it), vec![Bytes::copy_from_slice(it.body)]);
-        let lsn = |it: &&Scanned<'_>| it.record.lsn;
+        let unplaced =
+            |it: &&ScannedRecord<'_>| (unbound(it), vec![Bytes::copy_from_slice(it.body)]);
+        let lsn = |it: &&ScannedRecord<'_>| it.record.lsn;
         let first = frame.first().map(lsn)?;
         if !frame.iter().map(lsn).eq((first..).take(frame.len())) {
             return None;
@@ -190,17 +191,17 @@ fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Option<Vec<u8>> {
 }
 
 /// Returns the content of a record, with its block checksums unbound from their offsets.
-fn unbound(scanned: &Scanned<'_>) -> What {
-    let mut what = scanned.record.what.clone();
-    what.bind(scanned.place.plus(scanned.head_bytes as u64));
+fn unbound(scanned: &ScannedRecord<'_>) -> RecordOp {
+    let mut what = scanned.record.op.clone();
+    what.bind(scanned.address.plus(scanned.head_bytes as u64));
     what
 }
 
 /// Chooses the frames of one group; none make a watermark.
-pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
+pub(crate) fn frames(choices: &mut ChoiceSequence<'_>) -> Vec<Vec<Unplaced>> {
     let mut frames: Vec<Vec<Unplaced>> = Vec::new();
     let mut records = 0;
-    while !choices.are_over() && records < RECORDS_MAX {
+    while !choices.is_exhausted() && records < RECORDS_MAX {
         let kind = choices.byte();
         let record = record(kind % 9, choices);
         match frames.last_mut() {
@@ -213,13 +214,13 @@ pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
 }
 
 /// Chooses a record of a kind, with names, times and bodies from the input.
-fn record(kind: u8, choices: &mut Choices<'_>) -> Unplaced {
-    let name = |choices: &mut Choices<'_>| {
+fn record(kind: u8, choices: &mut ChoiceSequence<'_>) -> Unplaced {
+    let name = |choices: &mut ChoiceSequence<'_>| {
         let key = ObjectKey::parse(&choices.short_text()).or_else(|_| ObjectKey::parse("a/key"));
         let bucket = BucketName::parse("any").expect("this names a bucket");
         ObjectName::new(bucket, key.expect("this is a key"))
     };
-    let fact = |choices: &mut Choices<'_>| {
+    let fact = |choices: &mut ChoiceSequence<'_>| {
         let name = FactName::parse(&choices.short_text()).or_else(|_| FactName::parse("a/fact"));
         name.expect("this names a fact")
     };
@@ -227,35 +228,35 @@ fn record(kind: u8, choices: &mut Choices<'_>) -> Unplaced {
         0 | 1 => {
             let name = name(choices);
             let (body, checks) = body(choices);
-            let content = Content::Inline { bytes: body.len() as u64, blocks: checks };
-            (What::Put { name, meta: meta(choices), content }, vec![body])
+            let content = RecordContent::Inline { bytes: body.len() as u64, blocks: checks };
+            (RecordOp::Put { name, meta: meta(choices), content }, vec![body])
         }
         2 | 7 => {
             let name = name(choices);
             let (segment, bytes) = (segment(choices.pair()), u64::from(choices.pair()));
-            let big = Content::Big { bytes, segment };
-            let content = if kind == 2 { big } else { Content::Lost { bytes } };
-            (What::Put { name, meta: meta(choices), content }, Vec::new())
+            let big = RecordContent::Big { bytes, segment };
+            let content = if kind == 2 { big } else { RecordContent::Lost { bytes } };
+            (RecordOp::Put { name, meta: meta(choices), content }, Vec::new())
         }
-        3 => (What::Delete { name: name(choices), deleted_ms: choices.number() }, Vec::new()),
+        3 => (RecordOp::Delete { name: name(choices), deleted_ms: choices.number() }, Vec::new()),
         4 => {
             let name = fact(choices);
             let value = Bytes::copy_from_slice(choices.short_bytes());
             let (bytes, check) = (value.len() as u32, Checksum::of(&value));
-            (What::Fact { name, bytes, check }, vec![value])
+            (RecordOp::PutFact { name, bytes, check }, vec![value])
         }
-        5 => (What::FactGone { name: fact(choices) }, Vec::new()),
+        5 => (RecordOp::DeleteFact { name: fact(choices) }, Vec::new()),
         6 => {
             let mut segments = |least: usize| -> Vec<SegmentId> {
                 let ids = choices.short_bytes().iter().map(|id| segment((*id).into()));
                 let one = std::iter::repeat_n(segment(0), least);
                 one.chain(ids).take(COMPACTION_SEGMENTS_MAX).collect()
             };
-            (What::Compacted { outputs: segments(0), inputs: segments(1) }, Vec::new())
+            (RecordOp::Compaction { outputs: segments(0), inputs: segments(1) }, Vec::new())
         }
         _ => {
             let segment = segment(choices.pair());
-            (What::Punched { segment, bytes: choices.number() }, Vec::new())
+            (RecordOp::HolePunch { segment, bytes: choices.number() }, Vec::new())
         }
     }
 }
@@ -264,7 +265,7 @@ fn segment(number: u16) -> SegmentId {
     SegmentId::new(1 + u64::from(number)).expect("a small number")
 }
 
-fn body(choices: &mut Choices<'_>) -> (Bytes, Vec<Checksum>) {
+fn body(choices: &mut ChoiceSequence<'_>) -> (Bytes, Vec<Checksum>) {
     let (bytes, fill) = (choices.one_of(&BODY_BYTES), choices.short_bytes());
     let filled = fill.iter().chain([&0xa5]).copied().cycle().take(bytes);
     let body: Bytes = filled.collect::<Vec<u8>>().into();
@@ -272,7 +273,7 @@ fn body(choices: &mut Choices<'_>) -> (Bytes, Vec<Checksum>) {
     (body, checks)
 }
 
-fn meta(choices: &mut Choices<'_>) -> ObjectMeta {
+fn meta(choices: &mut ChoiceSequence<'_>) -> ObjectMeta {
     ObjectMeta {
         content_type: choices.one_of(&["", "image/png", "text/plain; charset=utf-8"]).to_owned(),
         hash: [choices.byte(); 32],

@@ -14,7 +14,7 @@ use engine::format::{
     SegmentClass, SegmentContext, SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 
 /// Length of the checked fields of the `STORE` file in bytes; their checksum follows.
 const STORE_CHECKED_BYTES: usize = 40;
@@ -59,7 +59,10 @@ fn backup_file(input: &[u8]) {
 fn page(input: &[u8]) {
     let (first, rest) = input.split_at(CHECKED_BYTES.min(input.len()));
     let (second, origin) = rest.split_at(CHECKED_BYTES.min(rest.len()));
-    let copies = [mended(first, origin, 0), mended(second, origin, SEGMENT_HEADER_COPY_BYTES)];
+    let copies = [
+        with_valid_checksum(first, origin, 0),
+        with_valid_checksum(second, origin, SEGMENT_HEADER_COPY_BYTES),
+    ];
     let page = copies.concat();
     assert_eq!(page.len(), SEGMENT_HEADER_BYTES);
     let nothing = vec![0xee; SEGMENT_HEADER_COPY_BYTES];
@@ -108,14 +111,14 @@ fn either_copy_is_enough<T: Debug + PartialEq>(
 }
 
 /// Builds a copy with these fields and this origin at this offset of its page, with valid checksums.
-fn mended(fields: &[u8], origin: &[u8], copy: usize) -> Vec<u8> {
+fn with_valid_checksum(fields: &[u8], origin: &[u8], copy: usize) -> Vec<u8> {
     let fields = filled(&fields[..CHECKED_BYTES.min(fields.len())], SEGMENT_HEADER_FIELD_BYTES);
     let mut bytes = filled(&[&fields, origin].concat(), SEGMENT_HEADER_COPY_BYTES);
     let number = |at: usize| bytes[at..].first_chunk().map(|it| u64::from_le_bytes(*it));
     if let (Some(segment), Some(salt)) = (number(32).and_then(SegmentId::new), number(40)) {
         let mut seal = |start: usize, end: usize| {
             let place = SegmentContext { salt, segment }.at((copy + start) as u64);
-            let checksum = Checksum::of(&bytes[start..end]).at(place);
+            let checksum = Checksum::of(&bytes[start..end]).bind(place);
             bytes[end..][..4].copy_from_slice(&checksum.0.to_le_bytes());
         };
         seal(0, CHECKED_BYTES);
@@ -129,7 +132,7 @@ fn mended(fields: &[u8], origin: &[u8], copy: usize) -> Vec<u8> {
 
 /// Returns the offset of an origin's checksum, from the counts at its start.
 fn origin_bytes(origin: &[u8]) -> usize {
-    let mut choices = Choices::new(origin);
+    let mut choices = ChoiceSequence::new(origin);
     let (inputs, covers) = (usize::from(choices.pair()), usize::from(choices.pair()));
     ORIGIN_FIXED_BYTES - 4 + 8 * inputs + 16 * covers
 }

@@ -14,10 +14,9 @@ use bytes::Bytes;
 use engine::disk::sim::SimDisk;
 use engine::fsck;
 use engine::{
-    Background, Batch, BucketName, ClassStats, Committed, CompactionReport, CompactionRules,
-    Create, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName, OpenOptions,
-    PutOptions, RecoveryReport, Result, SeededEntropy, SimClock, Staged, Store, Surroundings,
-    Usage,
+    Background, Batch, BucketName, ClassStats, CommitInfo, CompactionReport, CompactionRules,
+    Create, Environment, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName,
+    OpenOptions, PutOptions, RecoveryReport, Result, SeededRng, SimClock, StagedBody, Store, Usage,
 };
 
 /// Initial time of a simulated machine's clock.
@@ -53,7 +52,7 @@ impl World {
         options.index_cache_bytes = 1 << 20;
         // Tests that need a reserve set its size.
         options.reserve_bytes = Some(0);
-        options.background = Background::Steps;
+        options.background = Background::Manual;
         let clock = Arc::new(SimClock::at(START_MS));
         Self { disk, clock, options, seed, openings: Cell::new(0) }
     }
@@ -68,35 +67,40 @@ impl World {
 
     /// Opens the store; each opening draws its own random seed.
     pub fn try_open(&self) -> Result<(Store, RecoveryReport)> {
-        Store::open(self.surroundings(), self.options.clone())
+        Store::open(self.environment(), self.options.clone())
     }
 
     /// Returns the environment of a store on this machine, with its own random seed.
-    pub fn surroundings(&self) -> Surroundings {
+    pub fn environment(&self) -> Environment {
         let opening = self.openings.get() + 1;
         self.openings.set(opening);
-        Surroundings {
+        Environment {
             disk: Arc::new(self.disk.clone()),
             clock: Arc::clone(&self.clock) as _,
-            entropy: Arc::new(SeededEntropy::new(self.seed.wrapping_mul(1_000) + opening)),
+            rng: Arc::new(SeededRng::new(self.seed.wrapping_mul(1_000) + opening)),
         }
     }
 
     /// Checks the store, which must be closed.
     pub fn fsck(&self, deep: bool) -> Result<fsck::Report> {
         let watch = &mut |_| ControlFlow::Continue(());
-        let options = fsck::CheckOptions { deep, remade: Some(bucket_named(REMADE)), workers: 1 };
-        fsck::check(&self.surroundings(), options, watch)
+        let options =
+            fsck::CheckOptions { deep, derived_bucket: Some(bucket_named(DERIVED)), workers: 1 };
+        fsck::check(&self.environment(), options, watch)
     }
 
     /// Repairs the store, which must be closed; the second value is the printed messages.
-    pub fn repair(&self) -> Result<(fsck::Repaired, Vec<String>)> {
+    pub fn repair(&self) -> Result<(fsck::RepairReport, Vec<String>)> {
         let mut said = Vec::new();
-        let remade = Some(bucket_named(REMADE));
-        let options =
-            fsck::RepairOptions { deep: true, remade, workers: 1, open: self.options.clone() };
+        let remade = Some(bucket_named(DERIVED));
+        let options = fsck::RepairOptions {
+            deep: true,
+            derived_bucket: remade,
+            workers: 1,
+            open: self.options.clone(),
+        };
         let watch = &mut |_| ControlFlow::Continue(());
-        let repaired = fsck::repair(&self.surroundings(), &options, watch, &mut |what| {
+        let repaired = fsck::repair(&self.environment(), &options, watch, &mut |what| {
             said.push(what.to_owned());
         })?;
         Ok((repaired, said))
@@ -104,11 +108,11 @@ impl World {
 
     /// Opens the store, and panics on failure.
     pub fn open(&self) -> Store {
-        self.open_and_tell().0
+        self.open_with_report().0
     }
 
     /// Opens the store, panics on failure, and returns the recovery report too.
-    pub fn open_and_tell(&self) -> (Store, RecoveryReport) {
+    pub fn open_with_report(&self) -> (Store, RecoveryReport) {
         self.try_open().unwrap_or_else(|error| panic!("the store opens: {error}"))
     }
 
@@ -116,7 +120,7 @@ impl World {
     pub fn open_with_threads(&mut self) -> Store {
         self.options.background = Background::Threads;
         let store = self.open();
-        self.options.background = Background::Steps;
+        self.options.background = Background::Manual;
         store
     }
 
@@ -127,7 +131,7 @@ impl World {
 }
 
 /// Bucket of derived objects, which are regenerated when they are missing.
-pub const REMADE: &str = "remade";
+pub const DERIVED: &str = "remade";
 
 /// Returns the default bucket of the tests.
 pub fn bucket() -> BucketName {
@@ -170,14 +174,14 @@ pub fn body(seed: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Uploads a body.
-pub fn stage(store: &Store, body: &[u8]) -> Result<Staged> {
+pub fn stage(store: &Store, body: &[u8]) -> Result<StagedBody> {
     let mut upload = store.upload();
     upload.push(body)?;
     upload.finish()
 }
 
 /// Commits a batch in one step of the committer, without the watermark that a second step would write.
-pub fn commit(store: &Store, batch: Batch) -> Result<Committed> {
+pub fn commit(store: &Store, batch: Batch) -> Result<CommitInfo> {
     let (answer, outcome) = mpsc::channel();
     store.submit(batch, move |result| {
         let _ = answer.send(result);
@@ -187,19 +191,19 @@ pub fn commit(store: &Store, batch: Batch) -> Result<Committed> {
 }
 
 /// Puts an object.
-pub fn put(store: &Store, name: &ObjectName, body: &[u8]) -> Result<Committed> {
+pub fn put(store: &Store, name: &ObjectName, body: &[u8]) -> Result<CommitInfo> {
     let staged = stage(store, body)?;
     commit(store, Batch::new().put(name.clone(), staged, PutOptions::default()))
 }
 
 /// Deletes an object.
-pub fn delete(store: &Store, name: &ObjectName) -> Result<Committed> {
+pub fn delete(store: &Store, name: &ObjectName) -> Result<CommitInfo> {
     commit(store, Batch::new().delete(name.clone()))
 }
 
 /// Marks the store idle for a moment, which writes a watermark for the last group.
 pub fn idle(store: &Store) {
-    while store.step_committer() == engine::Progress::Worked {}
+    while store.step_committer() == engine::CommitStep::Worked {}
 }
 
 /// Runs the work of the store's threads other than the committer.
@@ -304,7 +308,7 @@ pub fn batch(store: &Store, changes: &[Change]) -> Result<Batch> {
 /// Builds the batch of these changes, with bodies uploaded by the given function.
 pub fn batch_with(
     changes: &[Change],
-    stage: &mut dyn FnMut(&Bytes) -> Result<Staged>,
+    stage: &mut dyn FnMut(&Bytes) -> Result<StagedBody>,
 ) -> Result<Batch> {
     let mut batch = Batch::new();
     for change in changes {
@@ -326,7 +330,7 @@ pub fn batch_with(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Every object, read in full.
-    pub objects: BTreeMap<ObjectName, Seen>,
+    pub objects: BTreeMap<ObjectName, ObservedObject>,
     /// Every fact.
     pub facts: BTreeMap<FactName, Bytes>,
     /// Counters of every bucket and folder that is not empty.
@@ -343,7 +347,7 @@ pub struct Contents {
 
 /// An object as the store reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedObject {
     /// Body of the object.
     pub body: Bytes,
     /// Number of its record.
@@ -374,7 +378,7 @@ impl Contents {
             }
             for key in listed {
                 let name = ObjectName::new(bucket.clone(), key);
-                let seen = see(store, &name).map_err(told)?;
+                let seen = observe(store, &name).map_err(told)?;
                 let seen = seen.ok_or_else(|| format!("{name} is listed and not there"))?;
                 contents.objects.insert(name, seen);
             }
@@ -389,7 +393,7 @@ impl Contents {
     }
 
     /// Compares with the model, byte for byte and count for count.
-    pub fn must_be(&self, model: &Model) -> Result<(), String> {
+    pub fn check_against(&self, model: &Model) -> Result<(), String> {
         for (name, (body, derived)) in &model.objects {
             match self.objects.get(name) {
                 None => return Err(format!("{name} is missing")),
@@ -479,7 +483,7 @@ fn walk_folders(
 }
 
 /// Reads an object with its metadata; none when it does not exist.
-pub fn see(store: &Store, name: &ObjectName) -> Result<Option<Seen>> {
+pub fn observe(store: &Store, name: &ObjectName) -> Result<Option<ObservedObject>> {
     let Some(object) = store.get(name)? else { return Ok(None) };
     let body = read(store, name)?.unwrap_or_default().into();
     let described = (
@@ -489,7 +493,7 @@ pub fn see(store: &Store, name: &ObjectName) -> Result<Option<Seen>> {
         object.modified_ms(),
         object.is_derived(),
     );
-    Ok(Some(Seen { body, lsn: object.lsn(), described }))
+    Ok(Some(ObservedObject { body, lsn: object.lsn(), described }))
 }
 
 fn compare(found: &[u8], wanted: &[u8]) -> String {

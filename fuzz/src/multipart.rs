@@ -19,7 +19,7 @@ use server::limits::{FORM_FIELDS_MAX, FORM_FILES_MAX};
 use server::multipart::FormFiles;
 use server::request_body::BodyLimits;
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 
 /// Boundary of the written forms; arbitrary bodies are parsed with it, too.
 const BOUNDARY: &str = "xyz";
@@ -28,10 +28,10 @@ const POLLS_MAX: usize = 64;
 
 /// Checks the properties.
 pub fn run(input: &[u8]) {
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let named = choices.byte().is_multiple_of(2);
     let pieces: Vec<usize> = (0..4).map(|_| 1 + choices.below(41)).collect();
-    any_body(choices.clone().rest(), &pieces, named);
+    any_body(choices.clone().remaining(), &pieces, named);
     written(&mut choices, &pieces, named);
 }
 
@@ -51,13 +51,13 @@ fn any_body(body: &[u8], pieces: &[usize], named: bool) {
     }
 }
 
-fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
+fn written(choices: &mut ChoiceSequence<'_>, pieces: &[usize], named: bool) {
     let mut body = Vec::new();
     let mut files: Vec<File> = Vec::new();
     // Offset of each file's content in the body.
     let mut starts = Vec::new();
     let mut fields = 0;
-    while !choices.are_over() && files.len() < FORM_FILES_MAX / 4 {
+    while !choices.is_exhausted() && files.len() < FORM_FILES_MAX / 4 {
         let shape = choices.byte();
         let name = choices.one_of(&["a.png", "b c", "\u{65e5}\u{672c}.webp", "q%22", "x"]);
         let end = format!("\r\n--{BOUNDARY}");

@@ -11,7 +11,7 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// A picture of interleaved red, green and blue.
 #[derive(Clone, Debug)]
-pub struct Photograph {
+pub struct SyntheticPhoto {
     pub width: u16,
     pub height: u16,
     pub rgb: Vec<u8>,
@@ -63,7 +63,7 @@ pub struct Full {
     pub components: usize,
 }
 
-impl Photograph {
+impl SyntheticPhoto {
     /// Generates soft light, slowly changing colours, objects with edges, and a fine texture on part of it.
     pub fn new(seed: u64, width: u16, height: u16) -> Self {
         let phase = (seed % 1_000) as f32 * 0.37;
@@ -108,7 +108,7 @@ impl Photograph {
     ///
     /// # Panics
     ///
-    /// As [`Photograph::jpeg`].
+    /// As [`SyntheticPhoto::jpeg`].
     pub fn jpeg_of_rgb(&self, encoding: &Encoding) -> Vec<u8> {
         let file = encode(&self.rgb, (self.width, self.height), ColorType::Ycbcr, encoding);
         // The encoder starts with a JFIF segment of 18 bytes, which would contradict that.

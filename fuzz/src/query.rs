@@ -7,7 +7,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use server::query::Query;
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 
 /// Two names of one parameter, as handlers look them up.
 const NAMES: [&str; 2] = ["overwrite", "upsert"];
@@ -20,18 +20,18 @@ pub fn run(input: &[u8]) {
             agrees(&query, raw, names);
         }
     }
-    written(&mut Choices::new(input));
+    written(&mut ChoiceSequence::new(input));
 }
 
 fn query(raw: &[u8]) -> Option<Query> {
     let path_and_query = PathAndQuery::try_from([b"/b/x?", raw].concat()).ok()?;
-    Some(Query::of(&Uri::from(path_and_query)))
+    Some(Query::from_uri(&Uri::from(path_and_query)))
 }
 
 fn agrees(query: &Query, raw: &[u8], names: &[&str]) {
     let given = last(raw, names);
     let text = given.clone().map(|value| String::from_utf8(value.unwrap_or_default()).ok());
-    let read = query.text_or_empty(names);
+    let read = query.string_allow_empty(names);
     match &text {
         None => assert_eq!(read.ok(), Some(None), "nothing was given"),
         Some(None) => assert_eq!(read.map_err(|refusal| refusal.status().as_u16()), Err(400)),
@@ -39,7 +39,7 @@ fn agrees(query: &Query, raw: &[u8], names: &[&str]) {
     }
     let absent_or = text.clone().flatten().filter(|text| !text.is_empty());
     if text != Some(None) {
-        assert_eq!(query.text(names).ok(), Some(absent_or));
+        assert_eq!(query.string(names).ok(), Some(absent_or));
     }
     let flag = match text.as_ref().map(|text| text.as_deref().map(str::trim)) {
         None => Some(None),
@@ -83,10 +83,10 @@ pub(crate) fn form_decoded(raw: &[u8]) -> Vec<u8> {
     decoded
 }
 
-fn written(choices: &mut Choices<'_>) {
+fn written(choices: &mut ChoiceSequence<'_>) {
     let names = [NAMES[0], NAMES[1], "a&b=c"];
     let mut pairs = Vec::new();
-    while !choices.are_over() {
+    while !choices.is_exhausted() {
         pairs.push((choices.one_of(&names), choices.short_text()));
     }
     let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
@@ -95,6 +95,6 @@ fn written(choices: &mut Choices<'_>) {
     let Some(query) = query(written.join("&").as_bytes()) else { return };
     for asked in [&names[..1], &names[..2], &names[2..]] {
         let last = pairs.iter().rfind(|(name, _)| asked.contains(name)).map(|(_, value)| value);
-        assert_eq!(query.text_or_empty(asked).ok().flatten().as_ref(), last);
+        assert_eq!(query.string_allow_empty(asked).ok().flatten().as_ref(), last);
     }
 }

@@ -8,25 +8,25 @@ use std::ops::Range;
 
 use engine::limits::OBJECT_BYTES_MAX;
 use server::limits::{RANGE_SPECS_MAX, RANGES_MAX};
-use server::range::{ByteRange, Multirange, content_range, parse};
+use server::range::{ByteRange, MultipartRanges, content_range, parse};
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 
 /// Checks the properties.
 pub fn run(input: &[u8]) {
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let total = match choices.byte() {
         small @ 0..=127 => u64::from(small),
         _ => choices.number() % (OBJECT_BYTES_MAX + 1),
     };
-    if let Ok(value) = std::str::from_utf8(choices.clone().rest()) {
+    if let Ok(value) = std::str::from_utf8(choices.clone().remaining()) {
         check(value, total);
     }
     check(&well_formed(&mut choices), total);
 }
 
 /// Writes a well-formed header from the input's numbers.
-fn well_formed(choices: &mut Choices<'_>) -> String {
+fn well_formed(choices: &mut ChoiceSequence<'_>) -> String {
     let specs: Vec<String> = std::iter::from_fn(|| {
         let (first, last) = (choices.byte(), choices.byte());
         let spec = match choices.byte() % 4 {
@@ -34,7 +34,7 @@ fn well_formed(choices: &mut Choices<'_>) -> String {
             1 => format!("-{last}"),
             _ => format!("{first}-{last}"),
         };
-        (!choices.are_over()).then_some(spec)
+        (!choices.is_exhausted()).then_some(spec)
     })
     .take(RANGE_SPECS_MAX + 1)
     .collect();
@@ -46,8 +46,8 @@ fn check(value: &str, total: u64) {
     let ranges = match &outcome {
         ByteRange::Whole => return,
         ByteRange::Unsatisfiable => &[][..],
-        ByteRange::One(range) => std::slice::from_ref(range),
-        ByteRange::Several(ranges) => {
+        ByteRange::Single(range) => std::slice::from_ref(range),
+        ByteRange::Multiple(ranges) => {
             assert!((2..=RANGES_MAX).contains(&ranges.len()), "{} ranges", ranges.len());
             ranges
         }
@@ -63,7 +63,7 @@ fn check(value: &str, total: u64) {
         assert_eq!(parse(&written(ranges), total), outcome, "{value} asks for something else");
         let pieces: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         assert!(pieces <= total);
-        let layout = Multirange::new(ranges, total, "text/plain", "boundary");
+        let layout = MultipartRanges::new(ranges, total, "text/plain", "boundary");
         let heads: usize = layout.parts.iter().map(|(head, _)| head.len()).sum();
         assert_eq!(layout.content_length - pieces, (heads + layout.end.len()) as u64);
     }

@@ -6,42 +6,42 @@
 //! read from all of it.
 
 use images::{
-    Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, read_source_of_start,
-    render,
+    Error, Fit, Format, OutputFormat, PlanOutcome, Source, TransformOptions, plan, read_source,
+    read_source_of_start, render,
 };
 
-use crate::choices::Choices;
-use crate::photograph::{Encoding, Photograph, SamplingFactor, Tables};
+use crate::choices::ChoiceSequence;
+use crate::photograph::{Encoding, SamplingFactor, SyntheticPhoto, Tables};
 
 /// Pixel limit: larger pictures are skipped, to run many inputs.
 const PIXELS_MAX: u64 = 1 << 14;
 
 /// Checks the property.
 pub fn run(input: &[u8]) {
-    let mut choices = Choices::new(input);
-    let wish = wish(&mut choices);
+    let mut choices = ChoiceSequence::new(input);
+    let wish = transform(&mut choices);
     if choices.below(4) == 0 {
-        any_file(choices.rest(), &wish);
+        any_file(choices.remaining(), &wish);
     } else {
-        any_file(&broken_file(&mut choices), &wish);
+        any_file(&corrupt_file(&mut choices), &wish);
     }
 }
 
-fn wish(choices: &mut Choices<'_>) -> Wish {
-    let side = |choices: &mut Choices<'_>| match choices.below(3) {
+fn transform(choices: &mut ChoiceSequence<'_>) -> TransformOptions {
+    let side = |choices: &mut ChoiceSequence<'_>| match choices.below(3) {
         0 => None,
         1 => Some(1 + choices.below(100) as u32),
         _ => Some(1 + u32::from(choices.pair())),
     };
-    Wish {
+    TransformOptions {
         format: match choices.below(32) {
             // The AVIF encoder takes as long as all the others together.
-            0 => Wanted::Format(Format::Avif),
-            1..=7 => Wanted::Format(Format::Jpeg),
-            8..=13 => Wanted::Format(Format::Png),
-            14..=20 => Wanted::Format(Format::WebP),
-            21..=27 => Wanted::Format(Format::Gif),
-            _ => Wanted::Stored,
+            0 => OutputFormat::Format(Format::Avif),
+            1..=7 => OutputFormat::Format(Format::Jpeg),
+            8..=13 => OutputFormat::Format(Format::Png),
+            14..=20 => OutputFormat::Format(Format::WebP),
+            21..=27 => OutputFormat::Format(Format::Gif),
+            _ => OutputFormat::Original,
         },
         width: side(choices),
         height: side(choices),
@@ -51,7 +51,7 @@ fn wish(choices: &mut Choices<'_>) -> Wish {
 }
 
 /// Generates a picture in one of the formats, with some bytes changed or the end truncated.
-fn broken_file(choices: &mut Choices<'_>) -> Vec<u8> {
+fn corrupt_file(choices: &mut ChoiceSequence<'_>) -> Vec<u8> {
     let sides = (1 + choices.below(48) as u16, 1 + choices.below(48) as u16);
     let encoding = Encoding {
         sampling: choices.one_of(&[SamplingFactor::R_4_4_4, SamplingFactor::R_4_2_0]),
@@ -61,14 +61,19 @@ fn broken_file(choices: &mut Choices<'_>) -> Vec<u8> {
         quality: 80,
         tables: Tables::Usual,
     };
-    let jpeg = Photograph::new(choices.number() >> 8, sides.0, sides.1).jpeg(&encoding);
+    let jpeg = SyntheticPhoto::new(choices.number() >> 8, sides.0, sides.1).jpeg(&encoding);
     let format = choices.one_of(&[Format::Jpeg, Format::Png, Format::WebP, Format::Gif]);
     let mut file = if format == Format::Jpeg {
         jpeg
     } else {
-        let wish = Wish { format: Wanted::Format(format), ..Wish::default() };
+        let wish = TransformOptions {
+            format: OutputFormat::Format(format),
+            ..TransformOptions::default()
+        };
         let source = read_source(Format::Jpeg, &jpeg).expect("a whole file");
-        let Ok(Planned::Made(plan)) = plan(&source, &wish) else { panic!("nothing is planned") };
+        let Ok(PlanOutcome::Transform(plan)) = plan(&source, &wish) else {
+            panic!("nothing is planned")
+        };
         render(&jpeg, &source, &plan, &|| false).expect("a whole file")
     };
     for _ in 0..choices.below(6) {
@@ -83,12 +88,12 @@ fn broken_file(choices: &mut Choices<'_>) -> Vec<u8> {
     file
 }
 
-fn any_file(file: &[u8], wish: &Wish) {
-    let Some(format) = Format::of(file) else { return };
+fn any_file(file: &[u8], wish: &TransformOptions) {
+    let Some(format) = Format::detect(file) else { return };
     let source = read_source(format, file);
     for part in 1..8 {
         if let Some(early) = read_source_of_start(format, &file[..file.len() * part / 8]) {
-            let whole = source.clone().ok().map(|whole| match early.is_reckoned() {
+            let whole = source.clone().ok().map(|whole| match early.has_complete_cost() {
                 true => whole,
                 false => Source { scanned_samples: None, ..whole },
             });
@@ -97,14 +102,14 @@ fn any_file(file: &[u8], wish: &Wish) {
     }
     let Ok(source) = source else { return };
     assert_eq!(source.format, format);
-    let Ok(Planned::Made(plan)) = plan(&source, wish) else { return };
+    let Ok(PlanOutcome::Transform(plan)) = plan(&source, wish) else { return };
     if source.pixels() * u64::from(source.frames) > PIXELS_MAX {
         return;
     }
     assert!(render(file, &source, &plan, &|| true).is_err());
     match render(file, &source, &plan, &|| false) {
         Ok(made) => {
-            assert_eq!(Format::of(&made), Some(plan.format));
+            assert_eq!(Format::detect(&made), Some(plan.format));
             let Source { sides, orientation, .. } = read_source(plan.format, &made).expect("ours");
             assert_eq!((sides, orientation), (plan.sides, Default::default()));
         }

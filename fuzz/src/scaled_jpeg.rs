@@ -10,12 +10,12 @@
 //! second decoder.
 
 use images::scaled_jpeg::{
-    Condition, Decoded, Error, Header, Limits, Scale, decode, full_size_pixels, memory_bytes,
+    DecodeStatus, Decoded, Error, Header, Limits, Scale, decode, full_size_pixels, memory_bytes,
     read_header,
 };
 
-use crate::choices::Choices;
-use crate::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
+use crate::choices::ChoiceSequence;
+use crate::photograph::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
 
 const LIMITS: Limits = Limits {
     pixels_max: 1 << 18,
@@ -36,7 +36,7 @@ pub fn run(input: &[u8]) {
     if input.starts_with(&[0xff, 0xd8]) {
         any_file(input);
     } else {
-        whole_file(&mut Choices::new(input));
+        whole_file(&mut ChoiceSequence::new(input));
     }
 }
 
@@ -83,7 +83,10 @@ fn fits(decoded: &Decoded) {
         assert_eq!(plane.rows().count(), plane.height);
         assert!(plane.width <= plane.stride && plane.width > 0 && plane.height > 0);
         if sampling.iter().all(|other| other.0 <= factors.0 && other.1 <= factors.1) {
-            let sides = (decoded.scale.of(*width) as usize, decoded.scale.of(*height) as usize);
+            let sides = (
+                decoded.scale.scaled_len(*width) as usize,
+                decoded.scale.scaled_len(*height) as usize,
+            );
             assert_eq!((plane.width, plane.height), sides);
         }
         bytes += plane.samples.capacity() as u64;
@@ -95,9 +98,9 @@ fn fits(decoded: &Decoded) {
     }
 }
 
-fn whole_file(choices: &mut Choices<'_>) {
+fn whole_file(choices: &mut ChoiceSequence<'_>) {
     let sides = (1 + choices.below(70) as u16, 1 + choices.below(70) as u16);
-    let mut photograph = Photograph::new(choices.number() >> 8, sides.0, sides.1);
+    let mut photograph = SyntheticPhoto::new(choices.number() >> 8, sides.0, sides.1);
     let encoding = Encoding {
         sampling: choices.one_of(&[
             SamplingFactor::R_4_4_4,
@@ -112,7 +115,7 @@ fn whole_file(choices: &mut Choices<'_>) {
         tables: choices.one_of(&[Tables::Usual, Tables::Own]),
     };
     // Pieces of the input are painted over the picture, to cover codes and coefficients of all kinds.
-    while !choices.are_over() {
+    while !choices.is_exhausted() {
         let at = choices.below(photograph.rgb.len());
         for (sample, byte) in photograph.rgb.iter_mut().skip(at).zip(choices.short_bytes()) {
             *sample = (*sample / 8 * 7).saturating_add(byte / 8);
@@ -126,7 +129,7 @@ fn whole_file(choices: &mut Choices<'_>) {
         panic!("{encoding:?} {sides:?}: refused")
     };
     let decoded = decode(&file, Scale::Half, &LIMITS, &|| false).expect("a whole file");
-    assert_eq!(decoded.condition, Condition::Whole, "{encoding:?}");
+    assert_eq!(decoded.condition, DecodeStatus::Complete, "{encoding:?}");
     for (component, plane) in decoded.planes.iter().enumerate() {
         let reduced = full.reduced(component, plane.covered);
         let pairs = plane.rows().flatten().zip(reduced.iter().flatten());

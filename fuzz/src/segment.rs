@@ -9,7 +9,7 @@ use engine::format::{
     salvage,
 };
 
-use crate::choices::Choices;
+use crate::choices::ChoiceSequence;
 use crate::group::{Unplaced, context, frames};
 
 /// Offset of the first group in bytes.
@@ -32,7 +32,7 @@ fn any_bytes(bytes: &[u8], context: SegmentContext) {
     }
     for scanned in salvage(bytes, place) {
         let mut again = Vec::new();
-        scanned.record.encode(scanned.place, &mut again);
+        scanned.record.encode(scanned.address, &mut again);
         assert_eq!(again, scanned.head);
     }
     walk(bytes, context);
@@ -40,13 +40,13 @@ fn any_bytes(bytes: &[u8], context: SegmentContext) {
 
 /// Checks a sequence of groups. The first bytes of the input choose the overwritten range, the rest is the content.
 fn a_row(input: &[u8], context: SegmentContext) {
-    let mut choices = Choices::new(input);
+    let mut choices = ChoiceSequence::new(input);
     let (at, length, fill) = (choices.pair(), choices.byte(), choices.byte());
     let mut bytes = Vec::new();
     let mut written: Vec<Found> = Vec::new();
     let (mut lsn, mut previous) = (1, Checksum(0));
     for number in 1..=GROUPS_MAX as u64 {
-        let frames: Vec<Vec<Unplaced>> = frames(&mut Choices::new(choices.short_bytes()));
+        let frames: Vec<Vec<Unplaced>> = frames(&mut ChoiceSequence::new(choices.short_bytes()));
         let offset = OFFSET + bytes.len() as u64;
         let mut builder = GroupBuilder::new(context, offset, number, lsn, lsn - 1, previous);
         for frame in &frames {
@@ -56,7 +56,7 @@ fn a_row(input: &[u8], context: SegmentContext) {
         (lsn, previous) = (built.last_lsn + 1, built.header_checksum);
         bytes.extend(built.pieces.concat());
         written.push(Found { offset, number, records: built.records as usize });
-        if choices.are_over() {
+        if choices.is_exhausted() {
             break;
         }
     }

@@ -14,12 +14,12 @@ use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
 use engine::{
-    Body, BucketName, Committed, Entropy, Error, FactName, FolderCursor, FolderKey, ObjectKey,
-    ObjectName, Progress, SeededEntropy, Store,
+    Body, BucketName, CommitInfo, CommitStep, Error, FactName, FolderCursor, FolderKey, ObjectKey,
+    ObjectName, Rng, SeededRng, Store,
 };
 
-use crate::asked::{Asked, Outcome, Required};
-use crate::choices::Choices;
+use crate::asked::{ModelBatch, ModelPrecondition, Outcome};
+use crate::choices::ChoiceSequence;
 use crate::model::{
     Change, Contents, Model, World, body, bucket_named, fact, idle, keys, name_in, read, roll_over,
     stage,
@@ -28,7 +28,7 @@ use crate::model::{
 /// Maximum number of steps of an input: more would take longer without covering more.
 const STEPS_MAX: u64 = 80;
 /// Maximum number of bodies held open at once.
-const HELD_MAX: usize = 3;
+const STAGED_MAX: usize = 3;
 /// Body lengths: small, at the edge of a block, and with a segment of their own.
 const BODY_BYTES: [usize; 8] = [0, 1, 100, 3_000, 4_096, 4_097, 9_000, 70_000];
 /// Few keys, so that most operations hit an existing object: files and folders with similar names.
@@ -55,7 +55,7 @@ pub fn run(input: &[u8]) {
 /// Plays the input to its end.
 pub fn play(input: &[u8]) -> Result<Played, String> {
     let mut run = Run::new(input)?;
-    while !run.choices.are_over() && run.played.steps < STEPS_MAX {
+    while !run.choices.is_exhausted() && run.played.steps < STEPS_MAX {
         let step = run.played.steps;
         run.step().map_err(|what| format!("step {step}: {what}"))?;
         run.played.steps += 1;
@@ -64,30 +64,30 @@ pub fn play(input: &[u8]) -> Result<Played, String> {
 }
 
 /// Receiver of a batch's result.
-type Answer = Receiver<Result<Committed, Error>>;
+type PendingResult = Receiver<Result<CommitInfo, Error>>;
 
 struct Run<'a> {
-    choices: Choices<'a>,
+    choices: ChoiceSequence<'a>,
     world: World,
     store: Option<Store>,
     model: Model,
     /// Batches in progress when power was cut, in order; their preconditions hold.
     under_way: VecDeque<Vec<Change>>,
-    held: Vec<(Body, Bytes)>,
+    staged: Vec<(Body, Bytes)>,
     played: Played,
 }
 
 impl<'a> Run<'a> {
     fn new(input: &'a [u8]) -> Result<Self, String> {
         let world = World::new(7);
-        let (store, _) = world.try_open().map_err(told)?;
+        let (store, _) = world.try_open().map_err(describe)?;
         Ok(Self {
-            choices: Choices::new(input),
+            choices: ChoiceSequence::new(input),
             world,
             store: Some(store),
             model: Model::default(),
             under_way: VecDeque::new(),
-            held: Vec::new(),
+            staged: Vec::new(),
             played: Played::default(),
         })
     }
@@ -100,8 +100,8 @@ impl<'a> Run<'a> {
                 let count = 2 + self.choices.below(3);
                 self.commit(count)
             }
-            9 => self.store().checkpoint().map(|_| ()).map_err(told),
-            10 => roll_over(self.store()).map_err(told),
+            9 => self.store().checkpoint().map(|_| ()).map_err(describe),
+            10 => roll_over(self.store()).map_err(describe),
             11 => {
                 idle(self.store());
                 Ok(())
@@ -115,8 +115,8 @@ impl<'a> Run<'a> {
                 self.world.disk.cut_power_after(after);
                 Ok(())
             }
-            14 => self.abandon_an_upload(),
-            15 => self.hold_a_body(),
+            14 => self.abandon_upload(),
+            15 => self.stage_body(),
             16 => self.list(),
             17 => self.reopen(),
             18 => {
@@ -125,17 +125,17 @@ impl<'a> Run<'a> {
             }
             _ => self.compare(),
         };
-        if self.world.disk.is_off() { self.come_back() } else { done }
+        if self.world.disk.is_off() { self.recover() } else { done }
     }
 
     /// Commits so many batches at once: they are queued together and decided one after the other.
     fn commit(&mut self, count: usize) -> Result<(), String> {
         let mut expected = self.model.clone();
-        let mut answers: Vec<(Answer, Outcome)> = Vec::new();
+        let mut answers: Vec<(PendingResult, Outcome)> = Vec::new();
         for part in 0..count as u64 {
-            let asked = self.ask(part);
-            let batch = asked.batch(self.store()).map_err(told)?;
-            let outcome = asked.outcome(&expected);
+            let asked = self.random_batch(part);
+            let batch = asked.batch(self.store()).map_err(describe)?;
+            let outcome = asked.expected_outcome(&expected);
             if outcome.is_ok() {
                 expected.apply(&asked.changes);
                 self.under_way.push_back(asked.changes);
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
             let answer = loop {
                 match answered.try_recv() {
                     Ok(answer) => break answer,
-                    Err(_) if self.store().step_committer() == Progress::Worked => {}
+                    Err(_) if self.store().step_committer() == CommitStep::Worked => {}
                     Err(_) => return Err("a batch is not answered".to_owned()),
                 }
             };
@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
                     self.model.apply(&self.under_way.pop_front().unwrap_or_default());
                 }
                 (Err(Error::Conflict(found)), Err(conflict)) if found == conflict => {}
-                (Err(error), _) if self.world.disk.is_off() => return Err(told(error)),
+                (Err(error), _) if self.world.disk.is_off() => return Err(describe(error)),
                 (answer, outcome) => {
                     return Err(format!("a batch came to {answer:?}, not to {outcome:?}"));
                 }
@@ -169,12 +169,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn ask(&mut self, part: u64) -> Asked {
+    fn random_batch(&mut self, part: u64) -> ModelBatch {
         let seed = 100 * self.played.steps + 10 * part;
         let shape = self.choices.byte();
         let changes = (0..=u64::from(shape % 4)).map(|at| self.change(seed + at)).collect();
         let required = (0..(shape / 4) % 3).map(|_| self.required()).collect();
-        Asked { changes, required }
+        ModelBatch { changes, preconditions: required }
     }
 
     fn name(&mut self) -> ObjectName {
@@ -204,35 +204,35 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn required(&mut self) -> Required {
+    fn required(&mut self) -> ModelPrecondition {
         match self.choices.below(6) {
-            0 => Required::Absent(self.name()),
-            1 => Required::Present(self.name()),
-            2 => Required::FactAbsent(self.fact()),
-            3 => Required::FactPresent(self.fact()),
-            4 => Required::Is(self.name(), None),
+            0 => ModelPrecondition::Absent(self.name()),
+            1 => ModelPrecondition::Present(self.name()),
+            2 => ModelPrecondition::FactAbsent(self.fact()),
+            3 => ModelPrecondition::FactPresent(self.fact()),
+            4 => ModelPrecondition::HasContent(self.name(), None),
             _ => {
                 let name = self.name();
                 let there = self.model.objects.get(&name).map(|(body, _)| body.clone());
-                Required::Is(name, there)
+                ModelPrecondition::HasContent(name, there)
             }
         }
     }
 
-    fn abandon_an_upload(&mut self) -> Result<(), String> {
+    fn abandon_upload(&mut self) -> Result<(), String> {
         let length = self.choices.one_of(&BODY_BYTES);
-        stage(self.store(), &body(self.played.steps, length)).map(drop).map_err(told)
+        stage(self.store(), &body(self.played.steps, length)).map(drop).map_err(describe)
     }
 
-    fn hold_a_body(&mut self) -> Result<(), String> {
+    fn stage_body(&mut self) -> Result<(), String> {
         let name = self.name();
-        let Some(object) = self.store().get(&name).map_err(told)? else { return Ok(()) };
-        let body = self.store().body(&object).map_err(told)?;
+        let Some(object) = self.store().get(&name).map_err(describe)? else { return Ok(()) };
+        let body = self.store().body(&object).map_err(describe)?;
         let (bytes, _) = self.model.objects.get(&name).ok_or("nothing of this name was put")?;
-        if self.held.len() == HELD_MAX {
-            self.held.remove(0);
+        if self.staged.len() == STAGED_MAX {
+            self.staged.remove(0);
         }
-        self.held.push((body, bytes.clone()));
+        self.staged.push((body, bytes.clone()));
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         let bucket = self.bucket();
         let page = 1 + self.choices.below(7);
         let prefix = self.choices.one_of(&PREFIXES);
-        let listed = keys(self.store(), &bucket, prefix, page).map_err(told)?;
+        let listed = keys(self.store(), &bucket, prefix, page).map_err(describe)?;
         let expected: Vec<ObjectKey> = self.keys_of(&bucket, prefix).collect();
         if listed != expected {
             return Err(format!("{prefix:?} lists {listed:?}, not {expected:?}"));
@@ -283,8 +283,10 @@ impl<'a> Run<'a> {
         let mut all = Vec::new();
         let mut after: Option<FolderCursor> = None;
         loop {
-            let found =
-                self.store().list_folder(bucket, &folder, after.as_ref(), page).map_err(told)?;
+            let found = self
+                .store()
+                .list_folder(bucket, &folder, after.as_ref(), page)
+                .map_err(describe)?;
             if found.folders.len() + found.files.len() > page {
                 return Err(format!("a page of {page} holds more"));
             }
@@ -300,9 +302,9 @@ impl<'a> Run<'a> {
     /// Ends the process in one of several ways and starts it again, possibly without the index.
     fn reopen(&mut self) -> Result<(), String> {
         let way = self.choices.byte();
-        self.held.clear();
+        self.staged.clear();
         if way.is_multiple_of(2) {
-            self.store().close().map_err(told)?;
+            self.store().close().map_err(describe)?;
         }
         if way % 4 == 1 {
             self.world.disk.restart_process();
@@ -319,7 +321,7 @@ impl<'a> Run<'a> {
     fn open(&mut self, before: impl FnOnce(&World)) -> Result<(), String> {
         self.store = None;
         before(&self.world);
-        let (store, report) = self.world.try_open().map_err(told)?;
+        let (store, report) = self.world.try_open().map_err(describe)?;
         if !report.damage.is_empty() {
             return Err(format!("damage: {report}"));
         }
@@ -332,8 +334,8 @@ impl<'a> Run<'a> {
     }
 
     /// Restores power, possibly with further cuts, until the store is open.
-    fn come_back(&mut self) -> Result<(), String> {
-        self.held.clear();
+    fn recover(&mut self) -> Result<(), String> {
+        self.staged.clear();
         loop {
             self.played.crashes += 1;
             let (policy, seed) = (self.choices.one_of(&LossPolicy::ALL), self.choices.pair());
@@ -357,7 +359,7 @@ impl<'a> Run<'a> {
         let mut faults = Vec::new();
         for changes in [Vec::new()].into_iter().chain(std::mem::take(&mut self.under_way)) {
             possible.apply(&changes);
-            match contents.must_be(&possible) {
+            match contents.check_against(&possible) {
                 Ok(()) => {
                     self.model = possible;
                     return Ok(());
@@ -369,23 +371,23 @@ impl<'a> Run<'a> {
     }
 
     fn compare(&mut self) -> Result<(), String> {
-        for (held, bytes) in &self.held {
-            let from = SeededEntropy::new(self.played.steps).below(1 + held.bytes());
+        for (held, bytes) in &self.staged {
+            let from = SeededRng::new(self.played.steps).below(1 + held.bytes());
             let mut seen = Vec::new();
             while from + (seen.len() as u64) < held.bytes() {
                 let start = from + seen.len() as u64;
-                seen.extend_from_slice(&held.read(start..held.bytes()).map_err(told)?);
+                seen.extend_from_slice(&held.read(start..held.bytes()).map_err(describe)?);
             }
             if bytes[from as usize..] != seen {
                 return Err(format!("a held body of {} bytes reads otherwise", bytes.len()));
             }
         }
         for (name, (bytes, _)) in &self.model.objects {
-            if read(self.store(), name).map_err(told)?.as_ref() != Some(&bytes.to_vec()) {
+            if read(self.store(), name).map_err(describe)?.as_ref() != Some(&bytes.to_vec()) {
                 return Err(format!("{name} reads otherwise"));
             }
         }
-        Contents::of(self.store())?.must_be(&self.model)
+        Contents::of(self.store())?.check_against(&self.model)
     }
 
     /// Checks that the current state survives a power cut, and the loss of the index.
@@ -394,8 +396,8 @@ impl<'a> Run<'a> {
         self.world.disk.cut_power_after(u64::MAX);
         self.compare()?;
         self.world.disk.cut_power();
-        self.choices = Choices::new(&[]);
-        self.come_back()?;
+        self.choices = ChoiceSequence::new(&[]);
+        self.recover()?;
         let before = Contents::of(self.store())?;
         self.open(|world| {
             let _ = world.disk.remove("index.redb");
@@ -407,6 +409,6 @@ impl<'a> Run<'a> {
     }
 }
 
-fn told(error: Error) -> String {
+fn describe(error: Error) -> String {
     error.to_string()
 }

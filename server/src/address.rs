@@ -18,7 +18,7 @@ pub struct Network {
 
 impl AddressKey {
     /// Returns the key of an address. An IPv4-mapped IPv6 address counts as IPv4.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn from_ip(address: IpAddr) -> Self {
         match address.to_canonical() {
             // Disjoint from every allocated IPv6 network: none starts with a zero byte.
             IpAddr::V4(address) => Self(0xffff << 32 | u64::from(address.to_bits())),
@@ -34,12 +34,12 @@ impl AddressKey {
     }
 
     /// Returns a key for a number that is not an address, for a separate table.
-    pub fn of_number(number: u64) -> Self {
+    pub fn synthetic(number: u64) -> Self {
         Self(number)
     }
 
     /// Returns the key as a number, for hash tables.
-    pub fn number(self) -> u64 {
+    pub fn to_u64(self) -> u64 {
         self.0
     }
 }
@@ -74,12 +74,12 @@ impl Network {
 }
 
 /// Returns whether an address is loopback or in one of the networks, and therefore exempt from per-address limits.
-pub fn is_exempt(address: IpAddr, networks: &[Network]) -> bool {
-    address.to_canonical().is_loopback() || is_in(address, networks)
+pub fn is_local_or_trusted(address: IpAddr, networks: &[Network]) -> bool {
+    address.to_canonical().is_loopback() || any_contains(address, networks)
 }
 
 /// Returns whether an address is in one of the networks.
-pub fn is_in(address: IpAddr, networks: &[Network]) -> bool {
+pub fn any_contains(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(address))
 }
 
@@ -94,11 +94,11 @@ mod tests {
     use super::*;
 
     fn key(address: &str) -> AddressKey {
-        AddressKey::of(address.parse().unwrap())
+        AddressKey::from_ip(address.parse().unwrap())
     }
 
     #[test]
-    fn an_address_counts_alone_and_a_64_together() {
+    fn ipv4_counts_alone_and_ipv6_by_64_prefix() {
         assert_eq!(key("192.0.2.7"), key("::ffff:192.0.2.7"));
         assert_ne!(key("192.0.2.7"), key("192.0.2.8"));
         assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::9"));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_hold_what_begins_like_them() {
+    fn cidr_networks_match_by_prefix() {
         let holds = |network: &str, address: &str| {
             Network::parse(network).unwrap().contains(address.parse().unwrap())
         };

@@ -8,18 +8,18 @@ use axum::body::Body;
 use http::{Request, Response};
 use tower::ServiceExt;
 
-use crate::layers::Outgoing;
+use crate::layers::ResponseContext;
 use crate::router::admin_router;
 use crate::state::AppState;
 
 /// Admin service without a socket. Cheap to clone.
 #[derive(Clone)]
-pub struct AdminApp {
+pub struct AdminService {
     state: AppState,
     router: Router,
 }
 
-impl AdminApp {
+impl AdminService {
     pub fn new(state: AppState) -> Self {
         Self { router: admin_router(state.clone()), state }
     }
@@ -27,7 +27,7 @@ impl AdminApp {
     /// Handles a request.
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, _) = request.into_parts();
-        let outgoing = Outgoing::of(&head, self.state.next_request_id());
+        let outgoing = ResponseContext::from_request(&head, self.state.next_request_id());
         let request = Request::from_parts(head, Body::empty());
         match self.router.clone().oneshot(request).await {
             Ok(response) => outgoing.finish(response),

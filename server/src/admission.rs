@@ -5,8 +5,8 @@
 //! 3. The handler runs, and finds the [`Caller`] in the request's extensions.
 //! 4. The response, whatever its status, carries the rate-limit headers.
 //!
-//! Endpoints of the dashboard additionally reject cross-site requests ([`at_home`]). Guarantees: of a request that is
-//! rejected here, only the head has been read. Non-goals: the implementation of rate limits.
+//! Endpoints of the dashboard additionally reject cross-site requests ([`same_origin_only`]). Guarantees: of a request
+//! that is rejected here, only the head has been read. Non-goals: the implementation of rate limits.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -15,87 +15,99 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use http::Request;
 
-use crate::auth::{Asking, Caller};
+use crate::auth::{Caller, PresentedCredentials};
 use crate::error::ApiError;
-use crate::own_pages::Source;
+use crate::own_pages::RequestOrigin;
 use crate::query::Query;
-use crate::rate_limit::{LimitedAction, Taken};
+use crate::rate_limit::{RateClass, RateLimitGrant};
 use crate::state::AppState;
 
 /// Wraps methods that store files, charging the upload rate limit.
-pub fn uploading(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
-    methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Upload), admit))
+pub fn with_upload_limit(
+    app: &AppState,
+    methods: MethodRouter<AppState>,
+) -> MethodRouter<AppState> {
+    methods.route_layer(from_fn_with_state((app.clone(), RateClass::Upload), admit))
 }
 
 /// Wraps all other authenticated methods, charging the management rate limit.
-pub fn managing(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
-    methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Management), admit))
+pub fn with_management_limit(
+    app: &AppState,
+    methods: MethodRouter<AppState>,
+) -> MethodRouter<AppState> {
+    methods.route_layer(from_fn_with_state((app.clone(), RateClass::Management), admit))
 }
 
 /// Restricts methods to dashboard pages and non-browser clients: the request must name one of the server's own hosts,
 /// which defeats DNS rebinding, and one that changes state must be same-origin.
-pub fn at_home(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
+pub fn same_origin_only(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
     // Also covers methods with a single handler for all of them, which `route_layer` skips.
-    methods.layer(from_fn_with_state(app.clone(), let_own_pages_in))
+    methods.layer(from_fn_with_state(app.clone(), check_same_origin))
 }
 
-async fn let_own_pages_in(
+async fn check_same_origin(
     State(app): State<AppState>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
     let (method, headers, uri) = (request.method(), request.headers(), request.uri());
-    if !app.own_hosts().are_asked_for(headers, uri) {
+    if !app.dashboard_hosts().matches_host(headers, uri) {
         return ApiError::wrong_host().into_response();
     }
-    if !method.is_safe() && Source::of(method, headers, uri) == Source::Elsewhere {
+    if !method.is_safe()
+        && RequestOrigin::from_headers(method, headers, uri) == RequestOrigin::CrossSite
+    {
         return ApiError::cross_site().into_response();
     }
     next.run(request).await
 }
 
 /// Authenticates the caller of a request to this endpoint, and charges the account's rate limit.
-pub fn enter(
+pub fn authenticate(
     app: &AppState,
-    action: LimitedAction,
-    asking: Asking<'_>,
+    action: RateClass,
+    asking: PresentedCredentials<'_>,
     query: &Query,
-) -> Result<(Caller, Taken), ApiError> {
-    let caller = Caller::recognise(app, asking, query)?;
-    caller.check_plan(app.endpoint())?;
-    let taken = take(app, action, &caller)?;
+) -> Result<(Caller, RateLimitGrant), ApiError> {
+    let caller = Caller::authenticate(app, asking, query)?;
+    caller.require_plan(app.endpoint())?;
+    let taken = charge(app, action, &caller)?;
     Ok((caller, taken))
 }
 
 /// Charges the rate limit of a caller that is already authenticated.
-pub fn take(app: &AppState, action: LimitedAction, caller: &Caller) -> Result<Taken, ApiError> {
-    let taken = app.allowances.take(action, caller.account());
+pub fn charge(
+    app: &AppState,
+    action: RateClass,
+    caller: &Caller,
+) -> Result<RateLimitGrant, ApiError> {
+    let taken = app.rate_limiter.charge(action, caller.account());
     taken.map_err(|refused| ApiError::rate_limited(&refused))
 }
 
 /// Adds the rate-limit headers to a response.
-pub fn telling(taken: &Taken, answer: impl IntoResponse) -> Response {
+pub fn with_rate_limit_headers(taken: &RateLimitGrant, answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
-    taken.write(response.headers_mut());
+    taken.insert_headers(response.headers_mut());
     response
 }
 
 async fn admit(
-    State((app, action)): State<(AppState, LimitedAction)>,
+    State((app, action)): State<(AppState, RateClass)>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let query = Query::of(request.uri());
-    let asking = Asking {
+    let query = Query::from_uri(request.uri());
+    let asking = PresentedCredentials {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
         extensions: request.extensions(),
     };
-    match enter(&app, action, asking, &query) {
+    match authenticate(&app, action, asking, &query) {
         Ok((caller, taken)) => {
             request.extensions_mut().insert(caller);
-            telling(&taken, next.run(request).await)
+            with_rate_limit_headers(&taken, next.run(request).await)
         }
         Err(refusal) => refusal.into_response(),
     }

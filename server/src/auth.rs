@@ -17,17 +17,17 @@ use http::request::Parts;
 use http::{Extensions, Method, Uri};
 
 use crate::catalog::{
-    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, Issuer, KeyLimits, MemberRole,
-    Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role, Scope, SecretHash, Session,
-    Standing,
+    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, Issuer, KeyRestrictions,
+    MemberRole, Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role, Scope, SecretHash,
+    Session, Standing,
 };
-use crate::client_address::client_address;
+use crate::client_address::client_ip;
 use crate::error::{ApiError, INVALID_API_KEY};
-use crate::meter::Meter;
-use crate::own_pages::Source;
+use crate::meter::RequestMeter;
+use crate::own_pages::RequestOrigin;
 use crate::query::Query;
-use crate::state::{AppState, Endpoint};
-use crate::target::{Place, Target};
+use crate::state::{AppState, EndpointTier};
+use crate::target::{ObjectPath, PathInBucket};
 
 /// Authenticated principal of a request.
 #[derive(Clone, Debug)]
@@ -35,17 +35,20 @@ pub struct Caller {
     account: Arc<Account>,
     credential: Credential,
     /// Request accounting, for requests that count for the bucket they concern.
-    meter: Option<Meter>,
+    meter: Option<RequestMeter>,
     /// Client address.
     address: Option<IpAddr>,
 }
 
 /// Returns the audit actor of a request whose caller is not known yet, with its client address.
-pub fn unknown_actor(head: &Parts) -> Actor {
+pub fn anonymous_actor(head: &Parts) -> Actor {
     Actor {
         kind: ActorKind::Session,
-        address: client_address(&head.extensions),
-        request_id: head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned()),
+        address: client_ip(&head.extensions),
+        request_id: head
+            .extensions
+            .get::<RequestMeter>()
+            .map(|meter| meter.request_id().to_owned()),
         ..Actor::default()
     }
 }
@@ -58,12 +61,12 @@ pub enum Credential {
     Session(Arc<Session>),
     /// Account without a session, for background work that a signed-in user started: all rights of the account. Never
     /// the credential of a request.
-    Account,
+    Detached,
 }
 
 /// Parts of a request that authenticate it.
 #[derive(Clone, Copy)]
-pub struct Asking<'a> {
+pub struct PresentedCredentials<'a> {
     pub method: &'a Method,
     pub uri: &'a Uri,
     pub headers: &'a HeaderMap,
@@ -71,13 +74,13 @@ pub struct Asking<'a> {
 }
 
 /// Limits of a session.
-static WHOLE_REACH: LazyLock<KeyLimits> = LazyLock::new(KeyLimits::default);
+static UNRESTRICTED: LazyLock<KeyRestrictions> = LazyLock::new(KeyRestrictions::default);
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY_PARAMETERS: &[&str] = &["apiKey", "api_key"];
 
-impl<'a> Asking<'a> {
-    pub fn of(head: &'a Parts) -> Self {
+impl<'a> PresentedCredentials<'a> {
+    pub fn from_request(head: &'a Parts) -> Self {
         let Parts { method, uri, headers, extensions, .. } = head;
         Self { method, uri, headers, extensions }
     }
@@ -88,22 +91,27 @@ impl Caller {
     /// invalid API key is charged to the address, and rejected with 429 once the address has used up its limit.
     /// Requests without a key, requests with an unknown cookie, and cross-site requests are not charged: any page can
     /// make a visitor's browser send those.
-    pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
+    pub fn authenticate(
+        app: &AppState,
+        asking: PresentedCredentials<'_>,
+        query: &Query,
+    ) -> Result<Self, ApiError> {
         let caller = Self::recognise_unmetered(app, asking, query)?;
-        Ok(caller.asking(asking))
+        Ok(caller.with_request_context(asking))
     }
 
     fn recognise_unmetered(
         app: &AppState,
-        asking: Asking<'_>,
+        asking: PresentedCredentials<'_>,
         query: &Query,
     ) -> Result<Self, ApiError> {
         Self::of(app, asking, query).map_err(|error| {
             let is_cross_site =
-                Source::of(asking.method, asking.headers, asking.uri) == Source::Elsewhere;
-            match client_address(asking.extensions) {
+                RequestOrigin::from_headers(asking.method, asking.headers, asking.uri)
+                    == RequestOrigin::CrossSite;
+            match client_ip(asking.extensions) {
                 Some(address) if error.code() == INVALID_API_KEY && !is_cross_site => {
-                    match app.allowances.take_failure(address) {
+                    match app.rate_limiter.take_failure(address) {
                         Ok(()) => error,
                         Err(refused) => ApiError::rate_limited(&refused),
                     }
@@ -113,16 +121,20 @@ impl Caller {
         })
     }
 
-    fn of(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
+    fn of(
+        app: &AppState,
+        asking: PresentedCredentials<'_>,
+        query: &Query,
+    ) -> Result<Self, ApiError> {
         match credential(asking.headers, query)? {
             Some(text) => Self::of_key(&app.catalog, &text),
-            None => Self::of_session(app, asking)?.ok_or_else(ApiError::missing_api_key),
+            None => Self::from_session_cookie(app, asking)?.ok_or_else(ApiError::missing_api_key),
         }
     }
 
     fn of_key(catalog: &Catalog, text: &str) -> Result<Self, ApiError> {
         let presented = PresentedKey::parse(text).ok_or_else(ApiError::invalid_api_key)?;
-        let api_key = catalog.recognise(&presented).ok_or_else(ApiError::invalid_api_key)?;
+        let api_key = catalog.authenticate_key(&presented).ok_or_else(ApiError::invalid_api_key)?;
         let account = catalog.account(&api_key.account).ok_or_else(ApiError::invalid_api_key)?;
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
@@ -132,57 +144,63 @@ impl Caller {
 
     /// Returns the caller of a request signed with an S3 secret, whose signature was already verified.
     #[cfg(feature = "s3")]
-    pub fn of_signature(
+    pub fn from_signature(
         app: &AppState,
         key: &crate::catalog::ApiKeyId,
-        asking: Asking<'_>,
+        asking: PresentedCredentials<'_>,
     ) -> Result<Self, ApiError> {
-        let api_key = app.catalog.use_signed(key).ok_or_else(ApiError::invalid_api_key)?;
+        let api_key = app.catalog.authenticate_signed(key).ok_or_else(ApiError::invalid_api_key)?;
         let account = app.catalog.account(&api_key.account);
         let account = account.ok_or_else(ApiError::invalid_api_key)?;
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Self::unmetered(account, Credential::Key(api_key)).asking(asking))
+        Ok(Self::unmetered(account, Credential::Key(api_key)).with_request_context(asking))
     }
 
     /// Returns the caller of a request's session cookie; `None` without a cookie. Ignores API keys.
-    pub fn of_session(app: &AppState, asking: Asking<'_>) -> Result<Option<Self>, ApiError> {
+    pub fn from_session_cookie(
+        app: &AppState,
+        asking: PresentedCredentials<'_>,
+    ) -> Result<Option<Self>, ApiError> {
         let Some(secret) = app.session_cookie.read(asking.headers) else { return Ok(None) };
-        let Asking { method, uri, headers, .. } = asking;
-        if !Source::of(method, headers, uri).lets_cookies_count(method) {
+        let PresentedCredentials { method, uri, headers, .. } = asking;
+        if !RequestOrigin::from_headers(method, headers, uri).allows_cookies(method) {
             return Err(ApiError::cross_site());
         }
-        let presented = SecretHash::of(&secret);
-        let session = presented.and_then(|presented| app.catalog.recognise_session(&presented));
+        let presented = SecretHash::from_text(&secret);
+        let session =
+            presented.and_then(|presented| app.catalog.find_session_by_secret(&presented));
         let session = session.ok_or_else(ApiError::session_ended)?;
         let account = app.catalog.account(&session.account).ok_or_else(ApiError::session_ended)?;
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Some(Self::unmetered(account, Credential::Session(session)).asking(asking)))
+        Ok(Some(
+            Self::unmetered(account, Credential::Session(session)).with_request_context(asking),
+        ))
     }
 
     /// Returns the issuer of a presigned upload as a caller, as long as the issuing credential is still valid.
-    pub fn of_issuer(catalog: &Catalog, issuer: &Issuer) -> Option<Self> {
+    pub fn from_issuer(catalog: &Catalog, issuer: &Issuer) -> Option<Self> {
         let (account, credential) = match issuer {
             Issuer::Key(id) => {
-                let api_key = catalog.live_api_key(id)?;
+                let api_key = catalog.active_api_key(id)?;
                 (api_key.account.clone(), Credential::Key(api_key))
             }
             Issuer::Session(id) => {
                 let session = catalog.session(id)?.session;
                 (session.account.clone(), Credential::Session(session))
             }
-            Issuer::Account(id) => (id.clone(), Credential::Account),
+            Issuer::Account(id) => (id.clone(), Credential::Detached),
         };
         let account = catalog.account(&account)?;
         let is_suspended = account.standing == Standing::Suspended;
         (!is_suspended).then(|| Self::unmetered(account, credential))
     }
 
-    fn asking(self, asking: Asking<'_>) -> Self {
-        let address = client_address(asking.extensions);
+    fn with_request_context(self, asking: PresentedCredentials<'_>) -> Self {
+        let address = client_ip(asking.extensions);
         Self { meter: asking.extensions.get().cloned(), address, ..self }
     }
 
@@ -201,10 +219,10 @@ impl Caller {
     }
 
     /// Returns the limits of the credential.
-    pub fn limits(&self) -> &KeyLimits {
+    pub fn limits(&self) -> &KeyRestrictions {
         match &self.credential {
             Credential::Key(api_key) => &api_key.limits,
-            Credential::Session(_) | Credential::Account => &WHOLE_REACH,
+            Credential::Session(_) | Credential::Detached => &UNRESTRICTED,
         }
     }
 
@@ -212,7 +230,7 @@ impl Caller {
     pub fn has_scope(&self, scope: Scope) -> bool {
         match &self.credential {
             Credential::Key(api_key) => api_key.allows(scope),
-            Credential::Session(_) | Credential::Account => true,
+            Credential::Session(_) | Credential::Detached => true,
         }
     }
 
@@ -220,7 +238,7 @@ impl Caller {
     pub fn session(&self) -> Result<&Arc<Session>, ApiError> {
         match &self.credential {
             Credential::Session(session) => Ok(session),
-            Credential::Key(_) | Credential::Account => Err(ApiError::forbidden(
+            Credential::Key(_) | Credential::Detached => Err(ApiError::forbidden(
                 "A session is required; API keys are not accepted here. Sign in.",
             )),
         }
@@ -235,7 +253,7 @@ impl Caller {
             Credential::Session(session) => {
                 (ActorKind::Session, session.id.to_string(), self.account.name.as_str().to_owned())
             }
-            Credential::Account => {
+            Credential::Detached => {
                 let account = &self.account;
                 (ActorKind::Server, account.id.to_string(), account.name.as_str().to_owned())
             }
@@ -255,24 +273,24 @@ impl Caller {
         match &self.credential {
             Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
             Credential::Session(session) => Issuer::Session(session.id.clone()),
-            Credential::Account => Issuer::Account(self.account.id.clone()),
+            Credential::Detached => Issuer::Account(self.account.id.clone()),
         }
     }
 
     /// Returns the issuer of work that outlives a session: the API key, or the user's account.
-    pub fn lasting_issuer(&self) -> Issuer {
+    pub fn durable_issuer(&self) -> Issuer {
         match &self.credential {
             Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
-            Credential::Session(_) | Credential::Account => {
+            Credential::Session(_) | Credential::Detached => {
                 Issuer::Account(self.account.id.clone())
             }
         }
     }
 
     /// Checks that the account's plan includes the endpoint.
-    pub fn check_plan(&self, endpoint: Endpoint) -> Result<(), ApiError> {
+    pub fn require_plan(&self, endpoint: EndpointTier) -> Result<(), ApiError> {
         match (endpoint, self.account.plan) {
-            (Endpoint::Premium, Plan::Free | Plan::Starter) => Err(ApiError::plan_required()),
+            (EndpointTier::Premium, Plan::Free | Plan::Starter) => Err(ApiError::plan_required()),
             _ => Ok(()),
         }
     }
@@ -289,13 +307,13 @@ impl Caller {
     ) -> Result<Arc<Bucket>, ApiError> {
         self.check_key(name, scope)?;
         let bucket = catalog.bucket(name).ok_or_else(ApiError::bucket_not_found)?;
-        self.authorise(catalog, &bucket, scope)?;
+        self.authorize(catalog, &bucket, scope)?;
         Ok(bucket)
     }
 
     /// Checks whether the caller has a scope in a bucket: by the key, and by the account's role in the bucket. The
     /// single authorization decision for buckets.
-    pub fn authorise(
+    pub fn authorize(
         &self,
         catalog: &Catalog,
         bucket: &Bucket,
@@ -303,9 +321,9 @@ impl Caller {
     ) -> Result<(), ApiError> {
         self.check_key(&bucket.name, scope)?;
         let role =
-            catalog.role_in(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
+            catalog.bucket_role(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
         if let Some(meter) = &self.meter {
-            meter.count_for(&bucket.traffic, catalog.now_ms());
+            meter.attribute_to(&bucket.traffic, catalog.now_ms());
         }
         if !role.allows(scope) {
             let role = role.as_str();
@@ -321,7 +339,7 @@ impl Caller {
 
     /// Returns the scopes of the caller in a bucket, by its role and its key.
     pub fn scopes_in(&self, catalog: &Catalog, bucket: &Bucket) -> Vec<Scope> {
-        let role = catalog.role_in(&self.account.id, bucket);
+        let role = catalog.bucket_role(&self.account.id, bucket);
         let allows = |scope: &Scope| role.is_some_and(|role| role.allows(*scope));
         Scope::ALL.into_iter().filter(|scope| self.has_scope(*scope) && allows(scope)).collect()
     }
@@ -334,7 +352,7 @@ impl Caller {
     ) -> Result<Arc<Bucket>, ApiError> {
         self.check_key(name, Scope::Manage)?;
         let bucket = catalog.bucket(name);
-        let seen = bucket.filter(|bucket| catalog.role_in(&self.account.id, bucket).is_some());
+        let seen = bucket.filter(|bucket| catalog.bucket_role(&self.account.id, bucket).is_some());
         seen.ok_or_else(ApiError::bucket_not_found)
     }
 
@@ -345,7 +363,7 @@ impl Caller {
         id: &str,
         least: MemberRole,
     ) -> Result<Arc<Organisation>, ApiError> {
-        self.check_whole_reach()?;
+        self.require_unrestricted()?;
         let found = OrganisationId::parse(id).and_then(|id| catalog.organisation(&id));
         let role = found.as_ref().and_then(|it| it.members.get(&self.account.id).copied());
         let (Some(organisation), Some(role)) = (found, role) else {
@@ -360,7 +378,7 @@ impl Caller {
     }
 
     /// Checks that the key has a scope.
-    pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
+    pub fn require_scope(&self, scope: Scope) -> Result<(), ApiError> {
         if self.has_scope(scope) {
             return Ok(());
         }
@@ -369,17 +387,17 @@ impl Caller {
     }
 
     /// Checks that the key may manage resources that span more than one bucket.
-    pub fn check_whole_reach(&self) -> Result<(), ApiError> {
-        self.check_scope(Scope::Manage)?;
+    pub fn require_unrestricted(&self) -> Result<(), ApiError> {
+        self.require_scope(Scope::Manage)?;
         if self.limits().bucket.is_some() {
             return Err(ApiError::forbidden("The API key is restricted to one bucket"));
         }
-        self.check_folder(&FolderKey::root())
+        self.require_folder_access(&FolderKey::root())
     }
 
     /// Checks that the caller is an operator. `does` describes the restricted operation, for the error.
-    pub fn check_operator(&self, does: &str) -> Result<(), ApiError> {
-        self.check_whole_reach()?;
+    pub fn require_operator(&self, does: &str) -> Result<(), ApiError> {
+        self.require_unrestricted()?;
         match self.account.role {
             Role::Operator => Ok(()),
             Role::User => Err(ApiError::forbidden(format!("Only the operator {does}"))),
@@ -388,35 +406,35 @@ impl Caller {
 
     /// Returns whether the caller is an operator, without an error.
     pub fn is_operator(&self) -> bool {
-        self.check_whole_reach().is_ok() && self.account.role == Role::Operator
+        self.require_unrestricted().is_ok() && self.account.role == Role::Operator
     }
 
     /// Checks that the key's restrictions include a file.
-    pub fn check_file(&self, key: &ObjectKey) -> Result<(), ApiError> {
-        self.reaches(self.limits().reach_key(key))
+    pub fn require_key_access(&self, key: &ObjectKey) -> Result<(), ApiError> {
+        self.reaches(self.limits().allows_key(key))
     }
 
     /// Checks that the key's restrictions include a whole folder.
-    pub fn check_folder(&self, folder: &FolderKey) -> Result<(), ApiError> {
-        self.reaches(self.limits().reach_folder(folder))
+    pub fn require_folder_access(&self, folder: &FolderKey) -> Result<(), ApiError> {
+        self.reaches(self.limits().allows_folder(folder))
     }
 
     /// Checks that the key's restrictions include every key with this prefix.
-    pub fn check_prefix(&self, prefix: &str) -> Result<(), ApiError> {
+    pub fn require_prefix_access(&self, prefix: &str) -> Result<(), ApiError> {
         self.reaches(prefix.starts_with(self.limits().prefix.as_str()))
     }
 
     /// Checks that the key's restrictions include a file or folder.
-    pub fn check_place(&self, place: &Place) -> Result<(), ApiError> {
+    pub fn require_path_access(&self, place: &PathInBucket) -> Result<(), ApiError> {
         match place {
-            Place::File(key) => self.check_file(key),
-            Place::Folder(folder) => self.check_folder(folder),
+            PathInBucket::File(key) => self.require_key_access(key),
+            PathInBucket::Folder(folder) => self.require_folder_access(folder),
         }
     }
 
     fn check_key(&self, name: &BucketName, scope: Scope) -> Result<(), ApiError> {
-        self.check_scope(scope)?;
-        if !self.limits().reach_bucket(name) {
+        self.require_scope(scope)?;
+        if !self.limits().allows_bucket(name) {
             return Err(ApiError::forbidden("The API key is restricted to another bucket"));
         }
         Ok(())
@@ -443,10 +461,10 @@ impl FromRequestParts<AppState> for Caller {
 
 /// Checks whether a file may be delivered: to anyone from a public bucket, else to a key or a session with read access,
 /// or with a download link created by such a caller.
-pub fn check_delivery(
+pub fn authorize_delivery(
     app: &AppState,
     bucket: &Bucket,
-    target: &Target,
+    target: &ObjectPath,
     request: &Parts,
     query: &Query,
 ) -> Result<(), ApiError> {
@@ -454,48 +472,49 @@ pub fn check_delivery(
         return Ok(());
     }
     // A key takes precedence; a session, which browsers send automatically, does not.
-    if !has_key(&request.headers, query)
-        && let Some(token) = query.text(&["token"])?
+    if !presents_key(&request.headers, query)
+        && let Some(token) = query.string(&["token"])?
     {
         return check_link(app, target, &token);
     }
-    let caller = Caller::recognise(app, Asking::of(request), query)?;
+    let caller = Caller::authenticate(app, PresentedCredentials::from_request(request), query)?;
     let catalog = &app.catalog;
     // The URL already shows that the bucket exists, so the error for a key of another account can name the cause.
-    if catalog.role_in(&caller.account.id, bucket).is_none() {
+    if catalog.bucket_role(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden(match caller.credential {
             Credential::Key(_) => "The API key has no access to this bucket",
-            Credential::Session(_) | Credential::Account => {
+            Credential::Session(_) | Credential::Detached => {
                 "The account has no access to this bucket"
             }
         }));
     }
-    caller.authorise(catalog, bucket, Scope::Read)?;
-    caller.check_place(&target.place)
+    caller.authorize(catalog, bucket, Scope::Read)?;
+    caller.require_path_access(&target.place)
 }
 
 /// Checks whether a download link opens a file. The link has the current rights of its creator.
-fn check_link(app: &AppState, target: &Target, token: &str) -> Result<(), ApiError> {
+fn check_link(app: &AppState, target: &ObjectPath, token: &str) -> Result<(), ApiError> {
     let grant = app.catalog.grant(token).filter(|grant| grant.purpose == Purpose::Read);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
-    let is_meant = grant.bucket == target.bucket && Place::from(grant.lock.clone()) == target.place;
+    let is_meant =
+        grant.bucket == target.bucket && PathInBucket::from(grant.lock.clone()) == target.place;
     if !is_meant {
         return Err(ApiError::token_not_found());
     }
     if grant.is_expired(app.clock.unix_ms()) {
         return Err(ApiError::token_expired());
     }
-    let maker = Caller::of_issuer(&app.catalog, &grant.issuer);
+    let maker = Caller::from_issuer(&app.catalog, &grant.issuer);
     let maker = maker.ok_or_else(ApiError::token_revoked)?;
     let may = maker
         .bucket(&app.catalog, &grant.bucket, Scope::Read)
         .and_then(|_| maker.bucket(&app.catalog, &grant.bucket, Scope::Presign))
-        .and_then(|_| maker.check_place(&target.place));
+        .and_then(|_| maker.require_path_access(&target.place));
     may.map_err(|why| ApiError::token_revoked().with_log(why.to_string()))
 }
 
 /// Returns whether a request carries a key, valid or not.
-pub fn has_key(headers: &HeaderMap, query: &Query) -> bool {
+pub fn presents_key(headers: &HeaderMap, query: &Query) -> bool {
     !matches!(credential(headers, query), Ok(None))
 }
 
@@ -509,7 +528,7 @@ fn credential(headers: &HeaderMap, query: &Query) -> Result<Option<String>, ApiE
     if let Some(text) = api_keys.find(|value| !value.trim().is_empty()) {
         return Ok(Some(text.trim().to_owned()));
     }
-    let text = query.text(API_KEY_PARAMETERS)?;
+    let text = query.string(API_KEY_PARAMETERS)?;
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
@@ -541,7 +560,7 @@ mod tests {
 
     fn found(pairs: &[(&'static str, &str)], query: &str) -> Option<String> {
         let uri = format!("/b/x?{query}").parse().unwrap();
-        credential(&headers(pairs), &Query::of(&uri)).unwrap()
+        credential(&headers(pairs), &Query::from_uri(&uri)).unwrap()
     }
 
     #[test]
@@ -555,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_credential_decides() {
+    fn first_credential_takes_precedence() {
         let both = [("x-api-key", "X"), ("authorization", "A")];
         assert_eq!(found(&both, "apiKey=Q"), Some("A".into()));
         let skipped = [("authorization", "Basic dTpw"), ("x-api-key", " X ")];

@@ -10,18 +10,18 @@ use crate::target::normalize;
 
 /// Filter of list records by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
+pub struct NameFilter {
     words: Vec<String>,
 }
 
-impl Called {
-    pub fn of(query: &Query) -> Result<Self, ApiError> {
-        let words = text_asked(query)?.split_whitespace().map(str::to_lowercase).collect();
+impl NameFilter {
+    pub fn from_query(query: &Query) -> Result<Self, ApiError> {
+        let words = search_text(query)?.split_whitespace().map(str::to_lowercase).collect();
         Ok(Self { words })
     }
 
     /// Returns whether each word occurs in one of the names, or is a prefix of the id.
-    pub fn takes<'a>(&self, id: &str, names: impl IntoIterator<Item = &'a str>) -> bool {
+    pub fn matches<'a>(&self, id: &str, names: impl IntoIterator<Item = &'a str>) -> bool {
         if self.words.is_empty() {
             return true;
         }
@@ -34,8 +34,8 @@ impl Called {
 }
 
 /// Returns the filter text of a request; empty without one.
-pub fn text_asked(query: &Query) -> Result<String, ApiError> {
-    let text = query.text(&["q"])?.unwrap_or_default();
+pub fn search_text(query: &Query) -> Result<String, ApiError> {
+    let text = query.string(&["q"])?.unwrap_or_default();
     let text = normalize(text.trim()).into_owned();
     if text.chars().count() > SEARCH_TEXT_CHARS_MAX {
         let must = format!("must have at most {SEARCH_TEXT_CHARS_MAX} characters");
@@ -52,24 +52,24 @@ pub fn text_asked(query: &Query) -> Result<String, ApiError> {
 mod tests {
     use super::*;
 
-    fn called(q: &str) -> Result<Called, ApiError> {
-        Called::of(&Query::of(&format!("/api/x?q={q}").parse().unwrap()))
+    fn called(q: &str) -> Result<NameFilter, ApiError> {
+        NameFilter::from_query(&Query::from_uri(&format!("/api/x?q={q}").parse().unwrap()))
     }
 
     #[test]
-    fn every_word_is_in_a_name_or_begins_the_id() {
-        let takes = |q| called(q).unwrap().takes("k3yabc", ["Ann Löwe", "photos"]);
+    fn name_filter_matches_words_or_id_prefix() {
+        let takes = |q| called(q).unwrap().matches("k3yabc", ["Ann Löwe", "photos"]);
         for yes in ["", "ann", "NN", "we+an", "L%C3%96WE", "lo%CC%88we", "k3y", "ann+k3y", "hot"] {
             assert!(takes(yes), "{yes}");
         }
         for no in ["bob", "ann+bob", "3ya", "lowe", "ann.*", "%25"] {
             assert!(!takes(no), "{no}");
         }
-        assert!(called("lo%CC%88we").unwrap().takes("", ["LO\u{308}WE"]));
+        assert!(called("lo%CC%88we").unwrap().matches("", ["LO\u{308}WE"]));
     }
 
     #[test]
-    fn what_is_asked_for_has_bounds() {
+    fn name_filter_limits_length_and_words() {
         assert!(called(&"x".repeat(SEARCH_TEXT_CHARS_MAX)).is_ok());
         for bad in ["x".repeat(SEARCH_TEXT_CHARS_MAX + 1), "x+".repeat(SEARCH_WORDS_MAX + 1)] {
             assert_eq!(called(&bad).unwrap_err().code(), "bad_parameter");

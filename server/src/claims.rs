@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Set of claimed items of one kind, bounded by the requests in flight.
 #[derive(Clone)]
-pub struct Claims<T: Eq + Hash>(Arc<Mutex<HashSet<T>>>);
+pub struct NameClaims<T: Eq + Hash>(Arc<Mutex<HashSet<T>>>);
 
 /// Exclusive claim on an item, released when dropped.
 pub struct Claim<T: Eq + Hash> {
-    claims: Claims<T>,
+    claims: NameClaims<T>,
     name: T,
 }
 
-impl<T: Clone + Eq + Hash> Claims<T> {
+impl<T: Clone + Eq + Hash> NameClaims<T> {
     /// Claims an item; `None` if it is already claimed.
     pub fn claim(&self, name: T) -> Option<Claim<T>> {
         let is_new = self.names().insert(name.clone());
@@ -28,18 +28,18 @@ impl<T: Clone + Eq + Hash> Claims<T> {
     }
 
     /// Returns whether an item is claimed.
-    pub fn contain(&self, name: &T) -> bool {
+    pub fn is_claimed(&self, name: &T) -> bool {
         self.names().contains(name)
     }
 }
 
-impl<T: Eq + Hash> Claims<T> {
+impl<T: Eq + Hash> NameClaims<T> {
     fn names(&self) -> MutexGuard<'_, HashSet<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T: Eq + Hash> Default for Claims<T> {
+impl<T: Eq + Hash> Default for NameClaims<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
@@ -58,15 +58,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_claim_at_a_time() {
-        let claims = Claims::default();
+    fn name_claim_is_exclusive() {
+        let claims = NameClaims::default();
         let bucket = BucketName::parse("photos").unwrap();
         let name = ObjectName::new(bucket, ObjectKey::parse("a.png").unwrap());
         let claim = claims.claim(name.clone()).unwrap();
         assert!(claims.claim(name.clone()).is_none());
-        assert!(claims.contain(&name));
+        assert!(claims.is_claimed(&name));
         drop(claim);
-        assert!(!claims.contain(&name));
+        assert!(!claims.is_claimed(&name));
         assert!(claims.claim(name).is_some());
     }
 }

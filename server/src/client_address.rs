@@ -3,35 +3,35 @@
 //! The address is the peer of the connection. If the peer is a trusted proxy, the address is taken from
 //! `X-Forwarded-For`, to which each proxy appends the address of its own peer; the list is therefore read from its end
 //! while its entries are trusted proxies, since earlier entries may be forged. Guarantees: every header value yields an
-//! address; at most `PROXIES_IN_A_ROW_MAX` entries are read. Non-goals: use of the address; other forwarding headers.
+//! address; at most `FORWARDED_HOPS_MAX` entries are read. Non-goals: use of the address; other forwarding headers.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderName};
 
-use crate::address::{Network, is_in};
+use crate::address::{Network, any_contains};
 use crate::connection::Peer;
-use crate::limits::PROXIES_IN_A_ROW_MAX;
+use crate::limits::FORWARDED_HOPS_MAX;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Returns the client address; `None` for a local client without an IP address.
-pub fn client_address(extensions: &Extensions) -> Option<IpAddr> {
+pub fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().and_then(|peer| peer.ip())
 }
 
 /// Replaces the peer of a request from a trusted proxy with its client.
-pub fn look_behind_proxies(head: &mut Parts, proxies: &[Network]) {
+pub fn apply_forwarded_for(head: &mut Parts, proxies: &[Network]) {
     if proxies.is_empty() {
         return;
     }
-    let Some(peer) = client_address(&head.extensions).filter(|peer| is_in(*peer, proxies)) else {
+    let Some(peer) = client_ip(&head.extensions).filter(|peer| any_contains(*peer, proxies)) else {
         return;
     };
     let client = behind(peer, &head.headers, proxies);
     if client != peer {
-        head.extensions.insert(Peer::Behind(client));
+        head.extensions.insert(Peer::Forwarded(client));
     }
 }
 
@@ -42,10 +42,10 @@ fn behind(proxy: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     // Repeated headers form one list.
     let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
     let entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
-    for entry in entries.take(PROXIES_IN_A_ROW_MAX) {
+    for entry in entries.take(FORWARDED_HOPS_MAX) {
         let Some(address) = std::str::from_utf8(entry).ok().and_then(parse) else { break };
         known = address;
-        if !is_in(address, proxies) {
+        if !any_contains(address, proxies) {
             break;
         }
     }
@@ -81,12 +81,12 @@ mod tests {
         for line in lines {
             head.headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(line).unwrap());
         }
-        look_behind_proxies(&mut head, &proxies);
-        client_address(&head.extensions).unwrap().to_string()
+        apply_forwarded_for(&mut head, &proxies);
+        client_ip(&head.extensions).unwrap().to_string()
     }
 
     #[test]
-    fn a_trusted_proxy_is_believed_and_nobody_else() {
+    fn forwarded_for_is_honored_from_trusted_proxies_only() {
         assert_eq!(client("10.0.0.1", &[b"192.0.2.7"]), "192.0.2.7");
         assert_eq!(client("127.0.0.1", &[b"2001:db8::7"]), "2001:db8::7");
         assert_eq!(client("::ffff:10.0.0.1", &[b"192.0.2.7"]), "192.0.2.7");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_read_from_its_end_as_long_as_proxies_are_named() {
+    fn forwarded_for_is_read_right_to_left() {
         for (lines, found) in [
             (&[&b"203.0.113.1, 192.0.2.7"[..]][..], "192.0.2.7"),
             (&[b"203.0.113.1, 192.0.2.7, 10.0.0.9"], "192.0.2.7"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_and_brackets_are_no_part_of_an_address() {
+    fn forwarded_for_ports_and_brackets_are_stripped() {
         for (entry, found) in [
             ("192.0.2.7:4711", "192.0.2.7"),
             ("[2001:db8::7]:4711", "2001:db8::7"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_never_walked_past() {
+    fn forwarded_for_stops_at_invalid_entries() {
         for bad in [
             "",
             " ",
@@ -165,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_an_end_is_not_read_to_it() {
+    fn forwarded_for_hops_are_limited() {
         let long = vec!["10.0.0.9"; 1_500].join(", ");
         let line = format!("192.0.2.7, {long}");
         assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "10.0.0.9");
         let many = vec![&b"10.0.0.9"[..]; 64];
         assert_eq!(client("10.0.0.1", &many), "10.0.0.9");
-        let in_a_row = vec!["10.0.0.9"; PROXIES_IN_A_ROW_MAX - 1].join(",");
+        let in_a_row = vec!["10.0.0.9"; FORWARDED_HOPS_MAX - 1].join(",");
         let line = format!("192.0.2.7,{in_a_row}");
         assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "192.0.2.7");
     }

@@ -26,37 +26,37 @@ use tokio::runtime::Handle;
 
 use crate::bridge::blocking;
 use crate::config::OtlpSettings;
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 use crate::limits::spans;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::traces;
 
 /// Span exporter.
-pub(crate) struct Collector(SdkTracerProvider);
+pub(crate) struct OtlpSpanExporter(SdkTracerProvider);
 
-struct Exporter {
-    outbound: Outbound,
-    at: Destination,
+struct OtlpTransport {
+    outbound: OutboundClient,
+    at: OutboundUrl,
     runtime: Handle,
     resource: ResourceAttributesWithSchema,
     /// Consecutive spans that were not delivered.
     lost: AtomicU64,
 }
 
-impl Collector {
+impl OtlpSpanExporter {
     /// Starts collecting and exporting spans. Called within the runtime that exports them.
     pub(crate) fn start(settings: &OtlpSettings, tls: Arc<ClientConfig>) -> Self {
-        let exporter = Exporter {
-            outbound: Outbound::new(std::slice::from_ref(settings.traces.origin()), tls),
+        let exporter = OtlpTransport {
+            outbound: OutboundClient::new(std::slice::from_ref(settings.traces.origin()), tls),
             at: settings.traces.clone(),
             runtime: Handle::current(),
             resource: ResourceAttributesWithSchema::default(),
             lost: AtomicU64::new(0),
         };
         let batches = BatchConfigBuilder::default()
-            .with_max_queue_size(spans::WAITING_MAX)
-            .with_max_export_batch_size(spans::SENT_MAX)
-            .with_scheduled_delay(spans::SEND_WAIT)
+            .with_max_queue_size(spans::QUEUED_SPANS_MAX)
+            .with_max_export_batch_size(spans::BATCH_SPANS_MAX)
+            .with_scheduled_delay(spans::BATCH_DELAY)
             .build();
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
         let by_ratio = Sampler::TraceIdRatioBased(settings.sample_ratio.as_f64());
@@ -67,20 +67,20 @@ impl Collector {
             .with_sampler(Sampler::ParentBased(Box::new(by_ratio)))
             .with_resource(resource.with_attribute(version).build())
             .build();
-        traces::install(provider.tracer("trug"));
+        traces::set_tracer(provider.tracer("trug"));
         Self(provider)
     }
 
     /// Flushes the queue, within a time limit, and shuts down.
     pub(crate) async fn stop(self) {
-        let ended = blocking(move || self.0.shutdown_with_timeout(spans::STOP_WAIT));
+        let ended = blocking(move || self.0.shutdown_with_timeout(spans::SHUTDOWN_TIMEOUT));
         if let Err(error) = ended.await {
             tracing::warn!(%error, "queued spans dropped at shutdown");
         }
     }
 }
 
-impl SpanExporter for Exporter {
+impl SpanExporter for OtlpTransport {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         let resource_spans = group_spans_by_resource_and_scope(batch, &self.resource);
@@ -124,7 +124,7 @@ impl SpanExporter for Exporter {
     }
 }
 
-impl fmt::Debug for Exporter {
+impl fmt::Debug for OtlpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exporter").field("at", &self.at).finish_non_exhaustive()
     }

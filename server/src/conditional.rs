@@ -25,11 +25,11 @@ pub struct Validators {
 
 /// Result of the preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PreconditionResult {
     /// The request proceeds.
     Proceed {
         /// Whether a `Range` header applies; if not, the whole object is sent.
-        range: RangeRule,
+        range: IfRange,
     },
     /// The client already has this version.
     NotModified,
@@ -39,11 +39,11 @@ pub enum Outcome {
 
 /// Applicability of a `Range` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RangeRule {
+pub enum IfRange {
     /// The range applies: `If-Range` is absent, or names this version.
-    Holds,
+    Matches,
     /// `If-Range` names another version, so the range is ignored.
-    Ignored,
+    Mismatch,
 }
 
 impl Validators {
@@ -60,7 +60,7 @@ impl Validators {
     }
 
     /// Creates validators without a date.
-    pub fn without_date(etag: impl fmt::Display) -> Self {
+    pub fn etag_only(etag: impl fmt::Display) -> Self {
         Self { etag: format!("\"{etag}\""), modified_ms: None, is_date_strong: false }
     }
 
@@ -83,33 +83,41 @@ pub fn http_date(unix_ms: u64) -> String {
 }
 
 /// Evaluates a request's preconditions against the current version; `None` if there is none.
-pub fn evaluate(method: &Method, headers: &HeaderMap, current: Option<&Validators>) -> Outcome {
+pub fn evaluate_preconditions(
+    method: &Method,
+    headers: &HeaderMap,
+    current: Option<&Validators>,
+) -> PreconditionResult {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
 
     if headers.contains_key(IF_MATCH) {
         if !lists(headers, IF_MATCH, current, Compare::Strong) {
-            return Outcome::PreconditionFailed;
+            return PreconditionResult::PreconditionFailed;
         }
     } else if let (Some(date), Some(now)) =
         (date_of(headers, IF_UNMODIFIED_SINCE), current.and_then(seconds))
         && now > date
     {
-        return Outcome::PreconditionFailed;
+        return PreconditionResult::PreconditionFailed;
     }
 
     if headers.contains_key(IF_NONE_MATCH) {
         if lists(headers, IF_NONE_MATCH, current, Compare::Weak) {
-            return if is_read { Outcome::NotModified } else { Outcome::PreconditionFailed };
+            return if is_read {
+                PreconditionResult::NotModified
+            } else {
+                PreconditionResult::PreconditionFailed
+            };
         }
     } else if let (Some(date), Some(now)) =
         (date_of(headers, IF_MODIFIED_SINCE), current.and_then(seconds))
         && is_read
         && now <= date
     {
-        return Outcome::NotModified;
+        return PreconditionResult::NotModified;
     }
 
-    Outcome::Proceed { range: range_rule(headers, current) }
+    PreconditionResult::Proceed { range: range_rule(headers, current) }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -151,10 +159,10 @@ fn list_names(list: &[u8], etag: &str, how: Compare) -> bool {
     }
 }
 
-fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> RangeRule {
+fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> IfRange {
     let mut values = headers.get_all(IF_RANGE).iter();
-    let Some(value) = values.next() else { return RangeRule::Holds };
-    let Some(current) = current else { return RangeRule::Ignored };
+    let Some(value) = values.next() else { return IfRange::Matches };
+    let Some(current) = current else { return IfRange::Mismatch };
     let value_bytes = value.as_bytes().trim_ascii();
     let names_this = if value_bytes.starts_with(b"\"") || value_bytes.starts_with(b"W/") {
         value_bytes == current.etag.as_bytes()
@@ -162,7 +170,7 @@ fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> RangeRule {
         let is_exact = || seconds(current).is_some_and(|now| parse_date(value) == Some(now));
         current.is_date_strong && is_exact()
     };
-    if names_this && values.next().is_none() { RangeRule::Holds } else { RangeRule::Ignored }
+    if names_this && values.next().is_none() { IfRange::Matches } else { IfRange::Mismatch }
 }
 
 fn seconds(of: &Validators) -> Option<u64> {
@@ -192,56 +200,62 @@ mod tests {
     const EXACT: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
     const LATER: &str = "Tue, 14 Nov 2023 22:13:21 GMT";
     const EARLIER: &str = "Tue, 14 Nov 2023 22:13:19 GMT";
-    const GO: Outcome = Outcome::Proceed { range: RangeRule::Holds };
-    const GO_WHOLE: Outcome = Outcome::Proceed { range: RangeRule::Ignored };
+    const GO: PreconditionResult = PreconditionResult::Proceed { range: IfRange::Matches };
+    const GO_WHOLE: PreconditionResult = PreconditionResult::Proceed { range: IfRange::Mismatch };
 
-    fn weigh(method: Method, pairs: &[(HeaderName, &str)]) -> Outcome {
+    fn weigh(method: Method, pairs: &[(HeaderName, &str)]) -> PreconditionResult {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(name.clone(), value.parse().unwrap());
         }
         let current = Validators::new("abc", MODIFIED_MS);
-        evaluate(&method, &headers, Some(&current))
+        evaluate_preconditions(&method, &headers, Some(&current))
     }
 
-    fn get(pairs: &[(HeaderName, &str)]) -> Outcome {
+    fn get(pairs: &[(HeaderName, &str)]) -> PreconditionResult {
         weigh(Method::GET, pairs)
     }
 
     #[test]
-    fn dates_are_written_as_http_wants_them() {
+    fn http_dates_use_imf_fixdate() {
         assert_eq!(http_date(MODIFIED_MS), EXACT);
         assert_eq!(http_date(u64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
     }
 
     #[test]
-    fn a_date_that_two_versions_may_share_matches_no_if_range() {
+    fn if_range_rejects_a_weak_date() {
         let headers = HeaderMap::from_iter([(IF_RANGE, HeaderValue::from_static(EXACT))]);
         for (created_ms, rule) in
-            [(MODIFIED_MS, RangeRule::Holds), (MODIFIED_MS - 1, RangeRule::Ignored)]
+            [(MODIFIED_MS, IfRange::Matches), (MODIFIED_MS - 1, IfRange::Mismatch)]
         {
             let current = Validators::of_object("abc", created_ms, MODIFIED_MS);
-            let outcome = evaluate(&Method::GET, &headers, Some(&current));
-            assert_eq!(outcome, Outcome::Proceed { range: rule });
+            let outcome = evaluate_preconditions(&Method::GET, &headers, Some(&current));
+            assert_eq!(outcome, PreconditionResult::Proceed { range: rule });
             // For the whole object the date remains valid.
             let since =
                 HeaderMap::from_iter([(IF_MODIFIED_SINCE, HeaderValue::from_static(EXACT))]);
-            assert_eq!(evaluate(&Method::GET, &since, Some(&current)), Outcome::NotModified);
+            assert_eq!(
+                evaluate_preconditions(&Method::GET, &since, Some(&current)),
+                PreconditionResult::NotModified
+            );
         }
     }
 
     #[test]
     fn if_none_match_compares_weakly() {
         for same in ["\"abc\"", "W/\"abc\"", "*", "\"x\", \"abc\"", "\"a,b\" , W/\"abc\""] {
-            assert_eq!(get(&[(IF_NONE_MATCH, same)]), Outcome::NotModified, "{same}");
-            assert_eq!(weigh(Method::PUT, &[(IF_NONE_MATCH, same)]), Outcome::PreconditionFailed);
+            assert_eq!(get(&[(IF_NONE_MATCH, same)]), PreconditionResult::NotModified, "{same}");
+            assert_eq!(
+                weigh(Method::PUT, &[(IF_NONE_MATCH, same)]),
+                PreconditionResult::PreconditionFailed
+            );
         }
         for other in ["\"abd\"", "abc", "\"abc", "W/abc", "", "\"x\",,\"y\""] {
             assert_eq!(get(&[(IF_NONE_MATCH, other)]), GO, "{other}");
         }
         assert_eq!(
             get(&[(IF_NONE_MATCH, "\"x\""), (IF_NONE_MATCH, "\"abc\"")]),
-            Outcome::NotModified
+            PreconditionResult::NotModified
         );
     }
 
@@ -251,34 +265,41 @@ mod tests {
             assert_eq!(get(&[(IF_MATCH, same)]), GO, "{same}");
         }
         for other in ["\"abd\"", "W/\"abc\"", ""] {
-            assert_eq!(get(&[(IF_MATCH, other)]), Outcome::PreconditionFailed, "{other}");
+            assert_eq!(
+                get(&[(IF_MATCH, other)]),
+                PreconditionResult::PreconditionFailed,
+                "{other}"
+            );
         }
         let mut headers = HeaderMap::new();
         headers.insert(IF_MATCH, "*".parse().unwrap());
-        assert_eq!(evaluate(&Method::PUT, &headers, None), Outcome::PreconditionFailed);
+        assert_eq!(
+            evaluate_preconditions(&Method::PUT, &headers, None),
+            PreconditionResult::PreconditionFailed
+        );
     }
 
     #[test]
-    fn dates_count_only_without_their_etag_sibling() {
-        assert_eq!(get(&[(IF_MODIFIED_SINCE, EXACT)]), Outcome::NotModified);
-        assert_eq!(get(&[(IF_MODIFIED_SINCE, LATER)]), Outcome::NotModified);
+    fn date_conditions_yield_to_etag_conditions() {
+        assert_eq!(get(&[(IF_MODIFIED_SINCE, EXACT)]), PreconditionResult::NotModified);
+        assert_eq!(get(&[(IF_MODIFIED_SINCE, LATER)]), PreconditionResult::NotModified);
         assert_eq!(get(&[(IF_MODIFIED_SINCE, EARLIER)]), GO);
         assert_eq!(get(&[(IF_MODIFIED_SINCE, "yesterday")]), GO);
         assert_eq!(weigh(Method::POST, &[(IF_MODIFIED_SINCE, LATER)]), GO);
         assert_eq!(get(&[(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, LATER)]), GO);
         assert_eq!(get(&[(IF_UNMODIFIED_SINCE, EXACT)]), GO);
-        assert_eq!(get(&[(IF_UNMODIFIED_SINCE, EARLIER)]), Outcome::PreconditionFailed);
+        assert_eq!(get(&[(IF_UNMODIFIED_SINCE, EARLIER)]), PreconditionResult::PreconditionFailed);
         assert_eq!(get(&[(IF_MATCH, "\"abc\""), (IF_UNMODIFIED_SINCE, EARLIER)]), GO);
     }
 
     #[test]
-    fn a_failed_precondition_comes_before_not_modified() {
+    fn precondition_failed_precedes_not_modified() {
         let both = [(IF_MATCH, "\"x\""), (IF_NONE_MATCH, "\"abc\"")];
-        assert_eq!(get(&both), Outcome::PreconditionFailed);
+        assert_eq!(get(&both), PreconditionResult::PreconditionFailed);
     }
 
     #[test]
-    fn if_range_takes_a_strong_tag_or_the_exact_date() {
+    fn if_range_requires_strong_etag_or_exact_date() {
         for same in ["\"abc\"", EXACT] {
             assert_eq!(get(&[(IF_RANGE, same)]), GO, "{same}");
         }
@@ -288,8 +309,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_is_nothing_refused() {
+    fn no_preconditions_proceed() {
         assert_eq!(get(&[]), GO);
-        assert_eq!(evaluate(&Method::GET, &HeaderMap::new(), None), GO);
+        assert_eq!(evaluate_preconditions(&Method::GET, &HeaderMap::new(), None), GO);
     }
 }

@@ -30,21 +30,21 @@ use std::time::Duration;
 
 use engine::{CompactionOptions, ScrubOptions};
 
-use self::kind::Written;
-use self::secret::Hidden;
+use self::kind::RawValue;
+use self::secret::SecretSetting;
 use crate::address::Network;
 use crate::destination::Origin;
 use crate::limits;
-use crate::roots::ExtraRoots;
-use crate::tls::Identity;
+use crate::roots::TrustAnchors;
+use crate::tls::TlsIdentity;
 
 pub use self::acme::AcmeSettings;
-pub use self::kind::Texts;
+pub use self::kind::StringList;
 pub use self::otlp::{OtlpSettings, Ratio};
 pub use self::public_url::PublicUrl;
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
-pub use self::sources::{InForce, Reloaded, Running, Sources, VARIABLE_PREFIX};
+pub use self::sources::{ActiveConfig, ENV_PREFIX, EffectiveSetting, Reloaded, Sources};
 pub use self::units::{SIZE_UNITS, parse_bytes, parse_seconds};
 pub use crate::destination::Scheme;
 
@@ -52,7 +52,7 @@ pub use crate::destination::Scheme;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Every setting with its value and source, for operators; empty without sources.
-    pub in_force: Vec<InForce>,
+    pub in_force: Vec<EffectiveSetting>,
     /// Listen address.
     pub listen: SocketAddr,
     /// Base URL of generated links, before `/{bucket}/{key}`. Default: the listen address.
@@ -60,7 +60,7 @@ pub struct Config {
     /// PEM files of the TLS certificates and their key. The caller loads them into `tls`.
     pub tls_files: Option<TlsFiles>,
     /// Loaded certificates and key.
-    pub tls: Option<Identity>,
+    pub tls: Option<TlsIdentity>,
     /// Domains for which the server obtains certificates by ACME. `None`: disabled.
     pub acme: Option<AcmeSettings>,
     /// `Strict-Transport-Security` max-age. `None`: the header is not sent.
@@ -75,7 +75,7 @@ pub struct Config {
     pub admin_listen: Option<SocketAddr>,
     /// Token that allows metrics on the main listener. `None`: disabled.
     pub metrics_token: Option<Secret>,
-    /// File of the metrics token. [`Config::take_secrets`] reads it.
+    /// File of the metrics token. [`Config::load_secret_files`] reads it.
     pub metrics_token_file: Option<PathBuf>,
     /// Maximum number of connections.
     pub connections_max: usize,
@@ -127,7 +127,7 @@ pub struct Config {
     /// `webhook_roots`.
     pub webhook_ca_file: Option<PathBuf>,
     /// Loaded additional certification authorities.
-    pub webhook_roots: ExtraRoots,
+    pub webhook_roots: TrustAnchors,
     /// Export of request traces. `None`: disabled.
     pub otlp: Option<OtlpSettings>,
 }
@@ -157,7 +157,7 @@ impl Config {
     fn checked(layer: Layer) -> Result<Self, ConfigError> {
         let numbers = 1..=1_000_000;
         let rates = 0..=limits::CONFIGURED_RATE_MAX;
-        let asked = acme::Asked {
+        let asked = acme::RawAcmeSettings {
             domains: layer.acme_domains,
             contacts: layer.acme_contact,
             directory: layer.acme_directory,
@@ -166,7 +166,7 @@ impl Config {
         let acme = asked.checked()?;
         if acme.is_some() && layer.tls_certificate_file.is_some() {
             let why = "acme_domains is set too: use certificate files or ACME, not both";
-            return Err(ConfigError::of("tls_certificate_file", why));
+            return Err(ConfigError::for_setting("tls_certificate_file", why));
         }
         let mut config = Self {
             in_force: Vec::new(),
@@ -197,7 +197,7 @@ impl Config {
                 layer.connections_per_address_max,
                 numbers,
             )?,
-            drain: seconds("drain_seconds", layer.drain_seconds, limits::DRAIN_WAIT_MAX)?,
+            drain: seconds("drain_seconds", layer.drain_seconds, limits::DRAIN_TIMEOUT_MAX)?,
             reserve_bytes: layer.reserve_bytes,
             undelete_window: seconds(
                 "undelete_window_seconds",
@@ -250,28 +250,28 @@ impl Config {
             webhook_allow: origins("webhook_allow", layer.webhook_allow)?,
             import_allow: origins("import_allow", layer.import_allow)?,
             webhook_ca_file: layer.webhook_ca_file,
-            webhook_roots: ExtraRoots::default(),
+            webhook_roots: TrustAnchors::default(),
             otlp: otlp::otlp(
                 layer.otlp_endpoint,
                 layer.otlp_sample_ratio,
                 layer.otlp_service_name,
             )?,
         };
-        config.hidden().iter().try_for_each(Hidden::check)?;
+        config.hidden().iter().try_for_each(SecretSetting::check)?;
         Ok(config)
     }
 
     /// Loads the secrets that are stored in files of their own. `read` returns the content of a file.
-    pub fn take_secrets(
+    pub fn load_secret_files(
         &mut self,
         read: &dyn Fn(&Path) -> io::Result<String>,
     ) -> Result<(), ConfigError> {
-        self.hidden().into_iter().try_for_each(|hidden| hidden.take(read))
+        self.hidden().into_iter().try_for_each(|hidden| hidden.load(read))
     }
 
     /// Returns every setting that is a secret.
-    fn hidden(&mut self) -> [Hidden<'_>; 1] {
-        [Hidden {
+    fn hidden(&mut self) -> [SecretSetting<'_>; 1] {
+        [SecretSetting {
             setting: "metrics_token",
             secret: &mut self.metrics_token,
             file_setting: "metrics_token_file",
@@ -296,7 +296,7 @@ impl Default for Config {
 
 /// Returns the value of a setting that has a default.
 fn needed<T>(name: &'static str, given: Option<T>) -> Result<T, ConfigError> {
-    given.ok_or_else(|| ConfigError::of(name, "it is required"))
+    given.ok_or_else(|| ConfigError::for_setting(name, "it is required"))
 }
 
 fn within<N>(
@@ -312,7 +312,7 @@ where
         return Ok(number);
     }
     let (least, most) = allowed.into_inner();
-    Err(ConfigError::of(name, format!("{number} is out of range: {least} to {most}")))
+    Err(ConfigError::for_setting(name, format!("{number} is out of range: {least} to {most}")))
 }
 
 fn seconds(
@@ -326,7 +326,7 @@ fn seconds(
 fn address(name: &'static str, text: Option<String>) -> Result<Option<SocketAddr>, ConfigError> {
     let Some(text) = text else { return Ok(None) };
     let why = || format!("{text:?} is not an address such as 127.0.0.1:8080");
-    text.parse().map(Some).map_err(|_| ConfigError::of(name, why()))
+    text.parse().map(Some).map_err(|_| ConfigError::for_setting(name, why()))
 }
 
 /// Requires both files or neither.
@@ -334,7 +334,8 @@ fn tls_files(
     certificates: Option<PathBuf>,
     key: Option<PathBuf>,
 ) -> Result<Option<TlsFiles>, ConfigError> {
-    let missing = |setting, other| ConfigError::of(setting, format!("{other} is required with it"));
+    let missing =
+        |setting, other| ConfigError::for_setting(setting, format!("{other} is required with it"));
     match (certificates, key) {
         (Some(certificates), Some(key)) => Ok(Some(TlsFiles { certificates, key })),
         (None, None) => Ok(None),
@@ -345,8 +346,9 @@ fn tls_files(
 
 /// Converts the copy rate of background compaction; 0 disables it.
 fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
-    let look_ms = engine::limits::COMPACTION_LOOK_MS;
-    (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
+    let look_ms = engine::limits::COMPACTION_POLL_MS;
+    (bytes_per_second_max > 0)
+        .then_some(CompactionOptions { bytes_per_second_max, poll_ms: look_ms })
 }
 
 /// Converts the period and rate of background verification; zero days disable it.
@@ -357,16 +359,16 @@ fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, C
     Ok((days > 0).then_some(ScrubOptions { period, bytes_per_second_max }))
 }
 
-fn networks(name: &'static str, texts: Option<Texts>) -> Result<Vec<Network>, ConfigError> {
+fn networks(name: &'static str, texts: Option<StringList>) -> Result<Vec<Network>, ConfigError> {
     let read = |text: &String| {
         let why = format!("{text:?} is not a network such as 10.0.0.0/8");
-        Network::parse(text).ok_or(ConfigError::of(name, why))
+        Network::parse(text).ok_or(ConfigError::for_setting(name, why))
     };
     texts.unwrap_or_default().0.iter().map(read).collect()
 }
 
-fn hosts(texts: Option<Texts>) -> Result<Vec<String>, ConfigError> {
-    let refuse = |why| ConfigError::of("dashboard_hosts", why);
+fn hosts(texts: Option<StringList>) -> Result<Vec<String>, ConfigError> {
+    let refuse = |why| ConfigError::for_setting("dashboard_hosts", why);
     let read = |text: &String| match text.parse::<http::uri::Authority>() {
         Ok(host) if host.host() == text => Ok(text.to_ascii_lowercase()),
         _ => Err(refuse(format!("{text:?} is not a host name such as files.internal"))),
@@ -378,11 +380,14 @@ fn hosts(texts: Option<Texts>) -> Result<Vec<String>, ConfigError> {
     }
 }
 
-fn origins(name: &'static str, texts: Option<Texts>) -> Result<Vec<Origin>, ConfigError> {
+fn origins(name: &'static str, texts: Option<StringList>) -> Result<Vec<Origin>, ConfigError> {
     let read = |text: &String| {
         let refuse = |why| {
             let example = "http://127.0.0.1:9000";
-            ConfigError::of(name, format!("{text:?} is not an origin such as {example}: it {why}"))
+            ConfigError::for_setting(
+                name,
+                format!("{text:?} is not an origin such as {example}: it {why}"),
+            )
         };
         Origin::parse(text).map_err(refuse)
     };
@@ -396,7 +401,7 @@ impl ConfigError {
     }
 
     /// Creates an error of a setting.
-    pub(crate) fn of(setting: &'static str, why: impl Into<String>) -> Self {
+    pub(crate) fn for_setting(setting: &'static str, why: impl Into<String>) -> Self {
         Self { source: None, setting: Some(setting), why: why.into() }
     }
 
@@ -407,7 +412,7 @@ impl ConfigError {
 
     /// Adds the source of the value to the error.
     #[must_use]
-    pub fn in_source(self, source: &str) -> Self {
+    pub fn with_source(self, source: &str) -> Self {
         Self { source: Some(source.to_owned()), ..self }
     }
 }
@@ -429,11 +434,11 @@ mod tests {
 
     fn variables(pairs: &[(&str, &str)]) -> Result<Layer, ConfigError> {
         let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Layer::from_variables(owned.collect::<Vec<_>>().into_iter())
+        Layer::from_env(owned.collect::<Vec<_>>().into_iter())
     }
 
     #[test]
-    fn the_upper_layer_wins_and_silence_means_the_default() {
+    fn config_layers_override_in_order() {
         let file = Layer::from_toml("listen = \"0.0.0.0:80\"\nbody_bytes_max = 7", "file").unwrap();
         let environment =
             variables(&[("TRUG_LISTEN", "[::1]:81"), ("TRUG_DATA", "/x"), ("PATH", "/")]).unwrap();
@@ -453,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused() {
+    fn invalid_setting_values_are_rejected() {
         for (field, value) in [
             ("TRUG_LISTEN", "8080"),
             ("TRUG_UPLOAD_LISTEN", "8081"),
@@ -476,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scrub_takes_so_many_days_and_none_at_all_when_they_are_zero() {
+    fn zero_scrub_days_disable_scrubbing() {
         let scrub = |pairs| variables(pairs).and_then(Config::new).map(|config| config.scrub);
         let week = scrub(&[("TRUG_SCRUB_DAYS", "7")]).unwrap().unwrap();
         assert_eq!(week.period, Duration::from_secs(7 * 86_400));
@@ -486,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_may_be_none_and_networks_are_a_list_or_a_text() {
+    fn zero_rate_is_unlimited_and_networks_parse() {
         let config = |pairs: &[(&str, &str)]| variables(pairs).and_then(Config::new);
         let none = config(&[("TRUG_ADDRESS_REQUESTS_PER_SECOND", "0")]).unwrap();
         assert_eq!(none.address_requests_per_second, 0);
@@ -506,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_and_its_key_go_together() {
+    fn tls_certificate_and_key_are_set_together() {
         let config = |pairs: &[(&str, &str)]| variables(pairs).and_then(Config::new);
         let certificate = ("TRUG_TLS_CERTIFICATE_FILE", "/a");
         let key = ("TRUG_TLS_KEY_FILE", "/b");
@@ -524,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_the_dashboard_are_names_alone() {
+    fn dashboard_hosts_are_host_names_only() {
         let config = |text| variables(&[("TRUG_DASHBOARD_HOSTS", text)]).and_then(Config::new);
         let found = config("Files.internal, nas").unwrap().dashboard_hosts;
         assert_eq!(found, ["files.internal", "nas"]);

@@ -52,23 +52,25 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use self::answer::AnswerBody;
-use self::checks::{asks_for_continue, check_count, check_host, is_watched, refuse};
+use self::answer::ResponseBody;
+use self::checks::{
+    check_header_count, check_host, expects_continue, parse_error_response, probes_disconnect,
+};
 pub use self::incoming::IncomingBody;
-use self::places::Addresses;
+use self::places::ConnectionsPerIp;
 use self::seats::Seats;
-use self::secure::{Secured, secured};
-use crate::error::Asked;
+use self::secure::{NegotiatedTls, accept_tls};
+use crate::error::ErrorFormat;
 use crate::limits;
 use crate::measures::ConnectionCounts;
-use crate::paced_io::{Exchange, Idleness, PacedIo, Waits};
-use crate::tls::CurrentTls;
+use crate::paced_io::{ExchangeState, Idleness, TimeoutIo, Timeouts};
+use crate::tls::TlsConfigCell;
 
 /// Limits of an accept loop.
 #[derive(Clone)]
 pub struct ConnectionOptions {
     /// Time-outs.
-    pub waits: Waits,
+    pub waits: Timeouts,
     /// Maximum number of connections.
     pub connections_max: usize,
     /// Maximum number of connections from one address, or one IPv6 /64.
@@ -76,9 +78,9 @@ pub struct ConnectionOptions {
     /// Addresses exempt from the per-address limit.
     pub exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// Time that requests in flight get during graceful shutdown.
-    pub drain: DrainWait,
+    pub drain: DrainTimeout,
     /// TLS certificate and key. `None`: plain HTTP.
-    pub tls: Option<Arc<CurrentTls>>,
+    pub tls: Option<Arc<TlsConfigCell>>,
     /// Counters of connections.
     pub counts: Arc<ConnectionCounts>,
 }
@@ -87,18 +89,18 @@ impl ConnectionOptions {
     /// Returns the defaults of `limits.rs`; loopback may open any number of connections.
     pub fn new() -> Self {
         Self {
-            waits: Waits {
-                head: limits::HEAD_WAIT,
-                idle: limits::IDLE_WAIT,
-                answer: limits::ANSWER_WAIT,
-                presence: limits::PRESENCE_WAIT,
-                linger: limits::LINGER_WAIT,
-                linger_bytes_max: limits::LINGER_BYTES_MAX,
+            waits: Timeouts {
+                head: limits::HEADER_READ_TIMEOUT,
+                idle: limits::KEEP_ALIVE_TIMEOUT,
+                answer: limits::RESPONSE_WRITE_TIMEOUT,
+                presence: limits::DISCONNECT_PROBE_INTERVAL,
+                linger: limits::LINGERING_CLOSE_TIMEOUT,
+                linger_bytes_max: limits::LINGERING_CLOSE_BYTES_MAX,
             },
             connections_max: limits::CONNECTIONS_MAX,
             per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             exempt: Arc::new(|address| address.is_loopback()),
-            drain: limits::DRAIN_WAIT.into(),
+            drain: limits::DRAIN_TIMEOUT.into(),
             tls: None,
             counts: Arc::default(),
         }
@@ -107,9 +109,9 @@ impl ConnectionOptions {
 
 /// Drain time of requests in flight, which may be changed until it is needed. Clones share the value.
 #[derive(Clone, Debug)]
-pub struct DrainWait(Arc<AtomicU64>);
+pub struct DrainTimeout(Arc<AtomicU64>);
 
-impl DrainWait {
+impl DrainTimeout {
     pub fn set(&self, wait: Duration) {
         self.0.store(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -119,7 +121,7 @@ impl DrainWait {
     }
 }
 
-impl From<Duration> for DrainWait {
+impl From<Duration> for DrainTimeout {
     fn from(wait: Duration) -> Self {
         let this = Self(Arc::default());
         this.set(wait);
@@ -139,20 +141,20 @@ impl fmt::Debug for ConnectionOptions {
     }
 }
 
-/// State of an accept loop, sent through a `watch` channel. A dropped sender means [`Stop::Drain`].
+/// State of an accept loop, sent through a `watch` channel. A dropped sender means [`Shutdown::Drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum Shutdown {
     /// The loop accepts connections.
     Running,
     /// The loop accepts no more connections and drains requests in flight.
     Drain,
     /// The loop ends immediately.
-    Now,
+    Immediate,
 }
 
 /// Result of a stopped accept loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainReport {
     /// Number of connections that were cut off.
     pub cut_off: usize,
 }
@@ -163,7 +165,7 @@ pub enum Peer {
     /// Socket address.
     Address(SocketAddr),
     /// Client address reported by a trusted proxy.
-    Behind(IpAddr),
+    Forwarded(IpAddr),
     /// Local process, over a Unix socket.
     Local,
 }
@@ -173,7 +175,7 @@ impl Peer {
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Address(address) => Some(address.ip().to_canonical()),
-            Self::Behind(address) => Some(address),
+            Self::Forwarded(address) => Some(address),
             Self::Local => None,
         }
     }
@@ -227,8 +229,8 @@ pub async fn accept<L, S, B>(
     mut listener: L,
     service: S,
     options: ConnectionOptions,
-    mut stop: watch::Receiver<Stop>,
-) -> Drained
+    mut stop: watch::Receiver<Shutdown>,
+) -> DrainReport
 where
     L: Listener,
     S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
@@ -240,12 +242,12 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let permits = Arc::new(Semaphore::new(options.connections_max));
-    let addresses = Arc::new(Addresses::default());
+    let addresses = Arc::new(ConnectionsPerIp::default());
     let seats = Seats::new();
     let mut connections = JoinSet::new();
     let mut stopping = stop.clone();
     let mut stopping = pin!(async move {
-        let _ = stopping.wait_for(|it| *it != Stop::Running).await;
+        let _ = stopping.wait_for(|it| *it != Shutdown::Running).await;
     });
 
     loop {
@@ -253,7 +255,7 @@ where
             biased;
             () = &mut stopping => break,
             Some(ended) = connections.join_next() => {
-                note_panic(ended);
+                log_panic(ended);
                 continue;
             }
             accepted = listener.accept() => accepted,
@@ -265,7 +267,7 @@ where
                 continue;
             }
         };
-        let Some(place) = Addresses::enter(&addresses, peer, &options) else {
+        let Some(place) = ConnectionsPerIp::try_acquire(&addresses, peer, &options) else {
             options.counts.refused.add(1);
             continue;
         };
@@ -276,7 +278,7 @@ where
         };
         let seat = seats.enter();
         let ends = Ends { stop: stop.clone(), idleness: seat.idleness().clone() };
-        let held = (permit, place, seat, options.counts.let_in());
+        let held = (permit, place, seat, options.counts.track_connection());
         let (service, waits) = (service.clone(), options.waits);
         match options.tls.clone() {
             None => connections.spawn(async move {
@@ -293,11 +295,11 @@ where
     drop(listener);
     let all_ended = async {
         while let Some(ended) = connections.join_next().await {
-            note_panic(ended);
+            log_panic(ended);
         }
     };
     let now = async {
-        if stop.wait_for(|it| *it == Stop::Now).await.is_err() {
+        if stop.wait_for(|it| *it == Shutdown::Immediate).await.is_err() {
             std::future::pending().await
         }
     };
@@ -308,7 +310,7 @@ where
     }
     let cut_off = connections.len();
     connections.shutdown().await;
-    Drained { cut_off }
+    DrainReport { cut_off }
 }
 
 /// Waits for a free connection permit, closing idle connections while there is none.
@@ -327,7 +329,7 @@ async fn free_permit(permits: &Arc<Semaphore>, seats: &Seats) -> Option<OwnedSem
 
 /// Signals that end a connection from outside.
 struct Ends {
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<Shutdown>,
     idleness: Arc<Idleness>,
 }
 
@@ -335,13 +337,13 @@ impl Ends {
     /// Waits until the connection is to end: when the loop is stopped, or when it is evicted for a new one.
     async fn ended(&mut self) {
         tokio::select! {
-            _ = self.stop.wait_for(|it| *it != Stop::Running) => {}
+            _ = self.stop.wait_for(|it| *it != Shutdown::Running) => {}
             () = self.idleness.evicted() => {}
         }
     }
 }
 
-fn note_panic(ended: Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
@@ -372,10 +374,10 @@ const FRESH_WAIT: Duration = Duration::from_millis(500);
 /// handshake is dropped when the loop is stopped.
 async fn serve_secured<L, S, B>(
     io: L::Io,
-    tls: &CurrentTls,
+    tls: &TlsConfigCell,
     peer: Peer,
     service: S,
-    waits: Waits,
+    waits: Timeouts,
     mut ends: Ends,
 ) where
     L: Listener,
@@ -386,12 +388,14 @@ async fn serve_secured<L, S, B>(
 {
     let agreed = tokio::select! {
         biased;
-        agreed = tokio::time::timeout(waits.head, secured::<L>(io, tls)) => agreed,
+        agreed = tokio::time::timeout(waits.head, accept_tls::<L>(io, tls)) => agreed,
         () = ends.ended() => return,
     };
     match agreed {
-        Ok(Ok(Some(Secured::Http1(io)))) => serve(io, peer, service, waits, ends).await,
-        Ok(Ok(Some(Secured::Http2(io)))) => http2::serve(io, peer, service, waits, ends).await,
+        Ok(Ok(Some(NegotiatedTls::Http1(io)))) => serve(io, peer, service, waits, ends).await,
+        Ok(Ok(Some(NegotiatedTls::Http2(io)))) => {
+            http2::serve(io, peer, service, waits, ends).await
+        }
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(%error, ?peer, "TLS handshake failed"),
         Err(_) => tracing::debug!(?peer, "TLS handshake timed out"),
@@ -399,7 +403,7 @@ async fn serve_secured<L, S, B>(
 }
 
 /// Serves one HTTP/1 connection.
-async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Waits, mut ends: Ends)
+async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Timeouts, mut ends: Ends)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send + 'static,
@@ -407,42 +411,44 @@ where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let exchange = Arc::new(Exchange::new(ends.idleness.clone()));
-    let io = TokioIo::new(PacedIo::new(io, exchange.clone(), waits, refuse));
+    let exchange = Arc::new(ExchangeState::new(ends.idleness.clone()));
+    let io = TokioIo::new(TimeoutIo::new(io, exchange.clone(), waits, parse_error_response));
     let (shared, stop_seen) = (exchange.clone(), ends.stop.clone());
     let answer = move |request: Request<Incoming>| {
-        let is_watched = is_watched(&request);
-        shared.begin(is_watched, !request.body().is_end_stream());
-        if !is_watched && asks_for_continue(&request) && request.body().is_end_stream() {
+        let is_watched = probes_disconnect(&request);
+        shared.start_request(is_watched, !request.body().is_end_stream());
+        if !is_watched && expects_continue(&request) && request.body().is_end_stream() {
             // Hyper does not send 100 Continue for an empty body, but aws-cli (botocore before 1.44) waits for it.
-            shared.say_continue();
+            shared.send_continue();
         }
         let mut request = IncomingBody::of_exchange(request, &shared);
         request.extensions_mut().insert(peer);
-        let answer = match check_count(&request).and_then(|()| check_host(&request)) {
+        let answer = match check_header_count(&request).and_then(|()| check_host(&request)) {
             Ok(()) => Ok(service.call(request)),
-            Err(refusal) => Err(refusal.response(&Asked::of(request.headers(), ""))),
+            Err(refusal) => {
+                Err(refusal.response(&ErrorFormat::from_headers(request.headers(), "")))
+            }
         };
         let (exchange, stop_seen) = (shared.clone(), stop_seen.clone());
         async move {
             let mut response = match answer {
-                Ok(answer) => answer.await?.map(AnswerBody::Service),
-                Err(refusal) => refusal.map(|body| AnswerBody::Own(Some(body))),
+                Ok(answer) => answer.await?.map(ResponseBody::Service),
+                Err(refusal) => refusal.map(|body| ResponseBody::Listener(Some(body))),
             };
-            if exchange.is_body_unread() || *stop_seen.borrow() != Stop::Running {
+            if exchange.is_body_unread() || *stop_seen.borrow() != Shutdown::Running {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<_, Infallible>(response.map(|body| Answer { body, exchange }))
+            Ok::<_, Infallible>(response.map(|body| Http1Body { body, exchange }))
         }
     };
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // `PacedIo` enforces the head time-out, since it can tell a head from an idle connection.
+        // `TimeoutIo` enforces the head time-out, since it can tell a head from an idle connection.
         .header_read_timeout(None)
         .max_header_size(limits::HEAD_BYTES_MAX)
         .max_buf_size(limits::CONNECTION_READ_BYTES_MAX)
-        // A client that sends nothing more may still read; `PacedIo` detects whether it does.
+        // A client that sends nothing more may still read; `TimeoutIo` detects whether it does.
         .half_close(true);
     let mut connection = pin!(builder.serve_connection(io, service_fn(answer)));
 
@@ -453,12 +459,12 @@ where
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            let is_stopping = *ends.stop.borrow() != Stop::Running;
+            let is_stopping = *ends.stop.borrow() != Shutdown::Running;
             if !is_stopping && !exchange.is_answering() {
                 // The connection was evicted.
                 return;
             }
-            let is_awaited = is_stopping && exchange.is_fresh();
+            let is_awaited = is_stopping && exchange.is_unused();
             let fresh = if is_awaited { FRESH_WAIT } else { Duration::ZERO };
             match tokio::time::timeout(fresh, connection.as_mut()).await {
                 Ok(ended) => ended,
@@ -475,18 +481,18 @@ where
 }
 
 /// Response body of HTTP/1; its end is the end of the exchange.
-struct Answer<B> {
-    body: AnswerBody<B>,
-    exchange: Arc<Exchange>,
+struct Http1Body<B> {
+    body: ResponseBody<B>,
+    exchange: Arc<ExchangeState>,
 }
 
-impl<B> Drop for Answer<B> {
+impl<B> Drop for Http1Body<B> {
     fn drop(&mut self) {
-        self.exchange.end();
+        self.exchange.finish_response();
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for Http1Body<B> {
     type Data = Bytes;
     type Error = B::Error;
 

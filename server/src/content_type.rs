@@ -16,9 +16,9 @@ pub const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Treatment of a displayed file by browsers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum ActiveContent {
     /// Display or download it.
-    Inert,
+    None,
     /// Draw it as an image; opened as a document it may run scripts.
     Svg,
     /// Run it as a page: the HTML family.
@@ -26,7 +26,7 @@ pub enum Activity {
 }
 
 /// Detects the media type of a file from its name, its first bytes (a few hundred are enough) and the declared type.
-pub fn guess(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'static, str> {
+pub fn detect(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'static, str> {
     let by_bytes = magic(head);
     let by_name = split_extension(file_name).1.and_then(|it| by_extension(it, head));
     let by_client = declared.and_then(usable);
@@ -49,21 +49,21 @@ pub fn guess(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'stati
 
 /// Returns whether the bytes prove an image, audio or video type. They prove nothing about other types and about SVG,
 /// and a name alone proves no image.
-pub fn is_borne_out(content_type: &str, head: &[u8]) -> bool {
+pub fn matches_magic(content_type: &str, head: &[u8]) -> bool {
     let essence = essence(content_type);
     let family = essence.split('/').next().unwrap_or("");
     let is_media = ["image", "video", "audio"].iter().any(|it| family.eq_ignore_ascii_case(it));
-    !is_media || activity(essence) != Activity::Inert || magic(head).is_some()
+    !is_media || active_content(essence) != ActiveContent::None || magic(head).is_some()
 }
 
 /// Returns the usual file extension of a media type, without a dot.
-pub fn extension_of(content_type: &str) -> Option<&'static str> {
+pub fn extension_for(content_type: &str) -> Option<&'static str> {
     let essence = essence(content_type);
     EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence)).map(|(_, ext)| *ext)
 }
 
 /// Returns what a browser does with a file of this type.
-pub fn activity(content_type: &str) -> Activity {
+pub fn active_content(content_type: &str) -> ActiveContent {
     let essence = essence(content_type).as_bytes();
     let is = |other: &&str| essence.eq_ignore_ascii_case(other.as_bytes());
     let ends_like_xml =
@@ -71,11 +71,11 @@ pub fn activity(content_type: &str) -> Activity {
     let is_multipart =
         essence.first_chunk::<10>().is_some_and(|it| it.eq_ignore_ascii_case(b"multipart/"));
     if is(&"image/svg+xml") {
-        Activity::Svg
+        ActiveContent::Svg
     } else if ends_like_xml || is_multipart || PAGES.iter().any(is) {
-        Activity::Page
+        ActiveContent::Page
     } else {
-        Activity::Inert
+        ActiveContent::None
     }
 }
 
@@ -175,7 +175,7 @@ fn usable(declared: &str) -> Option<Cow<'static, str>> {
 
 /// Returns whether the second type is a more specific name for what the bytes of the first prove.
 fn is_finer(by_bytes: &str, other: &str) -> bool {
-    if activity(other) != Activity::Inert {
+    if active_content(other) != ActiveContent::None {
         return false;
     }
     if by_bytes == "application/zip" {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_makes_no_picture() {
+    fn image_type_requires_magic_bytes() {
         for (kind, head, is) in [
             ("image/png", PNG, true),
             ("image/png", HTML, false),
@@ -410,7 +410,7 @@ mod tests {
             ("text/plain", HTML, true),
             ("application/octet-stream", b"\0\x01", true),
         ] {
-            assert_eq!(is_borne_out(kind, head), is, "{kind}");
+            assert_eq!(matches_magic(kind, head), is, "{kind}");
         }
     }
 
@@ -428,7 +428,7 @@ mod tests {
     const SVG: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>";
 
     #[test]
-    fn bytes_come_before_the_name_and_the_name_before_the_client() {
+    fn content_type_prefers_bytes_then_name_then_declared() {
         let cases: &[(&str, &[u8], Option<&str>, &str)] = &[
             ("a.png", PNG, Some("image/png"), "image/png"),
             ("a.html", PNG, Some("text/html"), "image/png"),
@@ -444,12 +444,12 @@ mod tests {
             ("", b"", None, OCTET_STREAM),
         ];
         for (name, head, declared, want) in cases {
-            assert_eq!(guess(name, head, *declared), *want, "{name} {declared:?}");
+            assert_eq!(detect(name, head, *declared), *want, "{name} {declared:?}");
         }
     }
 
     #[test]
-    fn sound_and_pictures_of_one_container_are_told_by_the_name_then_the_client() {
+    fn ambiguous_containers_use_name_then_declared_type() {
         let cases: &[(&str, &[u8], Option<&str>, &str)] = &[
             ("a.webm", WEBM, None, "video/webm"),
             ("a.weba", WEBM, None, "audio/webm"),
@@ -467,12 +467,12 @@ mod tests {
             ("a.xhtml", ZIP, None, "application/zip"),
         ];
         for (name, head, declared, want) in cases {
-            assert_eq!(guess(name, head, *declared), *want, "{name} {declared:?}");
+            assert_eq!(detect(name, head, *declared), *want, "{name} {declared:?}");
         }
     }
 
     #[test]
-    fn text_is_what_its_name_says_and_never_found_by_its_bytes() {
+    fn text_types_are_detected_by_extension_only() {
         let cases: &[(&str, &[u8], Option<&str>, &str)] = &[
             ("a.svg", SVG, None, "image/svg+xml"),
             ("blob", SVG, Some("image/svg+xml"), "image/svg+xml"),
@@ -492,20 +492,20 @@ mod tests {
             ("README", b"hello", Some("text/plain"), "text/plain"),
         ];
         for (name, head, declared, want) in cases {
-            assert_eq!(guess(name, head, *declared), *want, "{name} {declared:?}");
+            assert_eq!(detect(name, head, *declared), *want, "{name} {declared:?}");
         }
     }
 
     #[test]
-    fn a_declared_type_that_is_none_is_not_kept() {
+    fn invalid_declared_type_is_dropped() {
         let long = format!("a/{}", "b".repeat(300));
         for odd in ["", "png", "image/", "/png", "a b/c", "a/b\r\nX: y", "a/\u{e4}", &*long] {
-            assert_eq!(guess("x", b"\0\x01", Some(odd)), OCTET_STREAM, "{odd:?}");
+            assert_eq!(detect("x", b"\0\x01", Some(odd)), OCTET_STREAM, "{odd:?}");
         }
     }
 
     #[test]
-    fn types_have_the_extension_that_phones_expect() {
+    fn extension_matches_what_phones_expect() {
         for (content_type, extension) in [
             ("image/webp", Some("webp")),
             ("video/webm;codecs=vp8,opus", Some("webm")),
@@ -513,12 +513,12 @@ mod tests {
             ("IMAGE/JPEG", Some("jpg")),
             (OCTET_STREAM, None),
         ] {
-            assert_eq!(extension_of(content_type), extension, "{content_type}");
+            assert_eq!(extension_for(content_type), extension, "{content_type}");
         }
     }
 
     #[test]
-    fn pages_are_known_whatever_their_parameters() {
+    fn html_is_detected_despite_parameters() {
         for page in [
             "text/html",
             "text/html; charset=utf-8",
@@ -531,11 +531,11 @@ mod tests {
             "multipart/related",
             "text/xsl",
         ] {
-            assert_eq!(activity(page), Activity::Page, "{page}");
+            assert_eq!(active_content(page), ActiveContent::Page, "{page}");
         }
-        assert_eq!(activity("image/svg+xml; charset=utf-8"), Activity::Svg);
+        assert_eq!(active_content("image/svg+xml; charset=utf-8"), ActiveContent::Svg);
         for inert in ["image/png", "text/plain", "application/json", "application/pdf", ""] {
-            assert_eq!(activity(inert), Activity::Inert, "{inert}");
+            assert_eq!(active_content(inert), ActiveContent::None, "{inert}");
         }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use engine::{Entropy, SystemEntropy, Watch};
+use engine::{ProgressCallback, Rng, SystemRng};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -35,14 +35,15 @@ use uuid::Uuid;
 
 use self::channels::{Channel, Channels};
 use self::content::{Stream, transfer};
-use self::long_work::WorkBody;
+use self::long_work::ProgressBody;
 use crate::bridge::blocking;
 use crate::catalog::Actor;
-use crate::connection::{ConnectionOptions, IncomingBody, Stop, accept};
-use crate::error::{ApiError, Asked};
+use crate::connection::{ConnectionOptions, IncomingBody, Shutdown, accept};
+use crate::error::{ApiError, ErrorFormat};
 use crate::limits;
 use crate::management::{
-    Direction, ObjectRequest, ProgressView, Reply, Request, WebhookRequest, execute, webhook_id,
+    AdminRequest, AdminResponse, Direction, ObjectRequest, ProgressView, WebhookRequest, execute,
+    webhook_id,
 };
 use crate::state::AppState;
 use crate::webhooks;
@@ -58,7 +59,7 @@ pub enum ControlError {
     /// The server rejected the request: message and error code.
     Refused { message: String, code: String },
     /// The connection broke.
-    Broken(String),
+    Disconnected(String),
     /// A stream of this process cannot be read or written.
     Stream(String),
 }
@@ -73,7 +74,7 @@ struct SocketFile(PathBuf);
 
 /// State shared by all control requests.
 #[derive(Clone)]
-struct Operator {
+struct ControlContext {
     app: AppState,
     channels: Arc<Channels>,
 }
@@ -81,9 +82,9 @@ struct Operator {
 /// Line of the response to a long request.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum StreamLine {
     Progress { progress: ProgressView },
-    Reply { reply: Box<Reply> },
+    Reply { reply: Box<AdminResponse> },
     Refusal { error: String, code: String },
 }
 
@@ -93,7 +94,7 @@ impl ControlSocket {
         let path = data.join(SOCKET_NAME);
         // Bound under a temporary name until its permissions are set; the rename replaces a stale socket.
         let unfinished = data.join(format!(".{SOCKET_NAME}.{}", std::process::id()));
-        remove_if_there(&unfinished)?;
+        remove_if_exists(&unfinished)?;
         let listener = UnixListener::bind(&unfinished)?;
         std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(0o600))?;
         rename(&unfinished, &path)?;
@@ -101,8 +102,8 @@ impl ControlSocket {
     }
 
     /// Serves requests until it is stopped, then removes the socket.
-    pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
-        let operator = Operator { app, channels: Arc::default() };
+    pub async fn serve(self, app: AppState, stop: watch::Receiver<Shutdown>) {
+        let operator = ControlContext { app, channels: Arc::default() };
         let service = service_fn(move |request| answer(operator.clone(), request));
         let connections_max = limits::control::CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
@@ -113,7 +114,7 @@ impl ControlSocket {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if let Err(error) = remove_if_there(&self.0) {
+        if let Err(error) = remove_if_exists(&self.0) {
             tracing::warn!(%error, "failed to remove the control socket");
         }
     }
@@ -123,13 +124,13 @@ impl Drop for SocketFile {
 /// long request.
 pub async fn call(
     data: &Path,
-    request: &Request,
-    watch: &mut Watch<'_>,
-) -> Result<Reply, ControlError> {
+    request: &AdminRequest,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<AdminResponse, ControlError> {
     let socket = connect(data).await?;
     let Some((direction, path)) = request.clone().stream().map(|(to, path)| (to, path.clone()))
     else {
-        return ask(socket, request, None, watch).await;
+        return send_request(socket, request, None, watch).await;
     };
     let stream = match direction {
         Direction::ToServer => Stream::Input(path),
@@ -138,7 +139,7 @@ pub async fn call(
     let name = new_channel_name();
     let mut transferring =
         AbortOnDrop(tokio::spawn(transfer(connect(data).await?, name.clone(), stream)));
-    let asking = ask(socket, request, Some(&name), watch);
+    let asking = send_request(socket, request, Some(&name), watch);
     tokio::pin!(asking);
     let mut is_transferred = false;
     let reply = loop {
@@ -165,29 +166,29 @@ pub fn is_served(data: &Path) -> bool {
 async fn connect(data: &Path) -> Result<UnixStream, ControlError> {
     UnixStream::connect(data.join(SOCKET_NAME)).await.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::NotRunning,
-        _ => ControlError::Broken(error.to_string()),
+        _ => ControlError::Disconnected(error.to_string()),
     })
 }
 
 fn new_channel_name() -> String {
     let mut name = [0; 16];
-    SystemEntropy.fill(&mut name);
+    SystemRng.fill(&mut name);
     Uuid::from_bytes(name).to_string()
 }
 
 /// Sends a request over a connection and reads its reply.
-async fn ask(
+async fn send_request(
     stream: UnixStream,
-    request: &Request,
+    request: &AdminRequest,
     channel: Option<&str>,
-    watch: &mut Watch<'_>,
-) -> Result<Reply, ControlError> {
+    watch: &mut ProgressCallback<'_>,
+) -> Result<AdminResponse, ControlError> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     // Dropping the connection tells the server that the client is gone.
     let _conversation = AbortOnDrop::spawn(connection);
     let body = serde_json::to_vec(request).map_err(broken)?;
-    let is_long = request.is_long();
+    let is_long = request.is_long_running();
     let mut post = http::Request::post("/")
         .header(http::header::HOST, "localhost")
         .header(http::header::CONTENT_TYPE, "application/json");
@@ -211,7 +212,10 @@ async fn ask(
 }
 
 /// Reads the lines of a long request until the last one.
-async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, ControlError> {
+async fn read_lines(
+    mut body: Incoming,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<AdminResponse, ControlError> {
     let mut unread = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(bytes) = frame.map_err(broken)?.into_data() else { continue };
@@ -219,13 +223,13 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
         while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = unread.drain(..=end).collect();
             match serde_json::from_slice(&line).map_err(broken)? {
-                Line::Progress { progress } => {
+                StreamLine::Progress { progress } => {
                     if watch(progress.into()).is_break() {
                         return Err(ControlError::cancelled());
                     }
                 }
-                Line::Reply { reply } => return Ok(*reply),
-                Line::Refusal { error, code } => {
+                StreamLine::Reply { reply } => return Ok(*reply),
+                StreamLine::Refusal { error, code } => {
                     return Err(ControlError::Refused { message: error, code });
                 }
             }
@@ -253,13 +257,13 @@ impl<T> Drop for AbortOnDrop<T> {
 }
 
 async fn answer(
-    operator: Operator,
+    operator: ControlContext,
     request: http::Request<IncomingBody>,
 ) -> Result<http::Response<Body>, std::convert::Infallible> {
     Ok(perform(operator, request).await.unwrap_or_else(|error| {
         log(&error);
-        let told = ApiError::new(error.status(), error.code(), told(&error).to_owned());
-        told.response(&Asked::default()).map(Body::from)
+        let told = ApiError::new(error.status(), error.code(), log_and_reply(&error).to_owned());
+        told.response(&ErrorFormat::default()).map(Body::from)
     }))
 }
 
@@ -270,12 +274,12 @@ fn log(error: &ApiError) {
 }
 
 /// Returns the full error message for the operator, as if the store were open in the operator's own process.
-fn told(error: &ApiError) -> &str {
+fn log_and_reply(error: &ApiError) -> &str {
     error.log().unwrap_or(error.message())
 }
 
 async fn perform(
-    operator: Operator,
+    operator: ControlContext,
     request: http::Request<IncomingBody>,
 ) -> Result<http::Response<Body>, ApiError> {
     if request.uri().path().starts_with(channels::PATH) {
@@ -288,22 +292,22 @@ async fn perform(
     let channel = request.headers().get(channels::HEADER).cloned();
     let body = Limited::new(request.into_body(), BYTES_MAX).collect().await;
     let body = body.map_err(|_| ApiError::file_too_large(BYTES_MAX as u64))?.to_bytes();
-    let mut request: Request = serde_json::from_slice(&body)
+    let mut request: AdminRequest = serde_json::from_slice(&body)
         .map_err(|error| ApiError::bad_request(format!("Invalid request: {error}")))?;
-    let Operator { app, channels } = operator;
+    let ControlContext { app, channels } = operator;
     let channel = open_channel(&channels, &mut request, channel).await?;
-    if request.is_long() {
-        let turn = request.is_exclusive().then(|| exclusive_turn(&app)).transpose()?;
-        let work = WorkBody::start(app, request, (turn, channel));
+    if request.is_long_running() {
+        let turn = request.is_exclusive().then(|| lock_exclusive(&app)).transpose()?;
+        let work = ProgressBody::start(app, request, (turn, channel));
         return Ok(http::Response::new(Body::new(work)));
     }
     let reply = match request {
         // This request requires a running server.
-        Request::Webhook(WebhookRequest::Test { id }) => test_webhook(&app, &id).await?,
+        AdminRequest::Webhook(WebhookRequest::Test { id }) => test_webhook(&app, &id).await?,
         request => {
             let request = with_public_url(&app, request);
             let work = move || {
-                execute(&app.store, &app.catalog.by(Actor::operator()), request, &mut |_| {
+                execute(&app.store, &app.catalog.acting_as(Actor::operator()), request, &mut |_| {
                     ControlFlow::Continue(())
                 })
             };
@@ -319,7 +323,7 @@ async fn perform(
 /// Replaces the client's stream with the channel that it opens, which stays open while it is held.
 async fn open_channel(
     channels: &Channels,
-    request: &mut Request,
+    request: &mut AdminRequest,
     name: Option<http::HeaderValue>,
 ) -> Result<Option<Channel>, ApiError> {
     let Some((_, path)) = request.stream() else { return Ok(None) };
@@ -331,25 +335,25 @@ async fn open_channel(
 }
 
 /// Takes the lock of exclusive requests. A store job holds the same lock.
-fn exclusive_turn(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
+fn lock_exclusive(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
     let message = "Another long operation is running on the server: wait for it or cancel it";
-    app.long_work.clone().try_lock_owned().map_err(|_| ApiError::conflict(message))
+    app.whole_store_lock.clone().try_lock_owned().map_err(|_| ApiError::conflict(message))
 }
 
 /// Fills in the base URL of this server, unless the request has one.
-fn with_public_url(app: &AppState, mut request: Request) -> Request {
-    if let Request::InviteAccount { public_url, .. }
-    | Request::Object(ObjectRequest::Presign { public_url, .. }) = &mut request
+fn with_public_url(app: &AppState, mut request: AdminRequest) -> AdminRequest {
+    if let AdminRequest::InviteAccount { public_url, .. }
+    | AdminRequest::Object(ObjectRequest::Presign { public_url, .. }) = &mut request
     {
         public_url.get_or_insert_with(|| app.public_url.as_str().to_owned());
     }
     request
 }
 
-async fn test_webhook(app: &AppState, id: &str) -> Result<Reply, ApiError> {
+async fn test_webhook(app: &AppState, id: &str) -> Result<AdminResponse, ApiError> {
     let webhook = app.catalog.webhook(&webhook_id(id)?).ok_or_else(ApiError::webhook_not_found)?;
     let tested = webhooks::test(app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
-    Ok(Reply::WebhookTested(tested.into()))
+    Ok(AdminResponse::WebhookTested(tested.into()))
 }
 
 #[allow(clippy::disallowed_methods, reason = "a socket is no file of the store")]
@@ -358,7 +362,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a socket is no file of the store")]
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -366,7 +370,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 fn broken(error: impl fmt::Display) -> ControlError {
-    ControlError::Broken(error.to_string())
+    ControlError::Disconnected(error.to_string())
 }
 
 impl ControlError {
@@ -382,7 +386,7 @@ impl fmt::Display for ControlError {
         match self {
             Self::NotRunning => write!(f, "no server is running on this data folder"),
             Self::Refused { message, .. } => f.write_str(message),
-            Self::Broken(why) => write!(f, "no response from the running server: {why}"),
+            Self::Disconnected(why) => write!(f, "no response from the running server: {why}"),
             Self::Stream(why) => f.write_str(why),
         }
     }

@@ -21,34 +21,34 @@ use tokio::time::timeout;
 
 /// Error of a full queue, or of a turn that did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy;
+pub struct QueueFull;
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Scheduling priority of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Courtesy {
+pub enum Priority {
     /// Only otherwise idle processor time (`SCHED_IDLE`, sched(7)): any thread that wakes up preempts them, and on a
     /// machine busy with other programs they hardly progress.
     Idle,
     /// Lowest weight (niceness 19): on a busy machine each of the threads gets about a seventieth of a processor. A
     /// waking thread preempts them at the next tick as a rule, up to 4 ms later.
-    Lowest,
+    Nice,
 }
 
 /// Returns the number of processors; one where the system does not report it.
-pub fn processors() -> NonZero<usize> {
+pub fn cpu_count() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// Thread pool and its queue.
-pub struct Crew {
+pub struct ThreadPool {
     jobs: mpsc::Sender<Job>,
     waiting: AtomicUsize,
     waiting_max: usize,
 }
 
-impl Crew {
+impl ThreadPool {
     /// Starts the threads. `waiting_max` is the maximum number of waiters.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Crew {
         name: &str,
         threads: NonZero<usize>,
         waiting_max: usize,
-        courtesy: Courtesy,
+        courtesy: Priority,
     ) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
@@ -80,20 +80,24 @@ impl Crew {
     ///
     /// # Errors
     ///
-    /// [`Busy`]: immediately if the queue is full, else after `wait`.
-    pub async fn turn<T>(&self, wait: Duration, turn: impl Future<Output = T>) -> Result<T, Busy> {
-        let _place = self.place()?;
-        timeout(wait, turn).await.map_err(|_| Busy)
+    /// [`QueueFull`]: immediately if the queue is full, else after `wait`.
+    pub async fn acquire<T>(
+        &self,
+        wait: Duration,
+        turn: impl Future<Output = T>,
+    ) -> Result<T, QueueFull> {
+        let _place = self.enqueue()?;
+        timeout(wait, turn).await.map_err(|_| QueueFull)
     }
 
     /// Runs work whose turn has come on one of the threads, and returns its result or resumes its panic. `turn` is held
     /// until then.
-    pub async fn work<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         turn: impl Send + 'static,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> thread::Result<T> {
-        let answered = self.begin(move || {
+        let answered = self.submit(move || {
             let _turn = turn;
             work()
         });
@@ -102,7 +106,7 @@ impl Crew {
 
     /// Queues work for the next free thread, and returns its result or its panic. Work whose receiver was dropped is
     /// skipped. The queue is unbounded; the caller bounds it.
-    pub fn begin<T: Send + 'static>(
+    pub fn submit<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> oneshot::Receiver<thread::Result<T>> {
@@ -122,22 +126,22 @@ impl Crew {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    fn place(&self) -> Result<Place<'_>, Busy> {
-        let place = Place(&self.waiting);
+    fn enqueue(&self) -> Result<QueueSlot<'_>, QueueFull> {
+        let place = QueueSlot(&self.waiting);
         match self.waiting.fetch_add(1, Ordering::Relaxed) < self.waiting_max {
             true => Ok(place),
-            false => Err(Busy),
+            false => Err(QueueFull),
         }
     }
 }
 
-impl Courtesy {
+impl Priority {
     /// Applies the priority to the current thread and to threads that it starts. Ignores errors: the work is then done
     /// at normal priority.
     fn show(self) {
         let policy = match self {
             Self::Idle => NormalThreadSchedulePolicy::Idle,
-            Self::Lowest => NormalThreadSchedulePolicy::Other,
+            Self::Nice => NormalThreadSchedulePolicy::Other,
         };
         let policy = ThreadSchedulePolicy::Normal(policy);
         let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
@@ -145,9 +149,9 @@ impl Courtesy {
 }
 
 /// Place in the queue.
-struct Place<'a>(&'a AtomicUsize);
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -161,65 +165,65 @@ mod tests {
 
     const WAIT: Duration = Duration::from_millis(50);
 
-    fn crew(waiting_max: usize) -> Crew {
-        crew_of(waiting_max, Courtesy::Idle)
+    fn crew(waiting_max: usize) -> ThreadPool {
+        crew_of(waiting_max, Priority::Idle)
     }
 
-    fn crew_of(waiting_max: usize, courtesy: Courtesy) -> Crew {
-        Crew::start("crew", NonZero::<usize>::MIN, waiting_max, courtesy).unwrap()
+    fn crew_of(waiting_max: usize, courtesy: Priority) -> ThreadPool {
+        ThreadPool::start("crew", NonZero::<usize>::MIN, waiting_max, courtesy).unwrap()
     }
 
     #[tokio::test]
-    async fn a_panic_costs_one_piece_of_work_and_no_thread() {
+    async fn panicking_task_does_not_kill_its_thread() {
         let crew = crew(1);
-        assert!(crew.work((), || panic!("on purpose")).await.is_err());
-        assert_eq!(crew.work((), || 7).await.unwrap(), 7);
+        assert!(crew.run((), || panic!("on purpose")).await.is_err());
+        assert_eq!(crew.run((), || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
-    async fn its_threads_let_others_go_first() {
+    async fn pool_threads_run_at_low_priority() {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let own = niceness();
         // The niceness of a `SCHED_IDLE` thread is meaningless.
         for (courtesy, wanted, least) in [
-            (Courtesy::Idle, NormalThreadSchedulePolicy::Idle, i32::MIN),
-            (Courtesy::Lowest, NormalThreadSchedulePolicy::Other, 19),
+            (Priority::Idle, NormalThreadSchedulePolicy::Idle, i32::MIN),
+            (Priority::Nice, NormalThreadSchedulePolicy::Other, 19),
         ] {
             let crew = crew_of(1, courtesy);
-            let policy = crew.work((), thread_schedule_policy).await.unwrap();
+            let policy = crew.run((), thread_schedule_policy).await.unwrap();
             assert_eq!(policy, Ok(ThreadSchedulePolicy::Normal(wanted)));
-            assert!(crew.work((), niceness).await.unwrap() >= least, "{courtesy:?}");
+            assert!(crew.run((), niceness).await.unwrap() >= least, "{courtesy:?}");
         }
         assert_eq!(niceness(), own, "it is the thread's, not the program's");
     }
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_any_more_is_left_undone() {
+    async fn abandoned_tasks_are_not_run() {
         let crew = crew(1);
         let (go, wait) = mpsc::channel::<()>();
-        let first = crew.begin(move || wait.recv());
-        let given_up = crew.begin(|| unreachable!("nobody wants it"));
+        let first = crew.submit(move || wait.recv());
+        let given_up = crew.submit(|| unreachable!("nobody wants it"));
         drop(given_up);
         go.send(()).unwrap();
         assert!(first.await.unwrap().unwrap().is_ok());
-        assert_eq!(crew.work((), || 7).await.unwrap(), 7);
+        assert_eq!(crew.run((), || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
-    async fn no_more_wait_than_there_is_room_for() {
+    async fn thread_pool_queue_is_bounded() {
         let crew = crew(1);
-        let place = crew.place().unwrap();
-        assert_eq!(crew.turn(WAIT, async {}).await, Err(Busy));
+        let place = crew.enqueue().unwrap();
+        assert_eq!(crew.acquire(WAIT, async {}).await, Err(QueueFull));
         assert_eq!(crew.waiting(), 1);
         drop(place);
-        assert_eq!(crew.turn(WAIT, async { 7 }).await, Ok(7));
+        assert_eq!(crew.acquire(WAIT, async { 7 }).await, Ok(7));
         assert_eq!(crew.waiting(), 0);
     }
 
     #[tokio::test]
-    async fn a_turn_that_does_not_come_in_time_is_given_up() {
+    async fn thread_pool_queue_wait_times_out() {
         let crew = crew(1);
-        assert_eq!(crew.turn(WAIT, std::future::pending::<()>()).await, Err(Busy));
+        assert_eq!(crew.acquire(WAIT, std::future::pending::<()>()).await, Err(QueueFull));
         assert_eq!(crew.waiting(), 0);
     }
 }

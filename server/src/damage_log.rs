@@ -14,15 +14,15 @@ use crate::limits;
 
 /// Logs each corrupt location when it is found, and in one line how many were found before the start. Checks once more
 /// at the end.
-pub(crate) async fn tell_damage(store: Store, end: oneshot::Receiver<()>) {
-    let mut told = ToldDamage::default();
+pub(crate) async fn log_corruption(store: Store, end: oneshot::Receiver<()>) {
+    let mut told = LoggedCorruption::default();
     let mut end = pin!(end);
     let mut is_last = false;
     loop {
         let asked = store.clone();
         match blocking(move || asked.damage()).await {
             Ok(known) => {
-                let News { earlier, found } = told.news(known, store.opened_ms());
+                let NewCorruption { earlier, found } = told.news(known, store.opened_ms());
                 if earlier > 0 {
                     tracing::error!("corruption: {earlier} known regions from earlier runs");
                 }
@@ -35,24 +35,24 @@ pub(crate) async fn tell_damage(store: Store, end: oneshot::Receiver<()>) {
         if is_last {
             return;
         }
-        is_last = tokio::time::timeout(limits::DAMAGE_LOOK_WAIT, &mut end).await.is_ok();
+        is_last = tokio::time::timeout(limits::CORRUPTION_CHECK_INTERVAL, &mut end).await.is_ok();
     }
 }
 
 /// Corrupt locations that were already logged.
 #[derive(Default)]
-struct ToldDamage(Option<BTreeSet<(SegmentId, u64)>>);
+struct LoggedCorruption(Option<BTreeSet<(SegmentId, u64)>>);
 
 /// Corruption to be logged.
-struct News {
+struct NewCorruption {
     /// Number of locations found before the store was opened; reported the first time only.
     earlier: u64,
     /// Locations found since and not yet logged.
     found: Vec<Damage>,
 }
 
-impl ToldDamage {
-    fn news(&mut self, known: DamageList, opened_ms: u64) -> News {
+impl LoggedCorruption {
+    fn news(&mut self, known: DamageList, opened_ms: u64) -> NewCorruption {
         let total = known.count();
         let is_first = self.0.is_none();
         let told = self.0.take().unwrap_or_default();
@@ -63,7 +63,7 @@ impl ToldDamage {
             false => !told.contains(&(damage.segment, damage.offset)),
         });
         let earlier = if is_first { total - found.len() as u64 } else { 0 };
-        News { earlier, found }
+        NewCorruption { earlier, found }
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_logged_when_it_is_found_and_counted_at_the_next_start() {
+    fn corruption_is_logged_once_and_counted_at_startup() {
         let damage = |offset, found_ms| Damage {
             segment: SegmentId::new(1).unwrap(),
             class: engine::SegmentClass::Log,
@@ -83,12 +83,12 @@ mod tests {
             found_ms,
         };
         let list = |places: &[Damage]| DamageList { places: places.to_vec(), unlisted: 2 };
-        let told = |news: News| {
+        let told = |news: NewCorruption| {
             let offsets: Vec<_> = news.found.iter().map(|damage| damage.offset).collect();
             (news.earlier, offsets)
         };
         let (old, at_opening, new) = (damage(10, 99), damage(20, 100), damage(30, 150));
-        let mut log = ToldDamage::default();
+        let mut log = LoggedCorruption::default();
         let known = [old.clone(), at_opening.clone()];
         assert_eq!(told(log.news(list(&known), 100)), (3, vec![20]));
         assert_eq!(told(log.news(list(&known), 100)), (0, vec![]));
@@ -97,6 +97,6 @@ mod tests {
         assert_eq!(told(log.news(list(&[]), 100)), (0, vec![]));
         // Repaired, and corrupt again.
         assert_eq!(told(log.news(list(&known[2..]), 100)), (0, vec![30]));
-        assert_eq!(told(ToldDamage::default().news(list(&known), 200)), (5, vec![]));
+        assert_eq!(told(LoggedCorruption::default().news(list(&known), 200)), (5, vec![]));
     }
 }

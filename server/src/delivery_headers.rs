@@ -11,14 +11,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::catalog::CorsOrigins;
 use crate::conditional::Validators;
-use crate::content_type::{Activity, activity, essence};
+use crate::content_type::{ActiveContent, active_content, essence};
 use crate::limits::{DOWNLOAD_NAME_BYTES_MAX, PREFLIGHT_SECONDS};
 use crate::object_name;
 use crate::stored_headers::StoredHeaders;
 
 /// Inputs of the headers of a delivered object.
 #[derive(Clone, Debug)]
-pub struct Delivery<'a> {
+pub struct DeliveryContext<'a> {
     /// File name of the object: the last path segment of its key.
     pub file_name: &'a str,
     /// Stored media type.
@@ -26,20 +26,20 @@ pub struct Delivery<'a> {
     /// Entity tag and modification time.
     pub validators: &'a Validators,
     /// Visibility of the object.
-    pub audience: Audience,
+    pub audience: Visibility,
     /// `Cache-Control` of the bucket for names that are not random.
     pub cache_control: Option<&'a str>,
     /// Handling of the HTML family.
-    pub pages: Pages,
+    pub pages: HtmlPolicy,
     /// Whether the client requested a download.
-    pub download: Download<'a>,
+    pub download: Disposition<'a>,
     /// Response headers stored with the object by its uploader.
     pub stored: Option<&'a StoredHeaders>,
 }
 
 /// Visibility of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum Visibility {
     /// Everyone, including search engines.
     Public,
     /// Everyone except search engines.
@@ -50,38 +50,38 @@ pub enum Audience {
 
 /// Handling of pages that users stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pages {
+pub enum HtmlPolicy {
     /// Served as plain text.
-    AsText,
+    PlainText,
     /// Displayed in a sandbox without scripts.
     Sandboxed,
 }
 
 /// Download option of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Download<'a> {
+pub enum Disposition<'a> {
     /// Displayed.
-    No,
+    Inline,
     /// Saved under its own name.
-    OwnName,
+    Attachment,
     /// Saved under this name.
-    Named(&'a str),
+    AttachmentNamed(&'a str),
 }
 
-impl<'a> Download<'a> {
+impl<'a> Disposition<'a> {
     /// Parses the value of the `download` parameter: `None` if absent, empty if it has no value.
-    pub fn of(value: Option<&'a str>) -> Self {
+    pub fn from_param(value: Option<&'a str>) -> Self {
         match value {
-            None => Self::No,
-            Some("" | "1" | "true") => Self::OwnName,
-            Some("0" | "false") => Self::No,
-            Some(name) => Self::Named(name),
+            None => Self::Inline,
+            Some("" | "1" | "true") => Self::Attachment,
+            Some("0" | "false") => Self::Inline,
+            Some(name) => Self::AttachmentNamed(name),
         }
     }
 }
 
 /// Returns all headers of a delivered object except those of its length.
-pub fn object_headers(delivery: &Delivery<'_>) -> HeaderMap {
+pub fn object_headers(delivery: &DeliveryContext<'_>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
     shared_headers(delivery, &mut headers);
     headers.insert(header::CONTENT_TYPE, content_type(delivery));
@@ -96,7 +96,7 @@ pub fn object_headers(delivery: &Delivery<'_>) -> HeaderMap {
 }
 
 /// Returns the headers of a 304 response: those of the object without the ones that describe its content.
-pub fn not_modified_headers(delivery: &Delivery<'_>) -> HeaderMap {
+pub fn not_modified_headers(delivery: &DeliveryContext<'_>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     shared_headers(delivery, &mut headers);
     headers
@@ -104,7 +104,7 @@ pub fn not_modified_headers(delivery: &Delivery<'_>) -> HeaderMap {
 
 /// Allows pages of any origin to read a response. Sent with or without an `Origin` header: a cached response serves
 /// both kinds of request.
-pub fn allow_every_origin(headers: &mut HeaderMap) {
+pub fn allow_any_origin(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
@@ -130,7 +130,7 @@ pub fn restrict_origins(
     allowed: &CorsOrigins,
     origin: Option<&HeaderValue>,
 ) {
-    if *allowed == CorsOrigins::Every {
+    if *allowed == CorsOrigins::Any {
         return;
     }
     headers.append(header::VARY, HeaderValue::from_static("origin"));
@@ -145,11 +145,11 @@ pub fn restrict_origins(
 }
 
 /// Returns the response to `OPTIONS`: every preflight is allowed, with the headers that it asks for.
-pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
+pub fn preflight_response(request_headers: &HeaderMap) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    allow_every_origin(headers);
+    allow_any_origin(headers);
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
     // `*` does not cover Authorization, so the names are echoed.
     let asked = request_headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
@@ -164,8 +164,8 @@ pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
 }
 
 /// Returns the `Cache-Control` value of an object.
-pub fn cache_control(delivery: &Delivery<'_>) -> HeaderValue {
-    if delivery.audience == Audience::Private {
+pub fn cache_control(delivery: &DeliveryContext<'_>) -> HeaderValue {
+    if delivery.audience == Visibility::Private {
         return HeaderValue::from_static(CACHE_PRIVATE);
     }
     let stored = delivery.stored.and_then(|stored| stored.cache_control.as_deref());
@@ -203,7 +203,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
+fn shared_headers(delivery: &DeliveryContext<'_>, headers: &mut HeaderMap) {
     let mut put = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
     };
@@ -213,7 +213,7 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
     put(header::ACCEPT_RANGES, "bytes");
     put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     put(header::REFERRER_POLICY, "no-referrer");
-    if delivery.audience != Audience::Public {
+    if delivery.audience != Visibility::Public {
         put(ROBOTS_TAG, "noindex");
     }
     put(TIMING_ALLOW_ORIGIN, "*");
@@ -236,7 +236,7 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
 fn is_obeyed(content_type: &str) -> bool {
     let kind = essence(content_type).to_ascii_lowercase();
     let exact = ["application/json", "application/pdf", "application/wasm", "text/css"];
-    activity(content_type) != Activity::Inert
+    active_content(content_type) != ActiveContent::None
         || exact.contains(&&*kind)
         || kind.ends_with("+json")
         || kind.ends_with("javascript")
@@ -244,9 +244,9 @@ fn is_obeyed(content_type: &str) -> bool {
 }
 
 /// Returns the `Content-Type` to send. Pages become text; text without a character set is UTF-8.
-fn content_type(delivery: &Delivery<'_>) -> HeaderValue {
+fn content_type(delivery: &DeliveryContext<'_>) -> HeaderValue {
     let stored = delivery.content_type;
-    if delivery.pages == Pages::AsText && activity(stored) == Activity::Page {
+    if delivery.pages == HtmlPolicy::PlainText && active_content(stored) == ActiveContent::Page {
         return HeaderValue::from_static("text/plain; charset=utf-8");
     }
     let kind = essence(stored);
@@ -260,21 +260,21 @@ fn content_type(delivery: &Delivery<'_>) -> HeaderValue {
     value.unwrap_or(HeaderValue::from_static(crate::content_type::OCTET_STREAM))
 }
 
-fn policy(delivery: &Delivery<'_>) -> HeaderValue {
-    let is_page = activity(delivery.content_type) == Activity::Page;
+fn policy(delivery: &DeliveryContext<'_>) -> HeaderValue {
+    let is_page = active_content(delivery.content_type) == ActiveContent::Page;
     HeaderValue::from_static(match delivery.pages {
-        Pages::Sandboxed if is_page => SANDBOXED_PAGE,
+        HtmlPolicy::Sandboxed if is_page => SANDBOXED_PAGE,
         _ => SANDBOX,
     })
 }
 
 /// Returns the `Content-Disposition` value of a download.
-fn disposition(delivery: &Delivery<'_>) -> Option<HeaderValue> {
+fn disposition(delivery: &DeliveryContext<'_>) -> Option<HeaderValue> {
     let name = match delivery.download {
-        Download::No => return None,
-        Download::OwnName => None,
-        Download::Named(asked) => {
-            object_name::clean(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX)
+        Disposition::Inline => return None,
+        Disposition::Attachment => None,
+        Disposition::AttachmentNamed(asked) => {
+            object_name::sanitize(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX)
         }
     };
     HeaderValue::try_from(attachment(name.as_deref().unwrap_or(delivery.file_name))).ok()
@@ -316,16 +316,16 @@ mod tests {
         Validators::new("abc", 1_700_000_000_000)
     }
 
-    fn headers_of(change: impl FnOnce(&mut Delivery<'_>)) -> HeaderMap {
+    fn headers_of(change: impl FnOnce(&mut DeliveryContext<'_>)) -> HeaderMap {
         let validators = validators();
-        let mut delivery = Delivery {
+        let mut delivery = DeliveryContext {
             file_name: "a.png",
             content_type: "image/png",
             validators: &validators,
-            audience: Audience::Public,
+            audience: Visibility::Public,
             cache_control: None,
-            pages: Pages::AsText,
-            download: Download::No,
+            pages: HtmlPolicy::PlainText,
+            download: Disposition::Inline,
             stored: None,
         };
         change(&mut delivery);
@@ -361,21 +361,21 @@ mod tests {
     }
 
     #[test]
-    fn caches_keep_random_names_for_ever_and_others_shortly() {
+    fn cache_control_is_immutable_for_random_names() {
         const RANDOM: &str = "01234567-89ab-4def-8123-456789abcdef.png";
-        let cache = |file_name: &'static str, own: Option<&'static str>, audience: Audience| {
+        let cache = |file_name: &'static str, own: Option<&'static str>, audience: Visibility| {
             let headers = headers_of(|delivery| {
                 (delivery.file_name, delivery.cache_control) = (file_name, own);
                 delivery.audience = audience;
             });
             text(&headers, "cache-control").to_owned()
         };
-        assert_eq!(cache(RANDOM, None, Audience::Public), CACHE_FOREVER);
-        assert_eq!(cache(RANDOM, None, Audience::Private), CACHE_PRIVATE);
-        assert_eq!(cache("a.png", None, Audience::Public), CACHE_SHORTLY);
-        assert_eq!(cache("a.png", Some("no-cache"), Audience::Public), "no-cache");
-        assert_eq!(cache("a.png", Some("bad\r\nX: y"), Audience::Public), CACHE_SHORTLY);
-        assert_eq!(cache("a.png", Some("public"), Audience::Private), CACHE_PRIVATE);
+        assert_eq!(cache(RANDOM, None, Visibility::Public), CACHE_FOREVER);
+        assert_eq!(cache(RANDOM, None, Visibility::Private), CACHE_PRIVATE);
+        assert_eq!(cache("a.png", None, Visibility::Public), CACHE_SHORTLY);
+        assert_eq!(cache("a.png", Some("no-cache"), Visibility::Public), "no-cache");
+        assert_eq!(cache("a.png", Some("bad\r\nX: y"), Visibility::Public), CACHE_SHORTLY);
+        assert_eq!(cache("a.png", Some("public"), Visibility::Private), CACHE_PRIVATE);
     }
 
     #[test]
@@ -387,21 +387,21 @@ mod tests {
             content_language: Some("de".into()),
             expires: Some("Thu, 01 Jan 2099 00:00:00 GMT".into()),
         };
-        let headers = |audience: Audience, download: Download<'static>| {
+        let headers = |audience: Visibility, download: Disposition<'static>| {
             let stored = stored.clone();
             let validators = validators();
-            object_headers(&Delivery {
+            object_headers(&DeliveryContext {
                 file_name: "a.png",
                 content_type: "image/png",
                 validators: &validators,
                 audience,
                 cache_control: Some("no-cache"),
-                pages: Pages::AsText,
+                pages: HtmlPolicy::PlainText,
                 download,
                 stored: Some(&stored),
             })
         };
-        let public = headers(Audience::Public, Download::No);
+        let public = headers(Visibility::Public, Disposition::Inline);
         for (name, value) in [
             ("cache-control", "max-age=60"),
             ("content-disposition", "attachment; filename=\"x\""),
@@ -411,13 +411,13 @@ mod tests {
         ] {
             assert_eq!(text(&public, name), value, "{name}");
         }
-        let private = headers(Audience::Private, Download::Named("mine.png"));
+        let private = headers(Visibility::Private, Disposition::AttachmentNamed("mine.png"));
         assert_eq!(text(&private, "cache-control"), CACHE_PRIVATE);
         assert_eq!(text(&private, "content-disposition"), "attachment; filename=\"mine.png\"");
     }
 
     #[test]
-    fn pages_are_text_unless_the_bucket_shows_them() {
+    fn html_is_plain_text_unless_enabled_for_bucket() {
         for page in
             ["text/html", "application/xhtml+xml; charset=utf-8", "text/xml", "message/rfc822"]
         {
@@ -426,20 +426,20 @@ mod tests {
             assert!(text(&headers, "content-security-policy").ends_with("; sandbox"));
         }
         let shown = headers_of(|delivery| {
-            (delivery.content_type, delivery.pages) = ("text/html", Pages::Sandboxed);
+            (delivery.content_type, delivery.pages) = ("text/html", HtmlPolicy::Sandboxed);
         });
         assert_eq!(text(&shown, "content-type"), "text/html; charset=utf-8");
         assert!(text(&shown, "content-security-policy").contains("script-src 'none'"));
         assert!(text(&shown, "content-security-policy").ends_with("; sandbox"));
         let svg = headers_of(|delivery| {
-            (delivery.content_type, delivery.pages) = ("image/svg+xml", Pages::Sandboxed);
+            (delivery.content_type, delivery.pages) = ("image/svg+xml", HtmlPolicy::Sandboxed);
         });
         assert!(text(&svg, "content-type").starts_with("image/svg+xml"));
         assert!(text(&svg, "content-security-policy").ends_with("; sandbox"));
     }
 
     #[test]
-    fn texts_are_utf_8_unless_they_say_otherwise() {
+    fn text_defaults_to_utf_8() {
         let sent = |stored: &'static str| {
             let headers = headers_of(|delivery| delivery.content_type = stored);
             text(&headers, "content-type").to_owned()
@@ -452,68 +452,74 @@ mod tests {
     }
 
     #[test]
-    fn downloads_carry_a_name_that_every_client_can_read() {
-        let sent = |file_name: &'static str, download: Download<'static>| {
+    fn content_disposition_encodes_file_names() {
+        let sent = |file_name: &'static str, download: Disposition<'static>| {
             let headers = headers_of(|delivery| {
                 (delivery.file_name, delivery.download) = (file_name, download);
             });
             text(&headers, "content-disposition").to_owned()
         };
-        assert_eq!(sent("a b.png", Download::OwnName), "attachment; filename=\"a b.png\"");
+        assert_eq!(sent("a b.png", Disposition::Attachment), "attachment; filename=\"a b.png\"");
         assert_eq!(
-            sent("ä\"b.png", Download::OwnName),
+            sent("ä\"b.png", Disposition::Attachment),
             "attachment; filename=\"__b.png\"; filename*=UTF-8''%C3%A4%22b.png"
         );
-        assert_eq!(sent("a.png", Download::Named("c.jpg")), "attachment; filename=\"c.jpg\"");
         assert_eq!(
-            sent("a.png", Download::Named("../c\r\n.jpg")),
+            sent("a.png", Disposition::AttachmentNamed("c.jpg")),
             "attachment; filename=\"c.jpg\""
         );
-        assert_eq!(sent("a.png", Download::Named("..")), "attachment; filename=\"a.png\"");
         assert_eq!(
-            sent("100%.png", Download::OwnName),
+            sent("a.png", Disposition::AttachmentNamed("../c\r\n.jpg")),
+            "attachment; filename=\"c.jpg\""
+        );
+        assert_eq!(
+            sent("a.png", Disposition::AttachmentNamed("..")),
+            "attachment; filename=\"a.png\""
+        );
+        assert_eq!(
+            sent("100%.png", Disposition::Attachment),
             "attachment; filename=\"100_.png\"; filename*=UTF-8''100%25.png"
         );
     }
 
     #[test]
-    fn the_download_parameter_is_a_flag_or_a_name() {
-        assert_eq!(Download::of(None), Download::No);
-        assert_eq!(Download::of(Some("")), Download::OwnName);
-        assert_eq!(Download::of(Some("true")), Download::OwnName);
-        assert_eq!(Download::of(Some("false")), Download::No);
-        assert_eq!(Download::of(Some("x.png")), Download::Named("x.png"));
+    fn download_parameter_is_a_flag_or_a_name() {
+        assert_eq!(Disposition::from_param(None), Disposition::Inline);
+        assert_eq!(Disposition::from_param(Some("")), Disposition::Attachment);
+        assert_eq!(Disposition::from_param(Some("true")), Disposition::Attachment);
+        assert_eq!(Disposition::from_param(Some("false")), Disposition::Inline);
+        assert_eq!(Disposition::from_param(Some("x.png")), Disposition::AttachmentNamed("x.png"));
     }
 
     #[test]
-    fn a_preflight_gets_the_headers_that_it_asks_for() {
+    fn preflight_allows_requested_headers() {
         let mut asked = HeaderMap::new();
         let names = HeaderValue::from_static("authorization, x-own");
         asked.insert(header::ACCESS_CONTROL_REQUEST_HEADERS, names);
         asked.insert(REQUEST_PRIVATE_NETWORK, HeaderValue::from_static("true"));
-        let answer = preflight(&asked);
+        let answer = preflight_response(&asked);
         assert_eq!(answer.status(), 204);
         assert_eq!(text(answer.headers(), "access-control-allow-headers"), "authorization, x-own");
         assert_eq!(text(answer.headers(), "access-control-allow-methods"), METHODS);
         assert_eq!(text(answer.headers(), "access-control-allow-origin"), "*");
         assert_eq!(text(answer.headers(), "access-control-max-age"), "7200");
         assert_eq!(text(answer.headers(), "access-control-allow-private-network"), "true");
-        let plain = preflight(&HeaderMap::new());
+        let plain = preflight_response(&HeaderMap::new());
         assert!(text(plain.headers(), "access-control-allow-headers").contains("Authorization"));
         assert_eq!(text(plain.headers(), "access-control-allow-private-network"), "");
     }
 
     #[test]
-    fn not_modified_leaves_out_what_describes_the_content() {
+    fn not_modified_omits_content_headers() {
         let validators = validators();
-        let delivery = Delivery {
+        let delivery = DeliveryContext {
             file_name: "a.png",
             content_type: "image/png",
             validators: &validators,
-            audience: Audience::Public,
+            audience: Visibility::Public,
             cache_control: None,
-            pages: Pages::AsText,
-            download: Download::OwnName,
+            pages: HtmlPolicy::PlainText,
+            download: Disposition::Attachment,
             stored: None,
         };
         let headers = not_modified_headers(&delivery);

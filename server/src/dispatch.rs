@@ -13,86 +13,89 @@ use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use tower::ServiceExt;
 
-use crate::address::is_in;
-use crate::auth::has_key;
+use crate::address::any_contains;
+use crate::auth::presents_key;
 use crate::catalog::{Bucket, CorsOrigins};
-use crate::client_address::{client_address, look_behind_proxies};
+use crate::client_address::{apply_forwarded_for, client_ip};
 use crate::config::Scheme;
 use crate::cors::CorsRequest;
-use crate::delivery_headers::{allow_no_origin, preflight, restrict_origins};
+use crate::delivery_headers::{allow_no_origin, preflight_response, restrict_origins};
 use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
-use crate::layers::Outgoing;
-use crate::measures::{AuthFailure, Limited, Measures, Operation};
-use crate::meter::{Meter, Metered, Outflow};
+use crate::layers::ResponseContext;
+use crate::measures::{AuthFailure, Limited, Operation, ServerCounters};
+use crate::meter::{MeteredBody, RequestMeter, ResponseCounter};
 use crate::query::Query;
-use crate::reserved::{self, is_for_own_pages};
+use crate::reserved::{self, is_dashboard_path};
 use crate::router::router;
 use crate::state::AppState;
-use crate::target::Target;
-use crate::traces::{RequestSpan, note_answer, note_request};
+use crate::target::ObjectPath;
+use crate::traces::{RequestSpan, record_request, record_response};
 use crate::tus::option_headers;
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]
-pub struct App {
+pub struct HttpService {
     state: AppState,
     router: Router,
     #[cfg(feature = "s3")]
-    gateway: crate::s3::Gateway,
+    gateway: crate::s3::S3Gateway,
 }
 
-impl App {
+impl HttpService {
     /// Assembles the service.
     pub fn new(state: AppState) -> Self {
         Self {
             router: router(state.clone()),
             #[cfg(feature = "s3")]
-            gateway: crate::s3::Gateway::new(state.clone()),
+            gateway: crate::s3::S3Gateway::new(state.clone()),
             state,
         }
     }
 
     /// Handles a request. The futures of the less common responses are boxed, because hyper moves this future twice for
     /// every request.
-    pub fn call(&self, request: Request<Body>) -> impl Future<Output = Response<Metered>> + Send {
+    pub fn call(
+        &self,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<MeteredBody>> + Send {
         let (mut head, body) = request.into_parts();
-        let span = RequestSpan::begin(&head, || self.is_of_trusted_proxy(&head.extensions));
-        look_behind_proxies(&mut head, &self.state.config().trusted_proxies);
-        span.around(self.answer(head, body))
+        let span = RequestSpan::start(&head, || self.is_of_trusted_proxy(&head.extensions));
+        apply_forwarded_for(&mut head, &self.state.config().trusted_proxies);
+        span.instrument(self.answer(head, body))
     }
 
     /// Returns whether the peer is a trusted proxy whose client is not resolved yet.
     fn is_of_trusted_proxy(&self, extensions: &Extensions) -> bool {
         let proxies = &self.state.config().trusted_proxies;
-        client_address(extensions).is_some_and(|peer| is_in(peer, proxies))
+        client_ip(extensions).is_some_and(|peer| any_contains(peer, proxies))
     }
 
-    async fn answer(&self, head: Parts, body: Body) -> Response<Metered> {
+    async fn answer(&self, head: Parts, body: Body) -> Response<MeteredBody> {
         let began_us = self.state.clock.monotonic_us();
-        let outgoing = Outgoing::of(&head, self.state.next_request_id());
+        let outgoing = ResponseContext::from_request(&head, self.state.next_request_id());
         // Parsed once, for CORS and for delivery.
         let signed_path = self.signed_path(&head);
         let is_signed = signed_path.is_some();
         let is_delivered = is_delivery(&head) && !is_signed;
-        let target = is_delivered.then(|| Target::from_path(head.uri.path()));
+        let target = is_delivered.then(|| ObjectPath::from_path(head.uri.path()));
         let operation = match &target {
             Some(_) if is_presigning(&head) => Operation::Presign,
-            Some(_) => Operation::of_delivery(head.uri.query()),
+            Some(_) => Operation::for_delivery(head.uri.query()),
             None => match &signed_path {
-                Some(path) => Operation::of_signed(&head.method, path),
-                None => Operation::of(&head.method, head.uri.path()),
+                Some(path) => Operation::for_s3(&head.method, path),
+                None => Operation::for_request(&head.method, head.uri.path()),
             },
         };
         let path = signed_path.as_deref().unwrap_or(head.uri.path());
         let bucket = self.bucket(path, target.as_ref());
         let bucket_name = bucket.as_ref().map(|bucket| bucket.name.as_str());
-        note_request(operation.name(), bucket_name, outgoing.request_id());
+        record_request(operation.name(), bucket_name, outgoing.request_id());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
         let cors = CorsRequest::of(&head, bucket.as_ref()).map(Box::new);
-        let is_for_own_pages = !is_delivered && !is_signed && is_for_own_pages(head.uri.path());
-        let nobody = self.state.catalog.traffic_elsewhere();
+        let is_for_own_pages = !is_delivered && !is_signed && is_dashboard_path(head.uri.path());
+        let nobody = self.state.catalog.unattributed_usage();
         let (answer, traffic) = match target {
             Some(target) => {
                 drop(body);
@@ -101,8 +104,8 @@ impl App {
             }
             None => {
                 let named = bucket.as_ref().map(|bucket| &bucket.traffic);
-                let shard = self.state.measures.here();
-                let meter = Meter::new(outgoing.request_id(), named, shard);
+                let shard = self.state.metrics.local_shard();
+                let meter = RequestMeter::new(outgoing.request_id(), named, shard);
                 let request = Request::from_parts(head, body);
                 let answer = match &cors {
                     Some(cors) if *request.method() == Method::OPTIONS => cors
@@ -110,7 +113,7 @@ impl App {
                         .map_or_else(IntoResponse::into_response, |it| it.map(Body::from)),
                     _ => Box::pin(self.route(request, &meter, operation)).await,
                 };
-                (answer, meter.end(nobody))
+                (answer, meter.finish(nobody))
             }
         };
         let mut response = outgoing.finish(answer);
@@ -125,15 +128,15 @@ impl App {
         if !is_delivered && let Some(hsts) = self.hsts() {
             response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
         }
-        traffic.note_answer(response.status(), self.state.clock.unix_ms());
-        note_answer(response.status());
+        traffic.count_response(response.status(), self.state.clock.unix_ms());
+        record_response(response.status());
         if response.status().is_client_error() {
-            note_refusal(&self.state.measures, &response);
+            count_rejection(&self.state.metrics, &response);
         }
-        let shard = self.state.measures.here().clone();
+        let shard = self.state.metrics.local_shard().clone();
         let took_us = self.state.clock.monotonic_us().saturating_sub(began_us);
-        shard.answered(operation, response.status(), took_us);
-        response.map(|body| Metered::new(body, Outflow { traffic, shard }))
+        shard.record_response(operation, response.status(), took_us);
+        response.map(|body| MeteredBody::new(body, ResponseCounter { traffic, shard }))
     }
 
     /// Returns the `Strict-Transport-Security` value, if this listener uses TLS.
@@ -159,16 +162,16 @@ impl App {
     fn bucket(&self, path: &str, delivered: Option<&Delivered>) -> Option<Arc<Bucket>> {
         match delivered {
             Some(Ok(target)) => self.state.catalog.bucket(&target.bucket),
-            None if is_own(path) => None,
+            None if is_reserved_path(path) => None,
             // The path after the bucket is invalid or irrelevant.
-            _ => self.state.catalog.bucket(&Target::bucket_of_path(path)?),
+            _ => self.state.catalog.bucket(&ObjectPath::bucket_of_path(path)?),
         }
     }
 
     /// Rejects an address that is over its rate limit.
     fn admit(&self, extensions: &Extensions) -> Result<(), ApiError> {
-        let Some(address) = client_address(extensions) else { return Ok(()) };
-        let taken = self.state.allowances.take_request(address);
+        let Some(address) = client_ip(extensions) else { return Ok(()) };
+        let taken = self.state.rate_limiter.charge_request(address);
         taken.map_err(|refused| ApiError::rate_limited(&refused))
     }
 
@@ -194,22 +197,22 @@ impl App {
     async fn route(
         &self,
         request: Request<Body>,
-        meter: &Meter,
+        meter: &RequestMeter,
         operation: Operation,
     ) -> Response<Body> {
-        let is_upload = operation.brings_a_file(request.method());
-        let _ends = is_upload.then(|| self.state.measures.begin_upload());
+        let is_upload = operation.is_upload(request.method());
+        let _ends = is_upload.then(|| self.state.metrics.track_upload());
         if request.method() == Method::OPTIONS {
             return self.options(request).await;
         }
         if let Err(refusal) = self.admit(request.extensions()) {
             return refusal.into_response();
         }
-        let mut request = request.map(|body| meter.incoming(body));
+        let mut request = request.map(|body| meter.wrap_request_body(body));
         request.extensions_mut().insert(meter.clone());
         #[cfg(feature = "s3")]
         if crate::s3::is_signed_request(&request) {
-            return self.gateway.answer(request).await;
+            return self.gateway.handle(request).await;
         }
         #[cfg(feature = "s3")]
         if crate::s3::is_form_upload(&self.state, &request) {
@@ -232,11 +235,11 @@ impl App {
                 Access-Control-Request-Method";
             return ApiError::bad_request(message).into_response();
         }
-        let mut response = preflight(request.headers()).map(Body::from);
+        let mut response = preflight_response(request.headers()).map(Body::from);
         if is_tus(request.uri().path()) {
             option_headers(response.headers_mut());
         }
-        if is_own(request.uri().path()) {
+        if is_reserved_path(request.uri().path()) {
             // For an unknown method, the router's response lists the allowed ones.
             let refusal = match self.router.clone().oneshot(request).await {
                 Ok(refusal) => refusal,
@@ -250,7 +253,7 @@ impl App {
 }
 
 /// Target of a delivery, or why the path has none.
-type Delivered = Result<Target, ApiError>;
+type Delivered = Result<ObjectPath, ApiError>;
 
 /// Returns the bucket whose allowed origins apply to the response, if it has any, and the origin of the request; for
 /// deliveries and preflights. Errors about a bucket count as its responses.
@@ -260,18 +263,18 @@ fn origins(
     bucket: Option<&Arc<Bucket>>,
 ) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
     let is_asked = is_delivery || request.method == Method::OPTIONS;
-    let bucket = bucket.filter(|bucket| is_asked && bucket.cors_origins != CorsOrigins::Every)?;
+    let bucket = bucket.filter(|bucket| is_asked && bucket.cors_origins != CorsOrigins::Any)?;
     Some((bucket.clone(), request.headers.get(header::ORIGIN).cloned()))
 }
 
 /// Counts a rejected request by reason.
 #[cold]
-fn note_refusal(measures: &Measures, response: &Response<Body>) {
+fn count_rejection(measures: &ServerCounters, response: &Response<Body>) {
     let Some(error) = response.extensions().get::<ApiError>() else { return };
     if error.status() == StatusCode::TOO_MANY_REQUESTS {
-        measures.note_limited(Limited::of(error.code(), error.policy()));
+        measures.count_rate_limited(Limited::from_error_code(error.code(), error.policy()));
     } else if let Some(kind) = AuthFailure::of(error.code()) {
-        measures.note_auth_failure(kind);
+        measures.count_auth_failure(kind);
     }
 }
 
@@ -281,15 +284,15 @@ fn is_tus(path: &str) -> bool {
 
 fn is_delivery(request: &Parts) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
-    is_read && !is_own(request.uri.path())
+    is_read && !is_reserved_path(request.uri.path())
 }
 
 /// Returns whether a path starts with a reserved segment. Compared as sent: a percent-encoded one names a bucket, and
 /// no bucket has such a name.
-fn is_own(path: &str) -> bool {
+fn is_reserved_path(path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or("");
     let first = path.split('/').next().unwrap_or("");
-    path.is_empty() || matches!(first, reserved::API | reserved::OWN)
+    path.is_empty() || matches!(first, reserved::API | reserved::INTERNAL)
 }
 
 /// Returns whether a request uses the earlier presign form, `/{bucket}/presigned/{*path}`: with a key it creates a
@@ -297,7 +300,7 @@ fn is_own(path: &str) -> bool {
 fn is_presigning(head: &Parts) -> bool {
     head.method == Method::GET
         && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)
-        && has_key(&head.headers, &Query::of(&head.uri))
+        && presents_key(&head.headers, &Query::from_uri(&head.uri))
 }
 
 #[cfg(test)]
@@ -305,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_delivered_and_the_rest_is_routed() {
+    fn objects_are_delivered_and_the_rest_is_routed() {
         let is = |method: &str, path: &str| {
             let request = Request::builder().method(method).uri(path).body(());
             is_delivery(&request.unwrap().into_parts().0)

@@ -49,7 +49,7 @@ impl PartHead {
 }
 
 /// Returns the boundary of a request's `Content-Type`, if it is valid.
-pub fn boundary_of(content_type: &str) -> Option<String> {
+pub fn parse_boundary(content_type: &str) -> Option<String> {
     let boundary = parameter(content_type, "boundary")?;
     let is_possible = (1..=FORM_BOUNDARY_BYTES_MAX).contains(&boundary.len())
         && boundary.bytes().all(|byte| (0x20..0x7f).contains(&byte));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn file_names_are_read_however_they_are_written() {
+    fn form_file_names_are_decoded() {
         let cases: &[(&[u8], Option<&str>)] = &[
             (b"form-data; name=\"file\"; filename=\"a.png\"", Some("a.png")),
             (b"form-data; name=file; filename=a.png", Some("a.png")),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_a_file_by_its_name_or_its_type() {
+    fn form_part_is_a_file_by_name_or_type() {
         type Case = (&'static [u8], Option<&'static [u8]>, bool);
         let cases: &[Case] = &[
             (b"form-data; name=\"x\"; filename=\"a\"", None, true),
@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn declared_types_are_kept_word_by_word() {
+    fn declared_part_type_is_verbatim() {
         let head = PartHead::read(None, Some(b"video/webm;codecs=vp8,opus"));
         assert_eq!(head.declared_type.as_deref(), Some("video/webm;codecs=vp8,opus"));
     }
 
     #[test]
-    fn boundaries_are_found_in_the_header() {
+    fn form_boundary_is_parsed_from_the_header() {
         for (content_type, boundary) in [
             ("multipart/form-data; boundary=abc", Some("abc")),
             ("multipart/form-data; boundary=\"a b\"", Some("a b")),
@@ -205,9 +205,9 @@ mod tests {
             ("multipart/form-data; boundary=", None),
             ("multipart/form-data; boundary=\"\u{e4}\"", None),
         ] {
-            assert_eq!(boundary_of(content_type).as_deref(), boundary, "{content_type}");
+            assert_eq!(parse_boundary(content_type).as_deref(), boundary, "{content_type}");
         }
         let long = format!("multipart/form-data; boundary={}", "x".repeat(71));
-        assert_eq!(boundary_of(&long), None);
+        assert_eq!(parse_boundary(&long), None);
     }
 }

@@ -4,7 +4,7 @@
 //! parameter; sizes larger than the image are accepted. Non-goals: the transformation.
 
 use http::header::{ACCEPT, HeaderMap};
-use images::{Fit, Format, Wanted, Wish};
+use images::{Fit, Format, OutputFormat, TransformOptions};
 
 use crate::error::ApiError;
 use crate::preferences::names;
@@ -21,35 +21,37 @@ const DENSITY: &[&str] = &["dpr"];
 const DENSITY_MAX: f64 = 10.0;
 
 /// Parses the transform options of a request; the default without parameters.
-pub fn image_wish(query: &Query, headers: &HeaderMap) -> Result<Wish, ApiError> {
-    let density = match query.text(DENSITY)? {
+pub fn transform_params(query: &Query, headers: &HeaderMap) -> Result<TransformOptions, ApiError> {
+    let density = match query.string(DENSITY)? {
         Some(text) => density(&text)?,
         None => 1.0,
     };
-    Ok(Wish {
-        format: match query.text(FORMAT)? {
+    Ok(TransformOptions {
+        format: match query.string(FORMAT)? {
             Some(text) => format(&text, headers)?,
-            None => Wanted::Stored,
+            None => OutputFormat::Original,
         },
         width: side(query, WIDTH, density)?,
         height: side(query, HEIGHT, density)?,
         quality: quality(query)?,
-        fit: match query.text(FIT)? {
+        fit: match query.string(FIT)? {
             Some(text) => fit(&text)?,
             None => Fit::default(),
         },
     })
 }
 
-fn format(text: &str, headers: &HeaderMap) -> Result<Wanted, ApiError> {
+fn format(text: &str, headers: &HeaderMap) -> Result<OutputFormat, ApiError> {
     if text.eq_ignore_ascii_case("auto") {
-        return Ok(Wanted::Auto {
+        return Ok(OutputFormat::Auto {
             avif: shows(headers, Format::Avif),
             webp: shows(headers, Format::WebP),
         });
     }
     let must = "must be webp, jpg, png, avif, gif or auto";
-    Format::named(text).map(Wanted::Format).ok_or_else(|| ApiError::bad_parameter("format", must))
+    Format::from_name(text)
+        .map(OutputFormat::Format)
+        .ok_or_else(|| ApiError::bad_parameter("format", must))
 }
 
 /// Returns whether a client accepts a format by name. `image/*` says nothing about the client's age.
@@ -98,23 +100,23 @@ mod tests {
     use crate::measures::Operation;
 
     #[test]
-    fn what_wants_something_of_a_picture_is_counted_so() {
+    fn transform_params_are_recognized() {
         for name in [FORMAT, WIDTH, HEIGHT, QUALITY, FIT, DENSITY].concat() {
-            let operation = Operation::of_delivery(Some(&format!("a=b&{name}=1")));
+            let operation = Operation::for_delivery(Some(&format!("a=b&{name}=1")));
             assert_eq!(operation, Operation::Picture, "{name}");
         }
     }
 
-    fn asked(raw: &str, accept: &'static str) -> Result<Wish, ApiError> {
+    fn asked(raw: &str, accept: &'static str) -> Result<TransformOptions, ApiError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        image_wish(&Query::of(&format!("/b/x?{raw}").parse().unwrap()), &headers)
+        transform_params(&Query::from_uri(&format!("/b/x?{raw}").parse().unwrap()), &headers)
     }
 
     #[test]
-    fn parameters_have_the_names_that_clients_use() {
-        let wish = Wish {
-            format: Wanted::Format(Format::WebP),
+    fn transform_params_have_documented_names() {
+        let wish = TransformOptions {
+            format: OutputFormat::Format(Format::WebP),
             width: Some(400),
             height: Some(300),
             quality: Some(75),
@@ -129,13 +131,13 @@ mod tests {
             assert_eq!(asked(raw, "").unwrap(), wish, "{raw}");
         }
         let jpeg = asked("format=JPEG", "").unwrap();
-        assert_eq!(jpeg.format, Wanted::Format(Format::Jpeg));
+        assert_eq!(jpeg.format, OutputFormat::Format(Format::Jpeg));
     }
 
     #[test]
-    fn what_is_absent_or_empty_or_unknown_wants_nothing() {
+    fn unknown_transform_params_are_ignored() {
         for raw in ["", "width=&height=&quality=&format=&fit=&dpr=", "v=1", "fit=cover", "dpr=2"] {
-            assert!(!asked(raw, "").unwrap().is_any(), "{raw}");
+            assert!(!asked(raw, "").unwrap().is_identity(), "{raw}");
         }
         assert_eq!(asked("width=99999999999999999999", "").unwrap().width, Some(u32::MAX));
     }
@@ -166,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_negotiated_by_what_the_client_names() {
+    fn auto_format_follows_accept() {
         let auto = |accept| match asked("format=auto", accept).unwrap().format {
-            Wanted::Auto { avif, webp } => (avif, webp),
+            OutputFormat::Auto { avif, webp } => (avif, webp),
             other => panic!("{other:?}"),
         };
         assert_eq!(auto("image/avif,image/webp,image/*,*/*;q=0.8"), (true, true));

@@ -3,7 +3,7 @@
 //!
 //! 1. [`receive`]: streams every file into the store's staging. A form that breaks off or violates a rule leaves
 //!    nothing behind.
-//! 2. [`wanted_keys`]: determines the key of each file if no name were taken.
+//! 2. [`resolve_keys`]: determines the key of each file if no name were taken.
 //! 3. [`keep`]: stores all files or none in one batch. A name that another request takes concurrently is a conflict of
 //!    the batch: the next name is proposed and the batch retried.
 //!
@@ -24,41 +24,43 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{
     Batch, BucketName, Conflict, Error, Etag, FolderKey, Object, ObjectKey, ObjectName,
-    Precondition, PutOptions, Staged,
+    Precondition, PutOptions, StagedBody,
 };
 use http_body::Body;
 use uuid::Uuid;
 
 #[cfg(feature = "s3")]
 use self::inflow::CheckedPart;
-use self::inflow::take_in;
-pub use self::room::{Growth, commit_in, make_room};
-pub use self::thumbnails::ThumbnailKept;
+use self::inflow::stage_body;
+pub use self::room::{QuotaDelta, commit_reserved, reserve_quota};
+pub use self::thumbnails::ThumbnailCache;
 use crate::bridge::blocking;
-use crate::catalog::{AllowedTypes, Bucket, BucketKind, EventKind, Happening, Thumbnail, Wishes};
+use crate::catalog::{
+    AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
+};
 use crate::claims::Claim;
-use crate::content_type::{essence, extension_of, guess, is_borne_out};
+use crate::content_type::{detect, essence, extension_for, matches_magic};
 use crate::error::ApiError;
 use crate::limits;
-use crate::multipart::{FormFile, FormFiles};
+use crate::multipart::{FormFiles, MultipartFile};
 use crate::object_attributes::{S3Attributes, StoredAttributes, Tags};
 use crate::object_lock::ObjectLock;
-use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
+use crate::object_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
 use crate::request_body::RequestBody;
 use crate::state::AppState;
 use crate::stored_headers::StoredHeaders;
-use crate::target::{Place, check_writable, key_in};
+use crate::target::{PathInBucket, check_writable, key_in_folder};
 use crate::thumbnails::NoThumbnail;
 
 /// Received file that is not stored yet. Dropping it deletes it.
-pub struct Received {
+pub struct StagedFile {
     client_name: Option<String>,
     declared_type: Option<String>,
-    staged: Staged,
+    staged: StagedBody,
     /// Thumbnail, if requested.
-    thumbnail: Option<Result<Staged, NoThumbnail>>,
+    thumbnail: Option<Result<StagedBody, NoThumbnail>>,
     /// Thumbnail rendered by an earlier attempt to store the file.
-    thumbnail_kept: ThumbnailKept,
+    thumbnail_cache: ThumbnailCache,
     /// Response headers that the client sent.
     headers: StoredHeaders,
     /// S3 attributes that the client sent.
@@ -67,16 +69,20 @@ pub struct Received {
     lock: ObjectLock,
 }
 
-impl Received {
+impl StagedFile {
     /// Creates a file from completely staged content.
-    pub fn new(client_name: Option<String>, declared_type: Option<String>, staged: Staged) -> Self {
-        let thumbnail_kept = ThumbnailKept::default();
+    pub fn new(
+        client_name: Option<String>,
+        declared_type: Option<String>,
+        staged: StagedBody,
+    ) -> Self {
+        let thumbnail_kept = ThumbnailCache::default();
         Self {
             client_name,
             declared_type,
             staged,
             thumbnail: None,
-            thumbnail_kept,
+            thumbnail_cache: thumbnail_kept,
             headers: StoredHeaders::default(),
             s3: None,
             tags: Tags::new(),
@@ -85,7 +91,7 @@ impl Received {
     }
 
     /// Creates a copy of a stored file, with its media type, headers, S3 attributes and tags.
-    pub(crate) fn copy_of(object: &Object, staged: Staged) -> Self {
+    pub(crate) fn copy_of(object: &Object, staged: StagedBody) -> Self {
         let StoredAttributes { declared_type, headers, s3, tags, version: _, lock: _ } =
             StoredAttributes::of(object);
         let declared_type = declared_type.or_else(|| Some(object.content_type().to_owned()));
@@ -107,18 +113,18 @@ impl Received {
     }
 
     /// Sets the client's name of the file.
-    pub fn named(self, client_name: Option<String>) -> Self {
+    pub fn with_client_name(self, client_name: Option<String>) -> Self {
         Self { client_name, ..self }
     }
 
     /// Sets the holder that preserves the rendered thumbnail for the next attempt to store the file.
-    pub fn keeping(self, thumbnail_kept: ThumbnailKept) -> Self {
-        Self { thumbnail_kept, ..self }
+    pub fn with_thumbnail_cache(self, thumbnail_kept: ThumbnailCache) -> Self {
+        Self { thumbnail_cache: thumbnail_kept, ..self }
     }
 }
 
 /// Stored file.
-pub struct Kept {
+pub struct StoredFile {
     pub object: Object,
     /// File name that the client sent.
     pub original_name: Option<String>,
@@ -130,20 +136,20 @@ pub struct Kept {
 
 /// Options for storing the files of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct UploadOptions {
     /// Handling of a name that is taken.
-    rule: NameRule,
+    rule: ConflictRule,
     /// Thumbnail options.
-    thumbnail: Thumbnail,
+    thumbnail: ThumbnailChoice,
     /// Webhook event.
     event: EventKind,
     /// Unfinished upload that is completed.
     completes: Option<Uuid>,
 }
 
-impl Manner {
+impl UploadOptions {
     /// Creates the options that a request asks for.
-    pub fn new(wishes: Wishes, event: EventKind) -> Self {
+    pub fn new(wishes: UploadParams, event: EventKind) -> Self {
         Self { rule: wishes.rule, thumbnail: wishes.thumbnail, event, completes: None }
     }
 
@@ -154,40 +160,40 @@ impl Manner {
 }
 
 /// Target of the files of a request.
-pub struct Destination {
+pub struct UploadTarget {
     pub bucket: Arc<Bucket>,
-    pub place: Place,
-    path: PathRule,
+    pub place: PathInBucket,
+    path: PathMode,
 }
 
 /// Interpretation of a path without a final `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PathRule {
+enum PathMode {
     /// Always a file.
     Exact,
     /// A folder, if the path has no extension and the files do: phones are configured with such paths.
     Lenient,
 }
 
-impl Destination {
+impl UploadTarget {
     /// Creates the destination of a URL, lenient for phone buckets.
-    pub fn of_address(bucket: Arc<Bucket>, place: Place) -> Self {
+    pub fn from_path(bucket: Arc<Bucket>, place: PathInBucket) -> Self {
         let path = match bucket.kind {
-            BucketKind::Phone => PathRule::Lenient,
-            BucketKind::Standard => PathRule::Exact,
+            BucketKind::Phone => PathMode::Lenient,
+            BucketKind::Standard => PathMode::Exact,
         };
         Self { bucket, place, path }
     }
 
     /// Creates a destination that is taken literally.
-    pub fn locked(bucket: Arc<Bucket>, place: Place) -> Self {
-        Self { bucket, place, path: PathRule::Exact }
+    pub fn exact(bucket: Arc<Bucket>, place: PathInBucket) -> Self {
+        Self { bucket, place, path: PathMode::Exact }
     }
 
     /// Returns the folder that a path without a final `/` may denote.
     pub fn lenient_folder(&self) -> Option<FolderKey> {
-        let Place::File(key) = &self.place else { return None };
-        let may_be = self.path == PathRule::Lenient && split_extension(key.file_name()).1.is_none();
+        let PathInBucket::File(key) = &self.place else { return None };
+        let may_be = self.path == PathMode::Lenient && split_extension(key.file_name()).1.is_none();
         if may_be { FolderKey::parse(&format!("{key}/")).ok() } else { None }
     }
 }
@@ -195,10 +201,10 @@ impl Destination {
 /// Receives all files of a form.
 pub async fn receive(
     app: &AppState,
-    destination: &Destination,
+    destination: &UploadTarget,
     mut form: FormFiles,
-) -> Result<Vec<Received>, ApiError> {
-    let is_file = matches!(destination.place, Place::File(_));
+) -> Result<Vec<StagedFile>, ApiError> {
+    let is_file = matches!(destination.place, PathInBucket::File(_));
     let takes_one_file = is_file && destination.lenient_folder().is_none();
     let mut files = Vec::new();
     let received = async {
@@ -213,19 +219,19 @@ pub async fn receive(
     match received.await {
         Ok(()) if files.is_empty() => Err(ApiError::no_file()),
         Ok(()) => Ok(files),
-        Err(refusal) => Err(drop_apart(files, refusal).await),
+        Err(refusal) => Err(drop_blocking(files, refusal).await),
     }
 }
 
 async fn receive_file(
     app: &AppState,
     bucket: &Bucket,
-    mut part: FormFile<'_>,
-) -> Result<Received, ApiError> {
+    mut part: MultipartFile<'_>,
+) -> Result<StagedFile, ApiError> {
     let client_name = part.file_name().map(str::to_owned);
     let declared_type = part.declared_type().map(str::to_owned);
-    let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut part).await?;
-    Ok(Received::new(client_name, declared_type, staged))
+    let staged = stage_body(app.store.upload(), bucket.file_bytes_max, &mut part).await?;
+    Ok(StagedFile::new(client_name, declared_type, staged))
 }
 
 /// Receives a body that is a single file.
@@ -234,13 +240,13 @@ pub async fn receive_raw<B>(
     bucket: &Bucket,
     declared_type: Option<String>,
     mut body: RequestBody<B>,
-) -> Result<Received, ApiError>
+) -> Result<StagedFile, ApiError>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: Display,
 {
-    let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut body).await?;
-    Ok(Received::new(None, declared_type, staged))
+    let staged = stage_body(app.store.upload(), bucket.file_bytes_max, &mut body).await?;
+    Ok(StagedFile::new(None, declared_type, staged))
 }
 
 /// Receives the current part of a form as one file. `check` gets each chunk before it is staged.
@@ -251,45 +257,48 @@ pub async fn receive_part(
     declared_type: Option<String>,
     form: &mut FormFiles,
     check: &mut (dyn FnMut(&[u8]) -> Result<(), ApiError> + Send),
-) -> Result<Received, ApiError> {
+) -> Result<StagedFile, ApiError> {
     let mut pieces = CheckedPart { form, check };
-    let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut pieces).await?;
-    Ok(Received::new(None, declared_type, staged))
+    let staged = stage_body(app.store.upload(), bucket.file_bytes_max, &mut pieces).await?;
+    Ok(StagedFile::new(None, declared_type, staged))
 }
 
 /// Drops received files on a blocking thread, since removing staged files may wait for the disk.
-async fn drop_apart<T: Send + 'static>(received: T, error: ApiError) -> ApiError {
+async fn drop_blocking<T: Send + 'static>(received: T, error: ApiError) -> ApiError {
     blocking(move || drop(received)).await;
     error
 }
 
 /// Returns the key that each file would have if no name were taken, in the order of the files.
-pub fn wanted_keys(
+pub fn resolve_keys(
     app: &AppState,
-    destination: &Destination,
+    destination: &UploadTarget,
     naming: Naming,
-    files: &[Received],
+    files: &[StagedFile],
 ) -> Result<Vec<ObjectKey>, ApiError> {
-    let name_of = |file: &Received, path_name: Option<&str>| {
+    let name_of = |file: &StagedFile, path_name: Option<&str>| {
         let own_name = path_name.or(file.client_name.as_deref());
         file_name(naming, own_name, || file.content_extension(), app.entropy.uuid())
     };
     let keys_in = |folder: &FolderKey| {
-        files.iter().map(|file| key_in(folder, &name_of(file, None))).collect::<Result<Vec<_>, _>>()
+        files
+            .iter()
+            .map(|file| key_in_folder(folder, &name_of(file, None)))
+            .collect::<Result<Vec<_>, _>>()
     };
     let keys = match &destination.place {
-        Place::Folder(folder) => keys_in(folder)?,
-        Place::File(key) => {
+        PathInBucket::Folder(folder) => keys_in(folder)?,
+        PathInBucket::File(key) => {
             let all_have_extensions =
                 files.iter().all(|file| split_extension(&name_of(file, None)).1.is_some());
             let lenient_folder = destination.lenient_folder().filter(|_| all_have_extensions);
             match (files, naming) {
                 _ if let Some(folder) = lenient_folder => keys_in(&folder)?,
-                ([_], Naming::Kept) => vec![key.clone()],
-                ([file], Naming::Randomised) => {
+                ([_], Naming::ClientName) => vec![key.clone()],
+                ([file], Naming::Random) => {
                     let has_extension = split_extension(key.file_name()).1.is_some();
                     let path_name = Some(key.file_name()).filter(|_| has_extension);
-                    vec![key_in(&key.folder(), &name_of(file, path_name))?]
+                    vec![key_in_folder(&key.folder(), &name_of(file, path_name))?]
                 }
                 _ => return Err(several_files_refused()),
             }
@@ -303,28 +312,28 @@ pub fn wanted_keys(
 
 /// Stores all files under their wanted keys, or none. The same batch stores their thumbnails, the webhook events and
 /// the changes in `along`, all under the same preconditions.
-pub async fn keep(
+pub async fn store_files(
     app: &AppState,
     bucket: &Bucket,
-    manner: Manner,
+    manner: UploadOptions,
     along: Batch,
-    mut files: Vec<Received>,
+    mut files: Vec<StagedFile>,
     wanted: &[ObjectKey],
-) -> Result<Vec<Kept>, ApiError> {
-    let Manner { rule, thumbnail, event, completes } = manner;
+) -> Result<Vec<StoredFile>, ApiError> {
+    let UploadOptions { rule, thumbnail, event, completes } = manner;
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
-    let mut taken = files.iter().zip(wanted).map(|(file, key)| file.check_taken(bucket, key));
+    let mut taken = files.iter().zip(wanted).map(|(file, key)| file.check_allowed(bucket, key));
     if let Err(refusal) = taken.try_for_each(|taken| taken) {
-        return Err(drop_apart(files, refusal).await);
+        return Err(drop_blocking(files, refusal).await);
     }
-    if thumbnail.is_wanted_in(bucket) {
+    if thumbnail.applies_to(bucket) {
         // Rendering a thumbnail is charged to the limited processing time of the bucket.
         if let Err(refusal) = early::check(app, bucket, manner, &files, wanted).await {
-            return Err(drop_apart(files, refusal).await);
+            return Err(drop_blocking(files, refusal).await);
         }
-        thumbnails::make_all(app, bucket, &mut files).await;
+        thumbnails::render_all(app, bucket, &mut files).await;
     }
-    let is_limited = app.catalog.is_limited(bucket);
+    let is_limited = app.catalog.has_quota(bucket);
     // In a versioned bucket a replaced object still uses its space.
     let makes_room = is_limited && bucket.versioning.is_none();
     let is_told = app.catalog.has_webhooks(&bucket.name);
@@ -332,22 +341,23 @@ pub async fn keep(
         // The claims are held until the batch is stored or rejected.
         let (proposals, _claims, placed) = {
             let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
-            let made = files.iter().map(Received::thumbnail_made).collect::<Vec<_>>();
-            let is_short = made.iter().all(Option::is_none) && are_free(&app, &bucket, &wanted)?;
+            let made = files.iter().map(StagedFile::thumbnail_outcome).collect::<Vec<_>>();
+            let is_short =
+                made.iter().all(Option::is_none) && names_are_free(&app, &bucket, &wanted)?;
             let decide = move || {
-                let (proposals, claims) = propose(&app, &bucket, rule, &wanted)?;
-                let placed = thumbnails::place(&app.store, &bucket, &proposals, &made)?;
+                let (proposals, claims) = claim_names(&app, &bucket, rule, &wanted)?;
+                let placed = thumbnails::select_names(&app.store, &bucket, &proposals, &made)?;
                 Ok::<_, ApiError>((proposals, claims, placed))
             };
             if is_short { decide()? } else { blocking(decide).await? }
         };
         let mut batch = along.clone().require(Precondition::FactPresent(bucket_fact.clone()));
-        let mut growth = Growth::default();
+        let mut growth = QuotaDelta::default();
         let mut happenings = Vec::new();
         for (file, proposal) in files.iter().zip(&proposals) {
             let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
             let replaces = match proposal.rule {
-                NameRule::Overwrite if makes_room => {
+                ConflictRule::Overwrite if makes_room => {
                     let (store, name) = (app.store.clone(), name.clone());
                     blocking(move || store.get(&name)).await?
                 }
@@ -356,8 +366,8 @@ pub async fn keep(
             // The quota counts the difference to the replaced object only if that is still present when the batch is
             // decided.
             if let Some(old) = &replaces {
-                batch = batch.require(Precondition::KeyIs(name.clone(), old.etag()));
-            } else if makes_room || proposal.rule == NameRule::Suffix {
+                batch = batch.require(Precondition::KeyHasEtag(name.clone(), old.etag()));
+            } else if makes_room || proposal.rule == ConflictRule::Rename {
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
             growth.count(file.staged.bytes(), replaces.as_ref());
@@ -368,17 +378,17 @@ pub async fn keep(
             batch = batch.put(name.clone(), file.staged.clone(), options);
         }
         batch = thumbnails::add(batch, &bucket.name, &files, &proposals, &placed);
-        let room = match make_room(app, bucket, growth.amount(), completes).await {
+        let room = match reserve_quota(app, bucket, growth.amount(), completes).await {
             Ok(room) => room,
-            Err(refusal) => return Err(drop_apart(files, refusal).await),
+            Err(refusal) => return Err(drop_blocking(files, refusal).await),
         };
-        match commit_in(app, &bucket.name, batch, happenings, room).await {
+        match commit_reserved(app, &bucket.name, batch, happenings, room).await {
             Ok(committed) => {
                 // The files come first among the objects of the batch.
                 app.recent_uploads.add(committed.objects.iter().take(files.len()));
                 let kept = committed.objects.into_iter().zip(files).zip(proposals).zip(placed);
                 return Ok(kept
-                    .map(|(((object, file), proposal), thumbnail)| Kept {
+                    .map(|(((object, file), proposal), thumbnail)| StoredFile {
                         object,
                         original_name: file.client_name,
                         renamed: proposal.renamed,
@@ -400,8 +410,12 @@ pub async fn keep(
 
 /// Returns whether only a few keys are wanted and all are free, which costs as much as the index lookup of a GET. Other
 /// cases are handled on a blocking thread.
-fn are_free(app: &AppState, bucket: &BucketName, wanted: &[ObjectKey]) -> Result<bool, Error> {
-    if wanted.len() > limits::KEYS_LOOKED_AT_INLINE_MAX {
+fn names_are_free(
+    app: &AppState,
+    bucket: &BucketName,
+    wanted: &[ObjectKey],
+) -> Result<bool, Error> {
+    if wanted.len() > limits::INLINE_LOOKUPS_MAX {
         return Ok(false);
     }
     for key in wanted {
@@ -413,29 +427,29 @@ fn are_free(app: &AppState, bucket: &BucketName, wanted: &[ObjectKey]) -> Result
 }
 
 /// Returns free keys, claimed. Waits for the index.
-pub fn propose(
+pub fn claim_names(
     app: &AppState,
     bucket: &BucketName,
-    rule: NameRule,
+    rule: ConflictRule,
     wanted: &[ObjectKey],
-) -> Result<(Vec<Proposal>, Vec<Claim<ObjectName>>), ApiError> {
+) -> Result<(Vec<NameProposal>, Vec<Claim<ObjectName>>), ApiError> {
     let mut chosen = BTreeSet::new();
     let mut proposals = Vec::with_capacity(wanted.len());
     let mut claims = Vec::new();
     for key in wanted {
         // A file of the same request is never replaced, even with overwrite.
-        let rule = if chosen.contains(key) { NameRule::Suffix } else { rule };
+        let rule = if chosen.contains(key) { ConflictRule::Rename } else { rule };
         let proposal = loop {
             let proposal = rule.proposal(key, |key| {
                 let name = ObjectName::new(bucket.clone(), key.clone());
-                let is_wanted_elsewhere = chosen.contains(key) || app.claims.contain(&name);
+                let is_wanted_elsewhere = chosen.contains(key) || app.claims.is_claimed(&name);
                 Ok::<_, Error>(is_wanted_elsewhere || app.store.get(&name)?.is_some())
             })?;
             let no_number = || {
                 ApiError::conflict("Too many files with this name: no free number up to 1,000,000")
             };
             let proposal = proposal.ok_or_else(no_number)?;
-            if proposal.rule == NameRule::Overwrite {
+            if proposal.rule == ConflictRule::Overwrite {
                 break proposal;
             }
             // Another request may have claimed it since the lookup.
@@ -451,11 +465,11 @@ pub fn propose(
     Ok((proposals, claims))
 }
 
-impl Received {
+impl StagedFile {
     /// Returns the extension that matches the bytes, the client's name and the declared type.
     fn content_extension(&self) -> Option<&'static str> {
         let name = self.client_name.as_deref().unwrap_or_default();
-        extension_of(&guess(name, self.content_head(), self.declared_type.as_deref()))
+        extension_for(&detect(name, self.content_head(), self.declared_type.as_deref()))
     }
 
     /// Returns the first bytes of the content; empty if the body is an encoding of the content.
@@ -468,30 +482,30 @@ impl Received {
 
     /// Returns the media type that is stored for the file under a key.
     fn content_type(&self, key: &ObjectKey) -> Cow<'static, str> {
-        guess(key.file_name(), self.content_head(), self.declared_type.as_deref())
+        detect(key.file_name(), self.content_head(), self.declared_type.as_deref())
     }
 
     /// Rejects a file that the bucket does not accept, whatever its upload method. A bucket restricted to media types
     /// requires proof by the content.
-    fn check_taken(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
+    fn check_allowed(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
         let bytes = self.staged.bytes();
         if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
             return Err(ApiError::file_over_limit(limit));
         }
-        if bucket.allowed_types == AllowedTypes::Every {
+        if bucket.allowed_types == AllowedTypes::Any {
             return Ok(());
         }
         let content_type = self.content_type(key);
         let is_taken = bucket.allowed_types.allow(essence(&content_type));
-        match is_taken && is_borne_out(&content_type, self.content_head()) {
+        match is_taken && matches_magic(&content_type, self.content_head()) {
             true => Ok(()),
             false => Err(ApiError::type_not_allowed(&content_type)),
         }
     }
 
-    fn happening(&self, event: EventKind, key: &ObjectKey, options: &PutOptions) -> Happening {
+    fn happening(&self, event: EventKind, key: &ObjectKey, options: &PutOptions) -> ObjectEvent {
         let (bytes, etag) = (self.staged.bytes(), Etag::of_hash(self.staged.hash()));
-        Happening::created(event, key.clone(), bytes, etag, options.content_type.clone())
+        ObjectEvent::created(event, key.clone(), bytes, etag, options.content_type.clone())
     }
 
     fn options(&self, key: &ObjectKey) -> PutOptions {

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::catalog::{JobId, JobSums};
+use crate::catalog::{JobId, JobProgress};
 
 /// Registry of running jobs.
 #[derive(Default)]
-pub struct JobBoard {
+pub struct RunningJobs {
     running: Mutex<HashMap<JobId, Arc<RunningJob>>>,
     changed: Notify,
 }
@@ -22,21 +22,21 @@ pub struct JobBoard {
 /// Running job.
 #[derive(Default)]
 pub struct RunningJob {
-    sums: Mutex<JobSums>,
+    progress: Mutex<JobProgress>,
     is_stopped: AtomicBool,
     stopped: Notify,
 }
 
-impl JobBoard {
+impl RunningJobs {
     /// Registers a job with its earlier progress.
-    pub fn begin(&self, id: JobId, sums: JobSums) -> Arc<RunningJob> {
-        let job = Arc::new(RunningJob { sums: Mutex::new(sums), ..RunningJob::default() });
+    pub fn register(&self, id: JobId, sums: JobProgress) -> Arc<RunningJob> {
+        let job = Arc::new(RunningJob { progress: Mutex::new(sums), ..RunningJob::default() });
         self.running().insert(id, job.clone());
         job
     }
 
     /// Removes a job.
-    pub fn end(&self, id: &JobId) {
+    pub fn unregister(&self, id: &JobId) {
         self.running().remove(id);
         self.changed.notify_one();
     }
@@ -47,7 +47,7 @@ impl JobBoard {
     }
 
     /// Signals that there is a new job, or that one has ended.
-    pub fn tell(&self) {
+    pub fn notify(&self) {
         self.changed.notify_one();
     }
 
@@ -63,34 +63,34 @@ impl JobBoard {
 
 impl RunningJob {
     /// Returns the progress.
-    pub fn sums(&self) -> JobSums {
+    pub fn progress(&self) -> JobProgress {
         *self.locked()
     }
 
     /// Updates the progress.
-    pub fn note(&self, change: impl FnOnce(&mut JobSums)) {
+    pub fn set_progress(&self, change: impl FnOnce(&mut JobProgress)) {
         change(&mut self.locked());
     }
 
     /// Requests the job to stop.
-    pub fn stop(&self) {
+    pub fn cancel(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.stopped.notify_one();
     }
 
     /// Returns whether the job was requested to stop.
-    pub fn is_stopped(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Waits until the job is requested to stop.
-    pub async fn stopped(&self) {
-        while !self.is_stopped() {
+    pub async fn cancelled(&self) {
+        while !self.is_cancelled() {
             self.stopped.notified().await;
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, JobSums> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, JobProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use http::{HeaderValue, Request, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use self::distinct::Distinct;
+use self::distinct::UniqueKeys;
 use crate::content_type::essence;
 use crate::error::ApiError;
 use crate::limits;
@@ -28,8 +28,8 @@ impl JsonBody {
         let refuse = |message| ApiError::new(StatusCode::BAD_REQUEST, "bad_json", message);
         let is_none = "The body is not a JSON object";
         match serde_json::from_slice(text) {
-            Ok(Distinct(Value::Object(mut fields))) => {
-                fields.values_mut().for_each(make_whole);
+            Ok(UniqueKeys(Value::Object(mut fields))) => {
+                fields.values_mut().for_each(float_to_integer);
                 Ok(Self(fields))
             }
             Ok(_) => Err(refuse(format!("{is_none}: it has another type"))),
@@ -42,7 +42,7 @@ impl JsonBody {
     }
 
     /// Takes the field of that name; `null` counts as absent.
-    pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
+    pub fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match serde_json::from_value(value) {
@@ -54,7 +54,7 @@ impl JsonBody {
 
     /// Takes a required field.
     pub fn require<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ApiError> {
-        self.take(name)?.ok_or_else(|| ApiError::bad_parameter(name, "is required"))
+        self.optional(name)?.ok_or_else(|| ApiError::bad_parameter(name, "is required"))
     }
 
     /// Takes a required text that is secret: the error does not repeat it.
@@ -67,7 +67,7 @@ impl JsonBody {
     }
 
     /// Deserializes all remaining fields.
-    pub fn settings<T: DeserializeOwned>(self) -> Result<T, ApiError> {
+    pub fn deserialize<T: DeserializeOwned>(self) -> Result<T, ApiError> {
         match serde_json::from_value(Value::Object(self.0.clone())) {
             Ok(settings) => Ok(settings),
             Err(error) => Err(self.culprit::<T>(&error)),
@@ -75,7 +75,7 @@ impl JsonBody {
     }
 
     /// Checks that no field is left.
-    pub fn finish(self) -> Result<(), ApiError> {
+    pub fn deny_unknown(self) -> Result<(), ApiError> {
         match self.0.keys().next() {
             None => Ok(()),
             Some(name) => Err(unknown(name)),
@@ -125,16 +125,16 @@ fn missing(error: &str) -> Option<&str> {
 }
 
 /// Largest number up to which every integer has a float of its own: 2 to the 53rd.
-const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
+const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Converts a float with an integral value to an integer: Lua writes `5.0`.
-fn make_whole(value: &mut Value) {
+fn float_to_integer(value: &mut Value) {
     match value {
-        Value::Array(values) => values.iter_mut().for_each(make_whole),
-        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        Value::Array(values) => values.iter_mut().for_each(float_to_integer),
+        Value::Object(fields) => fields.values_mut().for_each(float_to_integer),
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().unwrap_or(f64::NAN);
-            if float.fract() == 0.0 && float.abs() <= WHOLE_FLOAT_MAX {
+            if float.fract() == 0.0 && float.abs() <= EXACT_INTEGER_MAX {
                 *value = Value::from(float as i64);
             }
         }
@@ -161,7 +161,7 @@ mod tests {
 
     fn refused(text: &str) -> (&'static str, Value) {
         let refusal = match JsonBody::parse(text.as_bytes()) {
-            Ok(body) => body.settings::<Settings>().unwrap_err(),
+            Ok(body) => body.deserialize::<Settings>().unwrap_err(),
             Err(refusal) => refusal,
         };
         assert_eq!(refusal.status(), 400);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_field_is_named() {
+    fn invalid_json_field_is_named() {
         assert_eq!(refused(r#"{"name":"a","count":"7"}"#), ("bad_parameter", "count".into()));
         assert_eq!(refused(r#"{"name":"a","plan":"Pro"}"#), ("bad_parameter", "plan".into()));
         for bad in ["", "[]", "null", "{", r#"{"a":1}{}"#, "\u{feff}{}"] {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_twice_is_refused_at_any_depth() {
+    fn duplicate_json_field_is_rejected_at_any_depth() {
         for (text, named) in [
             (r#"{"name":"a","name":"b"}"#, "name"),
             (r#"{"name":"a","count":1,"na\u006de":"a"}"#, "name"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_is_named_unless_another_is_wrong() {
+    fn missing_json_field_is_named() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Both {
@@ -211,25 +211,26 @@ mod tests {
             (r#"{"count":"7"}"#, "count"),
             (r#"{"name":"a","plan":7}"#, "plan"),
         ] {
-            let refusal = JsonBody::parse(text.as_bytes()).unwrap().settings::<Both>().unwrap_err();
+            let refusal =
+                JsonBody::parse(text.as_bytes()).unwrap().deserialize::<Both>().unwrap_err();
             assert_eq!(refusal.body(&Default::default())["parameter"], named, "{text}");
         }
     }
 
     #[test]
-    fn whole_numbers_may_be_written_as_floats() {
+    fn integers_may_be_written_as_floats() {
         let text = br#"{"a":5.0,"b":1e9,"c":[-2.0],"d":5.5,"e":9007199254740994.0}"#;
         let mut body = JsonBody::parse(text).unwrap();
-        assert_eq!(body.take::<u64>("a").unwrap(), Some(5));
-        assert_eq!(body.take::<u64>("b").unwrap(), Some(1_000_000_000));
-        assert_eq!(body.take::<Vec<i64>>("c").unwrap(), Some(vec![-2]));
+        assert_eq!(body.optional::<u64>("a").unwrap(), Some(5));
+        assert_eq!(body.optional::<u64>("b").unwrap(), Some(1_000_000_000));
+        assert_eq!(body.optional::<Vec<i64>>("c").unwrap(), Some(vec![-2]));
         for no in ["d", "e"] {
-            assert_eq!(body.take::<u64>(no).unwrap_err().code(), "bad_parameter", "{no}");
+            assert_eq!(body.optional::<u64>(no).unwrap_err().code(), "bad_parameter", "{no}");
         }
     }
 
     #[test]
-    fn a_secret_of_the_wrong_kind_is_not_repeated() {
+    fn invalid_secret_type_is_not_echoed() {
         let mut body = JsonBody::parse(br#"{"a":"b","c":12345678,"d":null}"#).unwrap();
         assert_eq!(body.require_secret("a").unwrap(), "b");
         for wrong in ["c", "d", "e"] {
@@ -240,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_taken_once() {
+    fn json_fields_are_taken_once() {
         let mut body = JsonBody::parse(br#"{"name":"a","count":7,"none":null}"#).unwrap();
         assert_eq!(body.require::<String>("name").unwrap(), "a");
         assert_eq!(body.require::<String>("name").unwrap_err().code(), "bad_parameter");
-        assert_eq!(body.take::<String>("none").unwrap(), None);
-        assert_eq!(body.take::<bool>("count").unwrap_err().code(), "bad_parameter");
-        body.finish().unwrap();
+        assert_eq!(body.optional::<String>("none").unwrap(), None);
+        assert_eq!(body.optional::<bool>("count").unwrap_err().code(), "bad_parameter");
+        body.deny_unknown().unwrap();
     }
 }

@@ -12,13 +12,13 @@ use http::HeaderMap;
 
 use crate::catalog::Bucket;
 use crate::conditional::Validators;
-use crate::limits::KEPT_HEADS_MAX;
+use crate::limits::HEADER_CACHE_ENTRIES_MAX;
 
 /// Response-header cache.
-pub struct KeptHeads(Box<[Place]>);
+pub struct ResponseHeaderCache(Box<[CacheSlot]>);
 
 /// Cached headers of the response with a whole file.
-pub struct KeptHead {
+pub struct CachedHeaders {
     lsn: u64,
     bucket: Arc<Bucket>,
     pub validators: Validators,
@@ -26,44 +26,44 @@ pub struct KeptHead {
 }
 
 #[derive(Default)]
-struct Place {
+struct CacheSlot {
     /// Version that was requested last.
-    asked: AtomicU64,
-    kept: RwLock<Option<Arc<KeptHead>>>,
+    requests: AtomicU64,
+    headers: RwLock<Option<Arc<CachedHeaders>>>,
 }
 
-impl Default for KeptHeads {
+impl Default for ResponseHeaderCache {
     fn default() -> Self {
-        Self((0..KEPT_HEADS_MAX).map(|_| Place::default()).collect())
+        Self((0..HEADER_CACHE_ENTRIES_MAX).map(|_| CacheSlot::default()).collect())
     }
 }
 
-impl KeptHeads {
+impl ResponseHeaderCache {
     /// Returns the entry for a version of a file: the LSN that put it.
-    pub fn get(&self, lsn: u64, bucket: &Arc<Bucket>) -> Option<Arc<KeptHead>> {
-        let kept = self.place(lsn)?.kept.read().unwrap_or_else(PoisonError::into_inner);
+    pub fn get(&self, lsn: u64, bucket: &Arc<Bucket>) -> Option<Arc<CachedHeaders>> {
+        let kept = self.slot(lsn)?.headers.read().unwrap_or_else(PoisonError::into_inner);
         // Changed settings are a new bucket record.
         kept.as_ref().filter(|it| it.lsn == lsn && Arc::ptr_eq(&it.bucket, bucket)).cloned()
     }
 
     /// Caches the headers of a version, unless this is its first recent request.
-    pub fn note(
+    pub fn insert(
         &self,
         lsn: u64,
         bucket: &Arc<Bucket>,
         validators: &Validators,
         headers: impl FnOnce() -> HeaderMap,
     ) {
-        let Some(place) = self.place(lsn) else { return };
-        if place.asked.swap(lsn, Ordering::Relaxed) != lsn {
+        let Some(place) = self.slot(lsn) else { return };
+        if place.requests.swap(lsn, Ordering::Relaxed) != lsn {
             return;
         }
         let (bucket, validators) = (bucket.clone(), validators.clone());
-        let head = Arc::new(KeptHead { lsn, bucket, validators, headers: headers() });
-        *place.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(head);
+        let head = Arc::new(CachedHeaders { lsn, bucket, validators, headers: headers() });
+        *place.headers.write().unwrap_or_else(PoisonError::into_inner) = Some(head);
     }
 
-    fn place(&self, lsn: u64) -> Option<&Place> {
-        self.0.get(lsn as usize % KEPT_HEADS_MAX)
+    fn slot(&self, lsn: u64) -> Option<&CacheSlot> {
+        self.0.get(lsn as usize % HEADER_CACHE_ENTRIES_MAX)
     }
 }

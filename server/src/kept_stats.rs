@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Clock, Store, StoreStats};
 
-use crate::limits::{METRICS_QUICK, METRICS_TIME_PART};
+use crate::limits::{METRICS_CPU_FRACTION, METRICS_STATS_FAST};
 
 /// Cache of the last count.
 #[derive(Default)]
-pub struct KeptStats(Mutex<Option<Last>>);
+pub struct StoreStatsCache(Mutex<Option<CachedStats>>);
 
-struct Last {
+struct CachedStats {
     stats: Arc<StoreStats>,
     counted_us: u64,
     took_us: u64,
 }
 
-impl KeptStats {
+impl StoreStatsCache {
     /// Returns the statistics. Blocks on the disk, or on a concurrent count.
     pub fn get(&self, store: &Store, clock: &dyn Clock) -> engine::Result<Arc<StoreStats>> {
         self.get_or_count(clock, || store.stats())
@@ -33,21 +33,21 @@ impl KeptStats {
     ) -> engine::Result<Arc<StoreStats>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let began_us = clock.monotonic_us();
-        if let Some(last) = kept.as_ref().filter(|last| last.is_good_at(began_us)) {
+        if let Some(last) = kept.as_ref().filter(|last| last.is_fresh_at(began_us)) {
             return Ok(last.stats.clone());
         }
         let stats = Arc::new(count()?);
         let counted_us = clock.monotonic_us();
         let took_us = counted_us.saturating_sub(began_us);
-        *kept = Some(Last { stats: stats.clone(), counted_us, took_us });
+        *kept = Some(CachedStats { stats: stats.clone(), counted_us, took_us });
         Ok(stats)
     }
 }
 
-impl Last {
-    fn is_good_at(&self, now_us: u64) -> bool {
-        let is_quick = u128::from(self.took_us) < METRICS_QUICK.as_micros();
-        let rest_us = self.took_us.saturating_mul(u64::from(METRICS_TIME_PART));
+impl CachedStats {
+    fn is_fresh_at(&self, now_us: u64) -> bool {
+        let is_quick = u128::from(self.took_us) < METRICS_STATS_FAST.as_micros();
+        let rest_us = self.took_us.saturating_mul(u64::from(METRICS_CPU_FRACTION));
         !is_quick && now_us.saturating_sub(self.counted_us) < rest_us
     }
 }
@@ -60,7 +60,7 @@ mod tests {
 
     /// Returns how many of some counts were made that are requested a second apart and take so long.
     fn made(asked: u64, took_ms: u64) -> u64 {
-        let (kept, clock) = (KeptStats::default(), SimClock::at(0));
+        let (kept, clock) = (StoreStatsCache::default(), SimClock::at(0));
         let mut made = 0;
         for _ in 0..asked {
             let count = || {
@@ -76,15 +76,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_quickly_is_counted_each_time_and_the_rest_now_and_then() {
+    fn fast_stats_are_not_cached() {
         assert_eq!(made(100, 10), 100);
         // 200 ms, and then 4 s until the next.
         assert_eq!(made(100, 200), 25);
     }
 
     #[test]
-    fn a_count_that_fails_is_tried_again() {
-        let (kept, clock) = (KeptStats::default(), SimClock::at(0));
+    fn failed_stats_are_not_cached() {
+        let (kept, clock) = (StoreStatsCache::default(), SimClock::at(0));
         assert!(kept.get_or_count(&clock, || Err(engine::Error::Closed)).is_err());
         assert!(kept.get_or_count(&clock, || Ok(StoreStats::default())).is_ok());
     }

@@ -13,31 +13,31 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
 use http_body::Body as _;
 
-use crate::error::{ApiError, Asked, complete};
+use crate::error::{ApiError, ErrorFormat, render_error};
 use crate::reserved::TOKEN_PATH;
 
 /// Header with the id of the request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Request data that its response needs.
-pub(crate) struct Outgoing {
+pub(crate) struct ResponseContext {
     method: Method,
     uri: Uri,
-    asked: Asked,
+    error_format: ErrorFormat,
 }
 
-impl Outgoing {
-    pub(crate) fn of(request: &Parts, request_id: String) -> Self {
+impl ResponseContext {
+    pub(crate) fn from_request(request: &Parts, request_id: String) -> Self {
         Self {
             method: request.method.clone(),
             uri: request.uri.clone(),
-            asked: Asked::of(&request.headers, request_id),
+            error_format: ErrorFormat::from_headers(&request.headers, request_id),
         }
     }
 
     /// Returns the id of the request.
     pub(crate) fn request_id(&self) -> &str {
-        &self.asked.request_id
+        &self.error_format.request_id
     }
 
     /// Finishes the response.
@@ -45,8 +45,8 @@ impl Outgoing {
         if let Some(error) = response.extensions().get::<ApiError>() {
             self.log(error);
         }
-        let mut response = complete(response, &self.asked);
-        if let Ok(id) = HeaderValue::try_from(self.asked.request_id) {
+        let mut response = render_error(response, &self.error_format);
+        if let Ok(id) = HeaderValue::try_from(self.error_format.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         if self.method == Method::HEAD { without_body(response) } else { response }
@@ -54,10 +54,10 @@ impl Outgoing {
 }
 
 /// Server errors are logged at level error, client errors at level debug.
-impl Outgoing {
+impl ResponseContext {
     fn log(&self, error: &ApiError) {
         // Logs the path alone: the query may contain keys. Tokens in the path are cut off.
-        let (id, method) = (&self.asked.request_id, &self.method);
+        let (id, method) = (&self.error_format.request_id, &self.method);
         let path = self.uri.path();
         let path = if path.starts_with(TOKEN_PATH) { TOKEN_PATH } else { path };
         let line = error.log().unwrap_or_else(|| error.message());

@@ -1,9 +1,10 @@
 //! trug's server: the HTTP service over a store of the engine.
 //!
-//! [`App`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A request
-//! passes through `connection` (limits on client resources), `layers` (final processing of every response), `dispatch`
-//! (direct delivery, and the rest through `router`), a handler, and from there down: `intake`, `auth` and the other
-//! parts, `catalog`, the pure files, the engine. A file depends only on lower layers; the tidy tests hold the table.
+//! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
+//! request passes through `connection` (limits on client resources), `layers` (final processing of every response),
+//! `dispatch` (direct delivery, and the rest through `router`), a handler, and from there down: `intake`, `auth` and
+//! the other parts, `catalog`, the pure files, the engine. A file depends only on lower layers; the tidy tests hold the
+//! table.
 //!
 //! Startup order: listen, so that an address in use is noticed first; read the catalog; open the control socket; report
 //! ready; serve requests. Shutdown order: report not ready; accept no new requests; drain those in flight; close the
@@ -97,6 +98,8 @@ mod versions;
 pub mod webhooks;
 
 pub use self::config::Config;
-pub use self::connection::Stop;
-pub use self::dispatch::App;
-pub use self::start::{Change, Inherited, ServeError, Service, Started, serve};
+pub use self::connection::Shutdown;
+pub use self::dispatch::HttpService;
+pub use self::start::{
+    ConfigChange, InheritedSockets, ServeError, ServeOptions, StartupReport, serve,
+};

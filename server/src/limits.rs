@@ -55,13 +55,13 @@ pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
 pub const PASSWORD_CHARS_MIN: usize = 10;
 pub const PASSWORD_BYTES_MAX: usize = 128;
 /// Maximum concurrent password hashes: each takes 19 MiB and a tenth of a second of a processor.
-pub const PASSWORDS_AT_ONCE_MAX: usize = 2;
+pub const PASSWORD_HASHES_CONCURRENT_MAX: usize = 2;
 /// Maximum password hashes that wait; more are rejected immediately.
-pub const PASSWORDS_WAITING_MAX: usize = 64;
+pub const PASSWORD_HASHES_QUEUED_MAX: usize = 64;
 /// Idle time after which a session ends.
-pub const SESSION_IDLE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Maximum lifetime of a session, regardless of its use.
-pub const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Lifetime of the device cookie of a browser in which an account has signed in.
 pub const DEVICE_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Maximum sessions of one account; a further one replaces the least recently used.
@@ -71,15 +71,15 @@ pub const SESSIONS_BATCH: usize = 500;
 /// Maximum accounts listed by the check of a set-up link.
 pub const SET_UP_ACCOUNTS_MAX: usize = 20;
 /// Lifetime of a set-up link.
-pub const SET_UP_LINK_LIFE: Duration = Duration::from_secs(30 * 60);
+pub const SETUP_LINK_LIFETIME: Duration = Duration::from_secs(30 * 60);
 /// Lifetime of an invitation.
-pub const INVITATION_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+pub const INVITATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum wrong passwords per minute from one address.
 pub const FAILED_SIGN_INS_PER_MINUTE: u32 = 20;
 /// Burst size of wrong passwords for one account name.
-pub const FAILED_SIGN_INS_OF_NAME: u32 = 10;
+pub const FAILED_SIGN_INS_PER_NAME_BURST: u32 = 10;
 /// Time after which one more wrong password is allowed for an account name.
-pub const FAILED_SIGN_IN_OF_NAME_WAIT: Duration = Duration::from_secs(30);
+pub const FAILED_SIGN_IN_REFILL_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum dashboard hosts besides that of the public URL.
 pub const DASHBOARD_HOSTS_MAX: usize = 32;
 
@@ -92,9 +92,9 @@ pub const MANAGEMENT_PAGE_MAX: usize = 1_000;
 /// Recent uploads that are remembered per bucket.
 pub const RECENT_UPLOADS_MAX: usize = 12;
 /// Maximum time that an upload waits for concurrent uploads that count towards the same quota.
-pub const QUOTA_WAIT: Duration = Duration::from_secs(10);
+pub const QUOTA_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of persisting the last-used times of API keys, and of retrying failed removals.
-pub const CATALOG_UPKEEP_WAIT: Duration = Duration::from_secs(60);
+pub const CATALOG_MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Maximum files of one delete request. Spec 8.
 pub const DELETE_FILES_MAX: usize = 100;
@@ -108,18 +108,18 @@ pub const PRESIGN_RELATIVE_SECONDS_MAX: f64 = 1e9;
 /// Smallest expiry that counts milliseconds since 1970. Clients 3.4.
 pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
 /// Time after which the signing key is rotated.
-pub const SIGNING_KEY_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const SIGNING_KEY_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Time for which a rotated key still verifies signatures, before it is deleted.
-pub const SIGNING_KEY_REST: Duration = Duration::from_secs(91 * 24 * 60 * 60);
+pub const SIGNING_KEY_GRACE_PERIOD: Duration = Duration::from_secs(91 * 24 * 60 * 60);
 /// Maximum lifetime of a download link.
 pub const DOWNLOAD_LINK_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
 /// Time for which a used token is remembered after its expiry, so that setting the clock back does not make it valid
 /// again.
-pub const USED_TOKEN_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+pub const USED_TOKEN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum used tokens that are deleted in one step.
 pub const USED_TOKENS_SWEPT_MAX: usize = 1_000;
 /// Interval of deleting expired used tokens and checking whether to rotate the signing key.
-pub const PRESIGN_SWEEP_WAIT: Duration = Duration::from_secs(10 * 60);
+pub const PRESIGN_SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Maximum and default page size of a listing. Spec 8.
 pub const LIST_KEYS_MAX: usize = 1_000;
 /// Default page size of a search. Spec 8.
@@ -130,9 +130,9 @@ pub const SEARCH_HITS_MAX: usize = 1_000;
 pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
 pub const SEARCH_WORDS_MAX: usize = 16;
 /// Maximum searches that wait; more are rejected immediately.
-pub const SEARCHES_WAITING_MAX: usize = 512;
+pub const SEARCHES_QUEUED_MAX: usize = 512;
 /// Maximum waiting time of a search, which is then rejected.
-pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
+pub const SEARCH_QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum run time of a search in milliseconds, after which it is cancelled.
 pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
 
@@ -159,12 +159,12 @@ pub const FILE_NAME_BYTES_MAX: usize = 255;
 pub const EXTENSION_BYTES_MAX: usize = 16;
 
 /// Candidate names that are tried one by one before the search for a free one takes larger steps.
-pub const NAME_STEPS_MAX: u32 = 256;
+pub const NAME_LINEAR_PROBES_MAX: u32 = 256;
 /// Highest number in a ` (n)` suffix.
 pub const NAME_NUMBER_MAX: u32 = 1_000_000;
 /// Maximum files of an upload whose names are looked up on the async worker, as for a GET; more are looked up on a
 /// blocking thread.
-pub const KEYS_LOOKED_AT_INLINE_MAX: usize = 4;
+pub const INLINE_LOOKUPS_MAX: usize = 4;
 /// Maximum commit attempts when concurrent uploads take the free name first.
 pub const NAME_TRIES_MAX: usize = 32;
 
@@ -180,37 +180,37 @@ pub const CONNECTION_READ_BYTES_MAX: usize = 32 * 1_024;
 /// Maximum header fields of one request. Product 3.1.
 pub const HEADERS_MAX: usize = 64;
 /// Time-out of a request head, from its first byte or from the opening of the connection. Product finding 6.
-pub const HEAD_WAIT: Duration = Duration::from_secs(5);
+pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle time-out of a connection that has had a response.
-pub const IDLE_WAIT: Duration = Duration::from_secs(60);
+pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Window of waiting in which a body must bring [`BODY_WINDOW_BYTES_MIN`]; time in which the server itself is busy does
 /// not count.
-pub const BODY_WINDOW: Duration = Duration::from_secs(5);
+pub const BODY_THROUGHPUT_WINDOW: Duration = Duration::from_secs(5);
 /// Minimum bytes of a request body per window: 800 bytes per second.
 pub const BODY_WINDOW_BYTES_MIN: u64 = 4_000;
 /// Time-out of a client that reads nothing of its response.
-pub const ANSWER_WAIT: Duration = Duration::from_secs(30);
+pub const RESPONSE_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval of checking whether a client that has shut down its sending side is still connected, while its response is
 /// produced.
-pub const PRESENCE_WAIT: Duration = Duration::from_millis(250);
+pub const DISCONNECT_PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// Time for which remaining input is read after the last response, so that the client sees the response.
-pub const LINGER_WAIT: Duration = Duration::from_secs(2);
+pub const LINGERING_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum bytes that are read in that time. Large, because a client that sends 101 MiB reads nothing before it has
 /// sent them.
-pub const LINGER_BYTES_MAX: u64 = 256 * MIB;
+pub const LINGERING_CLOSE_BYTES_MAX: u64 = 256 * MIB;
 /// Maximum connections. When all are taken, those that are idle longest are closed for new ones.
 pub const CONNECTIONS_MAX: usize = 8_192;
 /// Idle connections that are closed at a time for new ones, so that evictions are rare.
 pub const CONNECTIONS_EVICTED: usize = 32;
 /// Maximum `X-Forwarded-For` entries that are evaluated, from the end of the list.
-pub const PROXIES_IN_A_ROW_MAX: usize = 16;
+pub const FORWARDED_HOPS_MAX: usize = 16;
 /// Maximum connections from one address, or one IPv6 /64.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// Limit of all addresses of one IPv6 /48 together, as a multiple of the limit of one address. RFC 6177 suggests a /48
 /// to a /56 for each customer.
 pub const ADDRESSES_PER_NETWORK: NonZeroU32 = NonZeroU32::new(16).unwrap();
 /// Maximum bytes read of a plain HTTP request on a TLS port, so that the client sees the response.
-pub const PLAIN_BYTES_READ_MAX: usize = 64 * 1_024;
+pub const PLAIN_HTTP_READ_BYTES_MAX: usize = 64 * 1_024;
 /// Maximum concurrent streams of an HTTP/2 connection. RFC 9113 section 6.5.2 recommends no fewer.
 pub const HTTP2_STREAMS_MAX: u32 = 100;
 /// Flow-control window of an HTTP/2 stream: 10 MB per second at a round-trip time of 50 ms.
@@ -239,9 +239,9 @@ pub const HTTP2_BYTES_PER_EMPTY_FRAME: u64 = 1_024;
 /// Maximum max-age of HSTS: two years, which HSTS preload lists ask for.
 pub const HSTS_MAX: Duration = Duration::from_secs(2 * 365 * 24 * 60 * 60);
 /// Default drain time of requests in flight during graceful shutdown. Product 3.2.
-pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum configurable drain time.
-pub const DRAIN_WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+pub const DRAIN_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Default minimum retention of deleted or replaced large files, unless space runs short: long enough to notice a
 /// mistake, and short enough that an operator who deletes to free space sees the effect on the same day.
 pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);
@@ -267,11 +267,11 @@ pub const ADDRESS_REQUESTS_PER_SECOND: u32 = 2_000;
 /// Default burst size of the per-address request limit. Product 0.
 pub const ADDRESS_REQUESTS_BURST: u32 = 10_000;
 /// Maximum addresses in each rate-limit table: 1.1 MiB. At the limit, those with the fewest requests are evicted.
-pub const ADDRESSES_KNOWN_MAX: usize = 65_536;
+pub const RATE_LIMIT_IPS_MAX: usize = 65_536;
 /// Highest rate that an operator may configure.
 pub const CONFIGURED_RATE_MAX: u32 = 1_000_000;
 /// Interval of dropping idle accounts from the rate-limit tables.
-pub const ALLOWANCES_KEEP: Duration = Duration::from_secs(60);
+pub const RATE_LIMIT_PRUNE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Rejected requests per day beyond which a rate is far over plan. Each exceeds a rate limit, so an account at twice
 /// the rate of the plan Free gets there in 100 minutes. Spec 8, fair use.
@@ -281,39 +281,39 @@ pub const FAIR_USE_SPIKE_REQUESTS_MIN: u64 = 100_000;
 /// Ratio of a spike to the usual requests per day.
 pub const FAIR_USE_SPIKE_FACTOR: u64 = 10;
 /// Minimum days of history for a baseline of usual requests.
-pub const FAIR_USE_USUAL_DAYS_MIN: usize = 3;
+pub const FAIR_USE_BASELINE_DAYS_MIN: usize = 3;
 /// Maximum days of history for the baseline.
-pub const FAIR_USE_USUAL_DAYS_MAX: usize = 7;
+pub const FAIR_USE_BASELINE_DAYS_MAX: usize = 7;
 /// Minimum time of an account in a standing before the sweep escalates it.
-pub const FAIR_USE_STEP_WAIT: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+pub const FAIR_USE_STEP_DELAY: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// Interval of the fair-use sweep, if enabled.
-pub const FAIR_USE_SWEEP_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+pub const FAIR_USE_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Changes of standing that are remembered per account; the oldest are dropped.
 pub const STANDING_CHANGES_MAX: usize = 100;
 
 /// Slots of the response-header cache: up to 2 KiB each.
-pub const KEPT_HEADS_MAX: usize = 2_048;
+pub const HEADER_CACHE_ENTRIES_MAX: usize = 2_048;
 /// Max-age of a preflight response in browsers, in seconds. Clients 7.
 pub const PREFLIGHT_SECONDS: u32 = 7_200;
 /// Longest file name in `?download=`, in bytes.
 pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 
 /// Interval of logging newly detected corruption.
-pub const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
+pub const CORRUPTION_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Maximum characters of a text in an error body: enough for a key and what is wrong with it.
 pub const ERROR_TEXT_CHARS_MAX: usize = engine::limits::KEY_BYTES_MAX + 256;
 
 /// Time after its last request for which a resumable upload is retained.
-pub const TUS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+pub const TUS_EXPIRY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Maximum time that a request waits for another on the same resumable upload to yield.
-pub const TUS_TURN_WAIT: Duration = Duration::from_secs(10);
+pub const TUS_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Resumable uploads that are held open for their next request; others are reopened, which reads them whole.
-pub const TUS_OPEN_MAX: usize = 64;
+pub const TUS_SUSPENDED_MAX: usize = 64;
 /// Maximum unfinished resumable uploads of one account.
 pub const TUS_PENDING_MAX: usize = 1_000;
 /// Interval in bytes at which an incoming resumable upload is made durable.
-pub const TUS_SAVE_BYTES: u64 = 64 * MIB;
+pub const TUS_SYNC_EVERY_BYTES: u64 = 64 * MIB;
 /// Bytes of a large upload that are written at a time, on a blocking thread.
 pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
 /// Maximum bytes of all large uploads that are buffered; beyond it smaller chunks are written.
@@ -323,7 +323,7 @@ pub const UPLOAD_WRITES_MAX: usize = 8;
 /// Longest `Upload-Metadata`, in bytes.
 pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// Interval of the sweep of expired resumable uploads.
-pub const TUS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+pub const TUS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Largest XML body of an S3 client: a list of all parts of an upload, or of a thousand keys.
 #[cfg(feature = "s3")]
@@ -336,7 +336,7 @@ pub const S3_PARTS_MAX: u32 = 10_000;
 pub const S3_PART_BYTES_MIN: u64 = 5 * 1_024 * 1_024;
 /// Maximum time for assembling parts before the response head is sent, after which the body keeps the connection alive.
 #[cfg(feature = "s3")]
-pub const S3_JOINING_WAIT: Duration = Duration::from_secs(5);
+pub const S3_COMPLETE_KEEPALIVE_DELAY: Duration = Duration::from_secs(5);
 
 /// Maximum webhooks of one bucket: the events of all of them for every file of a form, or of a folder delete, are part
 /// of one batch.
@@ -352,7 +352,7 @@ pub const WEBHOOK_PENDING_MAX: usize = 100_000;
 /// Maximum pending events of all webhooks of one account.
 pub const WEBHOOK_PENDING_PER_ACCOUNT_MAX: usize = 200_000;
 /// Maximum pending events in all: each takes some 20 bytes of memory, and some 500 of the disk.
-pub const WEBHOOK_PENDING_IN_ALL_MAX: usize = 1_000_000;
+pub const WEBHOOK_PENDING_TOTAL_MAX: usize = 1_000_000;
 /// Waiting times between the delivery attempts of an event; after the last one it becomes a dead letter. Standard
 /// Webhooks, "Deliverability and reliability".
 pub const WEBHOOK_RETRY_WAITS: &[Duration] = &[
@@ -371,38 +371,38 @@ pub const WEBHOOK_JITTER_PERCENT: u64 = 10;
 /// Longest `Retry-After` that is honored.
 pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Back-off of a webhook after its first failure, doubled with each consecutive one.
-pub const WEBHOOK_REST_MIN: Duration = Duration::from_secs(5);
+pub const WEBHOOK_BACKOFF_MIN: Duration = Duration::from_secs(5);
 /// Maximum back-off of a webhook, so that an unavailable destination is not contacted for each event.
-pub const WEBHOOK_REST_MAX: Duration = Duration::from_secs(10 * 60);
+pub const WEBHOOK_BACKOFF_MAX: Duration = Duration::from_secs(10 * 60);
 /// Time-out of connecting and of the response of a destination. Standard Webhooks suggests 15 to 30 s; a shorter time
 /// leaves more capacity for others.
-pub const WEBHOOK_ANSWER_WAIT: Duration = Duration::from_secs(10);
+pub const WEBHOOK_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time-out of a response body, which does not affect the result: only the status counts.
-pub const WEBHOOK_ANSWER_BODY_WAIT: Duration = Duration::from_secs(2);
+pub const WEBHOOK_RESPONSE_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum bytes read of a response body.
-pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 4 * 1_024;
+pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 4 * 1_024;
 /// Maximum characters of a delivery error: a certificate may name any number of hosts.
 pub const WEBHOOK_ERROR_CHARS_MAX: usize = 300;
 /// Maximum addresses of one host name that are tried.
 pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
 /// Maximum concurrent webhook deliveries.
-pub const WEBHOOK_TURNS_MAX: usize = 64;
+pub const WEBHOOK_DELIVERIES_MAX: usize = 64;
 /// Maximum concurrent webhook deliveries of one account.
-pub const WEBHOOK_TURNS_PER_ACCOUNT_MAX: usize = 4;
+pub const WEBHOOK_DELIVERIES_PER_ACCOUNT_MAX: usize = 4;
 /// Consecutive events of a webhook before waiting webhooks get their turn.
-pub const WEBHOOK_TURN_EVENTS: usize = 32;
+pub const WEBHOOK_LEASE_EVENTS_MAX: usize = 32;
 /// Maximum concurrent webhook tests.
 pub const WEBHOOK_TESTS_MAX: usize = 8;
 /// Interval of checking for due deliveries.
-pub const WEBHOOK_LOOK_WAIT: Duration = Duration::from_secs(1);
+pub const WEBHOOK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of checking a webhook that is paused because its account is suspended.
-pub const WEBHOOK_HELD_WAIT: Duration = Duration::from_secs(60);
+pub const WEBHOOK_SUSPENDED_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum dead letters of one webhook; the oldest are deleted.
 pub const WEBHOOK_DEAD_LETTERS_MAX: usize = 1_000;
 /// Retention of dead letters.
-pub const WEBHOOK_DEAD_LETTERS_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const WEBHOOK_DEAD_LETTER_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Interval of deleting old dead letters.
-pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+pub const WEBHOOK_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Event facts that are removed or moved in one batch.
 pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
@@ -415,25 +415,25 @@ pub const SECRET_FILE_BYTES_MAX: u64 = 4 * KIB;
 /// Maximum shards of a metric that many threads count concurrently.
 pub const MEASURE_SHARDS_MAX: usize = 16;
 /// Maximum time of a lookup for the metrics that is repeated for each scrape; slower ones are cached.
-pub const METRICS_QUICK: Duration = Duration::from_millis(100);
+pub const METRICS_STATS_FAST: Duration = Duration::from_millis(100);
 /// Inverse of the maximum share of time spent on slow lookups for the metrics.
-pub const METRICS_TIME_PART: u32 = 20;
+pub const METRICS_CPU_FRACTION: u32 = 20;
 
 /// Minutes of usage history in memory: an hour, and the current minute.
-pub const TRAFFIC_MINUTES: u64 = 61;
+pub const USAGE_MINUTES_KEPT: u64 = 61;
 /// Days for which hourly usage is retained, before it is aggregated to days.
-pub const TRAFFIC_HOURS_KEPT_DAYS: u64 = 31;
+pub const USAGE_HOURS_RETENTION_DAYS: u64 = 31;
 /// Days for which daily usage is retained.
-pub const TRAFFIC_DAYS_KEPT: u64 = 400;
+pub const USAGE_DAYS_RETENTION: u64 = 400;
 /// Interval of persisting usage counters, in minutes: the maximum that a crash loses.
-pub const TRAFFIC_WRITE_MINUTES: u64 = 10;
+pub const USAGE_WRITE_INTERVAL_MINUTES: u64 = 10;
 /// Usage facts that are written in one batch, plus some more of one bucket.
-pub const TRAFFIC_BATCH_FACTS: usize = 400;
+pub const USAGE_BATCH_RECORDS: usize = 400;
 
 /// Maximum entries of the audit log.
 pub const AUDIT_ENTRIES_MAX: usize = 10_000;
 /// Retention of audit log entries.
-pub const AUDIT_KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+pub const AUDIT_RETENTION: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 /// Maximum audit log entries of rejected sign-ins.
 pub const AUDIT_REFUSED_MAX: usize = 1_000;
 /// Audit log entries that are deleted in one batch.
@@ -453,11 +453,11 @@ pub const MOVE_TRIES_MAX: usize = 5;
 /// Maximum concurrent body copies for move requests; others wait.
 pub const COPIES_MAX: usize = 8;
 /// Files that are moved or restored in one batch, each with its thumbnail, that of the object it replaces, and events.
-pub const MOVED_TOGETHER_MAX: usize = 40;
+pub const MOVE_BATCH_FILES_MAX: usize = 40;
 /// Approximate bytes that are moved or restored in one batch.
-pub const MOVED_TOGETHER_BYTES_MAX: u64 = 4 * MIB;
+pub const MOVE_BATCH_BYTES_MAX: u64 = 4 * MIB;
 /// Maximum time that one request scans the log.
-pub const LOG_LOOK_WAIT: Duration = Duration::from_secs(10);
+pub const LOG_SCAN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum URLs of one import job.
 pub const IMPORT_URLS_MAX: usize = 500;
 /// Maximum bytes of the URLs in a job record; the rest of the record is for the results.
@@ -465,21 +465,21 @@ pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
 /// Maximum redirects that are followed.
 pub const IMPORT_REDIRECTS_MAX: usize = 5;
 /// Time-out of a response head, per URL including redirects.
-pub const IMPORT_ANSWER_WAIT: Duration = Duration::from_secs(30);
+pub const IMPORT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time-out of a file download.
-pub const IMPORT_FILE_WAIT: Duration = Duration::from_secs(60 * 60);
+pub const IMPORT_FILE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// Waiting time of an import that is over the rate limit of its account.
-pub const IMPORT_REST: Duration = Duration::from_secs(1);
+pub const IMPORT_RATE_LIMIT_DELAY: Duration = Duration::from_secs(1);
 /// Interval of checking whether the server is draining.
-pub const IMPORT_DRAIN_LOOK: Duration = Duration::from_millis(200);
+pub const IMPORT_DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum failed URLs in a job's report.
 pub const IMPORT_FAILURES_MAX: usize = 50;
 /// Maximum characters of the error of a failed URL.
 pub const IMPORT_FAILURE_CHARS_MAX: usize = 80;
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
-pub const GONE_RECORDS_MAX: usize = 1_000_000;
+pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
 /// Maximum requests that wait to scan the log.
-pub const LOG_LOOKS_WAITING_MAX: usize = 16;
+pub const LOG_SCANS_QUEUED_MAX: usize = 16;
 
 /// Maximum running object jobs.
 pub const JOBS_RUNNING_MAX: usize = 4;
@@ -492,30 +492,30 @@ pub const JOBS_MAX: usize = 1_000;
 /// Finished jobs of one account that are retained; the oldest are deleted.
 pub const JOBS_ENDED_MAX: usize = 100;
 /// Retention of finished jobs.
-pub const JOBS_ENDED_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const JOBS_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Interval of deleting old jobs.
-pub const JOBS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+pub const JOBS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Interval of persisting the progress of a job.
-pub const JOB_SAVE_WAIT: Duration = Duration::from_secs(5);
+pub const JOB_SAVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Pause after the end of a job could not be recorded, before the job runs again.
-pub const JOB_REST: Duration = Duration::from_secs(60);
+pub const JOB_SAVE_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Maximum retries of one batch of a job after concurrent changes.
 pub const JOB_TRIES_MAX: usize = 20;
 
 /// Maximum queued image jobs; more are rejected.
-pub const IMAGE_JOBS_WAITING_MAX: usize = 256;
+pub const IMAGE_JOBS_QUEUED_MAX: usize = 256;
 /// Maximum waiting time of an image job.
-pub const IMAGE_WAIT: Duration = Duration::from_secs(5);
+pub const IMAGE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Expected milliseconds of an image job from which it leaves one thread to shorter jobs.
-pub const IMAGE_HEAVY_MS: u64 = 100;
+pub const IMAGE_LONG_JOB_MS: u64 = 100;
 /// Maximum restarts of an image job that was cancelled just when a request joined it.
 pub const IMAGE_JOBS_RETRIED_MAX: usize = 4;
 /// Bytes that are read of an image file at first: they contain the header, unless a camera put a preview before it.
 pub const IMAGE_HEAD_BYTES: u64 = 128 * KIB;
 /// Cached image headers and failed image jobs: some hundred bytes each.
-pub const IMAGE_HEADERS_REMEMBERED: usize = 20_000;
+pub const IMAGE_HEADER_CACHE_ENTRIES: usize = 20_000;
 /// Time for which a failed image is not retried.
-pub const IMAGE_REFUSAL_KEPT: Duration = Duration::from_secs(10 * 60);
+pub const IMAGE_FAILURE_CACHE_TTL: Duration = Duration::from_secs(10 * 60);
 /// Default size of the variant cache on the disk.
 pub const VARIANTS_BYTES_MAX: u64 = 5 * 1_024 * MIB;
 /// Maximum cached variants of one file; further ones are rendered for each request.
@@ -525,13 +525,13 @@ pub const VARIANTS_PAGE: usize = 1_000;
 /// Variants that are removed in one batch.
 pub const VARIANTS_BATCH: usize = 500;
 /// Interval of removing variants of deleted files.
-pub const VARIANTS_SWEEP_WAIT: Duration = Duration::from_secs(60);
+pub const VARIANTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Longer side of a thumbnail, in pixels. Clients 3.2.
 pub const THUMBNAIL_SIDE_MAX: u32 = 400;
 /// Quality of a thumbnail. Clients 3.2.
 pub const THUMBNAIL_QUALITY: u8 = 78;
 /// Maximum time that a request waits for the thumbnails of all its files; the rest get none.
-pub const THUMBNAILS_WAIT: Duration = Duration::from_secs(20);
+pub const THUMBNAILS_TIMEOUT: Duration = Duration::from_secs(20);
 /// Default image processing time of one address, in milliseconds of CPU per second: a few images at any moment, and
 /// after a pause, with the burst, a page of a thousand thumbnails of photographs at about 60 ms each.
 pub const IMAGE_MS_PER_SECOND_PER_ADDRESS: u32 = 250;
@@ -539,21 +539,21 @@ pub const IMAGE_MS_PER_SECOND_PER_ADDRESS: u32 = 250;
 /// to others.
 pub const IMAGE_MS_PER_SECOND_PER_BUCKET: u32 = 1_000;
 /// Burst of the image processing limits, as time at the full rate.
-pub const IMAGE_MS_SAVED: Duration = Duration::from_secs(5 * 60);
+pub const IMAGE_BURST_WINDOW: Duration = Duration::from_secs(5 * 60);
 /// Inverse of the share of the machine's memory for all image processing at once.
-pub const IMAGE_MEMORY_PART: u64 = 4;
+pub const IMAGE_MEMORY_DIVISOR: u64 = 4;
 
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
 const _: () = assert!(AUDIT_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(
-    TRAFFIC_BATCH_FACTS + 4 * (TRAFFIC_HOURS_KEPT_DAYS as usize + 2)
+    USAGE_BATCH_RECORDS + 4 * (USAGE_HOURS_RETENTION_DAYS as usize + 2)
         <= engine::limits::BATCH_RECORDS_MAX
 );
 // Each entry moves from one fact into another, which takes two records.
-const _: () = assert!(2 * TRAFFIC_BATCH_FACTS <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(SESSION_IDLE.as_secs() <= SESSION_LIFE.as_secs());
+const _: () = assert!(2 * USAGE_BATCH_RECORDS <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(SESSION_IDLE_TIMEOUT.as_secs() <= SESSION_LIFETIME.as_secs());
 // A suspension or a set-up ends all sessions in the same batch.
 const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 16 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(SESSIONS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
@@ -569,9 +569,9 @@ const _: () = assert!(
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
-const _: () = assert!(SIGNING_KEY_REST.as_secs() > PRESIGN_SECONDS_MAX);
-const _: () = assert!(SIGNING_KEY_REST.as_secs() > DEVICE_LIFE.as_secs());
-const _: () = assert!(SIGNING_KEY_REST.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
+const _: () = assert!(SIGNING_KEY_GRACE_PERIOD.as_secs() > PRESIGN_SECONDS_MAX);
+const _: () = assert!(SIGNING_KEY_GRACE_PERIOD.as_secs() > DEVICE_LIFE.as_secs());
+const _: () = assert!(SIGNING_KEY_GRACE_PERIOD.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 // A file, its thumbnail, an event of it for each webhook, and the other changes of an upload.
@@ -583,7 +583,8 @@ const _: () = assert!(
 );
 // A file put and deleted, two thumbnails, and two events for each webhook.
 const _: () = assert!(
-    MOVED_TOGETHER_MAX * (4 + 2 * WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+    MOVE_BATCH_FILES_MAX * (4 + 2 * WEBHOOKS_PER_BUCKET_MAX) + 8
+        <= engine::limits::BATCH_RECORDS_MAX
 );
 const _: () = assert!(WEBHOOK_DEAD_LETTERS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(2 * WEBHOOK_BATCH_EVENTS + 8 <= engine::limits::BATCH_RECORDS_MAX);
@@ -595,4 +596,5 @@ const _: () = assert!(2 * DELETE_FILES_MAX < engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
 const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);
-const _: () = assert!(HEAD_WAIT.as_secs() <= 10 && BODY_WINDOW.as_secs() <= 10);
+const _: () =
+    assert!(HEADER_READ_TIMEOUT.as_secs() <= 10 && BODY_THROUGHPUT_WINDOW.as_secs() <= 10);

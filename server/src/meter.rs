@@ -14,57 +14,57 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 
-use crate::measures::Shard;
-use crate::traffic::Traffic;
+use crate::measures::CounterShard;
+use crate::traffic::BucketCounters;
 
 /// Accounting of a request in flight, stored as an extension of it. Cheap to clone.
 #[derive(Clone)]
-pub struct Meter(Arc<Inner>);
+pub struct RequestMeter(Arc<Inner>);
 
 struct Inner {
     request_id: String,
-    traffic: OnceLock<Arc<Traffic>>,
+    traffic: OnceLock<Arc<BucketCounters>>,
     /// Server-wide counters.
-    shard: Arc<Shard>,
+    shard: Arc<CounterShard>,
     /// Bytes that arrived before the bucket was known.
     early_bytes: AtomicU64,
 }
 
 /// Response body that counts the bytes sent.
-pub type Metered = Counted<Outflow>;
+pub type MeteredBody = CountingBody<ResponseCounter>;
 
 /// Counters of a response body: those of a bucket, and the server-wide ones.
-pub struct Outflow {
-    pub traffic: Arc<Traffic>,
-    pub shard: Arc<Shard>,
+pub struct ResponseCounter {
+    pub traffic: Arc<BucketCounters>,
+    pub shard: Arc<CounterShard>,
 }
 
 /// Body that counts each frame when it is passed on.
-pub struct Counted<C> {
+pub struct CountingBody<C> {
     body: Body,
     counter: C,
 }
 
 /// Counter of the frames of a body.
-pub trait Counter: Unpin {
+pub trait ByteCounter: Unpin {
     /// Counts a frame.
-    fn note(&self, bytes: usize);
+    fn count(&self, bytes: usize);
 }
 
 /// Counts response bytes.
-impl Counter for Outflow {
-    fn note(&self, bytes: usize) {
-        self.traffic.note_bytes_out(bytes);
-        self.shard.note_bytes_out(bytes);
+impl ByteCounter for ResponseCounter {
+    fn count(&self, bytes: usize) {
+        self.traffic.add_bytes_out(bytes);
+        self.shard.add_bytes_out(bytes);
     }
 }
 
 /// Counts request bytes.
-impl Counter for Meter {
-    fn note(&self, bytes: usize) {
-        self.0.shard.note_bytes_in(bytes);
+impl ByteCounter for RequestMeter {
+    fn count(&self, bytes: usize) {
+        self.0.shard.add_bytes_in(bytes);
         match self.0.traffic.get() {
-            Some(traffic) => traffic.note_bytes_in(bytes),
+            Some(traffic) => traffic.add_bytes_in(bytes),
             None => {
                 self.0.early_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             }
@@ -72,9 +72,13 @@ impl Counter for Meter {
     }
 }
 
-impl Meter {
+impl RequestMeter {
     /// Creates the accounting of the request with this id, for the bucket that its URL names, if any.
-    pub fn new(request_id: &str, traffic: Option<&Arc<Traffic>>, shard: &Arc<Shard>) -> Self {
+    pub fn new(
+        request_id: &str,
+        traffic: Option<&Arc<BucketCounters>>,
+        shard: &Arc<CounterShard>,
+    ) -> Self {
         let traffic = traffic.map_or_else(OnceLock::new, |it| OnceLock::from(it.clone()));
         let (request_id, shard) = (request_id.to_owned(), shard.clone());
         Self(Arc::new(Inner { request_id, traffic, shard, early_bytes: AtomicU64::new(0) }))
@@ -86,48 +90,48 @@ impl Meter {
     }
 
     /// Assigns the request to a bucket, unless it is already assigned to one.
-    pub fn count_for(&self, traffic: &Arc<Traffic>, now_ms: u64) {
-        self.0.traffic.get_or_init(|| traffic.clone()).turn_to(now_ms);
-        self.pass_on();
+    pub fn attribute_to(&self, traffic: &Arc<BucketCounters>, now_ms: u64) {
+        self.0.traffic.get_or_init(|| traffic.clone()).advance_to(now_ms);
+        self.flush_early_bytes();
     }
 
     /// Wraps a request body so that its bytes are counted.
-    pub fn incoming(&self, body: Body) -> Body {
+    pub fn wrap_request_body(&self, body: Body) -> Body {
         if body.is_end_stream() {
             return body;
         }
-        Body::new(Counted::new(body, self.clone()))
+        Body::new(CountingBody::new(body, self.clone()))
     }
 
     /// Returns the counters of the request: those of its bucket, or else `nobody`, which then also gets the early
     /// bytes.
-    pub fn end(&self, nobody: &Arc<Traffic>) -> Arc<Traffic> {
+    pub fn finish(&self, nobody: &Arc<BucketCounters>) -> Arc<BucketCounters> {
         let traffic = self.0.traffic.get_or_init(|| nobody.clone()).clone();
-        self.pass_on();
+        self.flush_early_bytes();
         traffic
     }
 
-    fn pass_on(&self) {
+    fn flush_early_bytes(&self) {
         let early = self.0.early_bytes.swap(0, Ordering::Relaxed);
         if let Some(traffic) = self.0.traffic.get() {
-            traffic.note_bytes_in(usize::try_from(early).unwrap_or(usize::MAX));
+            traffic.add_bytes_in(usize::try_from(early).unwrap_or(usize::MAX));
         }
     }
 }
 
-impl fmt::Debug for Meter {
+impl fmt::Debug for RequestMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Meter").field(&self.0.request_id).finish()
     }
 }
 
-impl<C> Counted<C> {
+impl<C> CountingBody<C> {
     pub fn new(body: Body, counter: C) -> Self {
         Self { body, counter }
     }
 }
 
-impl<C: Counter> http_body::Body for Counted<C> {
+impl<C: ByteCounter> http_body::Body for CountingBody<C> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -139,7 +143,7 @@ impl<C: Counter> http_body::Body for Counted<C> {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(bytes) = frame.data_ref()
         {
-            self.counter.note(bytes.len());
+            self.counter.count(bytes.len());
         }
         polled
     }

@@ -20,7 +20,7 @@ use utoipa::{PartialSchema, ToSchema};
 use self::parts::Parts;
 use crate::content_type::essence;
 use crate::error::ApiError;
-use crate::form_part::{PartHead, boundary_of};
+use crate::form_part::{PartHead, parse_boundary};
 use crate::limits;
 use crate::request_body::{BodyLimits, RequestBody};
 
@@ -32,7 +32,7 @@ pub struct FormFiles {
 }
 
 /// File of a form. Unread bytes are skipped when the next file is read.
-pub struct FormFile<'f> {
+pub struct MultipartFile<'f> {
     form: &'f mut FormFiles,
     head: PartHead,
     first: Option<Bytes>,
@@ -79,7 +79,7 @@ impl FormFiles {
         }
         let mut body = RequestBody::new(headers, body, limits)?;
         let mut read = Bytes::new();
-        let boundary = match boundary_of(&content_type) {
+        let boundary = match parse_boundary(&content_type) {
             Some(boundary) => boundary,
             None => first_line_boundary(&mut body, &mut read).await?,
         };
@@ -88,7 +88,7 @@ impl FormFiles {
     }
 
     /// Returns the next file; `None` at the end of the form.
-    pub async fn next_file(&mut self) -> Result<Option<FormFile<'_>>, ApiError> {
+    pub async fn next_file(&mut self) -> Result<Option<MultipartFile<'_>>, ApiError> {
         while let Some(head) = self.parts.next().await? {
             if !head.is_file() {
                 self.skip_field().await?;
@@ -107,7 +107,7 @@ impl FormFiles {
                 );
                 return Err(ApiError::new(StatusCode::BAD_REQUEST, "too_many_files", message));
             }
-            return Ok(Some(FormFile { form: self, head, first }));
+            return Ok(Some(MultipartFile { form: self, head, first }));
         }
         Ok(None)
     }
@@ -154,7 +154,7 @@ impl FormFiles {
     }
 }
 
-impl FormFile<'_> {
+impl MultipartFile<'_> {
     /// Returns the file name that the client sent, decoded but not sanitized.
     pub fn file_name(&self) -> Option<&str> {
         self.head.file_name.as_deref().filter(|name| !name.is_empty())
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_boundary_is_found_in_the_first_line() {
+    async fn boundary_is_detected_from_the_first_line() {
         let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
         for boundary in ["----WebKitFormBoundaryabc", "x", "odd--", &*"y".repeat(70)] {
             let body = format!("{}--{boundary}--", part(boundary, head, "one"));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_without_a_file_has_none() {
+    async fn form_without_a_file_yields_none() {
         let empty_input = "Content-Disposition: form-data; name=\"file\"; filename=\"\"\r\n\
             Content-Type: application/octet-stream";
         for body in [
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_not_read_is_read_over() {
+    async fn unread_file_part_is_skipped() {
         let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
         let large = "x".repeat(100_000);
         let body = format!("{}{}--xyz--", part("xyz", head, &large), part("xyz", head, "two"));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_parts_do_not_draw_in_the_body_behind_them() {
+    async fn small_parts_do_not_buffer_the_next_body() {
         let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
         let small = part("xyz", head, "one").repeat(50);
         let body = format!("{small}{}--xyz--", part("xyz", head, &"x".repeat(200_000)));
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_form_is_refused() {
+    async fn non_multipart_body_is_rejected() {
         for content_type in
             ["text/plain", "application/json", "multipart/mixed; boundary=a", "x", ""]
         {
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_that_breaks_off_is_an_error() {
+    async fn truncated_form_is_an_error() {
         let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
         let whole = format!("{}--xyz--", part("xyz", head, "content"));
         for end in 6..whole.len() - 2 {
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_beyond_its_limit_is_refused_on_the_way() {
+    async fn oversized_form_is_rejected_while_streaming() {
         let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
         let body = format!("{}--xyz--", part("xyz", head, &"x".repeat(1_000)));
         let refusal = read(NAMED, Scripted::pieces(body.as_bytes(), 100), 500).await.unwrap_err();

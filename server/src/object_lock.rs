@@ -126,7 +126,7 @@ mod tests {
     const COMPLIANCE: Retention = Retention { mode: RetentionMode::Compliance, until_ms: 10 };
 
     #[test]
-    fn locked_versions_cannot_be_deleted_until_the_retention_ends() {
+    fn locked_versions_cannot_be_deleted_before_expiry() {
         let forbids =
             |lock: ObjectLock, now_ms, may_bypass| lock.forbids_deletion(now_ms, may_bypass);
         let retained = |it| ObjectLock { retention: Some(it), hold: false };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn retention_is_only_shortened_by_a_bypass_of_governance() {
+    fn shortening_retention_requires_governance_bypass() {
         let until = |it: Retention, until_ms| Some(Retention { until_ms, ..it });
         for (old, new, plain, bypass) in [
             (GOVERNANCE, until(GOVERNANCE, 11), true, true),

@@ -8,33 +8,35 @@ use engine::ObjectKey;
 use unicode_normalization::UnicodeNormalization;
 use uuid::Uuid;
 
-use crate::limits::{EXTENSION_BYTES_MAX, FILE_NAME_BYTES_MAX, NAME_NUMBER_MAX, NAME_STEPS_MAX};
+use crate::limits::{
+    EXTENSION_BYTES_MAX, FILE_NAME_BYTES_MAX, NAME_LINEAR_PROBES_MAX, NAME_NUMBER_MAX,
+};
 
 /// Handling of a name that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameRule {
+pub enum ConflictRule {
     /// Replaces the existing object.
     Overwrite,
     /// Adds the first free ` (n)` before the extension.
-    Suffix,
+    Rename,
 }
 
 /// Source of a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     /// Client's name, sanitized.
-    Kept,
+    ClientName,
     /// Random UUID, with the original extension.
-    Randomised,
+    Random,
 }
 
 /// Candidate key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub struct NameProposal {
     /// Candidate key.
     pub key: ObjectKey,
     /// Rule that the batch has to enforce for the key.
-    pub rule: NameRule,
+    pub rule: ConflictRule,
     /// Whether a suffix was added.
     pub renamed: bool,
 }
@@ -50,11 +52,11 @@ pub fn file_name<'a>(
     content_extension: impl FnOnce() -> Option<&'a str>,
     uuid: Uuid,
 ) -> String {
-    let cleaned = client_name.and_then(clean);
+    let cleaned = client_name.and_then(sanitize);
     let extension = cleaned.as_deref().and_then(|name| split_extension(name).1);
     match (naming, cleaned.as_deref()) {
-        (Naming::Kept, Some(name)) if extension.is_some() => name.to_owned(),
-        (Naming::Kept, Some(name)) => match content_extension() {
+        (Naming::ClientName, Some(name)) if extension.is_some() => name.to_owned(),
+        (Naming::ClientName, Some(name)) => match content_extension() {
             // A text file without an extension (README, LICENSE) has none on purpose.
             Some(added) if added != "txt" => format!("{name}.{added}"),
             _ => name.to_owned(),
@@ -71,9 +73,10 @@ pub fn file_name<'a>(
 
 /// Sanitizes a client's file name: its last path segment, in NFC, without control and text direction characters, spaces
 /// at the ends and dots at the end, and truncated. `None` if nothing is left.
-pub fn clean(client_name: &str) -> Option<String> {
+pub fn sanitize(client_name: &str) -> Option<String> {
     let last = client_name.rsplit(['/', '\\']).next().unwrap_or("");
-    let kept: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).nfc().collect();
+    let kept: String =
+        last.chars().filter(|c| !c.is_control() && !is_bidi_control(*c)).nfc().collect();
     let kept = without_end(kept.trim_start());
     if kept.is_empty() {
         return None;
@@ -83,12 +86,12 @@ pub fn clean(client_name: &str) -> Option<String> {
 }
 
 /// Suffix of thumbnail names.
-pub const THUMBNAIL_ENDING: &str = "_thumb.webp";
+pub const THUMBNAIL_SUFFIX: &str = "_thumb.webp";
 
 /// Returns the name of the thumbnail of a file; `None` for a thumbnail.
 pub fn thumbnail_name(file_name: &str) -> Option<String> {
     let stem = split_extension(file_name).0;
-    (!file_name.ends_with(THUMBNAIL_ENDING)).then(|| format!("{stem}{THUMBNAIL_ENDING}"))
+    (!file_name.ends_with(THUMBNAIL_SUFFIX)).then(|| format!("{stem}{THUMBNAIL_SUFFIX}"))
 }
 
 /// Removes trailing spaces and dots.
@@ -111,29 +114,29 @@ pub fn split_extension(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-impl NameRule {
+impl ConflictRule {
     /// Returns the next key to try for an upload to `key`. `is_taken` is called with keys, and counts those chosen by
     /// other files of the same request as taken. `None` if no number is free.
     pub fn proposal<E>(
         self,
         key: &ObjectKey,
         mut is_taken: impl FnMut(&ObjectKey) -> Result<bool, E>,
-    ) -> Result<Option<Proposal>, E> {
+    ) -> Result<Option<NameProposal>, E> {
         if self == Self::Overwrite || !is_taken(key)? {
-            return Ok(Some(Proposal { key: key.clone(), rule: self, renamed: false }));
+            return Ok(Some(NameProposal { key: key.clone(), rule: self, renamed: false }));
         }
-        let mut is_number_taken = |number: u32| match numbered(key, number) {
+        let mut is_number_taken = |number: u32| match with_number(key, number) {
             Some(key) => is_taken(&key),
             None => Ok(false),
         };
         let Some(number) = first_free(&mut is_number_taken)? else { return Ok(None) };
-        Ok(numbered(key, number).map(|key| Proposal { key, rule: self, renamed: true }))
+        Ok(with_number(key, number).map(|key| NameProposal { key, rule: self, renamed: true }))
     }
 }
 
 /// Returns the key with ` (n)` before the last extension: `a (1).png`, `a.tar (1).gz`, `README (1)`, `.env (1)`.
 /// Shortens the stem if the key would become too long.
-pub fn numbered(key: &ObjectKey, number: u32) -> Option<ObjectKey> {
+pub fn with_number(key: &ObjectKey, number: u32) -> Option<ObjectKey> {
     with_suffix(key, &format!(" ({number})"))
 }
 
@@ -147,12 +150,12 @@ pub fn is_random(file_name: &str) -> bool {
 /// Finds a free number. A folder may hold many thousand `screenshot.webp`: after some single steps the number is
 /// doubled until one is free, then bisected; gaps in the sequence may stay unused.
 fn first_free<E>(is_taken: &mut impl FnMut(u32) -> Result<bool, E>) -> Result<Option<u32>, E> {
-    for number in 1..=NAME_STEPS_MAX {
+    for number in 1..=NAME_LINEAR_PROBES_MAX {
         if !is_taken(number)? {
             return Ok(Some(number));
         }
     }
-    let mut taken = NAME_STEPS_MAX;
+    let mut taken = NAME_LINEAR_PROBES_MAX;
     let mut free = taken;
     while free == taken {
         let next = taken.saturating_mul(2).min(NAME_NUMBER_MAX);
@@ -188,7 +191,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 /// Returns whether a character changes the direction of text: such characters can make `gpj.exe` look like `exe.jpg`.
-pub fn turns_text(c: char) -> bool {
+pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
@@ -229,34 +232,34 @@ mod tests {
             ("a%2Fb.png", Some("a%2Fb.png")),
             ("a\u{3000}. .", Some("a")),
         ] {
-            assert_eq!(clean(raw).as_deref(), kept, "{raw:?}");
+            assert_eq!(sanitize(raw).as_deref(), kept, "{raw:?}");
         }
     }
 
     #[test]
-    fn long_names_lose_the_end_of_their_stem() {
-        let name = clean(&format!("{}.webp", "ä".repeat(300))).unwrap();
+    fn long_name_truncates_its_stem() {
+        let name = sanitize(&format!("{}.webp", "ä".repeat(300))).unwrap();
         assert!(name.len() <= FILE_NAME_BYTES_MAX && name.ends_with("ä.webp"), "{name}");
-        let name = clean(&"x".repeat(2_000)).unwrap();
+        let name = sanitize(&"x".repeat(2_000)).unwrap();
         assert_eq!(name.len(), FILE_NAME_BYTES_MAX);
-        let cut = clean(&format!("{}. {}", "x".repeat(253), "y".repeat(20))).unwrap();
+        let cut = sanitize(&format!("{}. {}", "x".repeat(253), "y".repeat(20))).unwrap();
         assert_eq!(cut, "x".repeat(253), "a cut leaves no dot or space at the end");
     }
 
     #[test]
-    fn names_end_in_the_right_extension() {
+    fn name_gets_the_matching_extension() {
         let cases: &[(Naming, Option<&str>, Option<&str>, &str)] = &[
-            (Naming::Kept, Some("a.png"), Some("webp"), "a.png"),
-            (Naming::Kept, Some("blob"), Some("webp"), "blob.webp"),
-            (Naming::Kept, Some("blob"), None, "blob"),
-            (Naming::Kept, Some("README"), Some("txt"), "README"),
-            (Naming::Kept, Some("Dr. No, a film"), Some("mp4"), "Dr. No, a film.mp4"),
-            (Naming::Kept, None, Some("webp"), "{uuid}.webp"),
-            (Naming::Kept, Some("///"), None, "{uuid}"),
-            (Naming::Randomised, Some("A.PNG"), Some("webp"), "{uuid}.png"),
-            (Naming::Randomised, Some("blob"), Some("webm"), "{uuid}.webm"),
-            (Naming::Randomised, Some("notes"), Some("txt"), "{uuid}.txt"),
-            (Naming::Randomised, None, None, "{uuid}"),
+            (Naming::ClientName, Some("a.png"), Some("webp"), "a.png"),
+            (Naming::ClientName, Some("blob"), Some("webp"), "blob.webp"),
+            (Naming::ClientName, Some("blob"), None, "blob"),
+            (Naming::ClientName, Some("README"), Some("txt"), "README"),
+            (Naming::ClientName, Some("Dr. No, a film"), Some("mp4"), "Dr. No, a film.mp4"),
+            (Naming::ClientName, None, Some("webp"), "{uuid}.webp"),
+            (Naming::ClientName, Some("///"), None, "{uuid}"),
+            (Naming::Random, Some("A.PNG"), Some("webp"), "{uuid}.png"),
+            (Naming::Random, Some("blob"), Some("webm"), "{uuid}.webm"),
+            (Naming::Random, Some("notes"), Some("txt"), "{uuid}.txt"),
+            (Naming::Random, None, None, "{uuid}"),
         ];
         for (naming, client, content, want) in cases {
             let want = want.replace("{uuid}", UUID_TEXT);
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_goes_before_the_last_extension() {
+    fn number_is_inserted_before_the_last_extension() {
         for (plain, first) in [
             ("a.png", "a (1).png"),
             ("a.tar.gz", "a.tar (1).gz"),
@@ -276,24 +279,24 @@ mod tests {
             ("a (1).png", "a (1) (1).png"),
             ("Dr. No film", "Dr. No film (1)"),
         ] {
-            assert_eq!(numbered(&key(plain), 1), Some(key(first)), "{plain}");
+            assert_eq!(with_number(&key(plain), 1), Some(key(first)), "{plain}");
         }
         let long = key(&format!("d/{}.png", "ä".repeat(509)));
-        let renamed = numbered(&long, 12).unwrap();
+        let renamed = with_number(&long, 12).unwrap();
         assert!(renamed.as_str().len() <= 1_024 && renamed.as_str().ends_with("ä (12).png"));
     }
 
     #[test]
-    fn a_taken_name_gets_the_first_free_number() {
-        let propose = |rule: NameRule, taken: &[&str]| {
+    fn taken_name_gets_the_first_free_number() {
+        let propose = |rule: ConflictRule, taken: &[&str]| {
             let is_taken = |key: &ObjectKey| Ok::<_, Infallible>(taken.contains(&key.as_str()));
             rule.proposal(&key("a.png"), is_taken).unwrap().unwrap()
         };
-        let free = propose(NameRule::Suffix, &[]);
+        let free = propose(ConflictRule::Rename, &[]);
         assert_eq!((free.key.as_str(), free.renamed), ("a.png", false));
-        let next = propose(NameRule::Suffix, &["a.png", "a (1).png", "a (3).png"]);
+        let next = propose(ConflictRule::Rename, &["a.png", "a (1).png", "a (3).png"]);
         assert_eq!((next.key.as_str(), next.renamed), ("a (2).png", true));
-        let over = propose(NameRule::Overwrite, &["a.png"]);
+        let over = propose(ConflictRule::Overwrite, &["a.png"]);
         assert_eq!((over.key.as_str(), over.renamed), ("a.png", false));
     }
 
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn random_names_are_known_again() {
+    fn random_names_are_recognized() {
         for random in [UUID_TEXT, &format!("{UUID_TEXT}.png")] {
             assert!(is_random(random), "{random}");
         }

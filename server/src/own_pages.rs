@@ -16,24 +16,24 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Source of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum RequestOrigin {
     /// Same-origin page, or a URL that the user entered.
-    Own,
+    SameOrigin,
     /// Another site, or an invalid statement.
-    Elsewhere,
+    CrossSite,
     /// Neither header: an old browser, or no browser.
-    Unsaid,
+    Unknown,
 }
 
 /// Host names of the dashboard.
 #[derive(Clone, Debug)]
-pub struct OwnHosts {
+pub struct DashboardHosts {
     names: Vec<String>,
 }
 
-impl Source {
+impl RequestOrigin {
     /// Determines the source of a request.
-    pub fn of(method: &Method, headers: &HeaderMap, uri: &Uri) -> Self {
+    pub fn from_headers(method: &Method, headers: &HeaderMap, uri: &Uri) -> Self {
         let mut said = headers.get_all(SEC_FETCH_SITE).iter();
         if let Some(site) = said.next() {
             let is_own = match site.as_bytes() {
@@ -41,10 +41,14 @@ impl Source {
                 b"none" => is_read(method),
                 _ => false,
             };
-            return if is_own && said.next().is_none() { Self::Own } else { Self::Elsewhere };
+            return if is_own && said.next().is_none() {
+                Self::SameOrigin
+            } else {
+                Self::CrossSite
+            };
         }
         let mut said = headers.get_all(header::ORIGIN).iter();
-        let Some(origin) = said.next() else { return Self::Unsaid };
+        let Some(origin) = said.next() else { return Self::Unknown };
         let is_own = || {
             let origin: Uri = origin.to_str().ok()?.parse().ok()?;
             let asked = host_of(headers, uri)?;
@@ -56,22 +60,22 @@ impl Source {
             Some(named.host().eq_ignore_ascii_case(asked.host()) && same_port)
         };
         match is_own() {
-            Some(true) if said.next().is_none() => Self::Own,
-            _ => Self::Elsewhere,
+            Some(true) if said.next().is_none() => Self::SameOrigin,
+            _ => Self::CrossSite,
         }
     }
 
     /// Returns whether the session cookie of such a request is honored.
-    pub fn lets_cookies_count(self, method: &Method) -> bool {
+    pub fn allows_cookies(self, method: &Method) -> bool {
         match self {
-            Self::Own => true,
-            Self::Elsewhere => false,
-            Self::Unsaid => is_read(method),
+            Self::SameOrigin => true,
+            Self::CrossSite => false,
+            Self::Unknown => is_read(method),
         }
     }
 }
 
-impl OwnHosts {
+impl DashboardHosts {
     /// Collects the host of the public URL and those that the operator configured.
     pub fn new(public_url: &PublicUrl, configured: &[String]) -> Self {
         let names = public_url.host().into_iter().chain(configured.iter().cloned());
@@ -98,7 +102,7 @@ impl OwnHosts {
 
     /// Returns whether the request's host is one of the names, localhost, or an IP address, to none of which a foreign
     /// name can resolve.
-    pub fn are_asked_for(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+    pub fn matches_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let Some(authority) = host_of(headers, uri) else { return false };
         let host = authority.host().to_ascii_lowercase();
         let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -125,20 +129,24 @@ mod tests {
 
     use super::*;
 
-    fn source(method: &str, pairs: &[(&str, &str)]) -> Source {
+    fn source(method: &str, pairs: &[(&str, &str)]) -> RequestOrigin {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.append(name, HeaderValue::from_str(value).unwrap());
         }
-        Source::of(&method.parse().unwrap(), &headers, &"/api/buckets".parse().unwrap())
+        RequestOrigin::from_headers(
+            &method.parse().unwrap(),
+            &headers,
+            &"/api/buckets".parse().unwrap(),
+        )
     }
 
     #[test]
     #[cfg(feature = "s3")]
-    fn a_bucket_is_named_in_front_of_an_own_host() {
+    fn virtual_host_bucket_is_not_the_dashboard() {
         let url = PublicUrl::parse("https://cdn.example.com").unwrap();
-        let hosts = OwnHosts::new(&url, &["example.com".to_owned()]);
+        let hosts = DashboardHosts::new(&url, &["example.com".to_owned()]);
         for (host, bucket) in [
             ("photos.cdn.example.com", Some("photos")),
             ("photos.CDN.example.com:8443", Some("photos")),
@@ -155,28 +163,31 @@ mod tests {
     }
 
     #[test]
-    fn what_the_browser_says_first_decides() {
+    fn fetch_metadata_takes_precedence_over_origin() {
         let host = ("host", "cdn.example.com");
         let own = ("origin", "https://cdn.example.com");
         for method in ["GET", "HEAD", "POST", "DELETE"] {
             let is = |site: &str| source(method, &[host, ("sec-fetch-site", site)]);
-            assert_eq!(is("same-origin"), Source::Own, "{method}");
+            assert_eq!(is("same-origin"), RequestOrigin::SameOrigin, "{method}");
             for other in ["same-site", "cross-site", "", "SAME-ORIGIN", "same-origin, none"] {
-                assert_eq!(is(other), Source::Elsewhere, "{method} {other}");
+                assert_eq!(is(other), RequestOrigin::CrossSite, "{method} {other}");
                 let both = [host, own, ("sec-fetch-site", other)];
-                assert_eq!(source(method, &both), Source::Elsewhere, "{method} {other}");
+                assert_eq!(source(method, &both), RequestOrigin::CrossSite, "{method} {other}");
             }
-            let none =
-                if matches!(method, "GET" | "HEAD") { Source::Own } else { Source::Elsewhere };
+            let none = if matches!(method, "GET" | "HEAD") {
+                RequestOrigin::SameOrigin
+            } else {
+                RequestOrigin::CrossSite
+            };
             assert_eq!(is("none"), none, "{method}");
             let twice =
                 [host, ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "same-origin")];
-            assert_eq!(source(method, &twice), Source::Elsewhere);
+            assert_eq!(source(method, &twice), RequestOrigin::CrossSite);
         }
     }
 
     #[test]
-    fn an_origin_is_the_host_that_is_asked_for_or_foreign() {
+    fn origin_must_match_host() {
         let is = |host: &str, origin: &str| source("POST", &[("host", host), ("origin", origin)]);
         for (host, origin) in [
             ("cdn.example.com", "https://cdn.example.com"),
@@ -186,7 +197,7 @@ mod tests {
             ("[::1]:8080", "http://[::1]:8080"),
             ("localhost", "http://localhost:80"),
         ] {
-            assert_eq!(is(host, origin), Source::Own, "{host} {origin}");
+            assert_eq!(is(host, origin), RequestOrigin::SameOrigin, "{host} {origin}");
         }
         for (host, origin) in [
             ("cdn.example.com", "https://example.com"),
@@ -198,34 +209,34 @@ mod tests {
             ("cdn.example.com", ""),
             ("cdn.example.com", "cdn.example.com"),
         ] {
-            assert_eq!(is(host, origin), Source::Elsewhere, "{host} {origin}");
+            assert_eq!(is(host, origin), RequestOrigin::CrossSite, "{host} {origin}");
         }
-        assert_eq!(source("POST", &[("origin", "http://a")]), Source::Elsewhere, "no host");
-        assert_eq!(source("POST", &[("host", "a")]), Source::Unsaid);
+        assert_eq!(source("POST", &[("origin", "http://a")]), RequestOrigin::CrossSite, "no host");
+        assert_eq!(source("POST", &[("host", "a")]), RequestOrigin::Unknown);
     }
 
     #[test]
-    fn a_cookie_counts_without_a_word_only_to_read() {
+    fn cookie_without_fetch_metadata_is_read_only() {
         for (source, reads, changes) in [
-            (Source::Own, true, true),
-            (Source::Elsewhere, false, false),
-            (Source::Unsaid, true, false),
+            (RequestOrigin::SameOrigin, true, true),
+            (RequestOrigin::CrossSite, false, false),
+            (RequestOrigin::Unknown, true, false),
         ] {
             for (method, counts) in [("GET", reads), ("HEAD", reads), ("POST", changes)] {
                 let method = method.parse().unwrap();
-                assert_eq!(source.lets_cookies_count(&method), counts, "{source:?} {method}");
+                assert_eq!(source.allows_cookies(&method), counts, "{source:?} {method}");
             }
         }
     }
 
     #[test]
-    fn the_dashboard_answers_to_its_own_names() {
+    fn dashboard_answers_only_its_hosts() {
         let url = PublicUrl::parse("https://CDN.example.com/files").unwrap();
-        let hosts = OwnHosts::new(&url, &["files.internal".to_owned()]);
+        let hosts = DashboardHosts::new(&url, &["files.internal".to_owned()]);
         let is = |host: &str| {
             let headers =
                 HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).unwrap())]);
-            hosts.are_asked_for(&headers, &"/-/session".parse().unwrap())
+            hosts.matches_host(&headers, &"/-/session".parse().unwrap())
         };
         for own in [
             "cdn.example.com",
@@ -248,6 +259,6 @@ mod tests {
         ] {
             assert!(!is(foreign), "{foreign}");
         }
-        assert!(!hosts.are_asked_for(&HeaderMap::new(), &"/".parse().unwrap()));
+        assert!(!hosts.matches_host(&HeaderMap::new(), &"/".parse().unwrap()));
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 /// Minimum transfer rate: bytes per window of waiting.
 #[derive(Debug)]
-pub struct Pace {
+pub struct MinThroughput {
     window: Duration,
     window_bytes_min: u64,
     left: Duration,
@@ -20,7 +20,7 @@ pub struct Pace {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Pace {
+impl MinThroughput {
     /// Creates a pace of at least `window_bytes_min` (at least 1) in each `window` of waiting.
     pub fn new(window: Duration, window_bytes_min: u64) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Pace {
     }
 
     /// Records progress of the peer.
-    pub fn progress(&mut self, bytes: u64) {
+    pub fn record_progress(&mut self, bytes: u64) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
         }
@@ -46,7 +46,7 @@ impl Pace {
     }
 
     /// Polls the time-out; ready when the peer is too slow. Must be called each time the peer has nothing ready.
-    pub fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waiting_since.is_none() {
             let now = Instant::now();
             self.waiting_since = Some(now);
@@ -81,35 +81,35 @@ mod tests {
     const WINDOW: Duration = Duration::from_millis(40);
 
     #[tokio::test]
-    async fn doing_nothing_is_late_after_one_window() {
-        let mut pace = Pace::new(WINDOW, 10);
+    async fn idle_transfer_is_too_slow_after_one_window() {
+        let mut pace = MinThroughput::new(WINDOW, 10);
         let began = Instant::now();
-        poll_fn(|cx| pace.poll_late(cx)).await;
+        poll_fn(|cx| pace.poll_too_slow(cx)).await;
         assert!(began.elapsed() >= WINDOW);
     }
 
     #[tokio::test]
     async fn doing_too_little_is_late_and_doing_enough_is_not() {
-        let mut pace = Pace::new(WINDOW, 10);
+        let mut pace = MinThroughput::new(WINDOW, 10);
         for bytes in [1, 1, 1] {
-            let step = tokio::time::timeout(WINDOW / 2, poll_fn(|cx| pace.poll_late(cx)));
+            let step = tokio::time::timeout(WINDOW / 2, poll_fn(|cx| pace.poll_too_slow(cx)));
             let is_late = step.await.is_ok();
-            pace.progress(bytes);
+            pace.record_progress(bytes);
             if is_late {
                 break;
             }
         }
         assert_eq!(pace.left, Duration::ZERO, "three bytes in three half windows are too few");
-        pace.progress(10);
+        pace.record_progress(10);
         assert_eq!(pace.left, WINDOW);
     }
 
     #[tokio::test]
     async fn our_own_time_does_not_count() {
-        let mut pace = Pace::new(WINDOW, 10);
-        pace.progress(1);
+        let mut pace = MinThroughput::new(WINDOW, 10);
+        pace.record_progress(1);
         tokio::time::sleep(2 * WINDOW).await;
-        let waited = tokio::time::timeout(WINDOW / 4, poll_fn(|cx| pace.poll_late(cx)));
+        let waited = tokio::time::timeout(WINDOW / 4, poll_fn(|cx| pace.poll_too_slow(cx)));
         assert!(waited.await.is_err(), "it has a whole window left");
     }
 }

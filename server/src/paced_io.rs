@@ -21,12 +21,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 pub(crate) use self::idleness::Idleness;
-use self::presence::Presence;
-use crate::pace::{Pace, poll_timer, set_timer};
+use self::presence::DisconnectProbe;
+use crate::pace::{MinThroughput, poll_timer, set_timer};
 
 /// Time-outs of a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Waits {
+pub struct Timeouts {
     /// For a complete request head, from its first byte or from the opening of the connection; and for the TLS
     /// handshake before that.
     pub head: Duration,
@@ -44,14 +44,14 @@ pub struct Waits {
 
 /// State of a connection, shared by its socket and its service.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct ExchangeState {
     phase: AtomicU8,
     request_count: AtomicU64,
     is_watched: AtomicBool,
     /// Whether the request body was not read to its end.
     is_body_unread: AtomicBool,
     /// Whether `100 Continue` is to be sent before the response.
-    says_continue: AtomicBool,
+    sends_continue: AtomicBool,
     idleness: Arc<Idleness>,
 }
 
@@ -62,20 +62,20 @@ const ANSWER: u8 = 1;
 /// A response is complete, and nothing of the next request has arrived.
 const IDLE: u8 = 2;
 
-impl Exchange {
+impl ExchangeState {
     pub(crate) fn new(idleness: Arc<Idleness>) -> Self {
         Self {
             phase: AtomicU8::new(HEAD),
             request_count: AtomicU64::new(0),
             is_watched: AtomicBool::new(false),
             is_body_unread: AtomicBool::new(false),
-            says_continue: AtomicBool::new(false),
+            sends_continue: AtomicBool::new(false),
             idleness,
         }
     }
 
     /// Records a complete request head. `is_watched`: the response is dropped when its client disconnects.
-    pub(crate) fn begin(&self, is_watched: bool, has_body: bool) {
+    pub(crate) fn start_request(&self, is_watched: bool, has_body: bool) {
         self.idleness.end();
         self.phase.store(ANSWER, Ordering::Relaxed);
         self.is_watched.store(is_watched, Ordering::Relaxed);
@@ -94,8 +94,8 @@ impl Exchange {
     }
 
     /// Requests `100 Continue` before the response.
-    pub(crate) fn say_continue(&self) {
-        self.says_continue.store(true, Ordering::Relaxed);
+    pub(crate) fn send_continue(&self) {
+        self.sends_continue.store(true, Ordering::Relaxed);
     }
 
     /// Returns the number of the request whose response is dropped when its client disconnects.
@@ -105,12 +105,12 @@ impl Exchange {
     }
 
     /// Records that a response has been handed over completely.
-    pub(crate) fn end(&self) {
+    pub(crate) fn finish_response(&self) {
         self.phase.store(IDLE, Ordering::Relaxed);
     }
 
     /// Returns whether no request has arrived yet.
-    pub(crate) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.request_count() == 0
     }
 
@@ -129,30 +129,30 @@ impl Exchange {
 }
 
 /// Socket whose reads and writes have time-outs.
-pub(crate) struct PacedIo<I> {
+pub(crate) struct TimeoutIo<I> {
     io: I,
-    exchange: Arc<Exchange>,
-    waits: Waits,
+    exchange: Arc<ExchangeState>,
+    waits: Timeouts,
     /// Phase and deadline of the current read.
     deadline: Option<(u8, Instant)>,
     read_timer: Option<Pin<Box<Sleep>>>,
-    answer_pace: Pace,
-    presence: Presence,
+    answer_pace: MinThroughput,
+    presence: DisconnectProbe,
     /// Number of requests after which all output was flushed, including the last response.
     all_sent_after: Option<u64>,
-    refuse: Refuse,
+    refuse: ErrorResponder,
     /// Unsent rest of the response that replaces hyper's own.
     refusal: Option<Bytes>,
     /// Unsent rest of `100 Continue`.
     interim: &'static [u8],
-    end: End,
+    end: ClosePhase,
 }
 
 /// Constructor of the response that replaces hyper's own with this status.
-pub(crate) type Refuse = fn(u16) -> Bytes;
+pub(crate) type ErrorResponder = fn(u16) -> Bytes;
 
 /// Progress of the connection's end.
-enum End {
+enum ClosePhase {
     Open,
     Lingering { until: Instant, bytes: u64 },
     Done,
@@ -161,30 +161,35 @@ enum End {
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Slices of up to this many bytes together are copied into one: that costs less than a vectored write.
 const FLAT_BYTES_MAX: usize = 8 * 1_024;
-/// Minimum of response bytes that a window of [`Waits::answer`] must transfer.
+/// Minimum of response bytes that a window of [`Timeouts::answer`] must transfer.
 const ANSWER_WINDOW_BYTES_MIN: u64 = 4_000;
 
-impl<I> PacedIo<I> {
-    pub(crate) fn new(io: I, exchange: Arc<Exchange>, waits: Waits, refuse: Refuse) -> Self {
+impl<I> TimeoutIo<I> {
+    pub(crate) fn new(
+        io: I,
+        exchange: Arc<ExchangeState>,
+        waits: Timeouts,
+        refuse: ErrorResponder,
+    ) -> Self {
         Self {
             io,
             exchange,
             waits,
             deadline: Some((HEAD, Instant::now() + waits.head)),
             read_timer: None,
-            answer_pace: Pace::new(waits.answer, ANSWER_WINDOW_BYTES_MIN),
-            presence: Presence::new(waits.presence),
+            answer_pace: MinThroughput::new(waits.answer, ANSWER_WINDOW_BYTES_MIN),
+            presence: DisconnectProbe::new(waits.presence),
             all_sent_after: Some(0),
             refuse,
             refusal: None,
             interim: b"",
-            end: End::Open,
+            end: ClosePhase::Open,
         }
     }
 
     /// Returns whether the current output comes from hyper and not from the service: no request has arrived since
     /// everything was flushed, so it answers a head that hyper could not parse.
-    fn is_own_answer(&self) -> bool {
+    fn is_hyper_response(&self) -> bool {
         self.all_sent_after == Some(self.exchange.request_count())
     }
 
@@ -220,7 +225,7 @@ impl<I> PacedIo<I> {
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for TimeoutIo<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -230,7 +235,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
         let phase = this.exchange.phase();
         this.wait_for(phase);
         let filled = buf.filled().len();
-        let read = match this.presence.give_back(buf) {
+        let read = match this.presence.take_buffered(buf) {
             true => Poll::Ready(Ok(())),
             false => Pin::new(&mut this.io).poll_read(cx, buf),
         };
@@ -253,7 +258,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> PacedIo<I> {
+impl<I: AsyncWrite + Unpin> TimeoutIo<I> {
     fn poll_paced(
         &mut self,
         cx: &mut Context<'_>,
@@ -261,18 +266,18 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
     ) -> Poll<io::Result<usize>> {
         match write(Pin::new(&mut self.io), cx) {
             Poll::Ready(done) => {
-                self.answer_pace.progress(*done.as_ref().unwrap_or(&0) as u64);
+                self.answer_pace.record_progress(*done.as_ref().unwrap_or(&0) as u64);
                 Poll::Ready(done)
             }
             Poll::Pending => {
-                ready!(self.answer_pace.poll_late(cx));
+                ready!(self.answer_pace.poll_too_slow(cx));
                 Poll::Ready(Err(late("write timeout")))
             }
         }
     }
 }
 
-impl<I: AsyncWrite + Unpin> PacedIo<I> {
+impl<I: AsyncWrite + Unpin> TimeoutIo<I> {
     /// Sends the replacement of hyper's response, which is `len` bytes long and starts with `head`.
     fn poll_refuse(
         &mut self,
@@ -299,12 +304,12 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> PacedIo<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> TimeoutIo<I> {
     /// Records that a response begins or continues: from now on writing shows whether the client is connected.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.presence.poll_end(&mut self.io, self.exchange.request_count(), cx))?;
-        if self.exchange.says_continue.load(Ordering::Relaxed) {
-            self.exchange.says_continue.store(false, Ordering::Relaxed);
+        if self.exchange.sends_continue.load(Ordering::Relaxed) {
+            self.exchange.sends_continue.store(false, Ordering::Relaxed);
             self.interim = CONTINUE;
         }
         while !self.interim.is_empty() {
@@ -318,13 +323,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PacedIo<I> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutIo<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_own_answer() {
+        if self.is_hyper_response() {
             return self.poll_refuse(cx, buf, buf.len());
         }
         ready!(self.poll_answer(cx))?;
@@ -336,7 +341,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.is_own_answer() {
+        if self.is_hyper_response() {
             let head = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
             return self.poll_refuse(cx, head, bufs.iter().map(|buf| buf.len()).sum());
         }
@@ -358,7 +363,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if let Some(request) = this.exchange.watched() {
-            this.presence.look(&mut this.io, request, cx)?;
+            this.presence.poll_disconnect(&mut this.io, request, cx)?;
         }
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         let is_answering = self.exchange.is_answering();
@@ -371,30 +376,30 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         let this = &mut *self;
         loop {
             match &mut this.end {
-                End::Open => {
+                ClosePhase::Open => {
                     ready!(Pin::new(&mut this.io).poll_shutdown(cx))?;
                     let until = Instant::now() + this.waits.linger;
-                    this.end = End::Lingering { until, bytes: 0 };
+                    this.end = ClosePhase::Lingering { until, bytes: 0 };
                 }
-                End::Lingering { until, bytes } => {
+                ClosePhase::Lingering { until, bytes } => {
                     let mut scratch = [0; 16 * 1_024];
                     let mut buf = ReadBuf::new(&mut scratch);
                     match Pin::new(&mut this.io).poll_read(cx, &mut buf) {
                         Poll::Pending => {
                             set_timer(&mut this.read_timer, *until);
                             ready!(poll_timer(&mut this.read_timer, cx));
-                            this.end = End::Done;
+                            this.end = ClosePhase::Done;
                         }
                         Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
                             *bytes += buf.filled().len() as u64;
                             if *bytes > this.waits.linger_bytes_max || Instant::now() >= *until {
-                                this.end = End::Done;
+                                this.end = ClosePhase::Done;
                             }
                         }
-                        Poll::Ready(_) => this.end = End::Done,
+                        Poll::Ready(_) => this.end = ClosePhase::Done,
                     }
                 }
-                End::Done => return Poll::Ready(Ok(())),
+                ClosePhase::Done => return Poll::Ready(Ok(())),
             }
         }
     }

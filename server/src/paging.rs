@@ -9,24 +9,24 @@ use crate::query::Query;
 
 /// Requested page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRequest {
     limit: usize,
     after: Option<String>,
 }
 
-impl Page {
-    pub fn of(query: &Query) -> Result<Self, ApiError> {
+impl PageRequest {
+    pub fn from_query(query: &Query) -> Result<Self, ApiError> {
         let max = limits::MANAGEMENT_PAGE_MAX;
         let refuse =
             || ApiError::bad_parameter("limit", &format!("must be a number from 1 to {max}"));
-        let limit = match query.text(&["limit"])? {
+        let limit = match query.string(&["limit"])? {
             None => limits::MANAGEMENT_PAGE_DEFAULT,
             Some(text) => match text.parse() {
                 Ok(limit) if (1..=max).contains(&limit) => limit,
                 _ => return Err(refuse()),
             },
         };
-        Ok(Self { limit, after: query.text(&["cursor"])? })
+        Ok(Self { limit, after: query.string(&["cursor"])? })
     }
 
     /// Returns the maximum number of records.
@@ -48,7 +48,7 @@ impl Page {
     }
 
     /// Returns the page of records in the order of their names, and the cursor of the next one.
-    pub fn cut<T>(
+    pub fn paginate<T>(
         &self,
         records: impl IntoIterator<Item = T>,
         name: impl Fn(&T) -> &str,
@@ -66,8 +66,8 @@ impl Page {
 mod tests {
     use super::*;
 
-    fn page(query: &str) -> Result<Page, ApiError> {
-        Page::of(&Query::of(&format!("/api/x?{query}").parse().unwrap()))
+    fn page(query: &str) -> Result<PageRequest, ApiError> {
+        PageRequest::from_query(&Query::from_uri(&format!("/api/x?{query}").parse().unwrap()))
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
             let (mut seen, mut cursor) = (Vec::new(), String::new());
             loop {
                 let page = page(&format!("limit={limit}&cursor={cursor}")).unwrap();
-                let (found, next) = page.cut(records, |record| record);
+                let (found, next) = page.paginate(records, |record| record);
                 assert!(found.len() <= limit);
                 seen.extend(found);
                 match next {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_has_limits() {
+    fn page_limit_is_bounded() {
         for bad in ["limit=0", "limit=1001", "limit=-1", "limit=x"] {
             assert_eq!(page(bad).unwrap_err().code(), "bad_parameter", "{bad}");
         }

@@ -19,19 +19,19 @@ pub struct Chunk;
 pub struct PageParameters;
 
 /// Name filter of a list: `q`.
-pub struct CalledParameter;
+pub struct NameFilterParameter;
 
 /// Upload options: `overwrite`, `randomizeName`, `thumbnail`.
-pub struct WishParameters;
+pub struct UploadParameters;
 
 /// Bucket in the URL.
 pub struct BucketParameter;
 
 /// Bucket and path of a file or folder in the URL.
-pub struct PlaceParameters;
+pub struct ObjectPathParameters;
 
 /// Transform options: `format`, `width`, `height`, `quality`, `fit`, `dpr`.
-pub struct ImageParameters;
+pub struct TransformParameters;
 
 /// Bucket in the URL of a management endpoint.
 pub struct BucketNameParameter;
@@ -98,7 +98,7 @@ impl IntoParams for PageParameters {
     }
 }
 
-impl IntoParams for CalledParameter {
+impl IntoParams for NameFilterParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let words = ObjectBuilder::new()
             .schema_type(Type::String)
@@ -109,7 +109,7 @@ impl IntoParams for CalledParameter {
     }
 }
 
-impl IntoParams for WishParameters {
+impl IntoParams for UploadParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let flag = || RefOr::Ref(utoipa::openapi::Ref::from_schema_name("Flag"));
         vec![
@@ -155,7 +155,7 @@ impl IntoParams for NamedBucketParameter {
     }
 }
 
-impl IntoParams for PlaceParameters {
+impl IntoParams for ObjectPathParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let key = "Key of a file, or of a folder with a trailing slash. Slashes need not be \
             encoded.";
@@ -163,7 +163,7 @@ impl IntoParams for PlaceParameters {
     }
 }
 
-impl IntoParams for ImageParameters {
+impl IntoParams for TransformParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let side = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into();
         let quality =

@@ -1,34 +1,36 @@
 //! Bounded password hashing: each hash takes 19 MiB and a tenth of a second of a processor.
 //!
-//! Guarantees: at most [`PASSWORDS_AT_ONCE_MAX`] hashes run at a time, on the blocking pool, and a bounded number
-//! waits; the check of an unknown account or one without a password takes as long as any other. Non-goals: rate limits
-//! of attempts.
+//! Guarantees: at most [`PASSWORD_HASHES_CONCURRENT_MAX`] hashes run at a time, on the blocking pool, and a bounded
+//! number waits; the check of an unknown account or one without a password takes as long as any other. Non-goals: rate
+//! limits of attempts.
 
 use std::sync::Arc;
 
-use engine::Entropy;
+use engine::Rng;
 use tokio::sync::Semaphore;
 
 use crate::bridge::blocking;
 use crate::catalog::{CatalogError, Password, PasswordHash};
-use crate::limits::{PASSWORDS_AT_ONCE_MAX, PASSWORDS_WAITING_MAX};
+use crate::limits::{PASSWORD_HASHES_CONCURRENT_MAX, PASSWORD_HASHES_QUEUED_MAX};
 
 /// Password hashing queue.
-pub struct PasswordWork {
-    turns: Arc<Semaphore>,
+pub struct PasswordHasher {
+    permits: Arc<Semaphore>,
     /// Places of running and waiting hashes.
-    places: Semaphore,
+    queue_slots: Semaphore,
 }
 
 /// Error of a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
-impl PasswordWork {
+impl PasswordHasher {
     pub fn new() -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(PASSWORDS_AT_ONCE_MAX)),
-            places: Semaphore::new(PASSWORDS_AT_ONCE_MAX + PASSWORDS_WAITING_MAX),
+            permits: Arc::new(Semaphore::new(PASSWORD_HASHES_CONCURRENT_MAX)),
+            queue_slots: Semaphore::new(
+                PASSWORD_HASHES_CONCURRENT_MAX + PASSWORD_HASHES_QUEUED_MAX,
+            ),
         }
     }
 
@@ -38,9 +40,9 @@ impl PasswordWork {
         hash: Option<Arc<PasswordHash>>,
         presented: Option<Password>,
     ) -> Result<bool, Busy> {
-        self.in_turn(move || {
-            let hash = hash.unwrap_or_else(|| Arc::new(PasswordHash::of_nobody()));
-            presented.is_some_and(|presented| hash.is_of(&presented))
+        self.run_queued(move || {
+            let hash = hash.unwrap_or_else(|| Arc::new(PasswordHash::dummy()));
+            presented.is_some_and(|presented| hash.verify(&presented))
         })
         .await
     }
@@ -49,17 +51,17 @@ impl PasswordWork {
     pub async fn hash(
         &self,
         password: Password,
-        entropy: Arc<dyn Entropy>,
+        entropy: Arc<dyn Rng>,
     ) -> Result<Result<PasswordHash, CatalogError>, Busy> {
-        self.in_turn(move || PasswordHash::of(&password, &*entropy)).await
+        self.run_queued(move || PasswordHash::from_password(&password, &*entropy)).await
     }
 
-    async fn in_turn<T: Send + 'static>(
+    async fn run_queued<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Busy> {
-        let _place = self.places.try_acquire().map_err(|_| Busy)?;
-        let turn = self.turns.clone().acquire_owned().await.map_err(|_| Busy)?;
+        let _place = self.queue_slots.try_acquire().map_err(|_| Busy)?;
+        let turn = self.permits.clone().acquire_owned().await.map_err(|_| Busy)?;
         let in_turn = move || {
             // Held until the work is done, even if its caller was dropped.
             let _turn = turn;
@@ -69,7 +71,7 @@ impl PasswordWork {
     }
 }
 
-impl Default for PasswordWork {
+impl Default for PasswordHasher {
     fn default() -> Self {
         Self::new()
     }
@@ -77,44 +79,44 @@ impl Default for PasswordWork {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
     #[tokio::test]
-    async fn a_hash_is_checked_and_nobody_has_a_password() {
-        let work = PasswordWork::new();
-        let password = || Password::choose("correct horse").unwrap();
-        let hash = work.hash(password(), Arc::new(SeededEntropy::new(1))).await.unwrap().unwrap();
+    async fn dummy_hash_never_verifies() {
+        let work = PasswordHasher::new();
+        let password = || Password::new_checked("correct horse").unwrap();
+        let hash = work.hash(password(), Arc::new(SeededRng::new(1))).await.unwrap().unwrap();
         let hash = Some(Arc::new(hash));
         assert_eq!(work.check(hash.clone(), Some(password())).await, Ok(true));
-        assert_eq!(work.check(hash.clone(), Password::presented("wrong")).await, Ok(false));
+        assert_eq!(work.check(hash.clone(), Password::parse_presented("wrong")).await, Ok(false));
         assert_eq!(work.check(hash, None).await, Ok(false));
         assert_eq!(work.check(None, Some(password())).await, Ok(false));
     }
 
     #[tokio::test]
-    async fn no_more_wait_than_may() {
-        let work = Arc::new(PasswordWork::new());
+    async fn password_hash_queue_is_bounded() {
+        let work = Arc::new(PasswordHasher::new());
         let (release, held) = std::sync::mpsc::channel::<()>();
         let held = Arc::new(std::sync::Mutex::new(held));
-        let all = PASSWORDS_AT_ONCE_MAX + PASSWORDS_WAITING_MAX;
+        let all = PASSWORD_HASHES_CONCURRENT_MAX + PASSWORD_HASHES_QUEUED_MAX;
         let tasks: Vec<_> = (0..all)
             .map(|_| {
                 let (work, held) = (work.clone(), held.clone());
                 tokio::spawn(async move {
-                    work.in_turn(move || held.lock().unwrap().recv().is_ok()).await
+                    work.run_queued(move || held.lock().unwrap().recv().is_ok()).await
                 })
             })
             .collect();
-        while work.places.available_permits() > 0 {
+        while work.queue_slots.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(work.in_turn(|| true).await, Err(Busy));
+        assert_eq!(work.run_queued(|| true).await, Err(Busy));
         (0..all).for_each(|_| release.send(()).unwrap());
         for task in tasks {
             assert_eq!(task.await.unwrap(), Ok(true));
         }
-        assert_eq!(work.in_turn(|| true).await, Ok(true));
+        assert_eq!(work.run_queued(|| true).await, Ok(true));
     }
 }

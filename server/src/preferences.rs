@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_accepted_by_name_and_without_weight_0() {
+    fn preference_requires_name_and_nonzero_weight() {
         let accepts = |value: &'static str| {
             let headers =
                 HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))]);

@@ -18,7 +18,7 @@ pub struct Query(Option<PathAndQuery>);
 
 impl Query {
     /// Returns the query of a request URI.
-    pub fn of(uri: &Uri) -> Self {
+    pub fn from_uri(uri: &Uri) -> Self {
         Self(uri.path_and_query().filter(|it| it.query().is_some()).cloned())
     }
 
@@ -28,12 +28,12 @@ impl Query {
     }
 
     /// Returns the text of the parameter with one of the names; empty counts as absent.
-    pub fn text(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
-        Ok(self.text_or_empty(names)?.filter(|text| !text.is_empty()))
+    pub fn string(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
+        Ok(self.string_allow_empty(names)?.filter(|text| !text.is_empty()))
     }
 
     /// Returns the text of the parameter with one of the names, which may be empty.
-    pub fn text_or_empty(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
+    pub fn string_allow_empty(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
         let Some(raw) = self.last(names) else { return Ok(None) };
         match decode(raw.unwrap_or("")) {
             Some(text) => Ok(Some(text.into_owned())),
@@ -53,7 +53,7 @@ impl Query {
 
     /// Returns the integer with one of the names; empty counts as absent, too large as the largest.
     pub fn number(&self, names: &[&str]) -> Result<Option<u64>, ApiError> {
-        let Some(text) = self.text(names)? else { return Ok(None) };
+        let Some(text) = self.string(names)? else { return Ok(None) };
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(ApiError::bad_parameter(name_of(names), "must be an integer"));
         }
@@ -75,7 +75,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Query {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(Self::of(&parts.uri))
+        Ok(Self::from_uri(&parts.uri))
     }
 }
 
@@ -118,11 +118,11 @@ mod tests {
     use super::*;
 
     fn query(raw: &str) -> Query {
-        Query::of(&format!("/b/x?{raw}").parse().unwrap())
+        Query::from_uri(&format!("/b/x?{raw}").parse().unwrap())
     }
 
     #[test]
-    fn flags_are_read_as_clients_write_them() {
+    fn query_flags_accept_client_spellings() {
         let cases: &[(&str, Option<bool>)] = &[
             ("", None),
             ("other=1", None),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_whole() {
+    fn query_numbers_are_integers() {
         let number = |raw: &str| query(raw).number(&["maxKeys"]);
         assert_eq!(number("").unwrap(), None);
         assert_eq!(number("maxKeys=").unwrap(), None);
@@ -172,15 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_decoded_once() {
-        let text = |raw: &str| query(raw).text(&["path"]).unwrap();
+    fn query_text_is_decoded_once() {
+        let text = |raw: &str| query(raw).string(&["path"]).unwrap();
         assert_eq!(text("path=b%2Fdir%2F").as_deref(), Some("b/dir/"));
         assert_eq!(text("path=a%252Fb").as_deref(), Some("a%2Fb"));
         assert_eq!(text("path=a+b%2B").as_deref(), Some("a b+"));
         assert_eq!(text("path=100%").as_deref(), Some("100%"));
         assert_eq!(text("path=a=b").as_deref(), Some("a=b"));
         assert_eq!(text("path="), None);
-        assert_eq!(query("path=").text_or_empty(&["path"]).unwrap().as_deref(), Some(""));
-        assert_eq!(query("path=%ff").text(&["path"]).unwrap_err().status(), 400);
+        assert_eq!(query("path=").string_allow_empty(&["path"]).unwrap().as_deref(), Some(""));
+        assert_eq!(query("path=%ff").string(&["path"]).unwrap_err().status(), 400);
     }
 }

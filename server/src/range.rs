@@ -19,9 +19,9 @@ pub enum ByteRange {
     /// All of it: no range, or an invalid one.
     Whole,
     /// One range, end exclusive.
-    One(Range<u64>),
+    Single(Range<u64>),
     /// Several ranges in ascending order, none adjacent to the next.
-    Several(Vec<Range<u64>>),
+    Multiple(Vec<Range<u64>>),
     /// None of the requested ranges exists.
     Unsatisfiable,
 }
@@ -49,48 +49,50 @@ pub fn parse(value: &str, total: u64) -> ByteRange {
         spec_count += 1;
         match parse_spec(spec, total) {
             _ if spec_count > RANGE_SPECS_MAX => return ByteRange::Whole,
-            Spec::Malformed => return ByteRange::Whole,
-            Spec::Outside => {}
-            Spec::Inside(range) => wanted.push(range),
+            RangeSpec::Malformed => return ByteRange::Whole,
+            RangeSpec::Unsatisfiable => {}
+            RangeSpec::Satisfiable(range) => wanted.push(range),
         }
     }
     match (spec_count, wanted.as_slice()) {
         (0, _) => ByteRange::Whole,
         (_, []) => ByteRange::Unsatisfiable,
-        (_, [one]) => ByteRange::One(one.clone()),
+        (_, [one]) => ByteRange::Single(one.clone()),
         _ => several(wanted, total),
     }
 }
 
-enum Spec {
+enum RangeSpec {
     Malformed,
-    Outside,
-    Inside(Range<u64>),
+    Unsatisfiable,
+    Satisfiable(Range<u64>),
 }
 
-fn parse_spec(spec: &str, total: u64) -> Spec {
-    let Some((first, last)) = spec.split_once('-') else { return Spec::Malformed };
+fn parse_spec(spec: &str, total: u64) -> RangeSpec {
+    let Some((first, last)) = spec.split_once('-') else { return RangeSpec::Malformed };
     match (number(first), number(last)) {
-        _ if first.is_empty() && last.is_empty() => Spec::Malformed,
+        _ if first.is_empty() && last.is_empty() => RangeSpec::Malformed,
         // `-n`: the last n bytes.
         (None, Some(suffix)) if first.is_empty() => {
             if suffix == 0 || total == 0 {
-                return Spec::Outside;
+                return RangeSpec::Unsatisfiable;
             }
-            Spec::Inside(total.saturating_sub(suffix)..total)
+            RangeSpec::Satisfiable(total.saturating_sub(suffix)..total)
         }
         // `a-`: from a on.
         (Some(start), None) if last.is_empty() => {
             if start >= total {
-                Spec::Outside
+                RangeSpec::Unsatisfiable
             } else {
-                Spec::Inside(start..total)
+                RangeSpec::Satisfiable(start..total)
             }
         }
-        (Some(start), Some(last)) if start > last => Spec::Malformed,
-        (Some(start), Some(_)) if start >= total => Spec::Outside,
-        (Some(start), Some(last)) => Spec::Inside(start..last.saturating_add(1).min(total)),
-        _ => Spec::Malformed,
+        (Some(start), Some(last)) if start > last => RangeSpec::Malformed,
+        (Some(start), Some(_)) if start >= total => RangeSpec::Unsatisfiable,
+        (Some(start), Some(last)) => {
+            RangeSpec::Satisfiable(start..last.saturating_add(1).min(total))
+        }
+        _ => RangeSpec::Malformed,
     }
 }
 
@@ -116,9 +118,9 @@ fn several(mut wanted: Vec<Range<u64>>, total: u64) -> ByteRange {
         }
     }
     match merged.as_slice() {
-        [one] => ByteRange::One(one.clone()),
+        [one] => ByteRange::Single(one.clone()),
         _ if merged.len() > RANGES_MAX => ByteRange::Whole,
-        _ => ByteRange::Several(merged),
+        _ => ByteRange::Multiple(merged),
     }
 }
 
@@ -129,7 +131,7 @@ pub fn content_range(range: &Range<u64>, total: u64) -> String {
 
 /// `multipart/byteranges` body: the text before each range and after the last.
 #[derive(Clone, Debug)]
-pub struct Multirange {
+pub struct MultipartRanges {
     /// `Content-Type` of the response.
     pub content_type: String,
     /// `Content-Length` of the response.
@@ -140,7 +142,7 @@ pub struct Multirange {
     pub end: Bytes,
 }
 
-impl Multirange {
+impl MultipartRanges {
     /// Lays out the ranges of an object of `total` bytes. The boundary must not occur in the object: 32 random or
     /// hashed hex digits satisfy this.
     pub fn new(ranges: &[Range<u64>], total: u64, content_type: &str, boundary: &str) -> Self {
@@ -171,33 +173,33 @@ fn bytes_of(range: &Range<u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::ByteRange::{One, Several, Unsatisfiable, Whole};
+    use super::ByteRange::{Multiple, Single, Unsatisfiable, Whole};
     use super::*;
     use http::HeaderValue;
 
     #[test]
-    fn one_range_is_cut_to_the_object() {
+    fn single_range_is_clamped_to_the_object() {
         for (value, total, want) in [
-            ("bytes=0-0", 10, One(0..1)),
-            ("bytes=0-1", 10, One(0..2)),
-            ("bytes=0-", 10, One(0..10)),
-            ("bytes=9-", 10, One(9..10)),
-            ("bytes=2-5", 10, One(2..6)),
-            ("bytes=2-500", 10, One(2..10)),
-            ("bytes=-3", 10, One(7..10)),
-            ("bytes=-30", 10, One(0..10)),
-            ("BYTES=0-1", 10, One(0..2)),
-            ("bytes= 0-1 ", 10, One(0..2)),
-            ("bytes=0-1,", 10, One(0..2)),
-            ("bytes=5-99999999999999999999999", 10, One(5..10)),
-            ("bytes=0-18446744073709551615", 10, One(0..10)),
+            ("bytes=0-0", 10, Single(0..1)),
+            ("bytes=0-1", 10, Single(0..2)),
+            ("bytes=0-", 10, Single(0..10)),
+            ("bytes=9-", 10, Single(9..10)),
+            ("bytes=2-5", 10, Single(2..6)),
+            ("bytes=2-500", 10, Single(2..10)),
+            ("bytes=-3", 10, Single(7..10)),
+            ("bytes=-30", 10, Single(0..10)),
+            ("BYTES=0-1", 10, Single(0..2)),
+            ("bytes= 0-1 ", 10, Single(0..2)),
+            ("bytes=0-1,", 10, Single(0..2)),
+            ("bytes=5-99999999999999999999999", 10, Single(5..10)),
+            ("bytes=0-18446744073709551615", 10, Single(0..10)),
         ] {
             assert_eq!(parse(value, total), want, "{value}");
         }
     }
 
     #[test]
-    fn what_lies_outside_is_unsatisfiable() {
+    fn range_beyond_end_is_unsatisfiable() {
         for (value, total) in [
             ("bytes=10-", 10),
             ("bytes=10-20", 10),
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_asks_for_the_whole() {
+    fn malformed_range_is_ignored() {
         for value in [
             "",
             "bytes",
@@ -239,39 +241,39 @@ mod tests {
 
     #[test]
     fn several_ranges_are_sorted_and_merged() {
-        assert_eq!(parse("bytes=0-1,4-5", 10), Several(vec![0..2, 4..6]));
-        assert_eq!(parse("bytes=4-5,0-1", 10), Several(vec![0..2, 4..6]));
-        assert_eq!(parse("bytes=0-1, 1-3", 10), One(0..4));
-        assert_eq!(parse("bytes=0-1,2-3", 10), One(0..4));
-        assert_eq!(parse("bytes=0-1,20-30", 10), One(0..2));
-        assert_eq!(parse("bytes=0-1,-1", 10), Several(vec![0..2, 9..10]));
+        assert_eq!(parse("bytes=0-1,4-5", 10), Multiple(vec![0..2, 4..6]));
+        assert_eq!(parse("bytes=4-5,0-1", 10), Multiple(vec![0..2, 4..6]));
+        assert_eq!(parse("bytes=0-1, 1-3", 10), Single(0..4));
+        assert_eq!(parse("bytes=0-1,2-3", 10), Single(0..4));
+        assert_eq!(parse("bytes=0-1,20-30", 10), Single(0..2));
+        assert_eq!(parse("bytes=0-1,-1", 10), Multiple(vec![0..2, 9..10]));
         assert_eq!(parse("bytes=0-,0-", 10), Whole, "more than there is");
     }
 
     #[test]
-    fn too_many_ranges_ask_for_the_whole() {
+    fn too_many_ranges_return_the_whole_object() {
         let list = |count: u64| {
             let specs: Vec<_> = (0..count).map(|at| format!("{}-{}", at * 10, at * 10)).collect();
             format!("bytes={}", specs.join(","))
         };
-        assert!(matches!(parse(&list(8), 1_000), Several(ranges) if ranges.len() == 8));
+        assert!(matches!(parse(&list(8), 1_000), Multiple(ranges) if ranges.len() == 8));
         assert_eq!(parse(&list(9), 1_000), Whole);
         assert_eq!(parse(&list(5_000), 1_000_000), Whole);
     }
 
     #[test]
-    fn two_headers_ask_for_the_whole() {
+    fn duplicate_range_headers_return_the_whole_object() {
         let mut headers = HeaderMap::new();
         assert_eq!(parse_range(&headers, 10), Whole);
         headers.append(RANGE, HeaderValue::from_static("bytes=0-1"));
-        assert_eq!(parse_range(&headers, 10), One(0..2));
+        assert_eq!(parse_range(&headers, 10), Single(0..2));
         headers.append(RANGE, HeaderValue::from_static("bytes=2-3"));
         assert_eq!(parse_range(&headers, 10), Whole);
     }
 
     #[test]
-    fn the_length_of_several_pieces_is_what_is_sent() {
-        let layout = Multirange::new(&[0..2, 4..6], 10, "text/plain", "xyz");
+    fn multipart_byteranges_length_is_exact() {
+        let layout = MultipartRanges::new(&[0..2, 4..6], 10, "text/plain", "xyz");
         let mut sent = Vec::new();
         for (head, range) in &layout.parts {
             sent.extend_from_slice(head);

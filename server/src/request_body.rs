@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 
 use crate::error::ApiError;
 use crate::limits;
-use crate::pace::Pace;
+use crate::pace::MinThroughput;
 
 /// Limits of a request body.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,8 @@ pub struct BodyLimits {
 impl BodyLimits {
     /// Creates limits with a maximum size and the default transfer rate.
     pub fn new(bytes_max: u64) -> Self {
-        let (window, window_bytes_min) = (limits::BODY_WINDOW, limits::BODY_WINDOW_BYTES_MIN);
+        let (window, window_bytes_min) =
+            (limits::BODY_THROUGHPUT_WINDOW, limits::BODY_WINDOW_BYTES_MIN);
         Self { bytes_max, window, window_bytes_min }
     }
 }
@@ -44,18 +45,18 @@ pub struct RequestBody<B> {
     body: B,
     bytes_max: u64,
     taken: u64,
-    pace: Pace,
+    pace: MinThroughput,
 }
 
 /// Reason for an incomplete body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BodyFailure {
+pub enum BodyError {
     /// The body is larger than this.
     TooLarge(u64),
     /// The body was too slow.
     TooSlow,
     /// The connection broke, or the framing is invalid.
-    Broken(String),
+    Disconnected(String),
 }
 
 impl<B> RequestBody<B>
@@ -68,7 +69,7 @@ where
         if declared_bytes(headers).is_some_and(|bytes| bytes > limits.bytes_max) {
             return Err(ApiError::file_too_large(limits.bytes_max));
         }
-        let pace = Pace::new(limits.window, limits.window_bytes_min);
+        let pace = MinThroughput::new(limits.window, limits.window_bytes_min);
         Ok(Self { body, bytes_max: limits.bytes_max, taken: 0, pace })
     }
 
@@ -111,28 +112,28 @@ where
     B::Error: fmt::Display,
 {
     type Data = Bytes;
-    type Error = BodyFailure;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         match Pin::new(&mut this.body).poll_frame(cx) {
             Poll::Pending => {
-                std::task::ready!(this.pace.poll_late(cx));
-                Poll::Ready(Some(Err(BodyFailure::TooSlow)))
+                std::task::ready!(this.pace.poll_too_slow(cx));
+                Poll::Ready(Some(Err(BodyError::TooSlow)))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Ready(Some(Err(broken))) => {
-                Poll::Ready(Some(Err(BodyFailure::Broken(broken.to_string()))))
+                Poll::Ready(Some(Err(BodyError::Disconnected(broken.to_string()))))
             }
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                this.pace.progress(bytes);
+                this.pace.record_progress(bytes);
                 this.taken += bytes;
                 if this.taken > this.bytes_max {
-                    return Poll::Ready(Some(Err(BodyFailure::TooLarge(this.bytes_max))));
+                    return Poll::Ready(Some(Err(BodyError::TooLarge(this.bytes_max))));
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -148,12 +149,12 @@ where
     }
 }
 
-impl From<BodyFailure> for ApiError {
-    fn from(failure: BodyFailure) -> Self {
+impl From<BodyError> for ApiError {
+    fn from(failure: BodyError) -> Self {
         match failure {
-            BodyFailure::TooLarge(limit) => Self::file_too_large(limit),
-            BodyFailure::TooSlow => Self::too_slow(),
-            BodyFailure::Broken(log) => Self::new(
+            BodyError::TooLarge(limit) => Self::file_too_large(limit),
+            BodyError::TooSlow => Self::too_slow(),
+            BodyError::Disconnected(log) => Self::new(
                 http::StatusCode::BAD_REQUEST,
                 "incomplete_body",
                 "The request body is incomplete",
@@ -163,17 +164,17 @@ impl From<BodyFailure> for ApiError {
     }
 }
 
-impl fmt::Display for BodyFailure {
+impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(limit) => write!(f, "the body is larger than {limit} bytes"),
             Self::TooSlow => write!(f, "the body arrived too slowly"),
-            Self::Broken(why) => write!(f, "the body was interrupted: {why}"),
+            Self::Disconnected(why) => write!(f, "the body was interrupted: {why}"),
         }
     }
 }
 
-impl std::error::Error for BodyFailure {}
+impl std::error::Error for BodyError {}
 
 /// Scripted body for tests.
 #[cfg(test)]
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_declared_length_beyond_the_limit_is_refused_before_a_byte_is_read() {
+    async fn oversized_content_length_is_rejected_before_reading() {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("11"));
         let refusal = RequestBody::new(&headers, Full::new(Bytes::new()), limits(10)).unwrap_err();
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_are_counted_whatever_was_declared() {
+    async fn body_limit_ignores_declared_length() {
         for (bytes, status) in [(10, None), (11, Some(413))] {
             let body = Full::new(Bytes::from(vec![b'x'; bytes]));
             let body = RequestBody::new(&HeaderMap::new(), body, limits(10)).unwrap();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_stops_is_given_up() {
+    async fn stalled_body_times_out() {
         let body = Scripted::pieces(b"abcdef", 6).then(Step::Stall);
         let mut body = RequestBody::new(&HeaderMap::new(), body, limits(10)).unwrap();
         assert_eq!(body.chunk().await.unwrap().as_deref(), Some(&b"abcdef"[..]));
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_breaks_is_the_clients_fault() {
+    async fn broken_body_is_a_client_error() {
         let body = Scripted::pieces(b"abc", 1).then(Step::Break);
         let body = RequestBody::new(&HeaderMap::new(), body, limits(10)).unwrap();
         let refusal = body.collect().await.unwrap_err();

@@ -6,7 +6,7 @@
 /// First segment of the API.
 pub const API: &str = "api";
 /// First segment of the server's own pages: dashboard, health, metrics, documents.
-pub const OWN: &str = "-";
+pub const INTERNAL: &str = "-";
 /// First segment, below a bucket, of the earlier presign form. Keys may not start with it.
 pub const PRESIGNED: &str = "presigned";
 
@@ -25,13 +25,13 @@ pub const INVITATION_PATH: &str = "/-/invitation";
 
 /// Sign-in paths, restricted to the dashboard so that no other origin can read the responses. Each covers the paths
 /// below it.
-const FOR_OWN_PAGES: &[&str] =
+const DASHBOARD_ONLY_PATHS: &[&str] =
     &["/-/session", "/-/sessions", "/-/password", SET_UP_PATH, INVITATION_PATH];
 
 /// Names that no bucket may have: those above, and those that browsers, crawlers and probes request on their own.
 pub const BUCKET_NAMES: &[&str] = &[
     API,
-    OWN,
+    INTERNAL,
     PRESIGNED,
     VARIANTS,
     VERSIONS,
@@ -45,9 +45,9 @@ pub const BUCKET_NAMES: &[&str] = &[
 ];
 
 /// Returns whether a path is restricted to the dashboard.
-pub fn is_for_own_pages(path: &str) -> bool {
+pub fn is_dashboard_path(path: &str) -> bool {
     path.starts_with("/-/")
-        && FOR_OWN_PAGES.iter().any(|own| {
+        && DASHBOARD_ONLY_PATHS.iter().any(|own| {
             path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
 }
@@ -62,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_our_own_pages_is_told_by_whole_components() {
+    fn dashboard_paths_match_whole_segments() {
         for path in ["/-/session", "/-/sessions", "/-/sessions/aaaa", "/-/set-up", "/-/password"] {
-            assert!(is_for_own_pages(path), "{path}");
+            assert!(is_dashboard_path(path), "{path}");
         }
         for path in ["/-/", "/-/health", "/-/set-upper", "/api/buckets", "/b/-/session", "/"] {
-            assert!(!is_for_own_pages(path), "{path}");
+            assert!(!is_dashboard_path(path), "{path}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use axum::Router;
 use axum::routing::{MethodRouter, any, get, post};
 
-use crate::admission::{at_home, managing, uploading};
+use crate::admission::{same_origin_only, with_management_limit, with_upload_limit};
 use crate::error::ApiError;
 use crate::handlers::dashboard;
 use crate::handlers::delete::delete;
@@ -14,9 +14,9 @@ use crate::handlers::docs;
 use crate::handlers::health::{health, ready};
 use crate::handlers::integrations::{curl, lb_phone, sharex};
 use crate::handlers::list::list;
-use crate::handlers::metrics::{metrics, metrics_for_admins};
+use crate::handlers::metrics::{metrics, metrics_unauthenticated};
 use crate::handlers::presign::{presign_token, upload_with_token};
-use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
+use crate::handlers::presigned_put::{OBJECT_METHODS, put_presigned};
 use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
@@ -46,20 +46,20 @@ const PUT_METHODS: &str = "PUT, OPTIONS";
 /// Creates the router of everything except delivery.
 pub fn router(app: AppState) -> Router {
     let table = Router::new()
-        .merge(places(&app))
+        .merge(object_routes(&app))
         .merge(api(&app))
         .merge(management(&app))
-        .merge(own(&app))
-        .merge(people(&app));
+        .merge(internal_routes(&app))
+        .merge(session_routes(&app));
     #[cfg(feature = "otel")]
-    let table = table.route_layer(axum::middleware::from_fn(crate::traces::note_route));
+    let table = table.route_layer(axum::middleware::from_fn(crate::traces::record_route));
     table.fallback(not_found).with_state(app)
 }
 
 /// Creates the router of the admin listener.
 pub fn admin_router(app: AppState) -> Router {
     Router::new()
-        .route("/-/metrics", reading(get(metrics_for_admins)))
+        .route("/-/metrics", reading(get(metrics_unauthenticated)))
         .route("/-/health", reading(get(health)))
         .route("/-/ready", reading(get(ready)))
         .fallback(not_found)
@@ -67,45 +67,47 @@ pub fn admin_router(app: AppState) -> Router {
 }
 
 /// Routes of objects and folders: 4.2 upload, 4.3 delete, 4.5 use of a presigned URL.
-fn places(app: &AppState) -> Router<AppState> {
+fn object_routes(app: &AppState) -> Router<AppState> {
     Router::new()
-        .route("/{bucket}", place(app))
-        .route("/{bucket}/", place(app))
-        .route("/{bucket}/{*path}", place(app))
+        .route("/{bucket}", object_methods(app))
+        .route("/{bucket}/", object_methods(app))
+        .route("/{bucket}/{*path}", object_methods(app))
 }
 
 /// Routes that the specification defines under `/api`. No bucket can have that name.
 fn api(app: &AppState) -> Router<AppState> {
     Router::new()
-        .route("/api", nothing())
-        .route("/api/", nothing())
-        .route("/api/{*path}", nothing())
+        .route("/api", not_found_route())
+        .route("/api/", not_found_route())
+        .route("/api/{*path}", not_found_route())
         // 4.4 presigned tokens.
-        .route("/api/presigned-url", reading(managing(app, get(presign_token))))
+        .route("/api/presigned-url", reading(with_management_limit(app, get(presign_token))))
         .route(
             "/api/presigned-url/{token}",
             post(upload_with_token).fallback(|| refuse_method(POST_METHODS)),
         )
         // 4.6 list, 4.7 search.
-        .route("/api/list-objects", reading(managing(app, get(list))))
-        .route("/api/search/{bucket}", reading(managing(app, get(search))))
+        .route("/api/list-objects", reading(with_management_limit(app, get(list))))
+        .route("/api/search/{bucket}", reading(with_management_limit(app, get(search))))
         .merge(resumable_uploads(app))
 }
 
 /// Routes of resumable uploads. An upload is charged when it is created, regardless of the number of its chunks.
 fn resumable_uploads(app: &AppState) -> Router<AppState> {
-    let all = || uploading(app, post(tus::create)).fallback(|| refuse_method(POST_METHODS));
+    let all = || with_upload_limit(app, post(tus::create)).fallback(|| refuse_method(POST_METHODS));
     let one = axum::routing::head(tus::state)
         .patch(tus::append)
         .delete(tus::terminate)
         .post(tus::overridden);
-    let one = managing(app, one).fallback(|| refuse_method("HEAD, POST, PATCH, DELETE, OPTIONS"));
+    let one = with_management_limit(app, one)
+        .fallback(|| refuse_method("HEAD, POST, PATCH, DELETE, OPTIONS"));
     Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
 }
 
 /// Routes of management, 4.8. Clients 13.11.
 fn management(app: &AppState) -> Router<AppState> {
-    let route = |methods, allow| managing(app, methods).fallback(move || refuse_method(allow));
+    let route =
+        |methods, allow| with_management_limit(app, methods).fallback(move || refuse_method(allow));
     let bucket = get(buckets::show).patch(buckets::edit).delete(buckets::delete);
     let organisation =
         get(organisations::show).patch(organisations::edit).delete(organisations::delete);
@@ -169,7 +171,7 @@ fn management(app: &AppState) -> Router<AppState> {
 }
 
 /// Routes of the server's own pages. No bucket can have that name.
-fn own(app: &AppState) -> Router<AppState> {
+fn internal_routes(app: &AppState) -> Router<AppState> {
     let router = match app.config().metrics_token {
         Some(_) => Router::new().route("/-/metrics", reading(get(metrics))),
         // Without a metrics token the path is not found, like any unknown one.
@@ -177,7 +179,7 @@ fn own(app: &AppState) -> Router<AppState> {
     };
     router
         .route("/", reading(get(dashboard::entrance)))
-        .route("/-", nothing())
+        .route("/-", not_found_route())
         .route("/-/assets/{version}/{name}", reading(get(dashboard::asset)))
         .route("/-/openapi.json", reading(get(docs::openapi)))
         .route("/-/docs", reading(get(docs::page)))
@@ -189,17 +191,18 @@ fn own(app: &AppState) -> Router<AppState> {
 }
 
 /// Routes of sign-in and set-up, restricted to the dashboard.
-fn people(app: &AppState) -> Router<AppState> {
-    let home = |methods, allow| at_home(app, methods).fallback(move || refuse_method(allow));
+fn session_routes(app: &AppState) -> Router<AppState> {
+    let home =
+        |methods, allow| same_origin_only(app, methods).fallback(move || refuse_method(allow));
     let session = get(sessions::show).post(sessions::sign_in).delete(sessions::sign_out);
     // These need a session, and are charged like any request of its account.
-    let counted = |methods, allow| home(managing(app, methods), allow);
+    let counted = |methods, allow| home(with_management_limit(app, methods), allow);
     let sessions = get(sessions::list).delete(sessions::end_all);
     let one = axum::routing::delete(sessions::end);
     let password = axum::routing::put(sessions::change_password);
     Router::new()
         .route("/-/", home(get(dashboard::shell), READ_METHODS))
-        .route("/-/{*path}", at_home(app, any(dashboard::view)))
+        .route("/-/{*path}", same_origin_only(app, any(dashboard::view)))
         .route("/-/session", home(session, SESSION_METHODS))
         .route("/-/sessions", counted(sessions, SESSIONS_METHODS))
         .route("/-/sessions/{id}", counted(one, REVOKE_METHODS))
@@ -211,17 +214,18 @@ fn people(app: &AppState) -> Router<AppState> {
         )
 }
 
-fn place(app: &AppState) -> MethodRouter<AppState> {
-    let methods = uploading(app, post(upload)).merge(managing(app, axum::routing::delete(delete)));
+fn object_methods(app: &AppState) -> MethodRouter<AppState> {
+    let methods = with_upload_limit(app, post(upload))
+        .merge(with_management_limit(app, axum::routing::delete(delete)));
     // A presigned URL carries its own authorization.
-    methods.put(put_presigned).fallback(|| refuse_method(PLACE_METHODS))
+    methods.put(put_presigned).fallback(|| refuse_method(OBJECT_METHODS))
 }
 
 fn reading(handler: MethodRouter<AppState>) -> MethodRouter<AppState> {
     handler.fallback(|| refuse_method(READ_METHODS))
 }
 
-fn nothing() -> MethodRouter<AppState> {
+fn not_found_route() -> MethodRouter<AppState> {
     any(not_found)
 }
 
@@ -238,7 +242,7 @@ mod tests {
     use crate::reserved;
 
     #[test]
-    fn no_bucket_can_have_the_name_of_an_address_of_ours() {
+    fn routes_are_reserved_bucket_names() {
         let routes = include_str!("router.rs").lines().filter_map(|line| {
             line.trim().strip_prefix(".route(\"/").and_then(|rest| rest.split('"').next())
         });

@@ -10,47 +10,48 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::crew::{Busy, Courtesy, Crew, processors};
-use crate::limits::{SEARCH_WAIT, SEARCHES_WAITING_MAX};
+use crate::crew::{Priority, QueueFull, ThreadPool, cpu_count};
+use crate::limits::{SEARCH_QUEUE_TIMEOUT, SEARCHES_QUEUED_MAX};
 
 /// Search thread pool and its queue.
-pub struct Searches {
-    crew: Crew,
-    turns: Arc<Semaphore>,
+pub struct SearchPool {
+    pool: ThreadPool,
+    permits: Arc<Semaphore>,
 }
 
-impl Searches {
+impl SearchPool {
     /// Starts the threads.
     ///
     /// # Errors
     ///
     /// The error of starting a thread.
     pub fn start() -> io::Result<Self> {
-        let threads = NonZero::new(processors().get() / 2).unwrap_or(NonZero::<usize>::MIN);
-        let crew = Crew::start("trug-search", threads, SEARCHES_WAITING_MAX, Courtesy::Idle)?;
-        Ok(Self { crew, turns: Arc::new(Semaphore::new(threads.get())) })
+        let threads = NonZero::new(cpu_count().get() / 2).unwrap_or(NonZero::<usize>::MIN);
+        let crew = ThreadPool::start("trug-search", threads, SEARCHES_QUEUED_MAX, Priority::Idle)?;
+        Ok(Self { pool: crew, permits: Arc::new(Semaphore::new(threads.get())) })
     }
 
     /// Runs work on one of the threads, when its turn comes. A panic in it resumes in the caller.
     ///
     /// # Errors
     ///
-    /// [`Busy`], after at most [`SEARCH_WAIT`].
+    /// [`Busy`], after at most [`SEARCH_QUEUE_TIMEOUT`].
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Busy> {
-        let turn = self.crew.turn(SEARCH_WAIT, self.turns.clone().acquire_owned()).await?;
-        Ok(self.crew.work(turn, work).await.unwrap_or_else(|panic| resume_unwind(panic)))
+    ) -> Result<T, QueueFull> {
+        let turn =
+            self.pool.acquire(SEARCH_QUEUE_TIMEOUT, self.permits.clone().acquire_owned()).await?;
+        Ok(self.pool.run(turn, work).await.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     /// Returns the semaphore of running searches.
-    pub fn turns(&self) -> &Arc<Semaphore> {
-        &self.turns
+    pub fn permits(&self) -> &Arc<Semaphore> {
+        &self.permits
     }
 
     /// Returns the number of waiting searches.
     pub fn waiting(&self) -> usize {
-        self.crew.waiting()
+        self.pool.waiting()
     }
 }

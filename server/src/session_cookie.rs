@@ -13,7 +13,7 @@ use http::HeaderValue;
 use http::header::{self, HeaderMap};
 
 use crate::config::PublicUrl;
-use crate::limits::{DEVICE_LIFE, SESSION_LIFE};
+use crate::limits::{DEVICE_LIFE, SESSION_LIFETIME};
 
 /// Cookie of this server that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +26,19 @@ pub struct SecretCookie {
 impl SecretCookie {
     /// Creates the session cookie.
     pub fn session(public_url: &PublicUrl) -> Self {
-        Self::of(public_url, ["trug-session", "__Host-trug-session"], SESSION_LIFE)
+        Self::for_public_url(public_url, ["trug-session", "__Host-trug-session"], SESSION_LIFETIME)
     }
 
     /// Creates the device cookie of a browser in which an account has signed in.
     pub fn device(public_url: &PublicUrl) -> Self {
-        Self::of(public_url, ["trug-device", "__Host-trug-device"], DEVICE_LIFE)
+        Self::for_public_url(public_url, ["trug-device", "__Host-trug-device"], DEVICE_LIFE)
     }
 
-    fn of(public_url: &PublicUrl, [plain, secure]: [&'static str; 2], life: Duration) -> Self {
+    fn for_public_url(
+        public_url: &PublicUrl,
+        [plain, secure]: [&'static str; 2],
+        life: Duration,
+    ) -> Self {
         let is_https = public_url.is_https();
         Self { name: if is_https { secure } else { plain }, secure: is_https, life }
     }
@@ -94,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secure_cookie_is_for_its_host_alone() {
+    fn secure_cookie_has_the_host_prefix() {
         assert_eq!(
             cookie("https://cdn.example.com").set("abc"),
             "__Host-trug-session=abc; HttpOnly; SameSite=Strict; Secure; Path=/; Max-Age=2592000"
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cookie_is_read_and_two_are_none() {
+    fn duplicate_session_cookies_are_rejected() {
         let read = |values: &[&str]| cookie("http://localhost").read(&headers(values));
         assert_eq!(read(&["a=b; trug-session=abc; c=d"]).as_deref(), Some("abc"));
         assert_eq!(read(&["a=b", "trug-session=abc"]).as_deref(), Some("abc"));

@@ -1,18 +1,18 @@
 //! Set-up link, which authorizes the creation of the first operator.
 //!
-//! Guarantees: only a hash of its secret is in memory, for [`SET_UP_LINK_LIFE`]; a new link invalidates the previous.
-//! Non-goals: whether the server still needs a set-up.
+//! Guarantees: only a hash of its secret is in memory, for [`SETUP_LINK_LIFETIME`]; a new link invalidates the
+//! previous. Non-goals: whether the server still needs a set-up.
 
 use std::sync::{Mutex, PoisonError};
 
-use engine::Entropy;
+use engine::Rng;
 
 use crate::catalog::{IssuedSecret, SecretHash};
-use crate::limits::SET_UP_LINK_LIFE;
+use crate::limits::SETUP_LINK_LIFETIME;
 
 /// Newest link, if any.
 #[derive(Default)]
-pub struct SetUpLink(Mutex<Option<Issued>>);
+pub struct SetupLink(Mutex<Option<Issued>>);
 
 struct Issued {
     hash: SecretHash,
@@ -28,11 +28,11 @@ pub enum LinkState {
     Unknown,
 }
 
-impl SetUpLink {
+impl SetupLink {
     /// Issues a link and returns its secret.
-    pub fn issue(&self, entropy: &dyn Entropy, monotonic_ms: u64) -> String {
+    pub fn issue(&self, entropy: &dyn Rng, monotonic_ms: u64) -> String {
         let IssuedSecret { text, hash } = IssuedSecret::issue(entropy);
-        let life_ms = u64::try_from(SET_UP_LINK_LIFE.as_millis()).unwrap_or(u64::MAX);
+        let life_ms = u64::try_from(SETUP_LINK_LIFETIME.as_millis()).unwrap_or(u64::MAX);
         let issued = Issued { hash, expires_ms: monotonic_ms.saturating_add(life_ms) };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(issued);
         text
@@ -41,8 +41,8 @@ impl SetUpLink {
     /// Returns the state of the link with this secret.
     pub fn check(&self, secret: &str, monotonic_ms: u64) -> LinkState {
         let issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (SecretHash::of(secret), &*issued) {
-            (Some(presented), Some(issued)) if presented.is(&issued.hash) => {
+        match (SecretHash::from_text(secret), &*issued) {
+            (Some(presented), Some(issued)) if presented.matches(&issued.hash) => {
                 if monotonic_ms < issued.expires_ms { LinkState::Valid } else { LinkState::Expired }
             }
             _ => LinkState::Unknown,
@@ -52,13 +52,13 @@ impl SetUpLink {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
     #[test]
-    fn set_up_link_is_valid_for_30_minutes_and_until_the_next() {
-        let (link, entropy) = (SetUpLink::default(), SeededEntropy::new(1));
+    fn setup_link_expires_in_30_minutes_or_on_renewal() {
+        let (link, entropy) = (SetupLink::default(), SeededRng::new(1));
         assert_eq!(link.check(&"a".repeat(52), 0), LinkState::Unknown);
         let first = link.issue(&entropy, 1_000);
         let half_an_hour = 30 * 60 * 1_000;

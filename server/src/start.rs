@@ -11,62 +11,62 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use engine::{Clock, Entropy, Store};
+use engine::{Clock, Rng, Store};
 use http::{Request, Response};
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
 #[cfg(feature = "acme")]
-use crate::acme::Acme;
-use crate::address::{is_exempt, is_in};
-use crate::admin::AdminApp;
+use crate::acme::AcmeRenewer;
+use crate::address::{any_contains, is_local_or_trusted};
+use crate::admin::AdminService;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 #[cfg(feature = "otel")]
-use crate::collector::Collector;
+use crate::collector::OtlpSpanExporter;
 use crate::config::{Config, PublicUrl};
-use crate::connection::{ConnectionOptions, Drained, IncomingBody, Stop, accept};
+use crate::connection::{ConnectionOptions, DrainReport, IncomingBody, Shutdown, accept};
 use crate::control::ControlSocket;
 use crate::destination::Scheme;
-use crate::dispatch::App;
-use crate::measures::Entrance;
+use crate::dispatch::HttpService;
+use crate::measures::ListenerKind;
 use crate::state::AppState;
-use crate::tls::{CurrentTls, Identity};
-use crate::upkeep::Upkeep;
+use crate::tls::{TlsConfigCell, TlsIdentity};
+use crate::upkeep::BackgroundTasks;
 
 /// Inputs of a server.
-pub struct Service {
+pub struct ServeOptions {
     /// Open store, closed when serving ends.
     pub store: Store,
     /// Data folder, for the control socket.
     pub data: PathBuf,
     pub config: Config,
     pub clock: Arc<dyn Clock>,
-    pub entropy: Arc<dyn Entropy>,
+    pub entropy: Arc<dyn Rng>,
     /// Configuration changes while serving.
-    pub changes: Option<mpsc::Receiver<Change>>,
+    pub changes: Option<mpsc::Receiver<ConfigChange>>,
     /// Sockets that already listen.
-    pub inherited: Inherited,
+    pub inherited: InheritedSockets,
 }
 
 /// Inherited listening sockets, used instead of opening new ones.
 #[derive(Debug, Default)]
-pub struct Inherited {
+pub struct InheritedSockets {
     pub listen: Option<std::net::TcpListener>,
     pub upload_listen: Option<std::net::TcpListener>,
 }
 
 /// Configuration change of a running server.
 #[derive(Debug)]
-pub struct Change {
+pub struct ConfigChange {
     pub config: Config,
     /// Notified when the change is applied.
     pub done: oneshot::Sender<()>,
 }
 
 /// State of a server that is ready for requests.
-pub struct Started {
+pub struct StartupReport {
     /// Listen address.
     pub listen: SocketAddr,
     /// Listen address of the premium endpoint.
@@ -95,9 +95,9 @@ pub enum ServeError {
 
 /// Serves until it is stopped, then closes the store.
 pub async fn serve(
-    service: Service,
-    stop: watch::Receiver<Stop>,
-    started: impl FnOnce(&Started),
+    service: ServeOptions,
+    stop: watch::Receiver<Shutdown>,
+    started: impl FnOnce(&StartupReport),
 ) -> Result<(), ServeError> {
     let store = service.store.clone();
     let served = serve_open(service, stop, started).await;
@@ -106,11 +106,11 @@ pub async fn serve(
 }
 
 async fn serve_open(
-    service: Service,
-    stop: watch::Receiver<Stop>,
-    started: impl FnOnce(&Started),
+    service: ServeOptions,
+    stop: watch::Receiver<Shutdown>,
+    started: impl FnOnce(&StartupReport),
 ) -> Result<(), ServeError> {
-    let Service { store, data, config, clock, entropy, changes, inherited } = service;
+    let ServeOptions { store, data, config, clock, entropy, changes, inherited } = service;
     let (listener, listen) = match inherited.listen {
         Some(socket) => taken(socket, config.listen)?,
         None => bind(config.listen).await?,
@@ -125,12 +125,12 @@ async fn serve_open(
     let admin_listen = admin_listener.as_ref().map(|(_, listen)| *listen);
     let scheme = config.scheme();
     let public_url = config.public_url.clone();
-    let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
-    let tls = config.tls.as_ref().map(|identity| Arc::new(CurrentTls::new(identity)));
+    let public_url = public_url.unwrap_or_else(|| PublicUrl::from_listener(scheme, listen));
+    let tls = config.tls.as_ref().map(|identity| Arc::new(TlsConfigCell::new(identity)));
     #[cfg(feature = "acme")]
     let (tls, acme) = match config.acme.clone() {
         Some(settings) => {
-            let begun = Acme::begin(&data, settings, clock.clone());
+            let begun = AcmeRenewer::open(&data, settings, clock.clone());
             let (tls, acme) = begun.map_err(|error| ServeError::Acme(data.clone(), error))?;
             (Some(tls), Some(acme))
         }
@@ -145,13 +145,13 @@ async fn serve_open(
     };
     #[cfg(feature = "otel")]
     let client = config.webhook_roots.client().map_err(|why| {
-        ServeError::Catalog(CatalogError::Refused(format!("TLS cannot be set up: {why}")))
+        ServeError::Catalog(CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))
     })?;
     let url = public_url.clone();
-    let end_ms = config.tls.as_ref().and_then(Identity::end_ms);
+    let end_ms = config.tls.as_ref().and_then(TlsIdentity::not_after_ms);
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
-    state.measures.certificate.note_end(end_ms);
+    state.metrics.certificate.set_expiry(end_ms);
     // Absolute path, for displayed command lines; falls back to the given path.
     let folder = std::path::absolute(&data).unwrap_or_else(|_| data.clone());
     state.data_folder.get_or_init(|| folder);
@@ -159,7 +159,7 @@ async fn serve_open(
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
     let has_accounts = !state.catalog.accounts().is_empty();
-    started(&Started {
+    started(&StartupReport {
         listen,
         upload_listen,
         admin_listen,
@@ -170,34 +170,34 @@ async fn serve_open(
     });
 
     #[cfg(feature = "acme")]
-    let certificate = state.measures.certificate.clone();
+    let certificate = state.metrics.certificate.clone();
     #[cfg(feature = "acme")]
     let _getting = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
     #[cfg(feature = "otel")]
-    let collector = state.config().otlp.as_ref().map(|otlp| Collector::start(otlp, client));
+    let collector = state.config().otlp.as_ref().map(|otlp| OtlpSpanExporter::start(otlp, client));
     let changing = change(changes, state.clone(), options.clone());
     let options_of = |entrance| {
-        let counts = state.measures.connections(entrance).clone();
+        let counts = state.metrics.connections(entrance).clone();
         ConnectionOptions { counts, ..options.clone() }
     };
-    let bounds = options_of(Entrance::Public);
-    let answer = |app: App| {
+    let bounds = options_of(ListenerKind::Public);
+    let answer = |app: HttpService| {
         move |request| {
             let app = app.clone();
             async move { Ok(app.call(request).await) }
         }
     };
-    let public = serve_at(listener, answer(App::new(state.clone())), bounds, stop.clone());
+    let public = serve_at(listener, answer(HttpService::new(state.clone())), bounds, stop.clone());
     let premium = async {
-        let Some((listener, _)) = upload_listener else { return Drained { cut_off: 0 } };
-        let bounds = options_of(Entrance::Premium);
-        serve_at(listener, answer(App::new(state.premium())), bounds, stop.clone()).await
+        let Some((listener, _)) = upload_listener else { return DrainReport { cut_off: 0 } };
+        let bounds = options_of(ListenerKind::Premium);
+        serve_at(listener, answer(HttpService::new(state.premium())), bounds, stop.clone()).await
     };
     let admin = async {
-        let Some((listener, _)) = admin_listener else { return Drained { cut_off: 0 } };
+        let Some((listener, _)) = admin_listener else { return DrainReport { cut_off: 0 } };
         // Plain HTTP: the listener is for this machine or the operator's own network.
-        let bounds = ConnectionOptions { tls: None, ..options_of(Entrance::Admin) };
-        let app = AdminApp::new(state.clone());
+        let bounds = ConnectionOptions { tls: None, ..options_of(ListenerKind::Admin) };
+        let app = AdminService::new(state.clone());
         let answer = move |request| {
             let app = app.clone();
             async move { Ok(app.call(request).await) }
@@ -207,12 +207,12 @@ async fn serve_open(
     let mut stopping = stop.clone();
     let announce = async {
         tokio::select! {
-            _ = stopping.wait_for(|it| *it != Stop::Running) => {}
+            _ = stopping.wait_for(|it| *it != Shutdown::Running) => {}
             () = changing => {}
         }
         state.start_draining();
     };
-    let upkeep = Upkeep::start(&state);
+    let upkeep = BackgroundTasks::start(&state);
     let control = control.serve(state.clone(), stop.clone());
     let (public, premium, admin, (), ()) = tokio::join!(public, premium, admin, control, announce);
     upkeep.stop().await;
@@ -232,24 +232,25 @@ fn exempt(state: &AppState) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
     let state = state.clone();
     Arc::new(move |address| {
         let config = state.config();
-        is_exempt(address, &config.trusted_networks) || is_in(address, &config.trusted_proxies)
+        is_local_or_trusted(address, &config.trusted_networks)
+            || any_contains(address, &config.trusted_proxies)
     })
 }
 
 /// Applies configuration changes while requests are served.
 async fn change(
-    changes: Option<mpsc::Receiver<Change>>,
+    changes: Option<mpsc::Receiver<ConfigChange>>,
     state: AppState,
     options: ConnectionOptions,
 ) {
     if let Some(mut changes) = changes {
-        while let Some(Change { config, done }) = changes.recv().await {
+        while let Some(ConfigChange { config, done }) = changes.recv().await {
             if let Some((tls, identity)) = options.tls.as_ref().zip(config.tls.as_ref()) {
                 tls.replace(identity);
-                state.measures.certificate.note_end(identity.end_ms());
+                state.metrics.certificate.set_expiry(identity.not_after_ms());
             }
             options.drain.set(config.drain);
-            state.change(config);
+            state.reload(config);
             // The sender may not wait for the result.
             let _ = done.send(());
         }
@@ -290,8 +291,8 @@ async fn serve_at<A, F, B>(
     listener: TcpListener,
     answer: A,
     options: ConnectionOptions,
-    stop: watch::Receiver<Stop>,
-) -> Drained
+    stop: watch::Receiver<Shutdown>,
+) -> DrainReport
 where
     A: Fn(Request<Body>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
@@ -326,25 +327,27 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::os::unix::fs::PermissionsExt;
 
-    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Surroundings};
+    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
     use crate::catalog::{BucketKind, Plan};
     use crate::control::{self, ControlError, SOCKET_NAME};
-    use crate::management::{AccountSettings, BucketOwner, BucketSettings, Reply, Request};
+    use crate::management::{
+        AccountSettings, AdminRequest, AdminResponse, BucketOwner, BucketSettings,
+    };
 
-    fn service(data: PathBuf) -> Service {
+    fn service(data: PathBuf) -> ServeOptions {
         let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
-        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(3));
+        let entropy: Arc<dyn Rng> = Arc::new(SeededRng::new(3));
         let disk = Arc::new(engine::disk::sim::SimDisk::with_seed(3));
-        let surroundings = Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
+        let surroundings = Environment { disk, clock: clock.clone(), rng: entropy.clone() };
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config { listen, ..Config::default() };
-        let inherited = Inherited::default();
-        Service { store, data, config, clock, entropy, changes: None, inherited }
+        let inherited = InheritedSockets::default();
+        ServeOptions { store, data, config, clock, entropy, changes: None, inherited }
     }
 
     fn put(store: &Store, key: &str, bytes: &[u8]) {
@@ -364,8 +367,8 @@ mod tests {
 
     async fn ask_operator(
         data: &std::path::Path,
-        request: &Request,
-    ) -> Result<Reply, ControlError> {
+        request: &AdminRequest,
+    ) -> Result<AdminResponse, ControlError> {
         control::call(data, request, &mut |_| std::ops::ControlFlow::Continue(())).await
     }
 
@@ -379,22 +382,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_answers_people_and_its_operator_until_it_is_stopped() {
+    async fn server_serves_http_and_control_until_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().to_owned();
         let socket = data.join(SOCKET_NAME);
         // A stale socket of a killed server does not get in the way.
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-        let none = ask_operator(&data, &Request::Stats { segments: false }).await;
+        let none = ask_operator(&data, &AdminRequest::Stats { segments: false }).await;
         assert!(matches!(none, Err(ControlError::NotRunning)));
 
         let service = service(data.clone());
         let store = service.store.clone();
-        let (stop, stopped) = watch::channel(Stop::Running);
+        let (stop, stopped) = watch::channel(Shutdown::Running);
         let (tell, told) = tokio::sync::oneshot::channel();
         let server = tokio::spawn(serve(service, stopped, move |started| {
             assert!(started.set_up_link.is_some());
-            assert_eq!(started.public_url, PublicUrl::of_listener(Scheme::Http, started.listen));
+            assert_eq!(started.public_url, PublicUrl::from_listener(Scheme::Http, started.listen));
             tell.send(started.listen).unwrap();
         }));
         let listen = told.await.unwrap();
@@ -404,11 +407,11 @@ mod tests {
         let head = ask(listen, "HEAD /-/health").await;
         assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-        let create = Request::CreateAccount {
+        let create = AdminRequest::CreateAccount {
             name: "Ann".into(),
             settings: AccountSettings { plan: Some(Plan::Pro), ..Default::default() },
         };
-        let Reply::Account(account) = ask_operator(&data, &create).await.unwrap() else {
+        let AdminResponse::Account(account) = ask_operator(&data, &create).await.unwrap() else {
             panic!("an account was to be made");
         };
         assert_eq!((&*account.name, account.plan), ("Ann", Plan::Pro));
@@ -423,7 +426,7 @@ mod tests {
         let settings = BucketSettings::default();
         let owner = BucketOwner::Account("Ann".into());
         let (name, kind) = ("files".into(), BucketKind::Standard);
-        let create = Request::CreateBucket { name, owner, kind, settings };
+        let create = AdminRequest::CreateBucket { name, owner, kind, settings };
         ask_operator(&data, &create).await.unwrap();
         put(&store, "a.bin", &[b'x'; 600_000]);
         let whole = ask(listen, "GET /files/a.bin").await;
@@ -432,7 +435,7 @@ mod tests {
         let head = ask(listen, "HEAD /files/a.bin").await;
         assert!(head.contains("content-length: 600000\r\n") && head.ends_with("\r\n\r\n"));
 
-        stop.send(Stop::Drain).unwrap();
+        stop.send(Shutdown::Drain).unwrap();
         server.await.unwrap().unwrap();
         assert!(TcpStream::connect(listen).await.is_err());
         assert!(!socket.exists());
@@ -440,12 +443,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_in_use_is_told_and_the_store_is_closed() {
+    async fn address_in_use_closes_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut service = service(folder.path().to_owned());
         service.config.listen = taken.local_addr().unwrap();
-        let (_stop, stopped) = watch::channel(Stop::Running);
+        let (_stop, stopped) = watch::channel(Shutdown::Running);
         let error = serve(service, stopped, |_| panic!("nothing starts")).await.unwrap_err();
         assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
     }

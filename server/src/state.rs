@@ -8,38 +8,38 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
-use engine::{Clock, Entropy, ObjectName, Store};
+use engine::{Clock, ObjectName, Rng, Store};
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::bridge::DiskReads;
+use crate::bridge::DiskReadPool;
 use crate::catalog::{Catalog, CatalogError, TokenId};
-use crate::claims::Claims;
+use crate::claims::NameClaims;
 use crate::config::{Config, PublicUrl};
-use crate::crew::processors;
-use crate::job_board::JobBoard;
-use crate::kept_heads::KeptHeads;
-use crate::kept_stats::KeptStats;
-use crate::limits::{COPIES_MAX, IMAGE_MEMORY_PART, LOG_LOOKS_WAITING_MAX, WEBHOOK_TESTS_MAX};
-use crate::measures::Measures;
-use crate::open_uploads::OpenUploads;
-use crate::outbound::Outbound;
-use crate::own_pages::OwnHosts;
-use crate::password_work::PasswordWork;
-use crate::rate_limit::Allowances;
+use crate::crew::cpu_count;
+use crate::job_board::RunningJobs;
+use crate::kept_heads::ResponseHeaderCache;
+use crate::kept_stats::StoreStatsCache;
+use crate::limits::{COPIES_MAX, IMAGE_MEMORY_DIVISOR, LOG_SCANS_QUEUED_MAX, WEBHOOK_TESTS_MAX};
+use crate::measures::ServerCounters;
+use crate::open_uploads::UploadLocks;
+use crate::outbound::OutboundClient;
+use crate::own_pages::DashboardHosts;
+use crate::password_work::PasswordHasher;
+use crate::rate_limit::RateLimits;
 use crate::recent_uploads::RecentUploads;
 use crate::reserved;
-use crate::searches::Searches;
+use crate::searches::SearchPool;
 use crate::session_cookie::SecretCookie;
-use crate::set_up_link::SetUpLink;
+use crate::set_up_link::SetupLink;
 use crate::variants::Variants;
 
 /// Running service, as seen by one of its endpoints. Cheap to clone.
 #[derive(Clone)]
-pub struct AppState(Arc<Inner>, Endpoint);
+pub struct AppState(Arc<Inner>, EndpointTier);
 
 /// Listener of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum EndpointTier {
     /// Open to all accounts.
     Basic,
     /// For accounts on the plan `Pro` or above: larger bodies.
@@ -54,52 +54,52 @@ pub struct Inner {
     /// Base URL before `/{bucket}/{key}` in responses.
     pub public_url: PublicUrl,
     pub clock: Arc<dyn Clock>,
-    pub entropy: Arc<dyn Entropy>,
+    pub entropy: Arc<dyn Rng>,
     /// Names chosen by uploads in flight.
-    pub claims: Claims<ObjectName>,
-    pub allowances: Allowances,
+    pub claims: NameClaims<ObjectName>,
+    pub rate_limiter: RateLimits,
     /// Server-wide metrics.
-    pub measures: Measures,
+    pub metrics: ServerCounters,
     /// Access to resumable uploads.
-    pub open_uploads: OpenUploads,
+    pub upload_locks: UploadLocks,
     /// Tokens used by uploads in flight.
-    pub tokens_in_use: Claims<TokenId>,
+    pub tokens_in_use: NameClaims<TokenId>,
     /// Search thread pool.
-    pub searches: Searches,
+    pub searches: SearchPool,
     /// HTTP client of webhooks.
-    pub outbound: Outbound,
+    pub webhook_client: OutboundClient,
     /// HTTP client of imports from URLs.
-    pub imports: Outbound,
+    pub import_client: OutboundClient,
     /// Permits of webhook tests.
     pub webhook_tests: Arc<Semaphore>,
     /// Thread pool that reads response bodies from the disk.
-    pub disk_reads: DiskReads,
+    pub disk_reads: DiskReadPool,
     /// Image variants: render pool and variant cache.
     pub variants: Variants,
     /// Response-header cache.
-    pub kept_heads: KeptHeads,
+    pub header_cache: ResponseHeaderCache,
     /// Cached store statistics, for the metrics.
-    pub kept_stats: KeptStats,
+    pub stats_cache: StoreStatsCache,
     /// Registry of running jobs.
-    pub jobs: JobBoard,
+    pub jobs: RunningJobs,
     /// Lock of exclusive work on the whole store.
-    pub long_work: Arc<Mutex<()>>,
+    pub whole_store_lock: Arc<Mutex<()>>,
     /// Permits of body copies for requests.
-    pub copies: Semaphore,
+    pub copy_permits: Semaphore,
     /// Permit of a log scan, for a request or an object job.
-    pub log_look: Arc<Semaphore>,
+    pub log_scan_lock: Arc<Semaphore>,
     /// Queue places of log scans.
-    pub log_looks: Arc<Semaphore>,
+    pub log_scan_queue: Arc<Semaphore>,
     /// Session cookie.
     pub session_cookie: SecretCookie,
     /// Device cookie, which identifies a browser after its session has ended.
     pub device_cookie: SecretCookie,
     /// Host names of the dashboard.
-    own_hosts: ArcSwap<OwnHosts>,
+    dashboard_hosts: ArcSwap<DashboardHosts>,
     /// Password hashing queue.
-    pub passwords: PasswordWork,
+    pub passwords: PasswordHasher,
     /// Link of the first set-up.
-    pub set_up_link: SetUpLink,
+    pub set_up_link: SetupLink,
     /// Latest uploads of each bucket.
     pub recent_uploads: RecentUploads,
     /// Data folder, if the server knows it.
@@ -121,11 +121,11 @@ impl AppState {
         config: Config,
         public_url: PublicUrl,
         clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
+        entropy: Arc<dyn Rng>,
     ) -> Result<Self, CatalogError> {
         let catalog = Catalog::open(store.clone(), clock.clone(), entropy.clone())?;
-        let conduct = catalog.conduct().clone();
-        let allowances = Allowances::new(&config, clock.clone(), &*entropy, conduct);
+        let conduct = catalog.account_activity().clone();
+        let allowances = RateLimits::new(&config, clock.clone(), &*entropy, conduct);
         match catalog.renew_signing_keys() {
             // Files can be delivered even from a full disk; the key is created later.
             Err(CatalogError::Store(error)) => {
@@ -134,34 +134,34 @@ impl AppState {
             renewed => renewed?,
         }
         #[cfg(feature = "s3")]
-        match catalog.make_signature_secret() {
+        match catalog.ensure_s3_secret() {
             Err(CatalogError::Store(error)) => {
                 tracing::warn!("failed to create the S3 signature secret: {error}");
             }
             made => made?,
         }
         let tls = config.webhook_roots.client();
-        let tls =
-            tls.map_err(|why| CatalogError::Refused(format!("TLS cannot be set up: {why}")))?;
-        let imports = Outbound::new(&config.import_allow, tls.clone());
-        let outbound = Outbound::new(&config.webhook_allow, tls);
+        let tls = tls
+            .map_err(|why| CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))?;
+        let imports = OutboundClient::new(&config.import_allow, tls.clone());
+        let outbound = OutboundClient::new(&config.webhook_allow, tls);
         let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
         let kept_bytes_max = config.variants_bytes_max;
         let variants = Variants::start(store.clone(), clock.clone(), kept_bytes_max, memory_bytes);
-        let variants = variants.map_err(CatalogError::Refused)?;
+        let variants = variants.map_err(CatalogError::InvalidRequest)?;
         let no_thread = |for_what: &'static str| {
             move |why: io::Error| {
-                CatalogError::Refused(format!("cannot start a thread to {for_what}: {why}"))
+                CatalogError::InvalidRequest(format!("cannot start a thread to {for_what}: {why}"))
             }
         };
-        let searches = Searches::start().map_err(no_thread("search"))?;
-        let disk_reads = DiskReads::start().map_err(no_thread("read"))?;
-        let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
+        let searches = SearchPool::start().map_err(no_thread("search"))?;
+        let disk_reads = DiskReadPool::start().map_err(no_thread("read"))?;
+        let request_ids = RequestIds { start: entropy.next_u64(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         let session_cookie = SecretCookie::session(&public_url);
         let device_cookie = SecretCookie::device(&public_url);
-        let own_hosts = OwnHosts::new(&public_url, &config.dashboard_hosts);
-        let measures = Measures::new(processors().get(), clock.unix_ms());
+        let own_hosts = DashboardHosts::new(&public_url, &config.dashboard_hosts);
+        let measures = ServerCounters::new(cpu_count().get(), clock.unix_ms());
         let inner = Arc::new(Inner {
             store,
             catalog,
@@ -169,53 +169,53 @@ impl AppState {
             public_url,
             clock,
             entropy,
-            claims: Claims::default(),
-            allowances,
-            measures,
-            open_uploads: OpenUploads::default(),
-            tokens_in_use: Claims::default(),
+            claims: NameClaims::default(),
+            rate_limiter: allowances,
+            metrics: measures,
+            upload_locks: UploadLocks::default(),
+            tokens_in_use: NameClaims::default(),
             searches,
-            outbound,
-            imports,
+            webhook_client: outbound,
+            import_client: imports,
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             disk_reads,
             variants,
-            kept_heads: KeptHeads::default(),
-            kept_stats: KeptStats::default(),
-            jobs: JobBoard::default(),
-            long_work: Arc::default(),
-            copies: Semaphore::new(COPIES_MAX),
-            log_look: Arc::new(Semaphore::new(1)),
-            log_looks: Arc::new(Semaphore::new(LOG_LOOKS_WAITING_MAX)),
+            header_cache: ResponseHeaderCache::default(),
+            stats_cache: StoreStatsCache::default(),
+            jobs: RunningJobs::default(),
+            whole_store_lock: Arc::default(),
+            copy_permits: Semaphore::new(COPIES_MAX),
+            log_scan_lock: Arc::new(Semaphore::new(1)),
+            log_scan_queue: Arc::new(Semaphore::new(LOG_SCANS_QUEUED_MAX)),
             session_cookie,
             device_cookie,
-            own_hosts: ArcSwap::from_pointee(own_hosts),
-            passwords: PasswordWork::new(),
-            set_up_link: SetUpLink::default(),
+            dashboard_hosts: ArcSwap::from_pointee(own_hosts),
+            passwords: PasswordHasher::new(),
+            set_up_link: SetupLink::default(),
             recent_uploads: RecentUploads::default(),
             data_folder: OnceLock::new(),
             draining,
             request_ids,
         });
         evict_when_full(&inner);
-        Ok(Self(inner, Endpoint::Basic))
+        Ok(Self(inner, EndpointTier::Basic))
     }
 
     /// Returns the state as seen by the premium endpoint.
     pub fn premium(&self) -> Self {
-        Self(self.0.clone(), Endpoint::Premium)
+        Self(self.0.clone(), EndpointTier::Premium)
     }
 
     /// Returns the listener of the requests.
-    pub fn endpoint(&self) -> Endpoint {
+    pub fn endpoint(&self) -> EndpointTier {
         self.1
     }
 
     /// Returns the largest request body of this endpoint.
     pub fn body_bytes_max(&self) -> u64 {
         match self.1 {
-            Endpoint::Basic => self.config().body_bytes_max,
-            Endpoint::Premium => self.config().upload_body_bytes_max,
+            EndpointTier::Basic => self.config().body_bytes_max,
+            EndpointTier::Premium => self.config().upload_body_bytes_max,
         }
     }
 
@@ -225,17 +225,17 @@ impl AppState {
     }
 
     /// Returns the current host names of the dashboard.
-    pub fn own_hosts(&self) -> Guard<Arc<OwnHosts>> {
-        self.0.own_hosts.load()
+    pub fn dashboard_hosts(&self) -> Guard<Arc<DashboardHosts>> {
+        self.0.dashboard_hosts.load()
     }
 
     /// Replaces the configuration. Settings that require a restart have no effect.
-    pub fn change(&self, config: Config) {
-        let hosts = OwnHosts::new(&self.public_url, &config.dashboard_hosts);
-        self.0.own_hosts.store(Arc::new(hosts));
-        self.outbound.allow(&config.webhook_allow);
-        self.imports.allow(&config.import_allow);
-        self.allowances.change(&config, &*self.entropy);
+    pub fn reload(&self, config: Config) {
+        let hosts = DashboardHosts::new(&self.public_url, &config.dashboard_hosts);
+        self.0.dashboard_hosts.store(Arc::new(hosts));
+        self.webhook_client.set_allowed_origins(&config.webhook_allow);
+        self.import_client.set_allowed_origins(&config.import_allow);
+        self.rate_limiter.change(&config, &*self.entropy);
         self.0.config.store(Arc::new(config));
     }
 
@@ -274,11 +274,11 @@ fn evict_when_full(app: &Arc<Inner>) {
         let Some(app) = weak.upgrade() else { return 0 };
         let mut freed = 0;
         while freed < wanted {
-            let evicted = app.catalog.staging().evict(|id| app.open_uploads.is_taken(id));
+            let evicted = app.catalog.staging().evict(|id| app.upload_locks.is_locked(id));
             let Some((id, upload)) = evicted else { break };
             for (body, bytes) in upload.bodies {
                 // Open files would hold on to their space.
-                app.open_uploads.close(body);
+                app.upload_locks.close(body);
                 match app.store.remove_upload(body) {
                     Ok(()) => freed += bytes,
                     Err(error) => tracing::warn!(%error, %id, "cannot remove an unfinished upload"),
@@ -293,7 +293,7 @@ fn evict_when_full(app: &Arc<Inner>) {
 /// Returns the default memory limit of image processing: a part of the machine's memory.
 fn image_memory_bytes() -> u64 {
     let machine = rustix::system::sysinfo();
-    machine.totalram * u64::from(machine.mem_unit) / IMAGE_MEMORY_PART
+    machine.totalram * u64::from(machine.mem_unit) / IMAGE_MEMORY_DIVISOR
 }
 
 impl std::ops::Deref for AppState {

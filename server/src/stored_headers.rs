@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aws_chunked_is_no_encoding_of_the_content() {
+    fn aws_chunked_is_not_stored_as_content_encoding() {
         for (sent, stored) in [
             ("gzip", Some("gzip")),
             ("aws-chunked", None),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_headers_that_no_header_can_carry_are_not_sent() {
+    fn invalid_stored_headers_are_not_sent() {
         let stored = StoredHeaders {
             content_disposition: Some("attachment\r\nx: y".into()),
             content_language: Some("de".into()),

@@ -11,57 +11,57 @@ use engine::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use crate::catalog::Lock;
+use crate::catalog::GrantPath;
 use crate::error::ApiError;
 use crate::reserved;
 
 /// Bucket, and a file or folder in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ObjectPath {
     /// Name of the bucket.
     pub bucket: BucketName,
     /// File or folder.
-    pub place: Place,
+    pub place: PathInBucket,
 }
 
 /// File or folder of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PathInBucket {
     /// Path that ends in `/`, or an empty path: the root.
     Folder(FolderKey),
     /// Any other path.
     File(ObjectKey),
 }
 
-impl Target {
+impl ObjectPath {
     /// Parses a URL path such as `/bucket/folder/file.png`, percent-encoded.
     pub fn from_path(path: &str) -> Result<Self, ApiError> {
         let path = path.strip_prefix('/').ok_or_else(ApiError::bucket_not_found)?;
         let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
-        Self::of_names(&decode(bucket)?, &decode(rest)?)
+        Self::from_parts(&decode(bucket)?, &decode(rest)?)
     }
 
     /// Parses a bucket name and a path in it, both decoded.
-    pub fn of_names(bucket: &str, path: &str) -> Result<Self, ApiError> {
-        Ok(Self { bucket: bucket_of(bucket)?, place: Place::parse(path)? })
+    pub fn from_parts(bucket: &str, path: &str) -> Result<Self, ApiError> {
+        Ok(Self { bucket: parse_bucket_name(bucket)?, place: PathInBucket::parse(path)? })
     }
 
     /// Parses only the bucket of such a path, whatever follows it.
     pub fn bucket_of_path(path: &str) -> Option<BucketName> {
         let first = path.strip_prefix('/')?.split('/').next()?;
-        bucket_of(&decode(first).ok()?).ok()
+        parse_bucket_name(&decode(first).ok()?).ok()
     }
 
     /// Returns the object, if the target is a file.
     pub fn object(&self) -> Option<ObjectName> {
         match &self.place {
-            Place::File(key) => Some(ObjectName::new(self.bucket.clone(), key.clone())),
-            Place::Folder(_) => None,
+            PathInBucket::File(key) => Some(ObjectName::new(self.bucket.clone(), key.clone())),
+            PathInBucket::Folder(_) => None,
         }
     }
 }
 
-impl Place {
+impl PathInBucket {
     /// Parses a decoded path inside a bucket.
     pub fn parse(path: &str) -> Result<Self, ApiError> {
         let path = normalize(path);
@@ -81,26 +81,26 @@ impl Place {
     }
 }
 
-impl From<Lock> for Place {
-    fn from(lock: Lock) -> Self {
+impl From<GrantPath> for PathInBucket {
+    fn from(lock: GrantPath) -> Self {
         match lock {
-            Lock::Folder(folder) => Self::Folder(folder),
-            Lock::File(key) => Self::File(key),
+            GrantPath::Folder(folder) => Self::Folder(folder),
+            GrantPath::File(key) => Self::File(key),
         }
     }
 }
 
-impl From<Place> for Lock {
-    fn from(place: Place) -> Self {
+impl From<PathInBucket> for GrantPath {
+    fn from(place: PathInBucket) -> Self {
         match place {
-            Place::Folder(folder) => Self::Folder(folder),
-            Place::File(key) => Self::File(key),
+            PathInBucket::Folder(folder) => Self::Folder(folder),
+            PathInBucket::File(key) => Self::File(key),
         }
     }
 }
 
 /// Parses a bucket name in a request. An invalid name gives the same error as a bucket that does not exist.
-pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
+pub fn parse_bucket_name(name: &str) -> Result<BucketName, ApiError> {
     match BucketName::parse(name) {
         Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
         _ => Err(ApiError::bucket_not_found()),
@@ -108,12 +108,12 @@ pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
 }
 
 /// Returns the last segment of an API path, decoded: the name or id of a record.
-pub fn last_component(path: &str) -> Result<String, ApiError> {
+pub fn last_segment(path: &str) -> Result<String, ApiError> {
     decode(path.rsplit('/').next().unwrap_or("")).map(Cow::into_owned)
 }
 
 /// Returns the key of a file in a folder, or an error that states the violated rule.
-pub fn key_in(folder: &FolderKey, file_name: &str) -> Result<ObjectKey, ApiError> {
+pub fn key_in_folder(folder: &FolderKey, file_name: &str) -> Result<ObjectKey, ApiError> {
     folder.key(&normalize(file_name)).map_err(|rule| match rule {
         NameError::TooLong(max) => ApiError::bad_path(format!("it is longer than {max} bytes")),
         other => ApiError::bad_path(other),
@@ -126,7 +126,7 @@ pub fn check_writable(key: &ObjectKey) -> Result<(), ApiError> {
 }
 
 /// Rejects a file or folder that uploads may not create.
-pub fn check_place_writable(place: &Place) -> Result<(), ApiError> {
+pub fn check_object_path_writable(place: &PathInBucket) -> Result<(), ApiError> {
     check_path_writable(place.as_str())
 }
 
@@ -191,13 +191,13 @@ mod tests {
     use super::*;
 
     fn read(path: &str) -> Result<String, (u16, &'static str)> {
-        let target = Target::from_path(path).map_err(|it| (it.status().as_u16(), it.code()))?;
-        let kind = if matches!(target.place, Place::Folder(_)) { "folder" } else { "file" };
+        let target = ObjectPath::from_path(path).map_err(|it| (it.status().as_u16(), it.code()))?;
+        let kind = if matches!(target.place, PathInBucket::Folder(_)) { "folder" } else { "file" };
         Ok(format!("{kind} {} {}", target.bucket, target.place.as_str()))
     }
 
     #[test]
-    fn addresses_are_decoded_once() {
+    fn object_path_is_decoded_once() {
         for (path, want) in [
             ("/abc", "folder abc "),
             ("/abc/", "folder abc "),
@@ -260,20 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_rule() {
-        let refusal = Target::from_path("/abc/a/../b").unwrap_err();
+    fn invalid_path_error_names_the_rule() {
+        let refusal = ObjectPath::from_path("/abc/a/../b").unwrap_err();
         assert!(refusal.message().contains("\"..\""), "{}", refusal.message());
     }
 
     #[test]
-    fn only_the_presigned_folder_is_closed_to_uploads() {
+    fn only_presigned_folder_rejects_uploads() {
         let check = |key: &str| check_writable(&ObjectKey::parse(key).unwrap()).is_ok();
         assert!(!check("presigned/a") && !check("presigned/"));
         assert!(check("presigned") && check("a/presigned/b") && check("presigned.png"));
     }
 
     #[test]
-    fn public_addresses_read_back_as_what_they_name() {
+    fn public_url_round_trips() {
         for key in [
             "a.png",
             "img/a (1).webp",
@@ -286,7 +286,7 @@ mod tests {
             let url = public_url("https://cdn.example.org/", &name);
             let path = url.strip_prefix("https://cdn.example.org").unwrap();
             assert!(url.is_ascii() && !url.contains([' ', '?', '#']), "{url}");
-            assert_eq!(Target::from_path(path).unwrap().object(), Some(name), "{url}");
+            assert_eq!(ObjectPath::from_path(path).unwrap().object(), Some(name), "{url}");
         }
         let name = ObjectName::new(
             BucketName::parse("abc").unwrap(),

@@ -17,7 +17,7 @@ use rustls::server::WantsServerCert;
 use rustls::{ConfigBuilder, InconsistentKeys, ServerConfig};
 
 #[cfg(feature = "acme")]
-pub use self::proofs::{ACME_PROTOCOL, BadProof, Proofs};
+pub use self::proofs::{ACME_TLS_ALPN, AlpnChallenges, ChallengeError};
 use self::validity::Validity;
 
 /// ALPN name of HTTP/2.
@@ -27,7 +27,7 @@ pub const HTTP1: &[u8] = b"http/1.1";
 
 /// Certificate chain, and the key of its first certificate.
 #[derive(Clone)]
-pub struct Identity {
+pub struct TlsIdentity {
     chain: Arc<[CertificateDer<'static>]>,
     key: Arc<PrivateKeyDer<'static>>,
     config: Arc<ServerConfig>,
@@ -36,7 +36,7 @@ pub struct Identity {
 
 /// Reason why a certificate chain and key are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BadIdentity {
+pub enum CertificateError {
     /// The certificates are invalid.
     Certificates(String),
     /// The key is invalid.
@@ -44,19 +44,19 @@ pub enum BadIdentity {
 }
 
 /// Pair for new connections, replaceable at any time.
-pub struct CurrentTls(ArcSwap<ServerConfig>);
+pub struct TlsConfigCell(ArcSwap<ServerConfig>);
 
-impl Identity {
+impl TlsIdentity {
     /// Parses a chain, the server's own certificate first, and its key (PKCS #8, PKCS #1 or SEC 1), both in PEM.
-    pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Self, BadIdentity> {
-        let bad_chain = |why: &dyn fmt::Display| BadIdentity::Certificates(why.to_string());
+    pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
+        let bad_chain = |why: &dyn fmt::Display| CertificateError::Certificates(why.to_string());
         let chain = CertificateDer::pem_slice_iter(certificates).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|why| bad_chain(&why))?;
         let Some(own) = chain.first() else {
             return Err(bad_chain(&"it contains no certificate"));
         };
-        let validity = Validity::of(own);
-        let bad_key = |why: &dyn fmt::Display| BadIdentity::Key(why.to_string());
+        let validity = Validity::from_der(own);
+        let bad_key = |why: &dyn fmt::Display| CertificateError::Key(why.to_string());
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|why| match why {
             pem::Error::NoItemsFound => bad_key(&"it contains no private key, or an encrypted one"),
             why => bad_key(&why),
@@ -88,38 +88,38 @@ impl Identity {
     }
 
     /// Returns the end of the certificate's validity, in milliseconds since 1970.
-    pub fn end_ms(&self) -> Option<u64> {
-        self.validity.as_ref().map(Validity::end_ms)
+    pub fn not_after_ms(&self) -> Option<u64> {
+        self.validity.as_ref().map(Validity::not_after_ms)
     }
 
     /// Returns the end of the certificate's validity, formatted for display.
-    pub fn ends(&self) -> Option<String> {
+    pub fn not_after_text(&self) -> Option<String> {
         self.validity.as_ref().map(Validity::end)
     }
 }
 
-impl PartialEq for Identity {
+impl PartialEq for TlsIdentity {
     fn eq(&self, other: &Self) -> bool {
         self.chain == other.chain && self.key == other.key
     }
 }
 
-impl Eq for Identity {}
+impl Eq for TlsIdentity {}
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").field("certificates", &self.chain.len()).finish_non_exhaustive()
     }
 }
 
-impl CurrentTls {
+impl TlsConfigCell {
     /// Creates the holder with a pair.
-    pub fn new(identity: &Identity) -> Self {
+    pub fn new(identity: &TlsIdentity) -> Self {
         Self(ArcSwap::new(identity.config.clone()))
     }
 
     /// Replaces the pair for new connections; existing connections keep theirs.
-    pub fn replace(&self, identity: &Identity) {
+    pub fn replace(&self, identity: &TlsIdentity) {
         self.0.store(identity.config.clone());
     }
 
@@ -136,13 +136,13 @@ fn builder() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Err
     Ok(builder.with_safe_default_protocol_versions()?.with_no_client_auth())
 }
 
-impl fmt::Debug for CurrentTls {
+impl fmt::Debug for TlsConfigCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CurrentTls")
+        f.write_str("TlsConfigCell")
     }
 }
 
-impl fmt::Display for BadIdentity {
+impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Certificates(why) | Self::Key(why) => f.write_str(why),
@@ -150,14 +150,14 @@ impl fmt::Display for BadIdentity {
     }
 }
 
-impl std::error::Error for BadIdentity {}
+impl std::error::Error for CertificateError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_pair_is_refused_by_its_part() {
+    fn mismatched_certificate_and_key_are_rejected() {
         let certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let key = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         let locked =
@@ -165,12 +165,12 @@ mod tests {
         for bad in
             [&b""[..], b"hello", b"-----BEGIN CERTIFICATE-----\n%%\n-----END CERTIFICATE-----\n"]
         {
-            let refused = Identity::parse(bad, key).unwrap_err();
-            assert!(matches!(refused, BadIdentity::Certificates(_)), "{refused:?}");
+            let refused = TlsIdentity::parse(bad, key).unwrap_err();
+            assert!(matches!(refused, CertificateError::Certificates(_)), "{refused:?}");
         }
         for bad in [&b""[..], b"hello", key, locked] {
-            let refused = Identity::parse(certificate, bad).unwrap_err();
-            assert!(matches!(refused, BadIdentity::Key(_)), "{refused:?}");
+            let refused = TlsIdentity::parse(certificate, bad).unwrap_err();
+            assert!(matches!(refused, CertificateError::Key(_)), "{refused:?}");
         }
     }
 }

@@ -10,6 +10,8 @@ mod seen;
 #[path = "traces/unseen.rs"]
 mod seen;
 
-pub(crate) use self::seen::{RequestSpan, carried, note_answer, note_request, step};
+pub(crate) use self::seen::{
+    RequestSpan, child_span, record_request, record_response, with_current_span,
+};
 #[cfg(feature = "otel")]
-pub(crate) use self::seen::{install, note_route};
+pub(crate) use self::seen::{record_route, set_tracer};

@@ -21,10 +21,10 @@ const ALGORITHMS: &str = "sha1,sha256";
 
 /// Client metadata of a file: pairs of a name and a value, in the client's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metadata(Vec<(String, String)>);
+pub struct UploadMetadata(Vec<(String, String)>);
 
-impl Metadata {
-    /// Parses `Upload-Metadata`: comma-separated pairs of a name and its value in base64.
+impl UploadMetadata {
+    /// Parses `Upload-UploadMetadata`: comma-separated pairs of a name and its value in base64.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let refuse = || {
             ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a base64 value")
@@ -55,17 +55,17 @@ impl Metadata {
 /// Expected checksum of a chunk, and the hash of the bytes so far.
 pub struct ChunkChecksum {
     expected: Vec<u8>,
-    running: Running,
+    running: RunningHash,
 }
 
-enum Running {
+enum RunningHash {
     Sha1(Sha1),
     Sha256(Sha256),
 }
 
 impl ChunkChecksum {
     /// Parses `Upload-Checksum`: the name of an algorithm, and a hash in base64.
-    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+    pub fn from_header(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let Some(value) = headers.get("upload-checksum") else { return Ok(None) };
         let refuse = || {
             ApiError::bad_header("Upload-Checksum", "must be sha1 or sha256 and the hash in base64")
@@ -74,8 +74,8 @@ impl ChunkChecksum {
         let (algorithm, hash) = text.trim().split_once(' ').ok_or_else(refuse)?;
         let expected = STANDARD.decode(hash.trim()).map_err(|_| refuse())?;
         let (running, bytes) = match algorithm {
-            "sha1" => (Running::Sha1(Sha1::new()), 20),
-            "sha256" => (Running::Sha256(Sha256::new()), 32),
+            "sha1" => (RunningHash::Sha1(Sha1::new()), 20),
+            "sha256" => (RunningHash::Sha256(Sha256::new()), 32),
             _ => return Err(refuse()),
         };
         if expected.len() != bytes {
@@ -86,16 +86,16 @@ impl ChunkChecksum {
 
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.running {
-            Running::Sha1(hasher) => hasher.update(bytes),
-            Running::Sha256(hasher) => hasher.update(bytes),
+            RunningHash::Sha1(hasher) => hasher.update(bytes),
+            RunningHash::Sha256(hasher) => hasher.update(bytes),
         }
     }
 
     /// Returns whether the bytes match the checksum.
-    pub fn holds(self) -> bool {
+    pub fn matches(self) -> bool {
         match self.running {
-            Running::Sha1(hasher) => hasher.finalize().as_slice() == self.expected,
-            Running::Sha256(hasher) => hasher.finalize().as_slice() == self.expected,
+            RunningHash::Sha1(hasher) => hasher.finalize().as_slice() == self.expected,
+            RunningHash::Sha256(hasher) => hasher.finalize().as_slice() == self.expected,
         }
     }
 }
@@ -118,7 +118,7 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Adds the header with the protocol version.
-pub(crate) fn state_version(headers: &mut HeaderMap) {
+pub(crate) fn insert_version_header(headers: &mut HeaderMap) {
     headers.insert(TUS_RESUMABLE, HeaderValue::from_static(VERSION));
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn state_version(headers: &mut HeaderMap) {
     )))
 )]
 pub fn option_headers(headers: &mut HeaderMap) {
-    state_version(headers);
+    insert_version_header(headers);
     headers.insert("tus-version", HeaderValue::from_static(VERSION));
     headers.insert("tus-extension", HeaderValue::from_static(EXTENSIONS));
     headers.insert("tus-checksum-algorithm", HeaderValue::from_static(ALGORITHMS));

@@ -10,17 +10,17 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::bridge::blocking;
 use crate::catalog::{Catalog, CatalogError};
-use crate::damage_log::tell_damage;
+use crate::damage_log::log_corruption;
 use crate::fair_use::sweep;
 use crate::handlers::tus;
-use crate::jobs::keep_working;
+use crate::jobs::run_scheduler;
 use crate::limits;
 use crate::state::AppState;
 use crate::traffic::MINUTE_MS;
-use crate::webhooks::keep_delivering;
+use crate::webhooks::run_sender;
 
 /// Running background tasks.
-pub(crate) struct Upkeep {
+pub(crate) struct BackgroundTasks {
     tasks: JoinSet<()>,
     damage_log: JoinHandle<()>,
     /// Dropping it ends the corruption log after one more check.
@@ -28,24 +28,24 @@ pub(crate) struct Upkeep {
     catalog: Catalog,
 }
 
-impl Upkeep {
+impl BackgroundTasks {
     /// Starts all tasks.
     pub(crate) fn start(state: &AppState) -> Self {
         let catalog = state.catalog.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(keep_catalog(catalog.clone()));
         tasks.spawn(keep_presigned(catalog.clone()));
-        tasks.spawn(tus::sweep_now_and_then(state.clone()));
-        tasks.spawn(keep_delivering(state.clone()));
+        tasks.spawn(tus::run_expiry_loop(state.clone()));
+        tasks.spawn(run_sender(state.clone()));
         tasks.spawn(keep_dead_letters(catalog.clone()));
         tasks.spawn(keep_traffic(catalog.clone()));
-        tasks.spawn(keep_working(state.clone()));
-        tasks.spawn(state.variants.clone().keep_tidy());
+        tasks.spawn(run_scheduler(state.clone()));
+        tasks.spawn(state.variants.clone().run_eviction());
         if state.config().fair_use_sweep {
             tasks.spawn(keep_fair_use(state.clone()));
         }
         let (damage_log_end, end) = oneshot::channel();
-        let damage_log = tokio::spawn(tell_damage(state.store.clone(), end));
+        let damage_log = tokio::spawn(log_corruption(state.store.clone(), end));
         Self { tasks, damage_log, damage_log_end, catalog }
     }
 
@@ -57,11 +57,11 @@ impl Upkeep {
         let _ = self.damage_log.await;
         let catalog = self.catalog;
         let work = catalog.clone();
-        let write = move || work.write_last_uses().and(work.write_session_uses());
+        let write = move || work.write_last_used().and(work.write_session_uses());
         if let Err(error) = blocking(write).await {
             tracing::warn!(%error, "failed to persist last-used times");
         }
-        if let Err(error) = blocking(move || catalog.write_traffic()).await {
+        if let Err(error) = blocking(move || catalog.write_usage()).await {
             tracing::warn!(%error, "failed to persist usage counters");
         }
     }
@@ -80,7 +80,7 @@ async fn keep_presigned(catalog: Catalog) {
             Ok(_) => {}
             Err(error) => tracing::warn!("failed to delete used tokens: {error}"),
         }
-        tokio::time::sleep(limits::PRESIGN_SWEEP_WAIT).await;
+        tokio::time::sleep(limits::PRESIGN_SWEEP_INTERVAL).await;
     }
 }
 
@@ -91,7 +91,7 @@ async fn keep_fair_use(app: AppState) {
         if let Err(error) = blocking(move || sweep(&catalog)).await {
             tracing::warn!(%error, "fair-use sweep failed");
         }
-        tokio::time::sleep(limits::FAIR_USE_SWEEP_WAIT).await;
+        tokio::time::sleep(limits::FAIR_USE_SWEEP_INTERVAL).await;
     }
 }
 
@@ -102,7 +102,7 @@ async fn keep_dead_letters(catalog: Catalog) {
         if let Err(error) = blocking(move || work.sweep_dead_letters()).await {
             tracing::warn!(%error, "failed to delete old dead letters");
         }
-        tokio::time::sleep(limits::WEBHOOK_SWEEP_WAIT).await;
+        tokio::time::sleep(limits::WEBHOOK_SWEEP_INTERVAL).await;
     }
 }
 
@@ -114,10 +114,10 @@ async fn keep_traffic(catalog: Catalog) {
         let minute = catalog.now_ms() / MINUTE_MS;
         let work = catalog.clone();
         let done = blocking(move || {
-            work.turn_traffic();
-            if minute.is_multiple_of(limits::TRAFFIC_WRITE_MINUTES) {
-                work.write_traffic()?;
-                work.sweep_traffic()?;
+            work.advance_usage();
+            if minute.is_multiple_of(limits::USAGE_WRITE_INTERVAL_MINUTES) {
+                work.write_usage()?;
+                work.compact_usage()?;
             }
             Ok::<_, CatalogError>(())
         });
@@ -133,16 +133,16 @@ async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();
         let done = blocking(move || {
-            work.write_last_uses()?;
+            work.write_last_used()?;
             work.write_session_uses()?;
             work.sweep_sessions()?;
             work.sweep_audit()?;
             work.remove_webhook_leftovers()?;
-            work.finish_removals()
+            work.resume_deletions()
         });
         if let Err(error) = done.await {
             tracing::warn!(%error, "catalog maintenance failed; will retry");
         }
-        tokio::time::sleep(limits::CATALOG_UPKEEP_WAIT).await;
+        tokio::time::sleep(limits::CATALOG_MAINTENANCE_INTERVAL).await;
     }
 }

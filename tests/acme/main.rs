@@ -102,7 +102,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 #[ignore = "needs pebble"]
-fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
+fn certificate_is_issued_stored_and_reused_after_restart() {
     require_program("pebble", "-h");
     let port = free_port();
     let pebble = Pebble::start(port, 3_600);
@@ -153,7 +153,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
 
 #[test]
 #[ignore = "needs pebble"]
-fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
+fn rejected_order_is_logged_with_advice_and_retried() {
     require_program("pebble", "-h");
     // Pebble validates at another port than the server's, until it is restarted.
     let (port, other) = (free_port(), free_port());
@@ -177,7 +177,7 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
 
 #[test]
 #[ignore = "needs pebble"]
-fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
+fn stored_certificate_is_used_while_authority_fails() {
     require_program("pebble", "-h");
     let port = free_port();
     let mut pebble = Pebble::start(port, 3_600);
@@ -236,7 +236,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
 
 #[test]
 #[ignore = "needs pebble"]
-fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
+fn certificate_is_renewed_before_expiry_without_downtime() {
     require_program("pebble", "-h");
     let port = free_port();
     // After two thirds of this validity a renewal is due.
@@ -261,7 +261,7 @@ fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
 
 #[test]
 #[ignore = "needs pebble"]
-fn an_authority_that_wants_to_be_left_alone_is() {
+fn authority_retry_after_is_respected() {
     let authority = Authority::new();
     let receiver = Receiver::start_tls(authority.server().config());
     let folder = DataFolder::new();
@@ -300,7 +300,7 @@ fn an_authority_that_wants_to_be_left_alone_is() {
 }
 
 #[test]
-fn settings_that_contradict_one_another_are_refused() {
+fn contradictory_acme_settings_are_rejected() {
     let check = |variables: &[(&str, &str)]| {
         let mut command = trug();
         command.args(["config", "check"]).envs(variables.iter().copied());

@@ -22,7 +22,7 @@ async fn guess(client: &Client, address: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn an_address_gets_its_burst_and_then_its_rate() {
+async fn address_rate_limit_allows_burst_then_rate() {
     let (world, client) = World::with_bucket_and(1, few_requests());
     client.put("/photos/", "a.txt", b"hello").await;
     let near = client.without_key().at("192.0.2.1");
@@ -44,7 +44,7 @@ async fn an_address_gets_its_burst_and_then_its_rate() {
 }
 
 #[tokio::test]
-async fn a_64_is_one_address_and_every_kind_of_request_counts_but_preflights() {
+async fn address_rate_limit_groups_ipv6_64_and_skips_preflight() {
     let (_world, client) = World::with_bucket_and(1, few_requests());
     let at = |host: u32| client.without_key().at(&format!("2001:db8:1:2::{host:x}"));
     for host in 0..50 {
@@ -67,7 +67,7 @@ async fn a_64_is_one_address_and_every_kind_of_request_counts_but_preflights() {
 #[tokio::test]
 async fn valid_credentials_pass_despite_failures_of_address() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    let mut browser = Browser::with(world.stranger().at("192.0.2.1"));
+    let mut browser = Browser::with(world.anonymous().at("192.0.2.1"));
     world.set_password("ann", PASSWORD);
     assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
     for _ in 0..60 {
@@ -104,7 +104,7 @@ async fn cross_site_requests_are_not_charged_as_failures() {
 }
 
 #[tokio::test]
-async fn ipv6_48_has_a_limit_of_its_own() {
+async fn address_rate_limit_ipv6_48_has_its_own_limit() {
     let (_world, client) = World::with_bucket_and(1, few_requests());
     let mut statuses = Vec::new();
     for subnet in 0..20 {
@@ -121,7 +121,7 @@ async fn ipv6_48_has_a_limit_of_its_own() {
 }
 
 #[tokio::test]
-async fn keys_cannot_be_guessed_at_a_private_bucket_either() {
+async fn key_guessing_at_private_bucket_is_limited() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     let access = Some(server::catalog::Access::Private);
     world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
@@ -135,7 +135,7 @@ async fn keys_cannot_be_guessed_at_a_private_bucket_either() {
 }
 
 #[tokio::test]
-async fn requests_without_a_key_are_not_taken_for_guesses() {
+async fn requests_without_a_key_are_not_counted_as_guesses() {
     let (_world, client) = World::with_bucket_and(1, Config::default());
     let near = client.at("192.0.2.1");
     for _ in 0..100 {
@@ -145,19 +145,19 @@ async fn requests_without_a_key_are_not_taken_for_guesses() {
 }
 
 #[tokio::test]
-async fn the_address_is_that_of_the_connection_and_the_machine_itself_is_exempt() {
+async fn address_rate_limit_uses_peer_and_exempts_loopback() {
     let one =
         Config { address_requests_per_second: 1, address_requests_burst: 1, ..Config::default() };
     let (world, _) = World::with_bucket_and(1, one);
     let server = Listening::start(world.app(), ConnectionOptions::new()).await;
     let get = "GET /photos/a HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: close\r\n\r\n";
     for _ in 0..5 {
-        assert!(server.ask(get).await.starts_with("HTTP/1.1 404 "));
+        assert!(server.request(get).await.starts_with("HTTP/1.1 404 "));
     }
 }
 
 #[tokio::test]
-async fn a_large_upload_that_is_refused_still_reads_its_answer() {
+async fn rejected_large_upload_still_receives_its_response() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     let small = || Form::new().file("f", "a", None, b"1");
     while client.upload("/photos/a?overwrite=true", small()).await.status == 200 {}
@@ -169,7 +169,7 @@ async fn a_large_upload_that_is_refused_still_reads_its_answer() {
         small().content_type(),
         body.len()
     );
-    let answer = server.ask([head.as_bytes(), &body].concat()).await;
+    let answer = server.request([head.as_bytes(), &body].concat()).await;
     assert!(
         answer.starts_with("HTTP/1.1 429 ") && answer.contains("\r\nretry-after: 1\r\n"),
         "{answer}"

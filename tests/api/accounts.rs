@@ -6,7 +6,7 @@ use server::management::{AccountSettings, ApiKeySettings};
 use tests::World;
 
 #[tokio::test]
-async fn one_looks_at_and_renames_oneself_and_nothing_else() {
+async fn account_can_read_and_rename_only_itself() {
     let (_world, client) = World::with_bucket(1);
     let before = client.get("/api/account").await.check_done()["account"].take();
     for (field, value) in [
@@ -37,7 +37,7 @@ async fn one_looks_at_and_renames_oneself_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_operator_makes_and_changes_accounts() {
+async fn operator_creates_and_updates_accounts() {
     let (world, ann) = World::with_bucket(1);
     let operator = world.operator();
     let body = json!({"name": "carl", "plan": "Pro", "storageBytesMax": 1000});
@@ -70,7 +70,7 @@ async fn the_operator_makes_and_changes_accounts() {
 }
 
 #[tokio::test]
-async fn only_the_operator_with_a_whole_key_manages_accounts() {
+async fn account_management_requires_operator_with_full_key() {
     let (world, ann) = World::with_bucket(1);
     let whole = world.operator();
     let id = whole.get("/api/account").await.check_done()["account"]["id"].take();
@@ -94,7 +94,7 @@ async fn only_the_operator_with_a_whole_key_manages_accounts() {
 }
 
 #[tokio::test]
-async fn usage_counts_what_counts_to_the_account() {
+async fn account_usage_counts_billable_objects() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "second", Default::default());
     world.account("bob");
@@ -124,7 +124,7 @@ async fn usage_counts_what_counts_to_the_account() {
 }
 
 #[tokio::test]
-async fn accounts_are_found_by_parts_of_names_and_beginnings_of_ids() {
+async fn accounts_are_searched_by_name_part_and_id_prefix() {
     let (world, ann) = World::with_bucket(1);
     let operator = world.operator();
     let ids: Vec<_> = (0..30).map(|at| world.account(&format!("Staff {at:02} \u{c4}"))).collect();
@@ -156,7 +156,7 @@ async fn accounts_are_found_by_parts_of_names_and_beginnings_of_ids() {
 }
 
 #[tokio::test]
-async fn whoever_is_no_operator_is_told_what_is_the_operators() {
+async fn operator_routes_are_rejected_for_other_accounts() {
     let (_world, client) = World::with_bucket(1);
     let id = "abcdefghijklmnop";
     for (path, does) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::disk::sim::LossPolicy;
 use serde_json::{Value, json};
 use server::catalog::{Actor, BucketChange};
-use server::management::{ApiKeySettings, Request};
+use server::management::{AdminRequest, ApiKeySettings};
 use tests::{Browser, Client, PASSWORD, World};
 
 async fn page(client: &Client, query: &str) -> Value {
@@ -23,7 +23,7 @@ async fn actions(client: &Client, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_did_what_with_what_and_from_where() {
+async fn audit_entry_has_actor_action_target_and_address() {
     let (world, client) = World::with_bucket(1);
     let client = client.at("203.0.113.7");
     let reply = client.patch_json("/api/buckets/photos", json!({"access": "private"})).await;
@@ -52,7 +52,7 @@ async fn an_entry_says_who_did_what_with_what_and_from_where() {
     );
     assert_eq!((&made[0]["address"], &made[0]["bucketName"]), (&Value::Null, &json!("photos")));
 
-    let mut browser = Browser::with(world.stranger().at("203.0.113.8"));
+    let mut browser = Browser::with(world.anonymous().at("203.0.113.8"));
     world.set_password("ann", PASSWORD);
     browser.sign_in("ann", PASSWORD).await.check_done();
     browser.post("/api/buckets", json!({"bucketName": "second"})).await.check_done();
@@ -67,7 +67,7 @@ async fn an_entry_says_who_did_what_with_what_and_from_where() {
 }
 
 #[tokio::test]
-async fn every_change_has_an_entry() {
+async fn audit_records_every_change() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     let start = entries(&operator, "limit=1").await[0]["id"].as_str().unwrap().to_owned();
@@ -149,7 +149,7 @@ async fn every_change_has_an_entry() {
 }
 
 #[tokio::test]
-async fn what_is_refused_has_none() {
+async fn audit_omits_rejected_requests() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     let before = entries(&operator, "").await.len();
@@ -163,7 +163,7 @@ async fn what_is_refused_has_none() {
 }
 
 #[tokio::test]
-async fn everybody_sees_what_concerns_them_and_no_more() {
+async fn audit_shows_callers_only_their_own_entries() {
     let (world, ann) = World::with_bucket(1);
     let bob_id = world.account("bob");
     let bob = world.client_of("bob", ApiKeySettings::default());
@@ -220,11 +220,11 @@ async fn everybody_sees_what_concerns_them_and_no_more() {
     let scopes = vec![server::catalog::Scope::Read];
     let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     reader.get("/api/audit").await.check_error(403, "forbidden");
-    world.stranger().get("/api/audit").await.check_error(401, "missing_api_key");
+    world.anonymous().get("/api/audit").await.check_error(401, "missing_api_key");
 }
 
 #[tokio::test]
-async fn a_bucket_made_again_by_somebody_else_tells_nothing_of_before() {
+async fn audit_of_recreated_bucket_hides_previous_owner() {
     let (world, ann) = World::with_bucket(1);
     world.account("bob");
     let bob = world.client_of("bob", ApiKeySettings::default());
@@ -235,7 +235,7 @@ async fn a_bucket_made_again_by_somebody_else_tells_nothing_of_before() {
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_and_filters_hold_across_them() {
+async fn audit_pages_are_consecutive_under_filters() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     for at in 0..25 {
@@ -264,15 +264,15 @@ async fn pages_follow_each_other_and_filters_hold_across_them() {
 }
 
 #[tokio::test]
-async fn it_is_bounded_and_who_does_much_hides_nobody() {
+async fn audit_is_bounded_per_actor() {
     const MORE: u64 = 200;
     let (world, _) = World::with_bucket(1);
     let operator = world.operator();
     let bucket = engine::BucketName::parse("photos").unwrap();
-    let ann = world.state.catalog.account_called("ann").unwrap().id.to_string();
+    let ann = world.state.catalog.account_by_name_or_id("ann").unwrap().id.to_string();
     let quiet = entries(&operator, "limit=500").await.len();
     let actor = Actor { account: Some(ann), ..Actor::default() };
-    let catalog = world.state.catalog.by(actor);
+    let catalog = world.state.catalog.acting_as(actor);
     for at in 0..server::limits::AUDIT_ENTRIES_MAX as u64 + MORE {
         let change = BucketChange { thumbnails: Some(at % 2 == 0), ..BucketChange::default() };
         catalog.edit_bucket(&bucket, change).unwrap();
@@ -293,7 +293,7 @@ async fn it_is_bounded_and_who_does_much_hides_nobody() {
     assert!(quiet >= 5);
     // Unauthenticated refusals have a bound of their own.
     for _ in 0..server::limits::AUDIT_REFUSED_MAX + 10 {
-        catalog.note_refused_session(None).unwrap();
+        catalog.audit_failed_sign_in(None).unwrap();
     }
     let refused = world.store.facts("audit/", None, 1).unwrap();
     assert_eq!(refused.len(), 1);
@@ -305,12 +305,12 @@ async fn it_is_bounded_and_who_does_much_hides_nobody() {
     found.clock.advance(401 * 24 * 60 * 60 * 1_000);
     found.state.catalog.sweep_audit().unwrap();
     assert_eq!(kept(&found), 0);
-    found.manage(Request::CreateAccount { name: "late".into(), settings: Default::default() });
+    found.manage(AdminRequest::CreateAccount { name: "late".into(), settings: Default::default() });
     assert_eq!(kept(&found), 1);
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_change_with_its_entry_or_neither() {
+async fn power_loss_keeps_change_and_audit_entry_atomic() {
     let (world, client) = World::with_bucket(1);
     world.disk.record_cuts();
     client.post_json("/api/buckets", json!({"bucketName": "second"})).await.check_done();

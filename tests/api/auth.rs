@@ -3,7 +3,7 @@
 use axum::body::Body;
 use http::Method;
 use server::catalog::{Scope, Standing};
-use server::management::{AccountSettings, ApiKeySettings, Request};
+use server::management::{AccountSettings, AdminRequest, ApiKeySettings};
 use tests::world::BEGINNING_MS;
 use tests::{Client, Form, Reply, World};
 
@@ -18,7 +18,7 @@ fn scoped(scopes: &[Scope]) -> ApiKeySettings {
 }
 
 #[tokio::test]
-async fn every_form_of_a_key_is_taken() {
+async fn api_key_is_accepted_in_every_form() {
     let (_world, client) = World::with_bucket(1);
     let key = client.key();
     for value in
@@ -37,7 +37,7 @@ async fn every_form_of_a_key_is_taken() {
 }
 
 #[tokio::test]
-async fn the_first_credential_decides_even_when_it_is_wrong() {
+async fn first_credential_decides_even_if_invalid() {
     let (_world, client) = World::with_bucket(1);
     let key = client.key();
     let both = [("authorization", "Bearer nonsense"), ("x-api-key", key)];
@@ -49,7 +49,7 @@ async fn the_first_credential_decides_even_when_it_is_wrong() {
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_changed() {
+async fn writes_require_an_api_key() {
     let (world, client) = World::with_bucket(1);
     let stranger = client.without_key();
     let reply = stranger.upload("/photos/", Form::new().file("f", "a", None, b"1")).await;
@@ -61,7 +61,7 @@ async fn without_a_key_nothing_is_changed() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_refused_whatever_is_wrong_with_it() {
+async fn invalid_api_keys_are_rejected_alike() {
     let (world, client) = World::with_bucket(1);
     let key = client.key().to_owned();
     let mut typo = key.clone();
@@ -75,12 +75,12 @@ async fn a_wrong_key_is_refused_whatever_is_wrong_with_it() {
     let issued = world.api_key("ann", ApiKeySettings::default());
     let headers = [("authorization", &*issued.key)];
     probe(&client, "", &headers).await.check_error(404, "file_not_found");
-    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     probe(&client, "", &headers).await.check_error(401, "invalid_api_key");
 }
 
 #[tokio::test]
-async fn a_key_expires() {
+async fn expired_api_key_is_rejected() {
     let (world, client) = World::with_bucket(1);
     let expires_at = Some("2026-01-31T12:00:10Z".to_owned());
     let issued = world.api_key("ann", ApiKeySettings { expires_at, ..Default::default() });
@@ -93,7 +93,7 @@ async fn a_key_expires() {
 }
 
 #[tokio::test]
-async fn a_key_does_what_its_scopes_name() {
+async fn api_key_scopes_are_enforced() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     let uploader = world.client_of("ann", scoped(&[Scope::Upload]));
@@ -106,7 +106,7 @@ async fn a_key_does_what_its_scopes_name() {
 }
 
 #[tokio::test]
-async fn a_key_stays_in_its_bucket_and_does_not_tell_of_others() {
+async fn api_key_is_limited_to_its_bucket() {
     let (world, _) = World::with_bucket(1);
     world.bucket("ann", "second", Default::default());
     let bucket = Some("photos".to_owned());
@@ -120,7 +120,7 @@ async fn a_key_stays_in_its_bucket_and_does_not_tell_of_others() {
 }
 
 #[tokio::test]
-async fn a_key_stays_in_its_folder() {
+async fn api_key_is_limited_to_its_folder() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     client.put("/photos/img2/", "a.txt", b"1").await;
@@ -141,7 +141,7 @@ async fn a_key_stays_in_its_folder() {
 }
 
 #[tokio::test]
-async fn the_bucket_of_somebody_else_is_as_one_that_does_not_exist() {
+async fn foreign_bucket_returns_404_as_if_missing() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     world.account("bob");
@@ -155,7 +155,7 @@ async fn the_bucket_of_somebody_else_is_as_one_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_suspended_account_only_delivers() {
+async fn suspended_account_can_only_deliver() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     let standing = Some(Standing::Suspended);

@@ -10,7 +10,7 @@ use tests::{Form, World};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
 #[tokio::test]
-async fn a_bucket_is_made_looked_at_changed_and_deleted() {
+async fn bucket_is_created_read_updated_and_deleted() {
     let (_world, client) = World::with_bucket(1);
     let made = client.post_json("/api/buckets", json!({"bucketName": "calls"})).await.check_done();
     let bucket = &made["bucket"];
@@ -55,7 +55,7 @@ async fn a_bucket_is_made_looked_at_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn folders_of_a_prefix_have_counts_sizes_and_latest_change() {
+async fn bucket_folders_have_counts_sizes_and_latest_change() {
     let (world, client) = World::with_bucket(1);
     let list = |query: &'static str| {
         let client = &client;
@@ -117,7 +117,7 @@ async fn bucket_scopes_are_those_of_the_role_and_the_key() {
 }
 
 #[tokio::test]
-async fn top_level_folders_are_told_in_pages_with_what_lies_in_them() {
+async fn bucket_top_level_folders_are_paged_with_usage() {
     let (world, client) = World::with_bucket(1);
     let folders = |query: &'static str| {
         let client = &client;
@@ -177,7 +177,7 @@ async fn top_level_folders_are_told_in_pages_with_what_lies_in_them() {
 }
 
 #[tokio::test]
-async fn a_phone_bucket_begins_with_thumbnails() {
+async fn phone_bucket_creates_thumbnails_by_default() {
     let (_world, client) = World::with_bucket(1);
     let body = json!({"bucketName": "phone", "type": "phone"});
     let made = client.post_json("/api/buckets", body).await.check_done();
@@ -191,7 +191,7 @@ async fn a_phone_bucket_begins_with_thumbnails() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_in_a_body_is_named() {
+async fn bucket_body_errors_name_the_field() {
     let (_world, client) = World::with_bucket(1);
     for (field, value) in [
         ("owner", json!("x")),
@@ -244,7 +244,7 @@ async fn what_is_wrong_in_a_body_is_named() {
 }
 
 #[tokio::test]
-async fn a_bucket_with_files_needs_force_and_is_gone_at_once() {
+async fn bucket_with_files_requires_force_to_delete() {
     let (world, client) = World::with_bucket(1);
     for name in ["a.txt", "b.txt", "c.txt"] {
         client.put("/photos/", name, b"1").await;
@@ -257,7 +257,7 @@ async fn a_bucket_with_files_needs_force_and_is_gone_at_once() {
     client.upload("/photos/", form).await.check_error(404, "bucket_not_found");
     // The files are removed, by this call or by the server, and the name is free again.
     for _ in 0..1_000 {
-        world.state.catalog.finish_removals().unwrap();
+        world.state.catalog.resume_deletions().unwrap();
         let again = client.post_json("/api/buckets", json!({"bucketName": "photos"})).await;
         if again.status == 200 {
             assert_eq!(world.object_count("photos"), 0);
@@ -271,7 +271,7 @@ async fn a_bucket_with_files_needs_force_and_is_gone_at_once() {
 }
 
 #[tokio::test]
-async fn pages_of_buckets_hold_each_once() {
+async fn bucket_pages_list_each_bucket_once() {
     let (_world, client) = World::with_bucket(1);
     for at in 0..7 {
         let body = json!({"bucketName": format!("bucket-{at}")});
@@ -291,7 +291,7 @@ async fn pages_of_buckets_hold_each_once() {
 }
 
 #[tokio::test]
-async fn a_bucket_takes_the_types_that_it_names() {
+async fn bucket_allowed_types_are_enforced() {
     let (world, client) = World::with_bucket(1);
     let body = json!({"allowedTypes": ["image/*", "text/plain"]});
     client.patch_json("/api/buckets/photos", body).await.check_done();
@@ -311,7 +311,7 @@ async fn a_bucket_takes_the_types_that_it_names() {
 }
 
 #[tokio::test]
-async fn a_bucket_takes_files_up_to_its_size() {
+async fn bucket_max_file_size_is_enforced() {
     let (world, client) = World::with_bucket(1);
     client.patch_json("/api/buckets/photos", json!({"fileBytesMax": 10})).await.check_done();
     client.put("/photos/", "ten.txt", b"0123456789").await;
@@ -323,7 +323,7 @@ async fn a_bucket_takes_files_up_to_its_size() {
 }
 
 #[tokio::test]
-async fn a_placeholder_may_lie_in_another_bucket_of_the_account() {
+async fn placeholder_may_be_in_another_bucket_of_the_account() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "shared", Default::default());
     client.put("/shared/img/", "none.png", PNG).await;
@@ -335,7 +335,7 @@ async fn a_placeholder_may_lie_in_another_bucket_of_the_account() {
 
     // Another account's bucket of that name is not the account's own.
     client.delete("/api/buckets/shared?force=true").await.check_done();
-    world.state.catalog.finish_removals().unwrap();
+    world.state.catalog.resume_deletions().unwrap();
     world.account("bob");
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -351,7 +351,7 @@ async fn a_placeholder_may_lie_in_another_bucket_of_the_account() {
 }
 
 #[tokio::test]
-async fn a_placeholder_gives_away_nothing_that_its_key_cannot_read() {
+async fn placeholder_requires_read_permission_of_its_key() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "secrets", Default::default());
     client.put("/secrets/", "plan.txt", b"secret").await;
@@ -370,7 +370,7 @@ async fn a_placeholder_gives_away_nothing_that_its_key_cannot_read() {
 }
 
 #[tokio::test]
-async fn origins_are_restricted_where_a_bucket_says_so() {
+async fn bucket_cors_origins_are_restricted() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", PNG).await;
     let origins = json!({"corsOrigins": ["https://one.example", "https://two.example"]});

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::Stop;
-use server::connection::{ConnectionOptions, Drained};
-use server::paced_io::Waits;
+use server::Shutdown;
+use server::connection::{ConnectionOptions, DrainReport};
+use server::paced_io::Timeouts;
 use tests::wire::{Listening, now};
 use tests::{Client, Form, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +24,7 @@ const GET: &str = "GET /photos/a.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 const LAST_GET: &str = "GET /photos/a.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 fn options() -> ConnectionOptions {
-    let waits = Waits {
+    let waits = Timeouts {
         head: SHORT,
         idle: IDLE,
         answer: SHORT,
@@ -61,10 +61,10 @@ fn form(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Checks that these bytes get an error in JSON and the end of the connection.
-async fn check_refused(server: &Listening, bytes: impl AsRef<[u8]>, status: u16, code: &str) {
+async fn check_rejected(server: &Listening, bytes: impl AsRef<[u8]>, status: u16, code: &str) {
     let shown =
         String::from_utf8_lossy(&bytes.as_ref()[..bytes.as_ref().len().min(90)]).into_owned();
-    let answer = server.ask(bytes).await;
+    let answer = server.request(bytes).await;
     assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{shown:?}: {answer}");
     let (head, body) = answer.split_once("\r\n\r\n").expect("the answer has a head");
     assert!(head.contains("content-type: application/json"), "{shown:?}: {head}");
@@ -81,10 +81,10 @@ async fn check_refused(server: &Listening, bytes: impl AsRef<[u8]>, status: u16,
 }
 
 #[tokio::test]
-async fn whoever_sends_nothing_or_half_a_head_is_let_go() {
+async fn slow_header_connection_is_closed_on_timeout() {
     let (_world, _client, server) = listening(options()).await;
     for start in ["", "G", "\r\n", "GET /photos/a.txt HTTP/1.1\r\nHost: a\r\n"] {
-        let (answer, took) = server.send(start).await.rest().await;
+        let (answer, took) = server.send(start).await.read_remaining().await;
         assert_eq!(answer, "", "{start:?}");
         assert!(took >= SHORT / 2 && took < LATE, "{start:?} took {took:?}");
     }
@@ -97,19 +97,19 @@ async fn whoever_sends_nothing_or_half_a_head_is_let_go() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_kept_a_while_and_then_ended() {
+async fn idle_keep_alive_connection_is_closed_on_timeout() {
     let (_world, _client, server) = listening(options()).await;
     let mut wire = server.send(GET).await;
     wire.read_to("hello").await;
     tokio::time::sleep(2 * SHORT).await;
     wire.write(GET).await;
     wire.read_to("hello").await;
-    let (rest, took) = wire.rest().await;
+    let (rest, took) = wire.read_remaining().await;
     assert!(rest.is_empty() && took >= IDLE / 2 && took < LATE, "{took:?} {rest}");
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_is_refused_and_leaves_nothing() {
+async fn slow_body_is_rejected_and_stores_nothing() {
     let (world, client, server) = listening(options()).await;
     let mut wire = server.send(post(&client, &length(100_000), &form(b"x")[..80])).await;
     let (mut read, mut write) = wire.0.split();
@@ -127,18 +127,18 @@ async fn a_body_that_trickles_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_off() {
+async fn client_that_does_not_read_is_disconnected() {
     let (_world, client, server) = listening(options()).await;
     client.put("/photos/", "large.bin", &vec![7; LARGE_BYTES]).await;
     let mut wire = server.send("GET /photos/large.bin HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(4 * SHORT).await;
-    let (answer, _) = wire.rest().await;
+    let (answer, _) = wire.read_remaining().await;
     assert!(answer.contains("content-length: 33554432"));
     assert!(answer.len() < LARGE_BYTES, "the rest was never sent");
 }
 
 #[tokio::test]
-async fn connections_are_bounded_in_all_and_for_each_address() {
+async fn connection_limits_apply_in_total_and_per_address() {
     let bounds = ConnectionOptions { connections_max: 1, ..options() };
     let (_world, _client, server) = listening(bounds).await;
     let mut first = server.send(GET).await;
@@ -148,7 +148,7 @@ async fn connections_are_bounded_in_all_and_for_each_address() {
     // The first is idle, so it is closed for the second at once.
     second.read_to("hello").await;
     assert!(began.elapsed() < IDLE / 2, "{:?}", began.elapsed());
-    assert_eq!(first.rest().await.0, "");
+    assert_eq!(first.read_remaining().await.0, "");
 
     let exempt: Arc<dyn Fn(std::net::IpAddr) -> bool + Send + Sync> = Arc::new(|_| false);
     let bounds = ConnectionOptions { per_address_max: 2, exempt, ..options() };
@@ -156,17 +156,17 @@ async fn connections_are_bounded_in_all_and_for_each_address() {
     let (mut one, mut two) = (server.send(GET).await, server.send(GET).await);
     one.read_to("hello").await;
     two.read_to("hello").await;
-    assert_eq!(server.ask(LAST_GET).await, "");
+    assert_eq!(server.request(LAST_GET).await, "");
     drop(one);
     let began = now();
-    while server.ask(LAST_GET).await.is_empty() {
+    while server.request(LAST_GET).await.is_empty() {
         assert!(began.elapsed() < LATE, "the place was never given back");
         tokio::time::sleep(SHORT / 10).await;
     }
 }
 
 #[tokio::test]
-async fn a_request_names_one_host_and_means_it() {
+async fn request_must_have_exactly_one_host() {
     let (_world, _client, server) = listening(options()).await;
     for head in [
         "GET /photos/a.txt HTTP/1.1\r\nX: y",
@@ -178,29 +178,29 @@ async fn a_request_names_one_host_and_means_it() {
         "GET http://a:81/photos/a.txt HTTP/1.1\r\nHost: a",
     ] {
         let head = format!("{head}\r\nConnection: close\r\n\r\n");
-        check_refused(&server, head, 400, "bad_request").await;
+        check_rejected(&server, head, 400, "bad_request").await;
     }
     for head in [
         "GET /photos/a.txt HTTP/1.1\r\nHost: cdn.example.com:8080",
         "GET http://a/photos/a.txt HTTP/1.1\r\nHost: A:80",
         "GET /photos/a.txt HTTP/1.0\r\nX: y",
     ] {
-        let answer = server.ask(format!("{head}\r\nConnection: close\r\n\r\n")).await;
+        let answer = server.request(format!("{head}\r\nConnection: close\r\n\r\n")).await;
         assert!(answer.contains(" 200 OK") && answer.ends_with("hello"), "{head:?}: {answer}");
     }
     // RFC 9112 2.2 allows a bare line feed at the end of a line of the head; it changes no framing.
-    let answer = server.ask("GET /photos/a.txt HTTP/1.1\nHost: a\nConnection: close\n\n").await;
+    let answer = server.request("GET /photos/a.txt HTTP/1.1\nHost: a\nConnection: close\n\n").await;
     assert!(answer.ends_with("hello"), "{answer}");
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused_in_json() {
+async fn non_http_input_is_rejected_in_json() {
     let (_world, _client, server) = listening(options()).await;
     let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(20 * 1_024));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(120));
     let address = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
     for head in [long, many, address] {
-        check_refused(&server, head, 431, "head_too_large").await;
+        check_rejected(&server, head, 431, "head_too_large").await;
     }
     for head in [
         &b"nonsense\r\n\r\n"[..],
@@ -218,14 +218,14 @@ async fn what_is_no_http_is_refused_in_json() {
         b"POST /photos/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\nabcde",
         b"POST /photos/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcde",
     ] {
-        check_refused(&server, head, 400, "bad_request").await;
+        check_rejected(&server, head, 400, "bad_request").await;
     }
 }
 
 #[tokio::test]
-async fn nonsense_behind_a_request_is_refused_after_its_answer() {
+async fn garbage_after_a_request_is_rejected_after_its_response() {
     let (_world, _client, server) = listening(options()).await;
-    let answers = server.ask(format!("{GET}nonsense\r\n\r\n")).await;
+    let answers = server.request(format!("{GET}nonsense\r\n\r\n")).await;
     let (first, second) = answers.split_once("hello").expect("the request is answered");
     assert!(first.starts_with("HTTP/1.1 200 OK"), "{first}");
     assert!(
@@ -236,7 +236,7 @@ async fn nonsense_behind_a_request_is_refused_after_its_answer() {
     let mut wire = server.send(GET).await;
     wire.read_to("hello").await;
     wire.write("nonsense\r\n\r\n").await;
-    let (second, _) = wire.rest().await;
+    let (second, _) = wire.read_remaining().await;
     assert!(
         second.starts_with("HTTP/1.1 400 ") && second.contains("\"success\":false"),
         "{second}"
@@ -244,7 +244,7 @@ async fn nonsense_behind_a_request_is_refused_after_its_answer() {
 }
 
 #[tokio::test]
-async fn a_file_that_looks_like_a_refusal_comes_back_as_it_is() {
+async fn stored_file_resembling_an_error_is_served_unchanged() {
     let (_world, client, server) = listening(options()).await;
     let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
     client.put("/photos/?overwrite=1", "a.txt", refusal.as_bytes()).await;
@@ -254,11 +254,11 @@ async fn a_file_that_looks_like_a_refusal_comes_back_as_it_is() {
         assert!(wire.read_to(refusal).await.ends_with(refusal));
     }
     wire.write(format!("{GET}{GET}{LAST_GET}")).await;
-    assert_eq!(wire.rest().await.0.matches(refusal).count(), 3);
+    assert_eq!(wire.read_remaining().await.0.matches(refusal).count(), 3);
 }
 
 #[tokio::test]
-async fn odd_targets_are_answered_in_json() {
+async fn unusual_request_targets_get_json_errors() {
     let (_world, _client, server) = listening(options()).await;
     for (head, status, code) in [
         ("GET * HTTP/1.1\r\nHost: a", 404, "not_found"),
@@ -267,14 +267,14 @@ async fn odd_targets_are_answered_in_json() {
         ("PUT /photos/a.txt HTTP/1.1\r\nHost: a", 405, "method_not_allowed"),
         ("GET // HTTP/1.1\r\nHost: a", 404, "bucket_not_found"),
     ] {
-        check_refused(&server, format!("{head}\r\nConnection: close\r\n\r\n"), status, code).await;
+        check_rejected(&server, format!("{head}\r\nConnection: close\r\n\r\n"), status, code).await;
     }
-    let answer = server.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    let answer = server.request("OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
 }
 
 #[tokio::test]
-async fn a_body_with_two_lengths_hides_no_second_request() {
+async fn request_smuggling_by_two_content_lengths_is_rejected() {
     let (world, client, server) = listening(options()).await;
     let credential = format!("Host: a\r\nAuthorization: Bearer {}", client.key());
     let hidden = format!("DELETE /photos/a.txt HTTP/1.1\r\n{credential}\r\n\r\n");
@@ -288,7 +288,7 @@ async fn a_body_with_two_lengths_hides_no_second_request() {
         for line in ["DELETE /photos/none.txt", "POST /photos/", "GET /photos/none.txt"] {
             let request =
                 format!("{line} HTTP/1.1\r\n{credential}\r\n{framing}\r\n\r\n0\r\n\r\n{hidden}");
-            let answers = server.ask(request).await;
+            let answers = server.request(request).await;
             assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{line} {framing}: {answers}");
             assert!(answers.starts_with("HTTP/1.1 4"), "{line} {framing}: {answers}");
         }
@@ -297,7 +297,7 @@ async fn a_body_with_two_lengths_hides_no_second_request() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_needs_no_length_and_a_broken_one_stores_nothing() {
+async fn chunked_body_is_stored_and_broken_one_is_not() {
     let (world, client, server) = listening(options()).await;
     let body = form(b"from axios");
     let mut chunked = Vec::new();
@@ -313,7 +313,7 @@ async fn a_chunked_body_needs_no_length_and_a_broken_one_stores_nothing() {
         // Without its end the form is not whole, so what breaks the framing decides.
         let cut = if status == 200 { chunked.len() } else { chunked.len() / 2 / 14 * 14 };
         let body = [&chunked[..cut], end.as_bytes()].concat();
-        let answer = server.ask(post(&client, framing, &body)).await;
+        let answer = server.request(post(&client, framing, &body)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{end:?}: {answer}");
         let stored = if status == 200 { 2 } else { 1 };
         assert_eq!(world.object_count("photos"), stored, "{end:?}");
@@ -321,40 +321,40 @@ async fn a_chunked_body_needs_no_length_and_a_broken_one_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_wanted_does_not_hide_the_answer() {
+async fn early_rejection_is_readable_despite_unread_body() {
     let (world, client, server) = listening(options()).await;
     let body = form(&vec![b'x'; 8 << 20]);
     let stranger = client.without_key();
     // Like python-requests: everything is sent before anything is read.
-    let answer = server.ask(post(&stranger, &length(body.len()), &body)).await;
+    let answer = server.request(post(&stranger, &length(body.len()), &body)).await;
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("missing_api_key"), "{answer}");
-    let answer = server.ask(post(&client, &length(105_000_000), &body)).await;
+    let answer = server.request(post(&client, &length(105_000_000), &body)).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert!(answer.contains("\"limit\":104857600"), "{answer}");
     // A client that half-closes midway, and still reads.
     let mut half = server.send(post(&client, &length(body.len()), &body[..body.len() / 2])).await;
     half.0.shutdown().await.unwrap();
-    let (answer, _) = half.rest().await;
+    let (answer, _) = half.read_remaining().await;
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("incomplete_body"), "{answer}");
     assert_eq!(world.object_count("photos"), 1);
 }
 
 #[tokio::test]
-async fn a_client_that_asks_first_is_told_to_go_on_or_refused_at_once() {
+async fn expect_continue_is_answered_or_rejected_at_once() {
     let (_world, client, server) = listening(options()).await;
     let body = form(b"from curl");
     let more = format!("{}\r\nExpect: 100-continue\r\nConnection: close", length(body.len()));
     let mut wire = server.send(post(&client, &more, b"")).await;
     assert!(wire.read_to("\r\n\r\n").await.starts_with("HTTP/1.1 100 "));
     wire.write(&body).await;
-    let (answer, _) = wire.rest().await;
+    let (answer, _) = wire.read_remaining().await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    let refused = server.ask(post(&client.without_key(), &more, b"")).await;
+    let refused = server.request(post(&client.without_key(), &more, b"")).await;
     assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
 }
 
 #[tokio::test]
-async fn stopping_lets_uploads_end_and_takes_no_more() {
+async fn graceful_shutdown_drains_uploads_and_accepts_no_more() {
     let (world, client, server) = listening(options()).await;
     let body = form(b"in flight");
     let mut idle = server.send(GET).await;
@@ -362,33 +362,33 @@ async fn stopping_lets_uploads_end_and_takes_no_more() {
     let more = format!("{}\r\nExpect: 100-continue", length(body.len()));
     let mut upload = server.send(post(&client, &more, b"")).await;
     upload.read_to("\r\n\r\n").await;
-    server.stop.send(Stop::Drain).unwrap();
-    assert_eq!(idle.rest().await.0, "");
+    server.stop.send(Shutdown::Drain).unwrap();
+    assert_eq!(idle.read_remaining().await.0, "");
     assert!(TcpStream::connect(server.address).await.is_err());
     upload.write(&body).await;
-    let (answer, _) = upload.rest().await;
+    let (answer, _) = upload.read_remaining().await;
     assert!(answer.contains(" 200 OK") && answer.contains("connection: close"), "{answer}");
-    assert_eq!(server.ended.await.unwrap(), Drained { cut_off: 0 });
+    assert_eq!(server.ended.await.unwrap(), DrainReport { cut_off: 0 });
     assert_eq!(world.object_count("photos"), 2);
 }
 
 #[tokio::test]
-async fn a_second_stop_ends_at_once() {
+async fn second_shutdown_signal_stops_at_once() {
     let (world, client, server) = listening(options()).await;
     let mut upload = server.send(post(&client, &length(100_000), &form(b"x")[..50])).await;
     tokio::time::sleep(SHORT / 3).await;
-    server.stop.send(Stop::Drain).unwrap();
+    server.stop.send(Shutdown::Drain).unwrap();
     tokio::time::sleep(SHORT / 10).await;
     let began = now();
-    server.stop.send(Stop::Now).unwrap();
-    assert_eq!(server.ended.await.unwrap(), Drained { cut_off: 1 });
+    server.stop.send(Shutdown::Immediate).unwrap();
+    assert_eq!(server.ended.await.unwrap(), DrainReport { cut_off: 1 });
     assert!(began.elapsed() < LATE / 2, "{:?}", began.elapsed());
-    upload.rest().await;
+    upload.read_remaining().await;
     assert_eq!(world.object_count("photos"), 1);
 }
 
 #[tokio::test]
-async fn two_thousand_idle_connections_cost_little_and_are_let_go() {
+async fn idle_connections_are_cheap_and_closed_on_timeout() {
     const COUNT: usize = 2_000;
     // Share of the server and of this test in a connection; the memory of concurrent tests is included.
     const BYTES_MAX: usize = 48 * 1_024;
@@ -405,7 +405,7 @@ async fn two_thousand_idle_connections_cost_little_and_are_let_go() {
     assert!(grown < COUNT * BYTES_MAX, "{grown} bytes for {COUNT} connections");
     let began = now();
     for wire in &mut wires {
-        assert_eq!(wire.rest().await.0, "");
+        assert_eq!(wire.read_remaining().await.0, "");
     }
     assert!(began.elapsed() < LATE, "{:?}", began.elapsed());
 }
@@ -419,9 +419,9 @@ fn resident_bytes() -> usize {
 }
 
 #[tokio::test]
-async fn idle_connections_give_way_when_all_are_taken() {
+async fn idle_connections_are_evicted_at_the_limit() {
     const COUNT: usize = 64;
-    let waits = Waits { head: LATE * 2, idle: LATE * 4, ..options().waits };
+    let waits = Timeouts { head: LATE * 2, idle: LATE * 4, ..options().waits };
     let bounds = ConnectionOptions { connections_max: COUNT, waits, ..options() };
     let (_world, _client, server) = listening(bounds).await;
     let mut wires = Vec::new();
@@ -435,7 +435,7 @@ async fn idle_connections_give_way_when_all_are_taken() {
     }
     for _ in 0..COUNT {
         let began = now();
-        assert!(server.ask(LAST_GET).await.ends_with("hello"));
+        assert!(server.request(LAST_GET).await.ends_with("hello"));
         assert!(began.elapsed() < SHORT * 3, "{:?}", began.elapsed());
     }
     let newest = wires.last_mut().unwrap();
@@ -451,7 +451,7 @@ async fn refused_body_closes_connection_and_says_so() {
     let length = length(body.len());
     for more in [length.clone(), format!("{length}\r\nExpect: 100-continue")] {
         let mut wire = server.send(post(&stranger, &more, b"")).await;
-        let (answer, _) = wire.rest().await;
+        let (answer, _) = wire.read_remaining().await;
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
         assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     }
@@ -468,7 +468,7 @@ async fn refused_body_closes_connection_and_says_so() {
 }
 
 #[tokio::test]
-async fn no_byte_of_a_following_request_is_taken_for_a_body() {
+async fn following_request_is_not_read_as_body() {
     let (_world, client, server) = listening(options()).await;
     let stranger = client.without_key();
     for round in 0..100 {
@@ -478,7 +478,7 @@ async fn no_byte_of_a_following_request_is_taken_for_a_body() {
         let refusal = wire.read_to("\r\n\r\n").await;
         assert!(refusal.contains("\r\nconnection: close\r\n"), "{round}: {refusal}");
         wire.write(GET).await;
-        let (rest, _) = wire.rest().await;
+        let (rest, _) = wire.read_remaining().await;
         assert!(!rest.contains("HTTP/1.1"), "{round}: {rest}");
     }
 }
@@ -487,7 +487,7 @@ async fn no_byte_of_a_following_request_is_taken_for_a_body() {
 async fn expect_continue_is_answered_for_an_empty_body() {
     let (_world, client, server) = listening(options()).await;
     let more = "Content-Length: 0\r\nExpect: 100-continue\r\nConnection: close";
-    let answer = server.ask(post(&client, more, b"")).await;
+    let answer = server.request(post(&client, more, b"")).await;
     let rest = answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n");
     assert!(rest.is_some_and(|rest| rest.starts_with("HTTP/1.1 400 ")), "{answer}");
 }

@@ -36,7 +36,7 @@ fn is_active(kind: &str) -> bool {
 }
 
 #[tokio::test]
-async fn no_name_no_declaration_and_no_content_makes_a_page() {
+async fn xss_name_type_or_content_never_renders_as_html() {
     let (world, client) = World::with_bucket(1);
     let svg = b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"/>".as_slice();
     let xml = b"<?xml version=\"1.0\"?><x xmlns=\"http://www.w3.org/1999/xhtml\"/>".as_slice();
@@ -87,7 +87,7 @@ async fn no_name_no_declaration_and_no_content_makes_a_page() {
         let url = stored.json()["url"].as_str().unwrap().to_owned();
         let path = url.strip_prefix(tests::world::PUBLIC_URL).unwrap();
         for headers in [&[][..], &[("range", "bytes=0-1")]] {
-            let reply = world.stranger().get_with(path, headers).await;
+            let reply = world.anonymous().get_with(path, headers).await;
             let what = format!("{name} {declared:?} {headers:?}");
             assert!(reply.status.is_success(), "{what}");
             check_tame(&reply, &what);
@@ -95,39 +95,39 @@ async fn no_name_no_declaration_and_no_content_makes_a_page() {
             assert!(!is_active(kind), "{what} is sent as {kind}");
             assert!(!kind.contains("utf-7"), "{what} is sent as {kind}");
         }
-        let head = world.stranger().head_with(path, &[]).await;
+        let head = world.anonymous().head_with(path, &[]).await;
         check_tame(&head, name);
     }
     let several = [("range", "bytes=0-1,4-5")];
-    check_tame(&world.stranger().get_with("/photos/a.html", &several).await, "several ranges");
+    check_tame(&world.anonymous().get_with("/photos/a.html", &several).await, "several ranges");
 }
 
 #[tokio::test]
-async fn a_bucket_of_pages_runs_no_scripts_either() {
+async fn xss_html_bucket_runs_no_scripts() {
     let (world, client) = World::with_bucket(1);
     world.edit_bucket("photos", BucketSettings { serve_html: Some(true), ..Default::default() });
     for (name, bytes) in [("a.html", SCRIPT), ("a.svg", b"<svg onload=\"alert(1)\"/>")] {
         client.put("/photos/", name, bytes).await;
-        check_tame(&world.stranger().get(&format!("/photos/{name}")).await, name);
+        check_tame(&world.anonymous().get(&format!("/photos/{name}")).await, name);
     }
 }
 
 #[tokio::test]
-async fn a_placeholder_is_as_tame_as_a_file() {
+async fn xss_placeholder_has_the_headers_of_a_file() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "none.html", SCRIPT).await;
     client
         .patch_json("/api/buckets/photos", serde_json::json!({"placeholder": "none.html"}))
         .await
         .check_done();
-    let reply = world.stranger().get("/photos/gone.png").await;
+    let reply = world.anonymous().get("/photos/gone.png").await;
     assert_eq!(reply.status, 404);
     check_tame(&reply, "placeholder");
     assert!(!is_active(reply.header("content-type")), "{}", reply.header("content-type"));
 }
 
 #[tokio::test]
-async fn errors_are_json_that_no_browser_takes_for_a_page() {
+async fn xss_errors_are_json_with_nosniff() {
     let (_world, client) = World::with_bucket(1);
     for path in
         ["/photos/%3Cscript%3Ealert(1)%3C/script%3E", "/%3Cscript%3E/x", "/api/%3Cscript%3E"]
@@ -141,7 +141,7 @@ async fn errors_are_json_that_no_browser_takes_for_a_page() {
 }
 
 #[tokio::test]
-async fn hostile_names_stay_inside_their_header() {
+async fn header_injection_by_file_names_is_prevented() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "plain.txt", b"1").await;
     for name in [
@@ -164,7 +164,7 @@ async fn hostile_names_stay_inside_their_header() {
         "a%25b",
         &"x".repeat(5_000),
     ] {
-        let reply = world.stranger().get(&format!("/photos/plain.txt?download={name}")).await;
+        let reply = world.anonymous().get(&format!("/photos/plain.txt?download={name}")).await;
         assert_eq!(reply.status, 200, "{name}");
         assert_eq!(reply.header("set-cookie"), "", "{name}");
         check_disposition(reply.header("content-disposition"), name);
@@ -194,7 +194,7 @@ fn check_disposition(value: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn files_with_hostile_names_are_saved_under_tame_ones() {
+async fn content_disposition_names_are_sanitized() {
     let (world, client) = World::with_bucket(1);
     for name in
         ["a\"b.txt", "a;b=c.txt", "a'b(c)*.txt", "\u{1f600}.txt", "a%2Fb.txt", "-rf", ".htaccess"]
@@ -202,7 +202,7 @@ async fn files_with_hostile_names_are_saved_under_tame_ones() {
         let name = name.replace('"', "%22");
         let key = client.put("/photos/", &name, b"1").await["url"].as_str().unwrap().to_owned();
         let path = key.strip_prefix(tests::world::PUBLIC_URL).unwrap();
-        let reply = world.stranger().get(&format!("{path}?download")).await;
+        let reply = world.anonymous().get(&format!("{path}?download")).await;
         assert_eq!(reply.status, 200, "{name}");
         let value = reply.header("content-disposition");
         assert!(value.starts_with("attachment"), "{name}: {value}");
@@ -211,7 +211,7 @@ async fn files_with_hostile_names_are_saved_under_tame_ones() {
 }
 
 #[tokio::test]
-async fn what_clients_call_a_file_cannot_steer_whoever_reads_it() {
+async fn stored_client_file_names_are_sanitized() {
     let (_world, client) = World::with_bucket(1);
     for name in ["a\u{1b}[2Jb.txt", "a\u{202e}gpj.txt", "a\u{7f}b.txt", "a\u{85}b.txt", "a\tb.txt"]
     {
@@ -232,7 +232,7 @@ async fn what_clients_call_a_file_cannot_steer_whoever_reads_it() {
 }
 
 #[tokio::test]
-async fn robots_tag_is_sent_only_where_indexing_is_not_allowed() {
+async fn robots_tag_is_sent_when_indexing_is_disallowed() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
     let robots = async || client.get("/photos/a.txt").await.header("x-robots-tag").to_owned();

@@ -19,7 +19,7 @@ fn damage(world: &World) {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_an_error_that_names_it() {
+async fn damaged_file_returns_an_error_naming_it() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", MARK).await;
     client.put("/photos/", "b.bin", b"sound").await;
@@ -32,7 +32,7 @@ async fn a_damaged_file_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn damage_is_never_a_404_and_never_a_piece_of_the_file() {
+async fn damage_never_returns_404_or_partial_content() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", MARK).await;
     damage(&world);
@@ -53,7 +53,7 @@ async fn damage_is_never_a_404_and_never_a_piece_of_the_file() {
 }
 
 #[tokio::test]
-async fn a_damaged_placeholder_is_an_error_and_not_a_missing_file() {
+async fn damaged_placeholder_is_an_error_not_missing() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "none.bin", MARK).await;
     let placeholder = Some("none.bin".to_owned());
@@ -68,7 +68,7 @@ async fn a_damaged_placeholder_is_an_error_and_not_a_missing_file() {
 }
 
 #[tokio::test]
-async fn damage_in_the_middle_breaks_the_body_off() {
+async fn damage_in_the_middle_aborts_the_body() {
     let (world, client) = World::with_bucket(1);
     let mut body = vec![7; 3_000_000];
     body[1_500_000..1_500_000 + MARK.len()].copy_from_slice(MARK);
@@ -76,7 +76,7 @@ async fn damage_in_the_middle_breaks_the_body_off() {
     damage(&world);
     let answer = client.open(Method::GET, "/photos/a.bin", &[]).await;
     assert_eq!(answer.status(), 200);
-    let (bytes, is_whole) = tests::client::read_while_it_lasts(answer.into_body()).await;
+    let (bytes, is_whole) = tests::client::read_until_closed(answer.into_body()).await;
     assert!(!is_whole);
     assert!(bytes.len() < 1_500_000 && bytes[..] == body[..bytes.len()]);
     let sound = client.get_with("/photos/a.bin", &[("range", "bytes=0-65535")]).await;
@@ -85,7 +85,7 @@ async fn damage_in_the_middle_breaks_the_body_off() {
 }
 
 #[tokio::test]
-async fn a_cold_disk_gives_the_same_bytes() {
+async fn cold_reads_return_the_same_bytes() {
     let (world, client) = World::with_bucket(1);
     let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
     client.put("/photos/", "big.bin", &body).await;

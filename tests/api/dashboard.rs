@@ -111,19 +111,19 @@ fn base(page: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn the_root_leads_to_the_dashboard() {
+async fn root_redirects_to_dashboard() {
     let (world, _) = World::with_bucket(1);
-    let reply = world.stranger().get("/").await;
+    let reply = world.anonymous().get("/").await;
     assert_eq!((reply.status.as_u16(), reply.header("location")), (302, "/-/"));
     assert_eq!(reply.header("cache-control"), "no-store");
 }
 
 #[tokio::test]
-async fn every_view_is_the_page_with_a_nonce_of_its_own() {
+async fn dashboard_views_serve_the_page_with_a_fresh_nonce() {
     let (world, _) = World::with_bucket(1);
     let mut nonces = BTreeSet::new();
     for view in VIEWS {
-        let page = world.stranger().get(view).await;
+        let page = world.anonymous().get(view).await;
         assert_eq!(page.status, 200, "{view}");
         for (name, value) in [
             ("content-type", "text/html; charset=utf-8"),
@@ -164,7 +164,7 @@ async fn every_view_is_the_page_with_a_nonce_of_its_own() {
         }
         let mut words = text.split_whitespace();
         assert!(!words.any(|word| word.starts_with("on") && word.contains('=')), "a handler");
-        let head = world.stranger().head_with(view, &[]).await;
+        let head = world.anonymous().head_with(view, &[]).await;
         assert_eq!((head.status.as_u16(), head.body.len()), (200, 0), "{view}");
         nonces.insert(nonce);
     }
@@ -172,19 +172,19 @@ async fn every_view_is_the_page_with_a_nonce_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_is_no_view_is_nothing_and_a_view_is_only_read() {
+async fn dashboard_unknown_view_is_404_and_views_are_read_only() {
     let (world, _) = World::with_bucket(1);
     for path in ["/-/none", "/-/file/x", "/-/assets", "/-/assets/x", "/-/assets/x/app.mjs"] {
-        world.stranger().get(path).await.check_error(404, "not_found");
+        world.anonymous().get(path).await.check_error(404, "not_found");
     }
-    let reply = world.stranger().send(Method::POST, "/-/files/x", &[], Body::empty()).await;
+    let reply = world.anonymous().send(Method::POST, "/-/files/x", &[], Body::empty()).await;
     reply.check_error(405, "method_not_allowed");
 }
 
 #[tokio::test]
-async fn every_file_of_the_folder_is_sent_under_its_version_and_kept_for_ever() {
+async fn dashboard_assets_are_versioned_and_immutable() {
     let (world, _) = World::with_bucket(1);
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let page = stranger.get("/-/").await;
     let base = base(&page);
     let (mut first_bytes, mut all_bytes) = (0, 0);
@@ -219,9 +219,9 @@ async fn every_file_of_the_folder_is_sent_under_its_version_and_kept_for_ever() 
 }
 
 #[tokio::test]
-async fn the_page_asks_at_once_for_what_files_need_and_everything_else_comes_when_it_is_needed() {
+async fn dashboard_preloads_core_modules_and_lazy_loads_others() {
     let (world, _) = World::with_bucket(1);
-    let page = world.stranger().get("/-/").await;
+    let page = world.anonymous().get("/-/").await;
     let base = base(&page);
     let files = files();
     let first = closure(&files, BEGINNING);
@@ -244,7 +244,7 @@ async fn the_page_asks_at_once_for_what_files_need_and_everything_else_comes_whe
 }
 
 #[test]
-fn the_modules_make_elements_from_text_alone_and_ask_nobody_else() {
+fn dashboard_modules_build_dom_from_text_only() {
     for (name, text) in files() {
         for banned in [
             "innerHTML",
@@ -270,11 +270,11 @@ fn the_modules_make_elements_from_text_alone_and_ask_nobody_else() {
 }
 
 #[tokio::test]
-async fn files_of_users_are_no_scripts_of_the_dashboard() {
+async fn user_files_are_not_dashboard_scripts() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "evil.js", b"alert(1)").await;
     let get = async |headers: &[(&str, &str)]| {
-        world.stranger().get_with("/photos/evil.js", headers).await
+        world.anonymous().get_with("/photos/evil.js", headers).await
     };
     for destination in [
         "script",
@@ -298,6 +298,6 @@ async fn files_of_users_are_no_scripts_of_the_dashboard() {
     }
     // The response does not depend on whether the file exists.
     let own = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "script")];
-    let missing = world.stranger().get_with("/photos/none.js", &own).await;
+    let missing = world.anonymous().get_with("/photos/none.js", &own).await;
     missing.check_error(403, "forbidden");
 }

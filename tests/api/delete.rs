@@ -6,7 +6,7 @@ use serde_json::json;
 use tests::{Form, World};
 
 #[tokio::test]
-async fn a_file_is_deleted_once() {
+async fn file_delete_succeeds_once() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/a/", "b c.txt", b"1").await;
     let reply = client.delete("/photos/a%2Fb%20c.txt").await;
@@ -26,7 +26,7 @@ async fn a_file_is_deleted_once() {
 }
 
 #[tokio::test]
-async fn a_folder_goes_a_hundred_at_a_time_in_the_order_of_keys() {
+async fn folder_delete_removes_100_keys_per_request_in_order() {
     let (world, client) = World::with_bucket(1);
     for start in (0..150).step_by(50) {
         let form = (start..start + 50)
@@ -48,7 +48,7 @@ async fn a_folder_goes_a_hundred_at_a_time_in_the_order_of_keys() {
 }
 
 #[tokio::test]
-async fn the_root_of_a_bucket_stays() {
+async fn bucket_root_cannot_be_deleted() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     for path in ["/photos", "/photos/"] {
@@ -58,7 +58,7 @@ async fn the_root_of_a_bucket_stays() {
 }
 
 #[tokio::test]
-async fn an_empty_body_does_no_harm_and_a_bad_path_is_refused() {
+async fn delete_with_empty_body_is_harmless_bad_path_rejected() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     let headers = [("content-length", "0")];

@@ -5,7 +5,7 @@ use server::management::BucketSettings;
 use tests::{Form, World};
 
 #[tokio::test]
-async fn a_file_comes_back_whole_with_all_its_headers() {
+async fn get_returns_file_with_all_headers() {
     let (_world, client) = World::with_bucket(1);
     let stored = client.put("/photos/cats/", "tom.txt", b"meow").await;
     let reply = client.without_key().get("/photos/cats/tom.txt").await;
@@ -32,7 +32,7 @@ async fn a_file_comes_back_whole_with_all_its_headers() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_asked_for_often_follows_its_bucket_and_its_versions() {
+async fn cached_response_headers_follow_bucket_and_version() {
     let (_world, client) = World::with_bucket(1);
     let stranger = client.without_key();
     let first = client.put("/photos/", "tom.txt", b"meow").await["files"][0]["etag"].clone();
@@ -70,7 +70,7 @@ async fn a_file_that_is_asked_for_often_follows_its_bucket_and_its_versions() {
 }
 
 #[tokio::test]
-async fn head_has_the_headers_of_get_and_no_body() {
+async fn head_returns_headers_of_get_without_body() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "tom.txt", b"meow").await;
     for headers in [&[][..], &[("range", "bytes=1-2")], &[("range", "bytes=9-")]] {
@@ -96,7 +96,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn large_and_empty_files_come_back_whole() {
+async fn large_and_empty_files_are_delivered_intact() {
     let (_world, client) = World::with_bucket(1);
     for bytes in [0, 1, 65_536, 262_144, 262_145, 3_000_000] {
         let body: Vec<u8> = (0..bytes).map(|at: u32| (at % 251) as u8).collect();
@@ -109,7 +109,7 @@ async fn large_and_empty_files_come_back_whole() {
 }
 
 #[tokio::test]
-async fn conditions_are_weighed_in_their_order() {
+async fn conditional_headers_are_evaluated_in_rfc_order() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "tom.txt", b"meow").await;
     let etag = client.get("/photos/tom.txt").await.header("etag").to_owned();
@@ -156,7 +156,7 @@ async fn conditions_are_weighed_in_their_order() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_a_404_in_json() {
+async fn missing_file_returns_404_json() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/cats/", "tom.txt", b"meow").await;
     let stranger = client.without_key();
@@ -177,7 +177,7 @@ async fn what_is_missing_is_a_404_in_json() {
 }
 
 #[tokio::test]
-async fn a_missing_file_is_replaced_by_the_placeholder_with_status_404() {
+async fn missing_file_is_served_as_placeholder_with_404() {
     let (world, client) = World::with_bucket(1);
     let settings = BucketSettings { placeholder: Some("none.svg".into()), ..Default::default() };
     world.edit_bucket("photos", settings);
@@ -193,7 +193,7 @@ async fn a_missing_file_is_replaced_by_the_placeholder_with_status_404() {
 }
 
 #[tokio::test]
-async fn what_users_store_cannot_run_as_a_page() {
+async fn user_content_cannot_run_as_a_page() {
     let (world, client) = World::with_bucket(1);
     let page = b"<!doctype html><script>alert(1)</script>";
     client.put("/photos/", "page.html", page).await;
@@ -211,7 +211,7 @@ async fn what_users_store_cannot_run_as_a_page() {
 }
 
 #[tokio::test]
-async fn random_names_are_cached_for_ever_and_others_as_the_bucket_says() {
+async fn cache_control_is_immutable_for_random_names_only() {
     let (world, client) = World::with_bucket(1);
     let form = Form::new().file("file", "a.png", None, b"\x89PNG\r\n\x1a\n");
     let stored = client.upload("/photos/?randomizeName=true", form).await.json();
@@ -226,7 +226,7 @@ async fn random_names_are_cached_for_ever_and_others_as_the_bucket_says() {
 }
 
 #[tokio::test]
-async fn a_download_is_named() {
+async fn download_sets_content_disposition_filename() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "käse.txt", b"a").await;
     for (query, value) in [
@@ -242,7 +242,7 @@ async fn a_download_is_named() {
 }
 
 #[tokio::test]
-async fn an_address_is_decoded_once_and_composed() {
+async fn delivery_url_is_percent_decoded_once() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/a/", "caf\u{e9}.txt", b"1").await;
     for path in ["/photos/a/caf%C3%A9.txt", "/photos/a%2Fcaf%C3%A9.txt", "/photos/a/cafe%CC%81.txt"]
@@ -265,7 +265,7 @@ async fn an_address_is_decoded_once_and_composed() {
 }
 
 #[tokio::test]
-async fn a_private_bucket_refuses_alike_whatever_is_in_it() {
+async fn private_bucket_rejects_alike_for_existing_and_missing() {
     let (world, client) = World::with_bucket(1);
     let private =
         BucketSettings { access: Some(server::catalog::Access::Private), ..Default::default() };
@@ -274,7 +274,7 @@ async fn a_private_bucket_refuses_alike_whatever_is_in_it() {
     world.account("bob");
     let bob = world.client_of("bob", Default::default());
     for path in ["/photos/a.txt", "/photos/none.txt", "/photos/"] {
-        let reply = world.stranger().get(path).await;
+        let reply = world.anonymous().get(path).await;
         reply.check_error(401, "missing_api_key");
         assert_eq!(reply.header("www-authenticate"), "Bearer");
         bob.get(path).await.check_error(403, "forbidden");
@@ -287,7 +287,7 @@ async fn a_private_bucket_refuses_alike_whatever_is_in_it() {
 
 /// The future of every request, also one of 4 KiB, is as large as the largest response future, unless that is boxed.
 #[tokio::test]
-async fn what_waits_for_an_answer_is_small() {
+async fn pending_response_future_is_small() {
     let (world, _client) = World::with_bucket(1);
     let app = world.app();
     let request = http::Request::new(axum::body::Body::empty());

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 use server::catalog::{Access, Scope, Standing};
-use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
+use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Browser, Client, World};
 
@@ -27,9 +27,9 @@ async fn link(client: &Client, wish: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_link_opens_its_file_for_anybody_and_nothing_else() {
+async fn download_link_grants_only_its_file() {
     let (world, client) = world().await;
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     assert_eq!(stranger.get("/secret/a/b%20c.txt").await.status, StatusCode::UNAUTHORIZED);
     let reply = client.post_json(PATH, json!({"path": "a/b c.txt"})).await.check_done();
     assert_eq!(reply["expiresAt"], "2026-01-31T13:00:00.000Z");
@@ -62,9 +62,9 @@ async fn a_link_opens_its_file_for_anybody_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_link_is_worth_what_its_maker_may_do() {
+async fn download_link_has_the_permissions_of_its_issuer() {
     let (world, client) = world().await;
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let wish = || json!({"path": "a/b c.txt", "expiresIn": 604_800});
     let issued = world.api_key("ann", ApiKeySettings::default());
     let of_key = link(&Client::new(world.app(), Some(issued.key)), wish()).await;
@@ -73,7 +73,7 @@ async fn a_link_is_worth_what_its_maker_may_do() {
     let of_session = reply["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
     assert_eq!(ann.delete("/-/session").await.status, 204);
     assert_eq!(stranger.get(of_session).await.text(), "0123456789", "it outlives the session");
-    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     stranger.get(&of_key).await.check_error(410, "token_revoked");
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
     world.edit_account("ann", standing(Standing::Suspended));
@@ -88,16 +88,16 @@ async fn a_link_is_worth_what_its_maker_may_do() {
 }
 
 #[tokio::test]
-async fn a_link_outlives_the_key_that_signed_it_for_as_long_as_it_was_made_for() {
+async fn download_link_survives_revocation_of_its_key() {
     let (world, client) = world().await;
     let week = link(&client, json!({"path": "a/b c.txt", "expiresIn": 604_800})).await;
     world.clock.advance(7 * 24 * 60 * 60 * 1_000 - 1);
     world.state.catalog.renew_signing_keys().unwrap();
-    assert_eq!(world.stranger().get(&week).await.text(), "0123456789");
+    assert_eq!(world.anonymous().get(&week).await.text(), "0123456789");
 }
 
 #[tokio::test]
-async fn what_makes_no_link_is_told_why() {
+async fn invalid_download_link_request_is_rejected_with_reason() {
     let (world, client) = world().await;
     for (wish, status, code) in [
         (json!({"path": "a/none.txt"}), 404, "file_not_found"),

@@ -5,7 +5,7 @@ use http::Method;
 use tests::World;
 
 #[tokio::test]
-async fn every_address_answers_in_json() {
+async fn every_error_response_is_json() {
     let (_world, client) = World::with_bucket(1);
     for path in ["/api", "/api/", "/api/none", "/api/none/x", "/-", "/-/none", "/-/none/x"] {
         for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
@@ -17,7 +17,7 @@ async fn every_address_answers_in_json() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_told_the_right_ones() {
+async fn method_not_allowed_lists_allowed_methods() {
     let (_world, client) = World::with_bucket(1);
     for (path, allow) in [
         ("/photos", "GET, HEAD, POST, DELETE, OPTIONS"),
@@ -38,7 +38,7 @@ async fn a_wrong_method_is_told_the_right_ones() {
 }
 
 #[tokio::test]
-async fn a_preflight_is_allowed_everywhere() {
+async fn preflight_is_allowed_on_every_path() {
     let (world, _) = World::with_bucket(1);
     for path in
         ["/photos/a.txt", "/photos/", "/photos", "/nowhere/a", "/api/none", "/", "/-/health"]
@@ -49,7 +49,7 @@ async fn a_preflight_is_allowed_everywhere() {
             ("access-control-request-headers", "authorization,x-custom"),
             ("access-control-request-private-network", "true"),
         ];
-        let stranger = world.stranger();
+        let stranger = world.anonymous();
         let reply = stranger.send(Method::OPTIONS, path, &headers, Body::empty()).await;
         assert_eq!(reply.status, 204, "{path}");
         assert!(reply.body.is_empty());
@@ -66,7 +66,7 @@ async fn a_preflight_is_allowed_everywhere() {
 }
 
 #[tokio::test]
-async fn options_tell_the_methods_of_an_address_of_the_service() {
+async fn options_returns_allowed_methods() {
     let (world, _) = World::with_bucket(1);
     for (path, allow) in [
         ("/api/buckets", "GET, HEAD, POST, OPTIONS"),
@@ -75,13 +75,13 @@ async fn options_tell_the_methods_of_an_address_of_the_service() {
         ("/api/none", ""),
         ("/photos/a.txt", ""),
     ] {
-        let reply = world.stranger().send(Method::OPTIONS, path, &[], Body::empty()).await;
+        let reply = world.anonymous().send(Method::OPTIONS, path, &[], Body::empty()).await;
         assert_eq!((reply.status.as_u16(), reply.header("allow")), (204, allow), "{path}");
     }
 }
 
 #[tokio::test]
-async fn problem_json_is_sent_to_those_who_ask() {
+async fn problem_json_is_sent_on_request() {
     let (_world, client) = World::with_bucket(1);
     let headers = [("accept", "application/problem+json")];
     for reply in [
@@ -99,7 +99,7 @@ async fn problem_json_is_sent_to_those_who_ask() {
 }
 
 #[tokio::test]
-async fn every_answer_has_an_id_of_its_own() {
+async fn every_response_has_a_unique_request_id() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     let mut ids = std::collections::BTreeSet::new();
@@ -111,7 +111,7 @@ async fn every_answer_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn health_and_readiness_are_told() {
+async fn health_and_readiness_are_reported() {
     let (world, client) = World::with_bucket(1);
     let stranger = client.without_key();
     for path in ["/-/health", "/-/ready"] {
@@ -126,7 +126,7 @@ async fn health_and_readiness_are_told() {
 }
 
 #[tokio::test]
-async fn a_closed_store_takes_nothing_and_says_so() {
+async fn closed_store_rejects_requests_with_503() {
     let (world, client) = World::with_bucket(1);
     world.store.close().unwrap();
     client.delete("/photos/a.txt").await.check_error(503, "shutting_down");

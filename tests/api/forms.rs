@@ -35,7 +35,7 @@ async fn check(content_type: &str, form: &[u8], content: &[u8], key: &str, kind:
 }
 
 #[tokio::test]
-async fn forms_are_read_whatever_their_style() {
+async fn multipart_forms_of_every_client_style_are_parsed() {
     const NAMED: &str = "multipart/form-data; boundary=xyz";
     const KIND: &str = "image/webp";
     type Case = (&'static str, &'static [u8], &'static str);
@@ -95,7 +95,7 @@ async fn forms_are_read_whatever_their_style() {
 }
 
 #[tokio::test]
-async fn every_field_name_is_taken() {
+async fn multipart_accepts_every_field_name() {
     let fields = [
         "file",
         "files",
@@ -121,7 +121,7 @@ async fn every_field_name_is_taken() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_a_file_and_an_empty_input_is_none() {
+async fn multipart_empty_file_is_stored_and_empty_input_skipped() {
     let named = |name: &str| {
         format!(
             "--xyz\r\nContent-Disposition: form-data; name=\"f\"; filename=\"{name}\"\r\n\r\n\
@@ -136,7 +136,7 @@ async fn an_empty_file_is_a_file_and_an_empty_input_is_none() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_refused_and_leaves_nothing() {
+async fn invalid_multipart_is_rejected_and_stores_nothing() {
     let (world, client) = World::with_bucket(1);
     const NAMED: &str = "multipart/form-data; boundary=xyz";
     let cases: &[(&str, &[u8], u16, &str)] = &[

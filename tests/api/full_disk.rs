@@ -1,21 +1,21 @@
 //! Disk with less free space than the reserve: uploads return 507, everything else works; and a failing disk.
 
-use engine::disk::faults::{Fault, Operation, Rule};
+use engine::disk::faults::{Fault, FaultRule, Operation};
 use server::Config;
-use server::management::{ApiKeySettings, BucketSettings, Reply, Request};
+use server::management::{AdminRequest, AdminResponse, ApiKeySettings, BucketSettings};
 use tests::{Form, World};
 
 const RESERVE_BYTES: u64 = 1 << 30;
 
 fn stats(world: &World) -> serde_json::Value {
-    match world.manage(Request::Stats { segments: false }) {
-        Reply::Stats(stats) => serde_json::to_value(stats).unwrap(),
+    match world.manage(AdminRequest::Stats { segments: false }) {
+        AdminResponse::Stats(stats) => serde_json::to_value(stats).unwrap(),
         other => panic!("stats were asked for, not {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_uploads_and_serves_the_rest_until_there_is_room() {
+async fn full_disk_rejects_uploads_and_serves_reads() {
     let config = Config { reserve_bytes: Some(RESERVE_BYTES), ..Config::default() };
     let world = World::with(1, config);
     world.account("ann");
@@ -57,13 +57,13 @@ async fn a_full_disk_refuses_uploads_and_serves_the_rest_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_disk_that_failed_is_told_and_only_delivers() {
+async fn failed_disk_is_reported_and_server_is_read_only() {
     let (world, client) = World::with_bucket(1);
     let stranger = client.without_key();
     let upload = |name| client.upload("/photos/", Form::new().file("file", name, None, b"x"));
     assert_eq!(upload("kept.txt").await.status, 200);
     let log = world.first_log_segment();
-    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone));
+    world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::SyncLost));
     assert_eq!(upload("lost.txt").await.status, 500);
     upload("later.txt").await.check_error(503, "read_only");
     client.delete("/photos/kept.txt").await.check_error(503, "read_only");

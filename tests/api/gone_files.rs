@@ -12,7 +12,7 @@ const DELETED: &str = "/api/buckets/photos/deleted";
 const UNDELETE: &str = "/api/buckets/photos/undelete";
 
 /// Returns all deleted versions, page by page, and the number of pages.
-async fn gone(client: &Client, query: &str) -> (Vec<Value>, usize) {
+async fn deleted_files(client: &Client, query: &str) -> (Vec<Value>, usize) {
     let (mut versions, mut pages, mut cursor) = (Vec::new(), 0, String::new());
     loop {
         let reply = client.get(&format!("{DELETED}?{query}{cursor}")).await.check_done();
@@ -41,14 +41,14 @@ fn restarted(world: &World, client: &Client) -> (World, Client) {
 }
 
 #[tokio::test]
-async fn a_deleted_file_comes_back_as_it_was() {
+async fn deleted_file_is_restored_unchanged() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/a/", "b.html", b"<p>").await;
     let before = client.get("/photos/a/b.html").await;
     world.clock.advance(1_000);
     client.delete("/photos/a/b.html").await.check_done();
     world.clock.advance(1_000);
-    let (versions, _) = gone(&client, "").await;
+    let (versions, _) = deleted_files(&client, "").await;
     let [version] = &versions[..] else { panic!("{versions:?}") };
     assert_eq!((&version["path"], &version["state"]), (&json!("a/b.html"), &json!("deleted")));
     assert_eq!((&version["bytes"], &version["type"]), (&json!(3), &json!("text/html")));
@@ -65,9 +65,9 @@ async fn a_deleted_file_comes_back_as_it_was() {
     assert_eq!(after.text(), "<p>");
     assert_eq!(version["etag"], after.header("etag"));
     // The file exists: nothing is left to restore, also in the listing from the log.
-    assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
+    assert_eq!(deleted_files(&client, "").await.0, Vec::<Value>::new());
     let (world, client) = restarted(&world, &client);
-    assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
+    assert_eq!(deleted_files(&client, "").await.0, Vec::<Value>::new());
     assert_eq!(world.object_count("photos"), 1);
     undelete(&client, "a/b.html").await.check_error(409, "already_exists");
     undelete(&client, "none").await.check_error(404, "version_not_found");
@@ -75,7 +75,7 @@ async fn a_deleted_file_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_went_last_is_told_first_and_after_a_restart_the_log_tells_by_path() {
+async fn deleted_files_are_listed_newest_first_then_by_path() {
     let (world, client) = World::with_bucket(1);
     for name in ["c.txt", "a.txt", "b.txt"] {
         client.put("/photos/", name, name.as_bytes()).await;
@@ -88,16 +88,16 @@ async fn what_went_last_is_told_first_and_after_a_restart_the_log_tells_by_path(
     world.clock.advance(1_000);
     client.put("/photos/a.txt?overwrite=true", "a.txt", b"newer").await;
     for limit in [1, 2, 100] {
-        let (versions, _) = gone(&client, &format!("limit={limit}")).await;
+        let (versions, _) = deleted_files(&client, &format!("limit={limit}")).await;
         assert_eq!(paths(&versions), ["a.txt", "other/d.txt", "c.txt", "b.txt"], "{limit}");
     }
-    let (versions, _) = gone(&client, "prefix=other/").await;
+    let (versions, _) = deleted_files(&client, "prefix=other/").await;
     assert_eq!(paths(&versions), ["other/d.txt"]);
-    let (by_memory, _) = gone(&client, "").await;
+    let (by_memory, _) = deleted_files(&client, "").await;
 
     let (_world, client) = restarted(&world, &client);
     for limit in [1, 3, 100] {
-        let (versions, pages) = gone(&client, &format!("limit={limit}")).await;
+        let (versions, pages) = deleted_files(&client, &format!("limit={limit}")).await;
         assert_eq!(paths(&versions), ["a.txt", "b.txt", "c.txt", "other/d.txt"], "{limit}");
         assert!(pages > 1);
         // The log gives the same for each.
@@ -105,12 +105,12 @@ async fn what_went_last_is_told_first_and_after_a_restart_the_log_tells_by_path(
             assert!(by_memory.contains(version), "{version} is not among {by_memory:?}");
         }
     }
-    assert_eq!(versions_states(&gone(&client, "prefix=a").await.0), ["replaced"]);
+    assert_eq!(versions_states(&deleted_files(&client, "prefix=a").await.0), ["replaced"]);
     undelete(&client, "c.txt").await.check_done();
     assert_eq!(client.get("/photos/c.txt").await.text(), "c.txt");
     // Recent deletions are listed first, and once.
     client.delete("/photos/c.txt").await.check_done();
-    let (versions, _) = gone(&client, "").await;
+    let (versions, _) = deleted_files(&client, "").await;
     assert_eq!(paths(&versions), ["c.txt", "a.txt", "b.txt", "c.txt", "other/d.txt"]);
 }
 
@@ -119,14 +119,14 @@ fn versions_states(versions: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_overwritten_version_comes_back_where_it_may() {
+async fn overwritten_version_is_restored_where_permitted() {
     let (world, client) = World::with_bucket(1);
     let mut lsns = Vec::new();
     for text in ["one", "two", "three"] {
         client.put("/photos/a.txt?overwrite=true", "a.txt", text.as_bytes()).await;
         world.clock.advance(1_000);
     }
-    for (version, bytes) in gone(&client, "").await.0.iter().zip([3, 3]) {
+    for (version, bytes) in deleted_files(&client, "").await.0.iter().zip([3, 3]) {
         assert_eq!((&version["state"], &version["bytes"]), (&json!("replaced"), &json!(bytes)));
         lsns.push(version["lsn"].as_u64().unwrap());
     }
@@ -141,7 +141,7 @@ async fn an_overwritten_version_comes_back_where_it_may() {
     assert_eq!(client.get("/photos/a.txt").await.text(), "two");
     // The version replaced by the undelete can be restored in turn, also after a restart.
     let (world, client) = restarted(&world, &client);
-    let (versions, _) = gone(&client, "prefix=a.txt").await;
+    let (versions, _) = deleted_files(&client, "prefix=a.txt").await;
     let newest = versions.iter().map(|it| it["lsn"].as_u64().unwrap()).max().unwrap();
     client.post_json(UNDELETE, wish(newest, "overwrite")).await.check_done();
     assert_eq!(client.get("/photos/a.txt").await.text(), "three");
@@ -151,12 +151,12 @@ async fn an_overwritten_version_comes_back_where_it_may() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_bucket_that_had_the_name_before_ever_shows() {
+async fn deleted_files_of_a_previous_bucket_are_hidden() {
     let (world, ann) = World::with_bucket(1);
     ann.put("/photos/", "secret.txt", b"of ann").await;
     ann.put("/photos/", "kept.txt", b"of ann").await;
     ann.delete("/photos/secret.txt").await.check_done();
-    let lsn = gone(&ann, "").await.0[0]["lsn"].clone();
+    let lsn = deleted_files(&ann, "").await.0[0]["lsn"].clone();
     ann.delete("/api/buckets/photos?force").await.check_done();
     let name = engine::BucketName::parse("photos").unwrap();
     while world.state.catalog.bucket(&name).is_some() || world.object_count("photos") > 0 {
@@ -183,7 +183,7 @@ async fn nothing_of_a_bucket_that_had_the_name_before_ever_shows() {
                 (Some(world), bob)
             }
         };
-        assert_eq!(paths(&gone(&bob, "").await.0), ["own.txt"], "{is_restarted}");
+        assert_eq!(paths(&deleted_files(&bob, "").await.0), ["own.txt"], "{is_restarted}");
         for path in ["secret.txt", "kept.txt"] {
             undelete(&bob, path).await.check_error(404, "version_not_found");
             let wish = json!({"path": path, "lsn": lsn});
@@ -193,7 +193,7 @@ async fn nothing_of_a_bucket_that_had_the_name_before_ever_shows() {
 }
 
 #[tokio::test]
-async fn scopes_and_folders_of_a_key_hold() {
+async fn deleted_files_respect_key_scopes_and_folders() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/in/", "a.txt", b"1").await;
     client.put("/photos/out/", "a.txt", b"1").await;
@@ -209,7 +209,7 @@ async fn scopes_and_folders_of_a_key_hold() {
     let inside = key(&[Scope::List, Scope::Delete, Scope::Upload]);
     inside.get(DELETED).await.check_error(403, "forbidden");
     inside.get(&format!("{DELETED}?prefix=out/")).await.check_error(403, "forbidden");
-    assert_eq!(paths(&gone(&inside, "prefix=in/").await.0), ["in/a.txt"]);
+    assert_eq!(paths(&deleted_files(&inside, "prefix=in/").await.0), ["in/a.txt"]);
     undelete(&inside, "out/a.txt").await.check_error(403, "forbidden");
     for scopes in [&[Scope::List][..], &[Scope::Delete], &[Scope::Upload, Scope::Manage]] {
         let few = key(scopes);
@@ -227,7 +227,7 @@ async fn scopes_and_folders_of_a_key_hold() {
 }
 
 #[tokio::test]
-async fn what_comes_back_fits_the_quota_and_brings_no_thumbnail_of_something_else() {
+async fn restore_respects_quota_and_drops_stale_thumbnail() {
     let (world, client) = World::with_bucket(1);
     let picture = jpeg(60, 40);
     client.put("/photos/?thumbnail", "a.jpg", &picture).await;
@@ -245,18 +245,18 @@ async fn what_comes_back_fits_the_quota_and_brings_no_thumbnail_of_something_els
     client.get("/photos/a_thumb.webp").await.check_error(404, "file_not_found");
     assert_eq!(world.object_count("photos"), 2);
     // Thumbnails are no versions of their own.
-    assert_eq!(gone(&client, "prefix=a_thumb").await.0, Vec::<Value>::new());
+    assert_eq!(deleted_files(&client, "prefix=a_thumb").await.0, Vec::<Value>::new());
 }
 
 #[tokio::test]
-async fn a_large_file_comes_back_for_an_hour_and_is_gone_then() {
+async fn large_file_is_restorable_for_the_retention_window() {
     let (world, client) = World::with_bucket(1);
     let film = tests::store::body(1, 2_000_000);
     client.put("/photos/", "film.bin", &film).await;
     client.delete("/photos/film.bin").await.check_done();
     client.put("/photos/", "note.txt", b"1").await;
     client.delete("/photos/note.txt").await.check_done();
-    let (versions, _) = gone(&client, "").await;
+    let (versions, _) = deleted_files(&client, "").await;
     assert_eq!(paths(&versions), ["note.txt", "film.bin"]);
     assert_eq!(versions[0]["recoverableUntil"], Value::Null);
     assert_eq!(versions[1]["recoverableUntil"], "2026-01-31T13:00:00.000Z");
@@ -268,13 +268,13 @@ async fn a_large_file_comes_back_for_an_hour_and_is_gone_then() {
     client.delete("/photos/film.bin").await.check_done();
     world.clock.advance(60 * 60 * 1_000);
     client.put("/photos/", "other.txt", b"1").await;
-    let (versions, _) = gone(&client, "prefix=film").await;
+    let (versions, _) = deleted_files(&client, "prefix=film").await;
     assert_eq!(paths(&versions), [""; 0]);
     undelete(&client, "film.bin").await.check_error(404, "version_not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_too_large_for_one_request_is_told_in_stretches_to_its_end() {
+async fn deleted_files_of_a_long_log_are_listed_in_pages() {
     let (world, client) = World::with_bucket(1);
     for at in 0..7 {
         // With content of its own: a file that is put just before another one is deleted looks like a move.
@@ -284,14 +284,14 @@ async fn a_log_that_is_too_large_for_one_request_is_told_in_stretches_to_its_end
         client.delete(&format!("/photos/{at}.txt")).await.check_done();
     }
     let (world, client) = restarted(&world, &client);
-    let (by_path, _) = gone(&client, "").await;
-    let (along, pages) = gone(&client, "limit=2&cursor=along:0:0").await;
+    let (by_path, _) = deleted_files(&client, "").await;
+    let (along, pages) = deleted_files(&client, "limit=2&cursor=along:0:0").await;
     assert_eq!((paths(&along), pages), (paths(&by_path), 4));
     let lsn = along[3]["lsn"].as_u64().unwrap();
     let back = client.post_json(UNDELETE, json!({"path": "3.txt", "lsn": lsn})).await.check_done();
     assert_eq!(back["lsn"], lsn);
-    let (along, _) = gone(&client, "cursor=along:0:0").await;
-    let (by_path, _) = gone(&client, "").await;
+    let (along, _) = deleted_files(&client, "cursor=along:0:0").await;
+    let (by_path, _) = deleted_files(&client, "").await;
     assert_eq!(paths(&along), paths(&by_path));
     assert_eq!(along.iter().filter(|it| it["state"] == "replaced").count(), 0, "it was deleted");
     for bad in ["along:", "along:1", "along:x:1", "along:1:-1"] {

@@ -22,7 +22,7 @@ impl Town {
     }
 
     /// Sends the target unchanged, without a client library.
-    async fn ask(&self, method: &str, target: &[u8]) -> tests::Reply {
+    async fn request(&self, method: &str, target: &[u8]) -> tests::Reply {
         let key = self.client.key();
         let boundary = "multipart/form-data; boundary=x";
         let body =
@@ -34,14 +34,18 @@ impl Town {
         );
         let request = [method.as_bytes(), b" ", target, head.as_bytes()].concat();
         let mut wire = self.listening.send(request).await;
-        if method == "HEAD" { wire.answer_to_head().await } else { wire.answer().await }
+        if method == "HEAD" {
+            wire.read_response_to_head().await
+        } else {
+            wire.read_response().await
+        }
     }
 }
 
 const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "DELETE"];
 
 #[tokio::test]
-async fn a_path_that_is_no_key_is_refused_by_every_method() {
+async fn path_invalid_as_key_is_rejected_for_every_method() {
     let town = Town::new().await;
     let overlong = format!("/photos/{}", "k".repeat(9_000));
     let rows: Vec<&[u8]> = vec![
@@ -82,7 +86,7 @@ async fn a_path_that_is_no_key_is_refused_by_every_method() {
     ];
     for target in rows {
         for method in METHODS {
-            let reply = town.ask(method, target).await;
+            let reply = town.request(method, target).await;
             let shown = String::from_utf8_lossy(&target[..target.len().min(60)]);
             assert!(
                 [400, 414].contains(&reply.status.as_u16()),
@@ -96,13 +100,13 @@ async fn a_path_that_is_no_key_is_refused_by_every_method() {
         // The same target in the address of a presigned upload, and as the requested path.
         let tail = &target["/photos/".len()..];
         let presign = [b"/photos/presigned/", tail].concat();
-        let reply = town.ask("GET", &presign).await;
+        let reply = town.request("GET", &presign).await;
         assert!([400, 414].contains(&reply.status.as_u16()), "{}", reply.text());
         if is_malformed(tail) {
             continue;
         }
         let token = [b"/api/presigned-url?path=photos/", tail].concat();
-        let reply = town.ask("GET", &token).await;
+        let reply = town.request("GET", &token).await;
         let shown = String::from_utf8_lossy(&token);
         assert!([400, 414].contains(&reply.status.as_u16()), "{shown}: {}", reply.text());
     }
@@ -116,7 +120,7 @@ fn is_malformed(text: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn what_only_looks_like_a_bucket_is_none() {
+async fn path_resembling_a_bucket_is_rejected() {
     let town = Town::new().await;
     for target in [
         &b"//photos/a/b"[..],
@@ -136,7 +140,7 @@ async fn what_only_looks_like_a_bucket_is_none() {
         b"/photos;x=1/a/b",
     ] {
         for method in METHODS {
-            let reply = town.ask(method, target).await;
+            let reply = town.request(method, target).await;
             let shown = String::from_utf8_lossy(target);
             assert_eq!(reply.status, 404, "{method} {shown}: {}", reply.text());
         }
@@ -145,7 +149,7 @@ async fn what_only_looks_like_a_bucket_is_none() {
 }
 
 #[tokio::test]
-async fn a_path_is_decoded_once() {
+async fn path_is_percent_decoded_once() {
     let town = Town::new().await;
     for (target, content) in [
         (&b"/photos/a/b"[..], "slash"),
@@ -159,10 +163,10 @@ async fn a_path_is_decoded_once() {
         (b"/photos/a/b?", "slash"),
         (b"http://a/photos/a/b", "slash"),
     ] {
-        let reply = town.ask("GET", target).await;
+        let reply = town.request("GET", target).await;
         assert_eq!(reply.text(), content, "{}", String::from_utf8_lossy(target));
     }
     for target in [&b"/photos/a+b"[..], b"/photos/a/b;v=1", b"/photos/A/b", b"/photos/a%25252Fb"] {
-        town.ask("GET", target).await.check_error(404, "file_not_found");
+        town.request("GET", target).await.check_error(404, "file_not_found");
     }
 }

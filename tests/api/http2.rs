@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request};
-use server::Stop;
+use server::Shutdown;
 use server::connection::ConnectionOptions;
 use tests::secure::Http2;
 use tests::wire::Listening;
@@ -37,7 +37,7 @@ async fn upload(http2: &Http2, key: &str, name: &str, bytes: &[u8]) -> tests::Re
 }
 
 #[tokio::test]
-async fn files_are_put_and_delivered_byte_for_byte() {
+async fn http2_files_are_uploaded_and_downloaded_intact() {
     let (world, client, authority, server) = listening().await;
     let http2 = authority.http2(server.address).await;
     let bytes = large();
@@ -68,7 +68,7 @@ async fn files_are_put_and_delivered_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn many_requests_are_answered_at_once_on_one_connection() {
+async fn http2_requests_are_multiplexed_on_one_connection() {
     let (world, client, authority, server) = listening().await;
     let http2 = std::sync::Arc::new(authority.http2(server.address).await);
     let key = client.key().to_owned();
@@ -91,7 +91,7 @@ async fn many_requests_are_answered_at_once_on_one_connection() {
 }
 
 #[tokio::test]
-async fn refusals_are_what_they_are_elsewhere() {
+async fn http2_errors_match_http1() {
     let (_world, client, authority, server) = listening().await;
     let http2 = authority.http2(server.address).await;
     http2.get("/photos/none.txt").await.unwrap().check_error(404, "file_not_found");
@@ -121,7 +121,7 @@ async fn refusals_are_what_they_are_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_host_is_said_by_the_authority_and_never_twice() {
+async fn http2_authority_is_the_host_and_never_repeated() {
     let (_world, _client, authority, server) = listening().await;
     let http2 = authority.http2(server.address).await;
     let ask = |uri: &str, host: Option<&str>| {
@@ -151,7 +151,7 @@ async fn the_host_is_said_by_the_authority_and_never_twice() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_reset_while_it_stores_is_done_or_not_and_the_next_goes_on() {
+async fn http2_reset_upload_is_atomic_and_connection_continues() {
     let (world, client, authority, server) = listening().await;
     let http2 = authority.http2(server.address).await;
     let form = Form::new().file("file", "b.txt", None, b"hello");
@@ -176,7 +176,7 @@ async fn a_request_that_is_reset_while_it_stores_is_done_or_not_and_the_next_goe
 }
 
 #[tokio::test]
-async fn draining_lets_streams_end_and_takes_no_more() {
+async fn http2_graceful_shutdown_drains_streams() {
     let (_world, client, authority, server) = listening().await;
     let http2 = authority.http2(server.address).await;
     let form = Form::new().file("file", "late.txt", None, b"late");
@@ -189,7 +189,7 @@ async fn draining_lets_streams_end_and_takes_no_more() {
     let (first, rest) = body.split_at(body.len() / 2);
     stream.send_data(Bytes::copy_from_slice(first), false).unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    server.stop.send(Stop::Drain).unwrap();
+    server.stop.send(Shutdown::Drain).unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(http2.get("/photos/a.txt").await.is_err(), "nothing new is taken");
     stream.send_data(Bytes::copy_from_slice(rest), true).unwrap();

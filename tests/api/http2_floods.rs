@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use server::connection::ConnectionOptions;
-use server::paced_io::Waits;
+use server::paced_io::Timeouts;
 use tests::secure::Http2;
 use tests::wire::{Listening, now};
 use tests::{Authority, World};
@@ -51,7 +51,7 @@ async fn waiting_for_answers(answer: Duration) -> (World, Authority, Listening) 
     client.put("/photos/", "a.txt", b"hello").await;
     client.put("/photos/", "large.bin", &vec![7; 2 << 20]).await;
     let authority = Authority::new();
-    let waits = Waits {
+    let waits = Timeouts {
         head: 2 * SHORT,
         idle: 3 * SHORT,
         answer,
@@ -95,13 +95,13 @@ async fn flood(io: TlsStream<TcpStream>, bytes: impl Fn(u32) -> Vec<u8>, count: 
 }
 
 /// Checks that other clients are served.
-async fn check_others(authority: &Authority, server: &Listening) {
+async fn check_other_connections(authority: &Authority, server: &Listening) {
     let http2 = authority.http2(server.address).await;
     assert_eq!(http2.get("/photos/a.txt").await.expect("it is answered").body, "hello");
 }
 
 #[tokio::test]
-async fn the_head_that_these_tests_write_is_one() {
+async fn http2_test_header_block_is_valid() {
     let (_world, authority, server) = listening().await;
     let mut io = raw(&authority, &server).await;
     io.write_all(&frame(HEADERS, END_STREAM | END_HEADERS, 1, GET)).await.unwrap();
@@ -114,7 +114,7 @@ async fn the_head_that_these_tests_write_is_one() {
 }
 
 #[tokio::test]
-async fn requests_that_are_reset_by_the_thousand_end_the_connection() {
+async fn http2_rapid_reset_closes_the_connection() {
     let (_world, authority, server) = listening().await;
     let io = raw(&authority, &server).await;
     let reset = |number: u32| {
@@ -124,7 +124,7 @@ async fn requests_that_are_reset_by_the_thousand_end_the_connection() {
     };
     let done = flood(io, reset, 10_000).await;
     assert!(done < 10_000, "{done}");
-    check_others(&authority, &server).await;
+    check_other_connections(&authority, &server).await;
     // In one piece, at full speed.
     let mut io = raw(&authority, &server).await;
     let all: Vec<u8> = (0..10_000).flat_map(reset).collect();
@@ -132,11 +132,11 @@ async fn requests_that_are_reset_by_the_thousand_end_the_connection() {
     let mut rest = Vec::new();
     let _ = tokio::time::timeout(LATE, io.read_to_end(&mut rest)).await.expect("it ends");
     assert!(rest.len() < 100_000, "{} bytes", rest.len());
-    check_others(&authority, &server).await;
+    check_other_connections(&authority, &server).await;
 }
 
 #[tokio::test]
-async fn frames_that_carry_nothing_end_the_connection_when_they_are_many() {
+async fn http2_empty_frame_flood_closes_the_connection() {
     let (_world, authority, server) = listening().await;
     let floods: [(&str, Vec<u8>); 4] = [
         ("PING", frame(PING, 0, 0, &[0; 8])),
@@ -150,12 +150,12 @@ async fn frames_that_carry_nothing_end_the_connection_when_they_are_many() {
         let many = bytes.repeat(100);
         let done = flood(io, |_| many.clone(), 1_000).await;
         assert!(done < 1_000, "{what}: {done}");
-        check_others(&authority, &server).await;
+        check_other_connections(&authority, &server).await;
     }
 }
 
 #[tokio::test]
-async fn data_in_tiny_or_padded_frames_ends_the_connection_when_they_are_many() {
+async fn http2_tiny_or_padded_data_flood_closes_the_connection() {
     let (_world, authority, server) = listening().await;
     let padding = [&[255][..], &[0; 255]].concat();
     for (what, bytes) in [
@@ -168,13 +168,13 @@ async fn data_in_tiny_or_padded_frames_ends_the_connection_when_they_are_many() 
         let many = bytes.repeat(100);
         let done = flood(io, |_| many.clone(), 1_000).await;
         assert!(done < 1_000, "{what}: {done}");
-        check_others(&authority, &server).await;
+        check_other_connections(&authority, &server).await;
     }
 }
 
 /// "MadeYouReset" (CVE-2025-8671): the client resets nothing itself.
 #[tokio::test]
-async fn streams_that_the_server_is_made_to_reset_end_the_connection() {
+async fn http2_server_reset_flood_closes_the_connection() {
     type Fault = fn(u32) -> Vec<u8>;
     let (_world, authority, server) = listening().await;
     let faults: [(&str, Fault); 5] = [
@@ -196,12 +196,12 @@ async fn streams_that_the_server_is_made_to_reset_end_the_connection() {
         };
         let done = flood(io, faulty, 20_000).await;
         assert!(done < 20_000, "{what}: {done}");
-        check_others(&authority, &server).await;
+        check_other_connections(&authority, &server).await;
     }
 }
 
 #[tokio::test]
-async fn a_head_without_an_end_ends_the_connection() {
+async fn http2_endless_header_block_closes_the_connection() {
     let (_world, authority, server) = listening().await;
     let mut io = raw(&authority, &server).await;
     io.write_all(&frame(HEADERS, END_STREAM, 1, GET)).await.unwrap();
@@ -217,11 +217,11 @@ async fn a_head_without_an_end_ends_the_connection() {
     let (began, mut rest) = (now(), Vec::new());
     let _ = tokio::time::timeout(LATE, io.read_to_end(&mut rest)).await.expect("it ends");
     assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
-    check_others(&authority, &server).await;
+    check_other_connections(&authority, &server).await;
 }
 
 #[tokio::test]
-async fn more_streams_than_are_allowed_are_refused_and_those_that_are_go_on() {
+async fn http2_excess_streams_are_refused_and_others_continue() {
     let (_world, authority, server) = listening().await;
     let mut builder = h2::client::Builder::new();
     // Only the head of a response may be sent.
@@ -235,11 +235,11 @@ async fn more_streams_than_are_allowed_are_refused_and_those_that_are_go_on() {
     let (first, _) = held.swap_remove(0);
     assert_eq!(first.await.unwrap().status(), 200);
     assert_eq!(http2.sender.current_max_send_streams(), 100, "as the server said");
-    check_others(&authority, &server).await;
+    check_other_connections(&authority, &server).await;
 }
 
 #[tokio::test]
-async fn a_stream_whose_answer_is_not_taken_ends_alone() {
+async fn http2_unread_response_ends_only_its_stream() {
     let (_world, authority, server) = listening().await;
     let mut builder = h2::client::Builder::new();
     let http2 =
@@ -269,7 +269,7 @@ async fn a_stream_whose_answer_is_not_taken_ends_alone() {
 }
 
 #[tokio::test]
-async fn a_stream_whose_answer_is_taken_slowly_comes_whole() {
+async fn http2_slowly_read_response_is_complete() {
     let patience = 4 * SHORT;
     let (_world, authority, server) = waiting_for_answers(patience).await;
     let http2 = authority.http2(server.address).await;
@@ -290,7 +290,7 @@ async fn a_stream_whose_answer_is_taken_slowly_comes_whole() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_told_to_go_and_one_that_answers_no_ping_ends() {
+async fn http2_idle_connection_gets_goaway_and_ping_timeout() {
     let (_world, authority, server) = listening().await;
     let http2 = authority.http2(server.address).await;
     assert_eq!(http2.get("/photos/a.txt").await.unwrap().body, "hello");

@@ -19,7 +19,7 @@ fn world(from: &Receiver) -> (World, Client) {
     World::with_bucket_and(1, config)
 }
 
-fn wish(urls: &[String]) -> Value {
+fn import_request(urls: &[String]) -> Value {
     json!({"kind": "importUrls", "bucketName": "photos", "prefix": "in/", "urls": urls})
 }
 
@@ -40,7 +40,7 @@ async fn done(client: &Client, wish: Value) -> Value {
 }
 
 #[tokio::test]
-async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
+async fn import_keeps_names_and_types_and_reports_failures() {
     let from = Receiver::start();
     let (world, client) = world(&from);
     let _worker = Worker::start(&world);
@@ -51,7 +51,7 @@ async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
         Scripted::status(404),
     ]);
     let urls = ["/a/one%20two.json?key=1", "/moved", "/none.txt"].map(|path| from.url(path));
-    let job = done(&client, wish(&urls)).await;
+    let job = done(&client, import_request(&urls)).await;
     assert_eq!(
         (&job["done"], &job["total"], &job["unit"]),
         (&json!(3), &json!(3), &json!("addresses"))
@@ -64,7 +64,7 @@ async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
     let sum = |name: &str| -> u64 {
         history["points"].as_array().unwrap().iter().map(|it| it[name].as_u64().unwrap()).sum()
     };
-    let asked = wish(&urls).to_string().len() as u64;
+    let asked = import_request(&urls).to_string().len() as u64;
     assert_eq!(sum("bytesIn"), asked + 6);
     let one = client.get("/photos/in/one%20two.json").await;
     assert_eq!(
@@ -79,14 +79,14 @@ async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_is_dealt_with_as_asked() {
+async fn import_name_conflict_follows_the_requested_rule() {
     let from = Receiver::start();
     let (world, client) = world(&from);
     let _worker = Worker::start(&world);
     client.put("/photos/in/", "a.txt", b"there").await;
     from.otherwise(file("new", "text/plain"));
     let asked = |on_conflict: &str| {
-        let mut wish = wish(&[from.url("/a.txt")]);
+        let mut wish = import_request(&[from.url("/a.txt")]);
         wish["onConflict"] = json!(on_conflict);
         wish
     };
@@ -100,14 +100,14 @@ async fn a_name_that_is_taken_is_dealt_with_as_asked() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_that_is_not_public_or_allowed_not_even_by_a_redirect() {
+async fn ssrf_import_rejects_private_addresses_and_redirects() {
     let (from, inside) = (Receiver::start(), Receiver::start());
     let (world, client) = world(&from);
     let _worker = Worker::start(&world);
     from.otherwise(redirect(inside.url("/secret")));
     let local = format!("http://localhost:{}/secret", inside.port());
     let urls = [inside.url("/secret"), local, from.url("/x"), "http://169.254.169.254/".to_owned()];
-    let job = done(&client, wish(&urls)).await;
+    let job = done(&client, import_request(&urls)).await;
     assert_eq!((&job["done"], &job["result"]["skipped"]), (&json!(4), &json!(4)), "{job}");
     for failure in job["failures"].as_array().unwrap() {
         assert_eq!(failure["error"], "the host does not resolve to a public address");
@@ -115,21 +115,21 @@ async fn nothing_is_asked_that_is_not_public_or_allowed_not_even_by_a_redirect()
     assert_eq!((inside.connections(), world.object_count("photos")), (0, 0));
     // A redirect loop is not followed for ever.
     from.otherwise(redirect("/on".to_owned()));
-    from.take_seen();
-    let job = done(&client, wish(&[from.url("/on")])).await;
+    from.take_received();
+    let job = done(&client, import_request(&[from.url("/on")])).await;
     assert_eq!(job["failures"][0]["error"], "too many redirects");
     assert_eq!(from.seen().len(), 6);
 }
 
 #[tokio::test]
-async fn what_an_upload_is_held_to_holds() {
+async fn import_enforces_upload_rules() {
     let from = Receiver::start();
     let (world, client) = world(&from);
     let _worker = Worker::start(&world);
     let settings = BucketSettings { file_bytes_max: Some(Some(10)), ..Default::default() };
     world.edit_bucket("photos", settings);
     from.script([file("12345678901", "text/plain"), file("1234567890", "text/plain")]);
-    let job = done(&client, wish(&[from.url("/a.txt"), from.url("/b.txt")])).await;
+    let job = done(&client, import_request(&[from.url("/a.txt"), from.url("/b.txt")])).await;
     assert_eq!((&job["done"], &job["result"]["skipped"]), (&json!(2), &json!(1)), "{job}");
     assert_eq!(client.get("/photos/in/b.txt").await.text(), "1234567890");
     let packed = Scripted {
@@ -137,17 +137,17 @@ async fn what_an_upload_is_held_to_holds() {
         ..file("x", "text/plain")
     };
     from.script([packed]);
-    let job = done(&client, wish(&[from.url("/c.txt")])).await;
+    let job = done(&client, import_request(&[from.url("/c.txt")])).await;
     assert_eq!(job["failures"][0]["error"], "the response has a content encoding");
 }
 
 #[tokio::test]
-async fn wishes_that_cannot_be_meant_are_refused() {
+async fn import_invalid_request_is_rejected() {
     let (_world, client) = World::with_bucket(1);
     let many: Vec<String> = (0..501).map(|at| format!("http://a.example/{at}")).collect();
     let long: Vec<String> = (0..30).map(|_| format!("http://a/{}", "x".repeat(2_000))).collect();
     for urls in [json!([]), json!(many), json!(long), json!(["ftp://a/"]), json!(["http://u@a/"])] {
-        let mut wish = wish(&[]);
+        let mut wish = import_request(&[]);
         wish["urls"] = urls;
         client.post_json("/api/jobs", wish).await.check_parameter("urls");
     }
@@ -157,12 +157,12 @@ async fn wishes_that_cannot_be_meant_are_refused() {
 }
 
 #[tokio::test]
-async fn an_address_is_taken_once_whatever_happens_to_the_server() {
+async fn import_fetches_each_url_once_across_restarts() {
     let from = Receiver::start();
     let (world, client) = world(&from);
     from.otherwise(file("same", "text/plain"));
     let urls: Vec<String> = (0..40).map(|at| from.url(&format!("/{at}.txt"))).collect();
-    let mut asked = wish(&urls);
+    let mut asked = import_request(&urls);
     asked["onConflict"] = json!("rename");
     let id = begin(&client, asked).await;
     let worker = Worker::start(&world);
@@ -182,7 +182,7 @@ async fn an_address_is_taken_once_whatever_happens_to_the_server() {
 }
 
 #[tokio::test]
-async fn an_import_is_for_whoever_uploads_there() {
+async fn import_requires_upload_permission() {
     let from = Receiver::start();
     let (world, client) = world(&from);
     let key_for = |scopes: Vec<Scope>, prefix: &str| ApiKeySettings {
@@ -192,7 +192,7 @@ async fn an_import_is_for_whoever_uploads_there() {
     };
     let lists = world.client_of("ann", key_for(vec![Scope::List, Scope::Delete], ""));
     let elsewhere = world.client_of("ann", key_for(vec![Scope::Upload], "out/"));
-    let wish = wish(&[from.url("/a.txt")]);
+    let wish = import_request(&[from.url("/a.txt")]);
     for client in [&lists, &elsewhere] {
         client.post_json("/api/jobs", wish.clone()).await.check_error(403, "forbidden");
     }
@@ -208,12 +208,12 @@ async fn an_import_is_for_whoever_uploads_there() {
 }
 
 #[tokio::test]
-async fn an_import_that_waits_for_an_answer_is_cancelled_at_once() {
+async fn import_waiting_for_a_response_is_cancelled_at_once() {
     let from = Receiver::start();
     let (world, client) = world(&from);
     let _worker = Worker::start(&world);
     from.otherwise(Scripted { wait: Duration::from_secs(20), ..file("late", "text/plain") });
-    let id = begin(&client, wish(&[from.url("/a.txt"), from.url("/b.txt")])).await;
+    let id = begin(&client, import_request(&[from.url("/a.txt"), from.url("/b.txt")])).await;
     from.wait_until_async(|seen| seen.len() == 1).await;
     client.delete(&format!("/api/jobs/{id}")).await.check_done();
     let stopped = async {

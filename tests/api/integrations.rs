@@ -7,9 +7,9 @@ use tests::{Client, Form, World};
 const ALL: [&str; 3] = ["sharex", "lb-phone", "curl"];
 
 #[tokio::test]
-async fn sharex_gets_a_file_that_works_once_the_key_is_put_in() {
+async fn sharex_config_works_once_the_key_is_inserted() {
     let (world, client) = World::with_bucket(1);
-    let reply = world.stranger().get("/-/integrations/sharex?bucket=photos").await;
+    let reply = world.anonymous().get("/-/integrations/sharex?bucket=photos").await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.header("content-type"), "application/json");
     let disposition = reply.header("content-disposition");
@@ -39,9 +39,9 @@ async fn sharex_gets_a_file_that_works_once_the_key_is_put_in() {
 }
 
 #[tokio::test]
-async fn the_addresses_are_those_of_the_service() {
+async fn integration_urls_use_the_public_base_url() {
     let (world, client) = World::with_bucket(1);
-    let get = async |path: &str| world.stranger().get(&format!("/-/integrations/{path}")).await;
+    let get = async |path: &str| world.anonymous().get(&format!("/-/integrations/{path}")).await;
     let phone = get("lb-phone?bucket=photos").await;
     assert_eq!(phone.header("content-type"), "text/plain; charset=utf-8");
     let phone = phone.text();
@@ -70,7 +70,7 @@ async fn the_addresses_are_those_of_the_service() {
 }
 
 #[tokio::test]
-async fn nobodys_key_is_in_them() {
+async fn integration_files_contain_no_api_key() {
     let (world, client) = World::with_bucket(1);
     for name in ALL {
         let key = client.key();
@@ -79,15 +79,15 @@ async fn nobodys_key_is_in_them() {
         assert_eq!(reply.status, 200, "{name}");
         assert!(reply.text().contains("API_KEY") && !reply.text().contains("trug_"), "{name}");
         // The response is the same for every caller, and whether or not the bucket exists, except for its name.
-        let other = world.stranger().get(&format!("/-/integrations/{name}?bucket=nowhere")).await;
+        let other = world.anonymous().get(&format!("/-/integrations/{name}?bucket=nowhere")).await;
         assert_eq!(other.text(), reply.text().replace("photos", "nowhere"), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_bucket_is_named_or_left_to_be_filled_in() {
+async fn integration_bucket_is_given_or_a_placeholder() {
     let (world, _) = World::with_bucket(1);
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let send =
         async |method: Method, path: &str| stranger.send(method, path, &[], Body::empty()).await;
     for name in ALL {

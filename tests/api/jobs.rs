@@ -6,8 +6,8 @@ use engine::disk::sim::LossPolicy;
 use http::StatusCode;
 use serde_json::{Value, json};
 use server::catalog::{Scope, Standing};
-use server::jobs::keep_working;
-use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
+use server::jobs::run_scheduler;
+use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::{Browser, Client, Form, PASSWORD, World};
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ pub(crate) struct Worker(JoinHandle<()>);
 
 impl Worker {
     pub(crate) fn start(world: &World) -> Self {
-        Self(tokio::spawn(keep_working(world.state.clone())))
+        Self(tokio::spawn(run_scheduler(world.state.clone())))
     }
 }
 
@@ -102,7 +102,7 @@ fn to_folder(prefix: &str, to: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_folder_of_three_thousand_files_goes_but_for_what_came_since() {
+async fn folder_delete_job_keeps_files_created_since() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 3_000).await;
     fill(&client, "ab/", 1).await;
@@ -128,7 +128,7 @@ async fn a_folder_of_three_thousand_files_goes_but_for_what_came_since() {
 }
 
 #[tokio::test]
-async fn a_folder_moves_with_its_thumbnails_and_leaves_what_it_must() {
+async fn folder_move_job_moves_thumbnails_and_keeps_conflicts() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 200).await;
     client.put("/photos/a/b/?thumbnail", "cat.jpg", &jpeg(60, 40)).await;
@@ -158,7 +158,7 @@ async fn a_folder_moves_with_its_thumbnails_and_leaves_what_it_must() {
 }
 
 #[tokio::test]
-async fn a_folder_moves_out_of_one_of_its_own_name() {
+async fn folder_can_be_moved_out_of_a_folder_of_the_same_name() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/a/a/a/", "x.txt", b"deep").await;
     client.put("/photos/a/a/", "x.txt", b"high").await;
@@ -171,7 +171,7 @@ async fn a_folder_moves_out_of_one_of_its_own_name() {
 }
 
 #[tokio::test]
-async fn a_bucket_is_emptied_and_comes_back_as_far_as_the_quota_lets_it() {
+async fn emptied_bucket_is_restored_up_to_the_quota() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 150).await;
     client.put("/photos/?thumbnail", "cat.jpg", &jpeg(60, 40)).await;
@@ -196,7 +196,7 @@ async fn a_bucket_is_emptied_and_comes_back_as_far_as_the_quota_lets_it() {
 }
 
 #[tokio::test]
-async fn only_what_was_deleted_since_comes_back() {
+async fn restore_job_restores_only_files_deleted_since() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 3).await;
     client.delete("/photos/a/0000.txt").await.check_done();
@@ -214,7 +214,7 @@ async fn only_what_was_deleted_since_comes_back() {
 }
 
 #[tokio::test]
-async fn a_job_is_cancelled_while_it_waits_and_while_it_works() {
+async fn job_can_be_cancelled_while_queued_and_running() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 2_000).await;
     let waiting = begin(&client, in_folder("deleteFolder", "a/")).await;
@@ -241,13 +241,13 @@ async fn a_job_is_cancelled_while_it_waits_and_while_it_works() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_and_an_account_that_is_suspended_end_a_job() {
+async fn job_stops_when_key_is_revoked_or_account_suspended() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 10).await;
     let second = world.api_key("ann", ApiKeySettings::default());
     let with_second = Client::new(world.app(), Some(second.key));
     let revoked = begin(&with_second, in_folder("deleteFolder", "a/")).await;
-    world.manage(Request::RevokeApiKey { id: second.api_key.id });
+    world.manage(AdminRequest::RevokeApiKey { id: second.api_key.id });
     let _worker = Worker::start(&world);
     let job = ended(&client, &revoked).await;
     assert_eq!((&job["state"], &job["errorCode"]), (&json!("failed"), &json!("forbidden")));
@@ -265,7 +265,7 @@ async fn a_key_that_is_revoked_and_an_account_that_is_suspended_end_a_job() {
 }
 
 #[tokio::test]
-async fn a_job_goes_on_when_whoever_began_it_signs_out_and_ends_with_their_right() {
+async fn job_survives_sign_out_and_ends_with_permission() {
     let (world, client) = World::with_bucket(1);
     fill(&client, "a/", 10).await;
     let mut ann = Browser::signed_in(&world, "ann").await;
@@ -292,7 +292,7 @@ async fn a_job_goes_on_when_whoever_began_it_signs_out_and_ends_with_their_right
 }
 
 #[tokio::test]
-async fn a_job_goes_on_after_the_power_was_cut_and_does_nothing_twice() {
+async fn job_resumes_after_power_loss_without_repeating_work() {
     for (seed, policy) in (0..).zip(LossPolicy::ALL) {
         let (world, client) = World::with_bucket(1);
         fill(&client, "a/", 600).await;
@@ -331,7 +331,7 @@ async fn a_job_goes_on_after_the_power_was_cut_and_does_nothing_twice() {
 }
 
 #[tokio::test]
-async fn jobs_are_bounded_and_old_ones_forgotten() {
+async fn jobs_are_bounded_and_old_ones_are_evicted() {
     let (world, client) = World::with_bucket(1);
     let mut ids = Vec::new();
     for _ in 0..server::limits::JOBS_PER_ACCOUNT_MAX {
@@ -368,7 +368,7 @@ async fn jobs_are_bounded_and_old_ones_forgotten() {
 }
 
 #[tokio::test]
-async fn nobody_sees_or_begins_what_is_none_of_theirs() {
+async fn jobs_of_other_accounts_are_hidden_and_rejected() {
     let (world, client) = World::with_bucket(1);
     world.account("bob");
     let bob = world.client_of("bob", ApiKeySettings::default());
@@ -404,7 +404,7 @@ async fn nobody_sees_or_begins_what_is_none_of_theirs() {
 }
 
 #[tokio::test]
-async fn a_wish_that_makes_no_sense_is_refused_by_its_field() {
+async fn invalid_job_request_is_rejected_with_its_field() {
     let (_world, client) = World::with_bucket(1);
     for (wish, field) in [
         (json!({"kind": "format"}), "kind"),
@@ -433,7 +433,7 @@ async fn a_wish_that_makes_no_sense_is_refused_by_its_field() {
 }
 
 #[tokio::test]
-async fn operators_compact_and_scrub() {
+async fn operator_can_start_compaction_and_scrub() {
     let (world, client) = World::with_bucket(1);
     for at in 0..20 {
         client.put("/photos/a/", &format!("{at}.bin"), &tests::store::body(at, 50_000)).await;
@@ -441,7 +441,7 @@ async fn operators_compact_and_scrub() {
     client.delete("/photos/a/").await.check_done();
     let operator = world.operator();
     let _worker = Worker::start(&world);
-    let turn = world.state.long_work.clone().lock_owned().await;
+    let turn = world.state.whole_store_lock.clone().lock_owned().await;
     let id = begin(&operator, json!({"kind": "compact", "deadPercentMin": 1})).await;
     let scrub = begin(&operator, json!({"kind": "scrub"})).await;
     tokio::time::sleep(Duration::from_millis(50)).await;

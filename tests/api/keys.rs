@@ -10,7 +10,7 @@ fn client_with(world: &World, issued: &Value) -> Client {
 }
 
 #[tokio::test]
-async fn a_key_is_shown_once_works_is_listed_and_revoked() {
+async fn api_key_is_shown_once_listed_and_revoked() {
     let (world, client) = World::with_bucket(1);
     let body = json!({"name": "phone", "scopes": ["upload", "read"], "bucketName": "photos",
         "prefix": "img", "expiresAt": "2030-01-31T12:00:00Z"});
@@ -55,7 +55,7 @@ async fn a_key_is_shown_once_works_is_listed_and_revoked() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_told_to_the_hour() {
+async fn api_key_last_use_has_hour_resolution() {
     let (world, client) = World::with_bucket(1);
     world.clock.advance(90 * 60 * 1_000);
     let key = client.get("/api/keys").await.check_done()["apiKeys"][0].take();
@@ -66,7 +66,7 @@ async fn the_last_use_is_told_to_the_hour() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_in_a_body_is_named() {
+async fn api_key_body_errors_name_the_field() {
     let (_world, client) = World::with_bucket(1);
     for (field, value) in [
         ("scopes", json!([])),
@@ -97,7 +97,7 @@ async fn what_is_wrong_in_a_body_is_named() {
 }
 
 #[tokio::test]
-async fn no_key_makes_one_that_can_do_more_than_itself() {
+async fn api_key_cannot_create_a_more_powerful_key() {
     let (world, whole) = World::with_bucket(1);
     world.bucket("ann", "other", Default::default());
     let settings = ApiKeySettings {

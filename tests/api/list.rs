@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
-use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions, Staged, Store};
+use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions, StagedBody, Store};
 use http::Method;
 use serde_json::{Value, json};
 use server::catalog::Scope;
@@ -16,7 +16,7 @@ fn name(key: &str) -> ObjectName {
     ObjectName::new(BucketName::parse("photos").unwrap(), ObjectKey::parse(key).unwrap())
 }
 
-fn stage(store: &Store) -> Staged {
+fn stage(store: &Store) -> StagedBody {
     let mut upload = store.upload();
     upload.push(b"x").unwrap();
     upload.finish().unwrap()
@@ -73,7 +73,7 @@ const TREE: [&str; 9] =
     ["a", "a-b/c", "a/", "a/b", "a/c/d", "a/c/e", "a0", "b/x_thumb.webp", "日本/語"];
 
 #[tokio::test]
-async fn a_listing_has_the_shape_of_s3() {
+async fn list_response_has_the_shape_of_s3() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/img/", "a.txt", b"hello").await;
     let etag = client.get("/photos/img/a.txt").await.header("etag").to_owned();
@@ -101,7 +101,7 @@ async fn a_listing_has_the_shape_of_s3() {
 }
 
 #[tokio::test]
-async fn keys_come_in_byte_order_of_the_whole_key() {
+async fn list_keys_are_in_byte_order() {
     let (world, client) = World::with_bucket(1);
     fill(&world.store, TREE);
     assert!(TREE.is_sorted());
@@ -118,7 +118,7 @@ async fn keys_come_in_byte_order_of_the_whole_key() {
 }
 
 #[tokio::test]
-async fn a_delimiter_puts_keys_together() {
+async fn list_delimiter_groups_keys() {
     let (world, client) = World::with_bucket(1);
     fill(&world.store, TREE);
     for page in [1, 2, 3, 1_000] {
@@ -138,7 +138,7 @@ async fn a_delimiter_puts_keys_together() {
 }
 
 #[tokio::test]
-async fn folders_come_first_when_that_is_asked_for() {
+async fn list_folders_first_order() {
     let (world, client) = World::with_bucket(1);
     fill(&world.store, TREE);
     let mut items = Vec::new();
@@ -170,7 +170,7 @@ async fn folders_come_first_when_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_size_of_a_page_is_bounded() {
+async fn list_page_size_is_bounded() {
     let (world, client) = World::with_bucket(1);
     let many: Vec<String> = (0..1_001).map(|at| format!("{at:04}")).collect();
     fill(&world.store, many.iter().map(String::as_str));
@@ -193,7 +193,7 @@ async fn the_size_of_a_page_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_token_of_another_listing_is_refused() {
+async fn list_continuation_token_of_another_listing_is_rejected() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "other", BucketSettings::default());
     fill(&world.store, TREE);
@@ -221,7 +221,7 @@ async fn a_token_of_another_listing_is_refused() {
 }
 
 #[tokio::test]
-async fn only_those_who_may_list() {
+async fn list_requires_list_permission() {
     let (world, client) = World::with_bucket(1);
     fill(&world.store, TREE);
     world.account("bob");
@@ -252,7 +252,7 @@ async fn only_those_who_may_list() {
 }
 
 #[tokio::test]
-async fn hostile_parameters_find_nothing_and_break_nothing() {
+async fn list_hostile_parameters_are_harmless() {
     let (world, client) = World::with_bucket(1);
     fill(&world.store, TREE);
     for prefix in ["../", "/", "a//", "%00", "a%00", "a/%2e%2e/", "%5c", "./a"] {
@@ -273,7 +273,7 @@ async fn hostile_parameters_find_nothing_and_break_nothing() {
 
 /// A hundred thousand keys in folders of several depths; every tenth is written concurrently with the listing.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_there_throughout_is_listed_once_while_others_write() {
+async fn list_returns_stable_keys_once_during_writes() {
     const KEYS: usize = 100_000;
     let (world, client) = World::with_bucket(1);
     let key = |at: usize| match at % 3 {

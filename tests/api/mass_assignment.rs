@@ -9,7 +9,7 @@ use server::management::AccountSettings;
 use tests::{Client, Reply, World};
 
 /// Fields that an attacker would like to set.
-const WISHES: &[(&str, &str)] = &[
+const PROTECTED_FIELDS: &[(&str, &str)] = &[
     ("id", "\"abcdefghijklmnop\""),
     ("account", "\"abcdefghijklmnop\""),
     ("owner", "\"abcdefghijklmnop\""),
@@ -80,13 +80,13 @@ async fn seen(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_field_that_nobody_may_set_is_refused_and_nothing_is_changed() {
+async fn mass_assignment_of_protected_fields_is_rejected() {
     let (_world, client) = World::with_bucket(1);
     let made = client.post_json("/api/organisations", json!({"name": "First"})).await.check_done();
     let id = made["organisation"]["id"].as_str().unwrap();
     let before = seen(&client).await;
     for (method, path, body, own) in routes(id) {
-        for (field, value) in WISHES.iter().filter(|(field, _)| !own.contains(field)) {
+        for (field, value) in PROTECTED_FIELDS.iter().filter(|(field, _)| !own.contains(field)) {
             // Before and after the valid fields.
             let fine = body.to_string();
             let fine = &fine[1..fine.len() - 1];
@@ -104,7 +104,7 @@ async fn a_field_that_nobody_may_set_is_refused_and_nothing_is_changed() {
 }
 
 #[tokio::test]
-async fn a_field_in_other_letters_is_another_field() {
+async fn json_field_names_are_case_sensitive() {
     let (_world, client) = World::with_bucket(1);
     let before = seen(&client).await;
     for (path, body) in [
@@ -120,7 +120,7 @@ async fn a_field_in_other_letters_is_another_field() {
 }
 
 #[tokio::test]
-async fn what_is_no_object_is_no_body() {
+async fn json_body_must_be_an_object() {
     let (_world, client) = World::with_bucket(1);
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
     let nested = format!("{{\"name\": {deep}}}");
@@ -147,7 +147,7 @@ async fn what_is_no_object_is_no_body() {
 }
 
 #[tokio::test]
-async fn errors_repeat_no_control_characters_and_stay_short() {
+async fn error_messages_escape_control_characters_and_are_short() {
     let (world, client) = World::with_bucket(1);
     world.edit_account(
         "ann",

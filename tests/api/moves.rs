@@ -31,7 +31,7 @@ async fn usage(client: &Client) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn a_file_goes_to_another_name_with_its_type_and_time_of_creation() {
+async fn move_keeps_content_type_and_creation_time() {
     let (world, client) = World::with_bucket(1);
     let form = Form::new().file("f", "notes.md", Some("text/markdown"), b"# one");
     client.upload("/photos/a/", form).await.check_done();
@@ -57,7 +57,7 @@ async fn a_file_goes_to_another_name_with_its_type_and_time_of_creation() {
 }
 
 #[tokio::test]
-async fn what_was_moved_is_not_among_what_was_deleted_and_its_room_is_free_at_once() {
+async fn moved_file_is_not_listed_as_deleted_and_frees_quota() {
     let (world, client) = World::with_bucket(1);
     let film = tests::store::body(1, 2_000_000);
     client.put("/photos/", "film.bin", &film).await;
@@ -82,7 +82,7 @@ async fn what_was_moved_is_not_among_what_was_deleted_and_its_room_is_free_at_on
 }
 
 #[tokio::test]
-async fn a_thumbnail_goes_along_and_that_of_what_is_replaced_goes() {
+async fn move_takes_thumbnail_along_and_removes_replaced_one() {
     let (_world, client) = World::with_bucket(1);
     let picture = jpeg(500, 300);
     client.put("/photos/a/?thumbnail", "cat.jpg", &picture).await;
@@ -113,7 +113,7 @@ async fn a_thumbnail_goes_along_and_that_of_what_is_replaced_goes() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_is_refused_or_numbered_or_replaced() {
+async fn move_to_existing_name_is_rejected_numbered_or_replaced() {
     let (_world, client) = World::with_bucket(1);
     for name in ["a.txt", "b.txt", "c.txt", "d.txt"] {
         client.put("/photos/", name, name.as_bytes()).await;
@@ -131,7 +131,7 @@ async fn a_name_that_is_taken_is_refused_or_numbered_or_replaced() {
 }
 
 #[tokio::test]
-async fn a_large_file_is_moved_whole() {
+async fn large_file_is_moved_intact() {
     let (world, client) = World::with_bucket(1);
     let bytes = tests::store::body(5, 3_000_001);
     client.put("/photos/", "film.bin", &bytes).await;
@@ -143,7 +143,7 @@ async fn a_large_file_is_moved_whole() {
 }
 
 #[tokio::test]
-async fn a_full_quota_is_no_hindrance_and_counts_stay_exact() {
+async fn move_succeeds_at_full_quota_with_exact_counts() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"12345").await;
     client.put("/photos/", "b.txt", b"123").await;
@@ -162,7 +162,7 @@ async fn a_full_quota_is_no_hindrance_and_counts_stay_exact() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_written_while_a_file_is_moved_is_never_lost() {
+async fn write_during_move_is_never_lost() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"0").await;
     for round in 1..=150 {
@@ -186,7 +186,7 @@ async fn what_is_written_while_a_file_is_moved_is_never_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_moves_of_one_file_one_wins_and_names_are_never_shared() {
+async fn concurrent_moves_of_one_file_have_one_winner() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"a").await;
     let moves = (0..16).map(|at| {
@@ -221,7 +221,7 @@ async fn of_many_moves_of_one_file_one_wins_and_names_are_never_shared() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_and_delete_there_moves_nothing() {
+async fn move_requires_write_and_delete_permission() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/in/", "a.txt", b"1").await;
     let with = |scopes: &[Scope], prefix: Option<&str>| {
@@ -249,7 +249,7 @@ async fn who_may_not_write_and_delete_there_moves_nothing() {
 }
 
 #[tokio::test]
-async fn only_files_are_moved_and_only_to_where_files_may_lie() {
+async fn move_accepts_only_files_and_valid_targets() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/?thumbnail", "a.jpg", &jpeg(40, 40)).await;
     for (from, to) in
@@ -267,7 +267,7 @@ async fn only_files_are_moved_and_only_to_where_files_may_lie() {
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_moved_file_under_one_of_its_names_whole() {
+async fn power_loss_leaves_moved_file_whole_under_one_name() {
     let (world, client) = World::with_bucket(1);
     let small = jpeg(60, 40);
     client.put("/photos/?thumbnail", "a.jpg", &small).await;
@@ -346,7 +346,7 @@ async fn copy_keeps_type_and_source_and_counts_towards_quotas() {
 }
 
 #[tokio::test]
-async fn copy_takes_read_and_upload_and_both_paths() {
+async fn copy_requires_read_and_upload_scopes_on_both_paths() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/a/", "x.txt", b"1").await;
     let wish = json!({"from": "a/x.txt", "to": "a/y.txt"});

@@ -8,7 +8,7 @@ use tests::{Form, World};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 #[tokio::test]
-async fn a_taken_name_gets_the_next_number() {
+async fn taken_name_gets_the_next_number() {
     let (_world, client) = World::with_bucket(1);
     for (name, second, third) in [
         ("a.txt", "a (1).txt", "a (2).txt"),
@@ -32,7 +32,7 @@ async fn a_taken_name_gets_the_next_number() {
 }
 
 #[tokio::test]
-async fn files_of_one_form_never_replace_each_other() {
+async fn files_of_one_form_do_not_overwrite_each_other() {
     let (world, client) = World::with_bucket(1);
     let form = || Form::new().file("f", "a.txt", None, b"1").file("f", "a.txt", None, b"2");
     let keys = |reply: Value| [reply["files"][0]["key"].clone(), reply["files"][1]["key"].clone()];
@@ -45,7 +45,7 @@ async fn files_of_one_form_never_replace_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn uploads_at_the_same_time_all_get_names_of_their_own() {
+async fn concurrent_uploads_get_distinct_names() {
     let (world, client) = World::with_bucket(1);
     let uploads = (0..100).map(|number| {
         let (client, bytes) = (client.clone(), [PNG, format!("{number}").as_bytes()].concat());
@@ -80,7 +80,7 @@ async fn random_names_are_uuids_with_the_extension() {
 }
 
 #[tokio::test]
-async fn the_name_ends_in_the_right_extension() {
+async fn file_name_gets_the_correct_extension() {
     let (_world, client) = World::with_bucket(1);
     for (name, bytes, key) in [
         ("blob", PNG, "blob.png"),
@@ -106,7 +106,7 @@ async fn the_name_ends_in_the_right_extension() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_is_refused_with_the_rule() {
+async fn invalid_key_is_rejected_with_the_rule() {
     let (_world, client) = World::with_bucket(1);
     let long = "k".repeat(1_025);
     for path in ["a//b.txt", "a/../b.txt", "a%00.txt", "a%5Cb.txt", "./b.txt", &long, "%zz"] {

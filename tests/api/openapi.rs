@@ -56,7 +56,7 @@ fn routes() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_committed_document_is_what_the_code_says() {
+fn openapi_document_matches_the_code() {
     let made = server::openapi::document();
     let line = made.lines().zip(DOCUMENT.lines()).position(|(one, other)| one != other);
     let line = line.map_or(0, |line| line + 1);
@@ -64,7 +64,7 @@ fn the_committed_document_is_what_the_code_says() {
 }
 
 #[tokio::test]
-async fn routes_and_document_are_the_same() {
+async fn openapi_document_covers_all_routes() {
     // Token of the metrics, which do not exist without it.
     let words = ["metrics_token=0123456789abcdef", "plan_rates=false"];
     let layer = Layer::from_assignments(words.into_iter(), "a test").unwrap();
@@ -75,7 +75,7 @@ async fn routes_and_document_are_the_same() {
         let path = route.replace("{bucket}", "photos").replace(['{', '}'], "");
         // No address supports this method: each responds with its own methods.
         let method = Method::from_bytes(b"BREW").unwrap();
-        let reply = world.stranger().send(method, &path, &[], Body::empty()).await;
+        let reply = world.anonymous().send(method, &path, &[], Body::empty()).await;
         if reply.status == 404 {
             continue;
         }
@@ -106,7 +106,7 @@ async fn routes_and_document_are_the_same() {
 }
 
 #[test]
-fn codes_of_the_contract_and_of_the_document_are_the_same() {
+fn openapi_error_codes_match_the_contract() {
     let rows = CONTRACT.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let status: u16 = cells.next()?.parse().ok()?;
@@ -127,9 +127,9 @@ fn codes_of_the_contract_and_of_the_document_are_the_same() {
 }
 
 #[tokio::test]
-async fn the_document_is_sent_once() {
+async fn openapi_document_supports_conditional_get() {
     let (world, _) = World::with_bucket(1);
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let reply = stranger.get("/-/openapi.json").await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.body, DOCUMENT);
@@ -156,9 +156,9 @@ async fn the_document_is_sent_once() {
 }
 
 #[tokio::test]
-async fn the_page_runs_its_own_script_alone_and_asks_nobody_else() {
+async fn openapi_page_runs_only_its_own_script() {
     let (world, _) = World::with_bucket(1);
-    let reply = world.stranger().get("/-/docs").await;
+    let reply = world.anonymous().get("/-/docs").await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
     let page = reply.text();

@@ -55,7 +55,7 @@ impl Crew {
 }
 
 #[tokio::test]
-async fn an_organisation_is_made_renamed_and_deleted() {
+async fn organisation_is_created_renamed_and_deleted() {
     let crew = Crew::new().await;
     let listed = crew.ann.get("/api/organisations").await.check_done();
     let organisation = &listed["organisations"][0];
@@ -83,7 +83,7 @@ async fn an_organisation_is_made_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn each_role_reaches_as_far_as_it_says() {
+async fn organisation_roles_are_enforced() {
     let crew = Crew::new().await;
     let bob = &crew.bob;
     let patch = || bob.patch_json("/api/buckets/shared", json!({"thumbnails": true}));
@@ -126,7 +126,7 @@ async fn each_role_reaches_as_far_as_it_says() {
 }
 
 #[tokio::test]
-async fn an_account_is_a_member_only_once_it_accepts() {
+async fn organisation_membership_requires_acceptance() {
     let crew = Crew::new().await;
     let invited = crew.invite_bob("admin").await.check_done();
     assert_eq!(invited["members"].as_array().unwrap().len(), 1);
@@ -150,7 +150,7 @@ async fn an_account_is_a_member_only_once_it_accepts() {
 }
 
 #[tokio::test]
-async fn an_invitation_is_declined_or_taken_back() {
+async fn organisation_invitation_is_declined_or_withdrawn() {
     let crew = Crew::new().await;
     crew.accept().await.check_error(404, "organisation_not_found");
     crew.invite_bob("admin").await.check_done();
@@ -164,7 +164,7 @@ async fn an_invitation_is_declined_or_taken_back() {
 }
 
 #[tokio::test]
-async fn somebody_who_is_removed_loses_reach_at_once() {
+async fn organisation_removed_member_loses_access_at_once() {
     let crew = Crew::new().await;
     crew.set_bob("admin").await.check_done();
     // Also with a key created for the bucket before the removal.
@@ -184,7 +184,7 @@ async fn somebody_who_is_removed_loses_reach_at_once() {
 }
 
 #[tokio::test]
-async fn a_member_leaves_and_the_last_owner_cannot() {
+async fn organisation_member_can_leave_but_not_the_last_owner() {
     let crew = Crew::new().await;
     crew.set_bob("viewer").await.check_done();
     let leave = crew.path(&format!("/members?account={}", crew.bob_id));
@@ -201,7 +201,7 @@ async fn a_member_leaves_and_the_last_owner_cannot() {
 }
 
 #[tokio::test]
-async fn members_are_named_by_id_alone() {
+async fn organisation_members_are_addressed_by_id() {
     let crew = Crew::new().await;
     for account in ["bob", "abcdefghijklmnop", ""] {
         let body = json!({"account": account, "role": "viewer"});
@@ -214,7 +214,7 @@ async fn members_are_named_by_id_alone() {
 }
 
 #[tokio::test]
-async fn what_a_suspended_owner_may_not_its_members_may_not() {
+async fn organisation_members_are_suspended_with_their_owner() {
     let crew = Crew::new().await;
     crew.set_bob("admin").await.check_done();
     let standing = Some(server::catalog::Standing::Suspended);

@@ -26,7 +26,7 @@ fn both_ends() -> (World, Client, Client) {
 }
 
 #[tokio::test]
-async fn plans_below_pro_are_refused_and_may_still_read() {
+async fn premium_host_rejects_plans_below_pro_except_reads() {
     let (world, basic, premium) = both_ends();
     basic.put("/photos/", "a.txt", b"hello").await;
     for plan in [Plan::Free, Plan::Starter] {
@@ -55,7 +55,7 @@ async fn plans_below_pro_are_refused_and_may_still_read() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_limit_of_their_own() {
+async fn premium_host_has_its_own_body_limit() {
     let (world, basic, premium) = both_ends();
     world.set_plan("ann", Plan::Pro);
     let refused = basic.upload("/photos/", form(2_000)).await;
@@ -72,7 +72,7 @@ async fn bodies_have_a_limit_of_their_own() {
 }
 
 #[tokio::test]
-async fn presigned_uploads_are_held_to_the_plan_of_their_issuer() {
+async fn premium_presigned_upload_uses_plan_of_issuer() {
     let (world, basic, premium) = both_ends();
     let url = basic.get("/api/presigned-url?path=photos/&overwrite").await.json()["url"].clone();
     let posted = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
@@ -91,7 +91,7 @@ async fn presigned_uploads_are_held_to_the_plan_of_their_issuer() {
 }
 
 #[tokio::test]
-async fn the_earlier_forms_of_upload_and_delete_are_taken() {
+async fn premium_host_accepts_legacy_upload_and_delete() {
     let (world, _, premium) = both_ends();
     world.set_plan("ann", Plan::Pro);
     let reply = premium.put("/photos/dir/x.txt?overwrite=1&thumbnail=1", "y.txt", b"1").await;

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use server::Config;
 use server::catalog::{Scope, Standing};
-use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
+use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
 
@@ -40,7 +40,7 @@ async fn use_token(client: &Client, path: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn the_answer_has_every_field_that_clients_read() {
+async fn presign_response_has_every_client_field() {
     let (_world, client) = World::with_bucket(1);
     let reply = client.get("/api/presigned-url?path=photos/img/&expiresAt=600").await;
     assert_eq!(reply.status, 200);
@@ -64,10 +64,10 @@ async fn the_answer_has_every_field_that_clients_read() {
 }
 
 #[tokio::test]
-async fn a_token_uploads_once_and_says_so_afterwards() {
+async fn presign_token_is_single_use() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/img/").await;
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let reply = stranger.upload(&path, form("cat.png", PNG)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let body = reply.json();
@@ -83,7 +83,7 @@ async fn a_token_uploads_once_and_says_so_afterwards() {
 }
 
 #[tokio::test]
-async fn a_token_lives_for_the_time_that_was_asked_for_within_bounds() {
+async fn presign_token_lifetime_is_bounded() {
     let (_world, client) = World::with_bucket(1);
     let now = 1_769_860_800_i64;
     for (asked, seconds) in [
@@ -120,7 +120,7 @@ async fn a_token_lives_for_the_time_that_was_asked_for_within_bounds() {
 }
 
 #[tokio::test]
-async fn a_token_expires_to_the_millisecond() {
+async fn presign_token_expires_to_the_millisecond() {
     let (world, client) = World::with_bucket(1);
     let first = token_path(&client, "path=photos/&expiresAt=10").await;
     let second = token_path(&client, "path=photos/&expiresAt=10").await;
@@ -133,7 +133,7 @@ async fn a_token_expires_to_the_millisecond() {
 }
 
 #[tokio::test]
-async fn the_path_names_the_bucket_unless_something_else_does() {
+async fn presign_bucket_is_taken_from_the_path_by_default() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "phone", BucketSettings::default());
     let limited = |prefix: Option<&str>| ApiKeySettings {
@@ -166,7 +166,7 @@ async fn the_path_names_the_bucket_unless_something_else_does() {
         (&one_folder, "path=photos/img/x/", "img/x/a.txt"),
     ] {
         let path = token_path(client, &format!("{query}&overwrite")).await;
-        assert_eq!(put(&world.stranger(), &path, "a.txt", b"1").await["key"], key, "{query}");
+        assert_eq!(put(&world.anonymous(), &path, "a.txt", b"1").await["key"], key, "{query}");
     }
     for (client, query, status, code) in [
         (&client, "", 400, "bad_parameter"),
@@ -194,10 +194,10 @@ async fn the_path_names_the_bucket_unless_something_else_does() {
 }
 
 #[tokio::test]
-async fn issuing_needs_a_key_with_the_scope_and_writes_nothing() {
+async fn presign_requires_scope_and_writes_nothing() {
     let (world, client) = World::with_bucket(1);
     let scoped = |scope| ApiKeySettings { scopes: vec![scope], ..ApiKeySettings::default() };
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     stranger.get("/api/presigned-url?path=photos/").await.check_error(401, "missing_api_key");
     for scope in Scope::ALL {
         let client = world.client_of("ann", scoped(scope));
@@ -219,7 +219,7 @@ async fn issuing_needs_a_key_with_the_scope_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_folder_lock_keeps_files_in_the_folder() {
+async fn presign_folder_lock_confines_files_to_the_folder() {
     let (world, client) = World::with_bucket(1);
     for (name, key) in [
         ("a.txt", "img/a.txt"),
@@ -229,18 +229,18 @@ async fn a_folder_lock_keeps_files_in_the_folder() {
         ("%2e%2e%2fe.txt", "img/%2e%2e%2fe.txt"),
     ] {
         let path = token_path(&client, "path=photos/img/").await;
-        assert_eq!(put(&world.stranger(), &path, name, b"1").await["key"], key, "{name}");
+        assert_eq!(put(&world.anonymous(), &path, name, b"1").await["key"], key, "{name}");
     }
     // The token has the parameters, the address of its use does not.
     for query in ["?overwrite=true", "?path=photos/x/", "?randomizeName=true", "?bucket=other"] {
         let path = token_path(&client, "path=photos/img/").await;
         let key =
-            put(&world.stranger(), &format!("{path}{query}"), "a.txt", b"2").await["key"].clone();
+            put(&world.anonymous(), &format!("{path}{query}"), "a.txt", b"2").await["key"].clone();
         assert!(key.as_str().unwrap().starts_with("img/a ("), "{query}: {key}");
     }
     let path = token_path(&client, "path=photos/img/").await;
     let several = Form::new().file("files", "x.txt", None, b"1").file("files", "y.txt", None, b"1");
-    let reply = world.stranger().upload(&path, several).await.json();
+    let reply = world.anonymous().upload(&path, several).await.json();
     assert_eq!(
         (&reply["files"][0]["key"], &reply["files"][1]["key"]),
         (&json!("img/x.txt"), &json!("img/y.txt"))
@@ -249,9 +249,9 @@ async fn a_folder_lock_keeps_files_in_the_folder() {
 }
 
 #[tokio::test]
-async fn a_file_lock_is_one_file_and_its_name() {
+async fn presign_file_lock_fixes_the_file_name() {
     let (world, client) = World::with_bucket(1);
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let path = token_path(&client, "path=photos/img/tom.txt").await;
     let several = Form::new().file("files", "x.txt", None, b"1").file("files", "y.txt", None, b"1");
     stranger.upload(&path, several).await.check_error(400, "bad_request");
@@ -265,7 +265,7 @@ async fn a_file_lock_is_one_file_and_its_name() {
 }
 
 #[tokio::test]
-async fn random_names_stay_in_the_locked_folder() {
+async fn presign_random_names_stay_in_locked_folder() {
     let (world, client) = World::with_bucket(1);
     for (query, extension) in [
         ("path=photos/img/&randomizeName=true", ".png"),
@@ -273,7 +273,7 @@ async fn random_names_stay_in_the_locked_folder() {
         ("path=photos/img/tom&randomizeName=1", ".png"),
     ] {
         let path = token_path(&client, query).await;
-        let key = put(&world.stranger(), &path, "cat.png", PNG).await["key"].clone();
+        let key = put(&world.anonymous(), &path, "cat.png", PNG).await["key"].clone();
         let name = key.as_str().unwrap().strip_prefix("img/").unwrap();
         assert_eq!(name.len(), 36 + 4, "{query}: {name}");
         assert!(name.ends_with(extension) && !name.contains('/'), "{query}: {name}");
@@ -281,22 +281,22 @@ async fn random_names_stay_in_the_locked_folder() {
 }
 
 #[tokio::test]
-async fn a_phone_bucket_is_no_more_lenient_than_the_lock() {
+async fn presign_phone_bucket_does_not_weaken_the_lock() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     let path = token_path(&client, "path=phone/images").await;
-    assert_eq!(put(&world.stranger(), &path, "a.png", PNG).await["key"], "images");
+    assert_eq!(put(&world.anonymous(), &path, "a.png", PNG).await["key"], "images");
 }
 
 #[tokio::test]
-async fn an_upload_that_fails_leaves_the_token_as_it_was() {
+async fn presign_failed_upload_does_not_consume_the_token() {
     let config =
         Config { body_bytes_max: 1_000, reserve_bytes: Some(1 << 30), ..Config::default() };
     let world = World::with(1, config);
     world.account("ann");
     world.bucket("ann", "photos", BucketSettings::default());
     let client = world.client_of("ann", ApiKeySettings::default());
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let path = token_path(&client, "path=photos/img/").await;
     let send = async |kind: &str, body: Vec<u8>| {
         let headers = [("content-type", kind)];
@@ -323,10 +323,10 @@ async fn an_upload_that_fails_leaves_the_token_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_token_in_use_is_refused_until_its_upload_ends() {
+async fn presign_token_in_use_is_rejected_until_upload_ends() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/").await;
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let (sender, body) = tests::held_body(form("a.txt", b"slow").body());
     let slow = {
         let (stranger, path) = (stranger.clone(), path.clone());
@@ -350,7 +350,7 @@ async fn a_token_in_use_is_refused_until_its_upload_ends() {
 }
 
 #[tokio::test]
-async fn a_token_is_worth_what_its_issuer_may_do() {
+async fn presign_token_has_the_permissions_of_its_issuer() {
     let (world, client) = World::with_bucket(1);
     let standing = |standing| {
         let standing = Some(standing);
@@ -364,7 +364,7 @@ async fn a_token_is_worth_what_its_issuer_may_do() {
     standing(Standing::Good);
     let other = token_path(&holder, "path=photos/").await;
     assert_eq!(use_token(&client, &path).await.status, 200, "good again");
-    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     use_token(&client, &other).await.check_error(410, "token_revoked");
 
     let expires_at = Some("2026-01-31T12:01:00Z".to_owned());
@@ -374,7 +374,7 @@ async fn a_token_is_worth_what_its_issuer_may_do() {
     use_token(&client, &path).await.check_error(410, "token_revoked");
 
     let path = token_path(&client, "path=photos/").await;
-    world.manage(Request::DeleteBucket { name: "photos".into(), force: true });
+    world.manage(AdminRequest::DeleteBucket { name: "photos".into(), force: true });
     use_token(&client, &path).await.check_error(410, "token_revoked");
     // The name now belongs to another account: the token does not permit writes to it.
     world.account("bob");
@@ -384,7 +384,7 @@ async fn a_token_is_worth_what_its_issuer_may_do() {
 }
 
 #[tokio::test]
-async fn a_credential_beside_the_token_is_not_looked_at() {
+async fn presign_token_overrides_other_credentials() {
     let (world, client) = World::with_bucket(1);
     let scopes = vec![Scope::Read];
     let reader = world.client_of("ann", ApiKeySettings { scopes, ..ApiKeySettings::default() });
@@ -398,10 +398,10 @@ async fn a_credential_beside_the_token_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn a_token_takes_forms_by_post_alone() {
+async fn presign_token_accepts_only_post_forms() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/").await;
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH] {
         let reply = stranger.send(method.clone(), &path, &[], Body::empty()).await;
         assert_eq!(
@@ -418,7 +418,7 @@ async fn a_token_takes_forms_by_post_alone() {
 }
 
 #[tokio::test]
-async fn a_text_that_was_not_issued_is_no_token() {
+async fn presign_forged_token_is_rejected() {
     let (world, client) = World::with_bucket(1);
     let refuse = async |token: &str| {
         let reply = use_token(&client, &format!("/api/presigned-url/{token}")).await;
@@ -453,7 +453,7 @@ async fn a_text_that_was_not_issued_is_no_token() {
 }
 
 #[tokio::test]
-async fn tokens_outlive_a_restart_and_the_key_that_signed_them() {
+async fn presign_tokens_survive_restart_and_key_revocation() {
     const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
     let (world, client) = World::with_bucket(1);
     let used = token_path(&client, "path=photos/").await;
@@ -461,7 +461,7 @@ async fn tokens_outlive_a_restart_and_the_key_that_signed_them() {
     assert_eq!(use_token(&client, &used).await.status, 200);
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     use_token(&stranger, &used).await.check_error(410, "token_used");
     assert_eq!(use_token(&stranger, &unused).await.status, 200);
 
@@ -482,7 +482,7 @@ async fn tokens_outlive_a_restart_and_the_key_that_signed_them() {
 }
 
 #[tokio::test]
-async fn a_store_without_room_for_a_key_to_sign_with_is_served_all_the_same() {
+async fn presign_signing_key_creation_failure_is_not_fatal() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
     let key = world.store.facts("signing-key/", None, 1).unwrap().remove(0).0;
@@ -491,7 +491,7 @@ async fn a_store_without_room_for_a_key_to_sign_with_is_served_all_the_same() {
     let disk = world.disk.fork();
     disk.set_free_bytes(0);
     let world = world.found_on(disk);
-    let mut holder = world.stranger();
+    let mut holder = world.anonymous();
     holder.key = client.key.clone();
     assert_eq!(holder.get("/photos/a.txt").await.text(), "hello");
     holder.get("/api/presigned-url?path=photos/").await.check_error(503, "overloaded");
@@ -503,7 +503,7 @@ async fn a_store_without_room_for_a_key_to_sign_with_is_served_all_the_same() {
 }
 
 #[tokio::test]
-async fn used_tokens_are_forgotten_long_after_their_expiry() {
+async fn presign_used_tokens_are_forgotten_after_expiry() {
     let (world, client) = World::with_bucket(1);
     for _ in 0..5 {
         let path = token_path(&client, "path=photos/&expiresAt=60").await;

@@ -23,9 +23,9 @@ fn form(round: u64) -> Form {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_uploads_at_once_one_succeeds() {
+async fn presign_token_concurrent_use_has_one_winner() {
     let (world, client) = World::with_bucket(1);
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let (mut in_use, mut used) = (0, 0);
     for round in 0..ROUNDS {
         let path = token_path(&client).await;
@@ -67,7 +67,7 @@ async fn of_many_uploads_at_once_one_succeeds() {
 }
 
 #[tokio::test]
-async fn an_upload_beside_the_claim_still_finds_the_token_used() {
+async fn presign_token_claim_race_reports_token_used() {
     // State after a client disconnected while its batch was queued: the claim is released, the batch not yet done.
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client).await;
@@ -80,7 +80,7 @@ async fn an_upload_beside_the_claim_still_finds_the_token_used() {
         tokio::task::yield_now().await;
         let token = path.rsplit('/').next().unwrap();
         let grant = world.state.catalog.grant(token).unwrap();
-        world.store.commit(server::catalog::Catalog::using_up(&grant).unwrap()).unwrap();
+        world.store.commit(server::catalog::Catalog::redeem(&grant).unwrap()).unwrap();
         sender.finish().await;
     };
     tokio::join!(sent, meanwhile).0.check_error(410, "token_used");
@@ -88,7 +88,7 @@ async fn an_upload_beside_the_claim_still_finds_the_token_used() {
 }
 
 /// Cuts power in the middle of each operation of an upload of so many bytes, and checks the remaining state.
-async fn object_and_token_go_together(bytes: usize) {
+async fn check_object_and_token_atomic(bytes: usize) {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client).await;
     world.disk.record_cuts();
@@ -108,7 +108,7 @@ async fn object_and_token_go_together(bytes: usize) {
             disk.power_on(policy, seed);
             let found = world.found_on(disk);
             let is_stored = client_of(&found).get("/photos/img/a.bin").await.status == 200;
-            let again = found.stranger().upload(&path, form(1)).await;
+            let again = found.anonymous().upload(&path, form(1)).await;
             let is_used = match again.status.as_u16() {
                 200 => false,
                 410 => {
@@ -132,11 +132,11 @@ fn client_of(world: &World) -> Client {
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_small_object_and_a_used_token_or_neither() {
-    object_and_token_go_together(1_000).await;
+async fn power_loss_keeps_small_object_and_token_use_atomic() {
+    check_object_and_token_atomic(1_000).await;
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_large_object_and_a_used_token_or_neither() {
-    object_and_token_go_together(3_000_000).await;
+async fn power_loss_keeps_large_object_and_token_use_atomic() {
+    check_object_and_token_atomic(3_000_000).await;
 }

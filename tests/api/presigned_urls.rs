@@ -6,7 +6,7 @@ use serde_json::json;
 use server::Config;
 use server::catalog::{Access, Scope};
 use server::connection::ConnectionOptions;
-use server::management::{ApiKeySettings, BucketSettings, Request};
+use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
 use tests::wire::Listening;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World, held_body};
@@ -31,7 +31,7 @@ fn token(path: &str) -> &str {
 }
 
 #[tokio::test]
-async fn the_answer_has_every_field_that_clients_read() {
+async fn presigned_url_response_has_every_client_field() {
     let (_world, client) = World::with_bucket(1);
     let reply = client.get("/photos/presigned/img/tom%20cat.png?expiresIn=600").await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -61,7 +61,7 @@ async fn the_answer_has_every_field_that_clients_read() {
 }
 
 #[tokio::test]
-async fn a_raw_body_is_put_and_replaces_what_is_there_until_the_address_expires() {
+async fn presigned_url_put_overwrites_until_expiry() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/img/", "cat.png", b"old").await;
     let path = issue(&client, "/photos/presigned/img/cat.png?expiresIn=60").await;
@@ -84,7 +84,7 @@ async fn a_raw_body_is_put_and_replaces_what_is_there_until_the_address_expires(
 }
 
 #[tokio::test]
-async fn any_content_type_is_taken_and_the_bytes_are_believed_first() {
+async fn presigned_url_content_type_is_sniffed_first() {
     let (_world, client) = World::with_bucket(1);
     for (name, declared, bytes, stored) in [
         ("a.png", "image/webp", PNG, "image/png"),
@@ -105,7 +105,7 @@ async fn any_content_type_is_taken_and_the_bytes_are_believed_first() {
 }
 
 #[tokio::test]
-async fn an_address_is_for_one_key_one_method_and_one_use() {
+async fn presigned_url_is_for_one_key_method_and_use() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "other", BucketSettings::default());
     let path = issue(&client, "/photos/presigned/img/a.txt").await;
@@ -153,7 +153,7 @@ async fn an_address_is_for_one_key_one_method_and_one_use() {
 }
 
 #[tokio::test]
-async fn only_a_credential_asks_for_an_address() {
+async fn presigned_url_requires_a_credential() {
     let (world, client) = World::with_bucket(1);
     let path = "/photos/presigned/img/a.txt";
     let stranger = client.without_key();
@@ -186,7 +186,7 @@ async fn only_a_credential_asks_for_an_address() {
 }
 
 #[tokio::test]
-async fn an_address_is_for_a_file_that_may_be_written() {
+async fn presigned_url_requires_write_permission() {
     let (_world, client) = World::with_bucket(1);
     for path in ["", "img/", "../a", "a//b", "a%00b", "presigned/a.txt", "presigned/presigned/a"] {
         client.get(&format!("/photos/presigned/{path}")).await.check_error(400, "bad_path");
@@ -199,7 +199,7 @@ async fn an_address_is_for_a_file_that_may_be_written() {
 }
 
 #[tokio::test]
-async fn a_put_that_fails_leaves_what_was_there() {
+async fn presigned_url_failed_put_keeps_the_existing_file() {
     let world = World::with(1, Config { body_bytes_max: 100, ..Config::default() });
     world.account("ann");
     world.bucket("ann", "photos", BucketSettings::default());
@@ -212,31 +212,31 @@ async fn a_put_that_fails_leaves_what_was_there() {
     drop(held);
     let broken = client.without_key().send(Method::PUT, &path, &[], body).await;
     broken.check_error(400, "incomplete_body");
-    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     put(&client, &path, "text/plain", b"second").await.check_error(410, "token_revoked");
     assert_eq!(client.get("/photos/a.txt").await.text(), "first");
 }
 
 #[tokio::test]
-async fn bodies_come_in_chunks_or_after_a_100() {
+async fn presigned_url_accepts_chunked_and_expect_continue() {
     let (world, client) = World::with_bucket(1);
     let server = Listening::start(world.app(), ConnectionOptions::new()).await;
     let path = issue(&client, "/photos/presigned/a.txt").await;
     let head = format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Type: image/webp\r\n");
     let chunked =
         "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\none\r\n4\r\n two\r\n0\r\n\r\n";
-    let answer = server.ask(format!("{head}{chunked}")).await;
+    let answer = server.request(format!("{head}{chunked}")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("etag: \""), "{answer}");
     assert_eq!(client.get("/photos/a.txt").await.text(), "one two");
     let expecting = "Content-Length: 5\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n";
     let mut wire = server.send(format!("{head}{expecting}")).await;
     assert!(wire.read_to("\r\n\r\n").await.starts_with("HTTP/1.1 100 "));
     wire.write("three").await;
-    let (answer, _) = wire.rest().await;
+    let (answer, _) = wire.read_remaining().await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert_eq!(client.get("/photos/a.txt").await.text(), "three");
     // Rejected before `100 Continue`.
     let wrong = head.replace("?token=", "?token=x");
-    let answer = server.ask(format!("{wrong}{expecting}")).await;
+    let answer = server.request(format!("{wrong}{expecting}")).await;
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
 }

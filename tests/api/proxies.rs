@@ -21,7 +21,7 @@ fn config() -> Config {
 }
 
 /// Sends a request through a proxy, for a client as the proxy names it.
-async fn ask(client: &Client, proxy: &str, forwarded: &str) -> Reply {
+async fn request(client: &Client, proxy: &str, forwarded: &str) -> Reply {
     client.without_key().at(proxy).get_with("/photos/a", &[("x-forwarded-for", forwarded)]).await
 }
 
@@ -32,44 +32,44 @@ async fn world() -> (World, Client) {
 }
 
 #[tokio::test]
-async fn each_client_of_a_proxy_has_its_own_allowance() {
+async fn proxy_clients_have_separate_rate_limits() {
     let (_world, client) = world().await;
     for _ in 0..3 {
-        assert_eq!(ask(&client, PROXY, "192.0.2.1").await.status, 200);
+        assert_eq!(request(&client, PROXY, "192.0.2.1").await.status, 200);
     }
     // For any value sent by the client before the proxy's entry, and through any proxy.
     for forwarded in ["192.0.2.1", "203.0.113.9, 192.0.2.1", "unknown,192.0.2.1, 10.9.9.9"] {
-        ask(&client, PROXY, forwarded).await.check_error(429, "rate_limited");
-        ask(&client, "10.0.0.2", forwarded).await.check_error(429, "rate_limited");
+        request(&client, PROXY, forwarded).await.check_error(429, "rate_limited");
+        request(&client, "10.0.0.2", forwarded).await.check_error(429, "rate_limited");
     }
     client.without_key().at("192.0.2.1").get("/photos/a").await.check_error(429, "rate_limited");
-    assert_eq!(ask(&client, PROXY, "192.0.2.2").await.status, 200);
+    assert_eq!(request(&client, PROXY, "192.0.2.2").await.status, 200);
     // The proxy itself is an address like others.
     for _ in 0..3 {
         assert_eq!(client.without_key().at(PROXY).get("/photos/a").await.status, 200);
     }
-    ask(&client, PROXY, "nonsense").await.check_error(429, "rate_limited");
+    request(&client, PROXY, "nonsense").await.check_error(429, "rate_limited");
 }
 
 #[tokio::test]
-async fn nobody_else_says_who_they_are() {
+async fn proxy_headers_of_untrusted_peers_are_ignored() {
     let (_world, client) = world().await;
     for number in 0..3 {
         let forwarded = format!("192.0.2.{number}");
-        assert_eq!(ask(&client, "203.0.113.1", &forwarded).await.status, 200);
+        assert_eq!(request(&client, "203.0.113.1", &forwarded).await.status, 200);
     }
     for forwarded in ["192.0.2.77", "10.0.0.1", "127.0.0.1"] {
-        ask(&client, "203.0.113.1", forwarded).await.check_error(429, "rate_limited");
+        request(&client, "203.0.113.1", forwarded).await.check_error(429, "rate_limited");
     }
     // Nor is a client of a proxy treated as the machine itself, which has no limits.
     for _ in 0..3 {
-        assert_eq!(ask(&client, PROXY, "127.0.0.1").await.status, 200);
+        assert_eq!(request(&client, PROXY, "127.0.0.1").await.status, 200);
     }
-    ask(&client, PROXY, "127.0.0.1").await.check_error(429, "rate_limited");
+    request(&client, PROXY, "127.0.0.1").await.check_error(429, "rate_limited");
 }
 
 #[tokio::test]
-async fn wrong_keys_count_for_the_client_and_the_audit_log_names_it() {
+async fn proxy_client_address_is_used_for_failures_and_audit() {
     let (_world, client) = world().await;
     let guess = |forwarded: &'static str, key: &'static str| {
         let client = client.without_key().at(PROXY);
@@ -93,7 +93,7 @@ async fn wrong_keys_count_for_the_client_and_the_audit_log_names_it() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_says_of_host_and_scheme_changes_no_address() {
+async fn proxy_host_and_scheme_headers_do_not_change_urls() {
     let (world, client) = world().await;
     let private = BucketSettings { access: Some(Access::Private), ..Default::default() };
     world.edit_bucket("photos", private);

@@ -13,7 +13,7 @@ fn quota(bytes: Option<u64>, objects: Option<u64>) -> BucketSettings {
 }
 
 #[tokio::test]
-async fn what_is_over_the_quota_is_refused_and_nothing_of_it_stored() {
+async fn quota_excess_is_rejected_and_stores_nothing() {
     let (world, client) = World::with_bucket(1);
     world.edit_bucket("photos", quota(Some(10), None));
     client.put("/photos/", "a.txt", b"12345").await;
@@ -32,7 +32,7 @@ async fn what_is_over_the_quota_is_refused_and_nothing_of_it_stored() {
 }
 
 #[tokio::test]
-async fn an_account_is_limited_over_all_its_buckets() {
+async fn quota_of_account_spans_all_its_buckets() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "second", Default::default());
     let object_count_max = Some(Some(2));
@@ -49,7 +49,7 @@ async fn an_account_is_limited_over_all_its_buckets() {
 }
 
 #[tokio::test]
-async fn what_is_overwritten_counts_with_its_difference() {
+async fn quota_counts_overwrites_by_their_difference() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"12345678").await;
     world.edit_bucket("photos", quota(Some(10), Some(1)));
@@ -65,7 +65,7 @@ async fn what_is_overwritten_counts_with_its_difference() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn fifty_uploads_at_once_fill_a_quota_exactly() {
+async fn quota_is_filled_exactly_by_50_concurrent_uploads() {
     let (world, client) = World::with_bucket(1);
     let storage_bytes_max = Some(Some(10 * 100));
     world.edit_account("ann", AccountSettings { storage_bytes_max, ..Default::default() });
@@ -91,7 +91,7 @@ async fn fifty_uploads_at_once_fill_a_quota_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn overwrites_at_once_do_not_fill_the_same_room_twice() {
+async fn quota_concurrent_overwrites_are_not_counted_twice() {
     let (world, client) = World::with_bucket(1);
     for at in 0..4 {
         client.put("/photos/", &format!("{at}.txt"), &[b'x'; 10]).await;

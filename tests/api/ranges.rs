@@ -9,7 +9,7 @@ async fn with_file() -> Client {
 }
 
 #[tokio::test]
-async fn one_range_is_a_206() {
+async fn single_range_returns_206() {
     let client = with_file().await;
     for (range, content_range, body) in [
         ("bytes=0-", "bytes 0-9/10", "abcdefghij"),
@@ -29,7 +29,7 @@ async fn one_range_is_a_206() {
 }
 
 #[tokio::test]
-async fn what_is_no_range_gets_the_whole_file() {
+async fn invalid_range_returns_the_whole_file() {
     let client = with_file().await;
     for range in ["bytes=", "bytes=b-a", "bytes=4-2", "lines=0-1", "0-1", "bytes=0-9,0-9"] {
         let reply = client.get_with("/photos/abc.txt", &[("range", range)]).await;
@@ -40,7 +40,7 @@ async fn what_is_no_range_gets_the_whole_file() {
 }
 
 #[tokio::test]
-async fn a_range_outside_is_a_416_that_tells_the_size() {
+async fn unsatisfiable_range_returns_416_with_size() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "abc.txt", b"abcdefghij").await;
     client.put("/photos/", "empty.txt", b"").await;
@@ -58,7 +58,7 @@ async fn a_range_outside_is_a_416_that_tells_the_size() {
 }
 
 #[tokio::test]
-async fn several_ranges_come_as_a_multipart_body() {
+async fn multiple_ranges_return_multipart_byteranges() {
     let client = with_file().await;
     let reply = client.get_with("/photos/abc.txt", &[("range", "bytes=8-, 0-1")]).await;
     assert_eq!(reply.status, 206);
@@ -74,7 +74,7 @@ async fn several_ranges_come_as_a_multipart_body() {
 }
 
 #[tokio::test]
-async fn if_range_decides_whether_the_range_holds() {
+async fn if_range_decides_whether_range_applies() {
     let client = with_file().await;
     let etag = client.get("/photos/abc.txt").await.header("etag").to_owned();
     let weak = format!("W/{etag}");
@@ -92,7 +92,7 @@ async fn if_range_decides_whether_the_range_holds() {
 }
 
 #[tokio::test]
-async fn if_range_by_date_does_not_join_two_versions() {
+async fn if_range_date_does_not_mix_two_versions() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "abc.txt", b"aaaaaaaaaa").await;
     let date = client.get("/photos/abc.txt").await.header("last-modified").to_owned();
@@ -105,7 +105,7 @@ async fn if_range_by_date_does_not_join_two_versions() {
 }
 
 #[tokio::test]
-async fn ranges_of_a_large_file_are_cut_exactly() {
+async fn ranges_of_large_file_are_exact() {
     let (_world, client) = World::with_bucket(1);
     let body: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 253) as u8).collect();
     client.put("/photos/", "big.bin", &body).await;

@@ -36,7 +36,7 @@ fn check_fields(reply: &Reply, policy: &str, limit: &str, remaining: &str, reset
 }
 
 #[tokio::test]
-async fn a_hundred_uploads_pass_and_the_next_waits_until_one_has_come_back() {
+async fn rate_limit_allows_100_uploads_then_refills() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     for count in 1..=100_u32 {
         let reply = upload(&client).await;
@@ -62,7 +62,7 @@ async fn a_hundred_uploads_pass_and_the_next_waits_until_one_has_come_back() {
 }
 
 #[tokio::test]
-async fn every_plan_has_its_rate() {
+async fn rate_limit_depends_on_the_plan() {
     let config = Config { business_uploads_per_minute: 1_200, ..Config::default() };
     let (world, client) = World::with_bucket_and(1, config);
     for (plan, rate) in
@@ -74,7 +74,7 @@ async fn every_plan_has_its_rate() {
 }
 
 #[tokio::test]
-async fn a_throttled_account_gets_a_tenth_and_a_suspended_one_nothing() {
+async fn rate_limit_of_throttled_account_is_a_tenth() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     edit(&world, None, Some(Standing::Throttled));
     assert_eq!(passing(&client).await, 10);
@@ -89,7 +89,7 @@ async fn a_throttled_account_gets_a_tenth_and_a_suspended_one_nothing() {
 }
 
 #[tokio::test]
-async fn two_accounts_share_nothing_and_the_keys_of_one_account_share_all() {
+async fn rate_limit_is_shared_by_keys_of_one_account() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     assert_eq!(passing(&client).await, 100);
     let second = world.client_of("ann", ApiKeySettings::default());
@@ -101,7 +101,7 @@ async fn two_accounts_share_nothing_and_the_keys_of_one_account_share_all() {
 }
 
 #[tokio::test]
-async fn deletes_are_management_and_counted_apart_from_uploads() {
+async fn rate_limit_counts_deletes_as_management() {
     let (_world, client) = World::with_bucket_and(1, Config::default());
     assert_eq!(passing(&client).await, 100);
     let deleted = client.delete("/photos/a.txt").await;
@@ -115,7 +115,7 @@ async fn deletes_are_management_and_counted_apart_from_uploads() {
 }
 
 #[tokio::test]
-async fn what_passes_no_authentication_and_preflights_take_nothing() {
+async fn rate_limit_ignores_unauthenticated_and_preflight() {
     let (_world, client) = World::with_bucket_and(1, Config::default());
     let stranger = client.without_key();
     for _ in 0..150 {
@@ -133,7 +133,7 @@ async fn what_passes_no_authentication_and_preflights_take_nothing() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_its_policy_to_those_who_read_problems() {
+async fn rate_limit_problem_names_its_policy() {
     let (_world, client) = World::with_bucket_and(1, Config::default());
     passing(&client).await;
     let headers = [("accept", "application/problem+json")];
@@ -147,7 +147,7 @@ async fn a_refusal_names_its_policy_to_those_who_read_problems() {
 }
 
 #[tokio::test]
-async fn delivery_takes_nothing_of_an_account() {
+async fn rate_limit_of_account_ignores_delivery() {
     let (_world, client) = World::with_bucket_and(1, Config::default());
     client.put("/photos/", "a.txt", b"1").await;
     for _ in 0..300 {
@@ -158,7 +158,7 @@ async fn delivery_takes_nothing_of_an_account() {
 }
 
 #[tokio::test]
-async fn whoever_issued_a_token_answers_for_its_use() {
+async fn rate_limit_charges_token_use_to_its_issuer() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     let issue = async || {
         let reply = client.get("/api/presigned-url?path=photos/&randomizeName=true").await;
@@ -193,7 +193,7 @@ async fn whoever_issued_a_token_answers_for_its_use() {
 }
 
 #[tokio::test]
-async fn every_route_that_needs_a_key_tells_what_is_left() {
+async fn rate_limit_headers_are_on_every_keyed_route() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     let operator = AccountSettings { role: Some(Role::Operator), ..AccountSettings::default() };
     world.edit_account("ann", operator);

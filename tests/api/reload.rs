@@ -8,7 +8,7 @@ use server::config::Config;
 use tests::{Form, World};
 
 #[tokio::test]
-async fn rates_that_are_changed_hold_at_once_and_the_others_forget_nothing() {
+async fn reload_applies_rate_limits_and_keeps_counters() {
     let mut config = Config {
         address_requests_per_second: 1,
         address_requests_burst: 4,
@@ -27,7 +27,7 @@ async fn rates_that_are_changed_hold_at_once_and_the_others_forget_nothing() {
     near.get("/photos/a").await.check_error(429, "rate_limited");
 
     (config.address_requests_burst, config.business_uploads_per_minute) = (9, 7);
-    world.state.change(config.clone());
+    world.state.reload(config.clone());
     near.get("/photos/a").await.check_error(404, "file_not_found");
     let refused = guess().await;
     refused.check_error(429, "rate_limited");
@@ -36,18 +36,18 @@ async fn rates_that_are_changed_hold_at_once_and_the_others_forget_nothing() {
     assert!(stored.header("ratelimit-policy").contains("q=7"), "{:?}", stored.headers);
 
     config.trusted_networks = vec![Network::parse("192.0.2.0/24").unwrap()];
-    world.state.change(config.clone());
+    world.state.reload(config.clone());
     for _ in 0..20 {
         assert_eq!(near.get("/photos/a").await.status, 200);
     }
     config.plan_rates = false;
-    world.state.change(config);
+    world.state.reload(config);
     let stored = client.upload("/photos/", Form::new().file("file", "b", None, b"b")).await;
     assert_eq!((stored.status.as_u16(), stored.header("ratelimit-policy")), (200, ""));
 }
 
 #[tokio::test]
-async fn where_webhooks_may_go_is_changed_for_connections_that_stand_too() {
+async fn reload_applies_webhook_allow_list_to_open_connections() {
     use serde_json::json;
     use server::destination::Origin;
     use server::webhooks::deliver_due;
@@ -61,14 +61,14 @@ async fn where_webhooks_may_go_is_changed_for_connections_that_stand_too() {
     client.post_json(hooks, body.clone()).await.check_parameter("url");
 
     config.webhook_allow = vec![Origin::parse(&receiver.origin()).unwrap()];
-    world.state.change(config.clone());
+    world.state.reload(config.clone());
     client.post_json(hooks, body).await.check_done();
     client.put("/photos/", "a.txt", b"a").await;
     deliver_due(&world.state).await;
     assert_eq!(receiver.seen().len(), 1);
 
     config.webhook_allow = Vec::new();
-    world.state.change(config);
+    world.state.reload(config);
     client.put("/photos/", "b.txt", b"b").await;
     deliver_due(&world.state).await;
     assert_eq!(receiver.seen().len(), 1, "it is not allowed any more");

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use server::catalog::Scope;
-use server::limits::SEARCHES_WAITING_MAX;
+use server::limits::SEARCHES_QUEUED_MAX;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, Reply, World};
 
@@ -32,7 +32,7 @@ async fn with_files(files: &[&str]) -> (World, Client) {
 }
 
 #[tokio::test]
-async fn a_search_answers_with_folders_and_then_files() {
+async fn search_returns_folders_then_files() {
     let (_world, client) = with_files(&["cats/tom.txt", "a/Cat.txt", "dog.txt"]).await;
     let reply = search(&client, "q=cat").await;
     assert_eq!(keys(&reply), ["cats/", "a/Cat.txt", "cats/tom.txt"]);
@@ -70,7 +70,7 @@ async fn a_search_answers_with_folders_and_then_files() {
 }
 
 #[tokio::test]
-async fn case_accents_order_of_words_and_a_typing_error_do_not_matter() {
+async fn search_ignores_case_accents_word_order_and_typos() {
     let (_world, client) = with_files(&["Été à la plage.txt", "vacation.txt"]).await;
     for query in
         ["q=ete", "q=%C3%89T%C3%89", "q=E%CC%81te%CC%81", "q=plage+ete", "q=PLAGE", "q=tplg"]
@@ -84,7 +84,7 @@ async fn case_accents_order_of_words_and_a_typing_error_do_not_matter() {
 }
 
 #[tokio::test]
-async fn a_parent_is_browsed_without_a_query_and_searched_with_one() {
+async fn search_parent_is_listed_without_query() {
     let (_world, client) =
         with_files(&["a/b/c.txt", "a/z.txt", "a/b/z.txt", "a/d.txt", "z.txt", "ab/z.txt"]).await;
     for parent in ["parent=a/", "parent=a", "parent=/a/", "parent=a%2F", "q=+&parent=a"] {
@@ -104,7 +104,7 @@ async fn a_parent_is_browsed_without_a_query_and_searched_with_one() {
 }
 
 #[tokio::test]
-async fn thumbnails_are_told_of_but_only_found_by_name() {
+async fn search_reports_thumbnails_only_by_name() {
     let files = ["cat.txt", "cat_thumb.webp", "dog.txt"];
     let (_world, client) = with_files(&files).await;
     let reply = search(&client, "q=cat").await;
@@ -118,7 +118,7 @@ async fn thumbnails_are_told_of_but_only_found_by_name() {
 }
 
 #[tokio::test]
-async fn pages_follow_one_another_and_have_bounds() {
+async fn search_pages_are_consecutive_and_bounded() {
     let files: Vec<String> = (0..25).map(|at| format!("cat {at:02}.txt")).collect();
     let (_world, client) = with_files(&files.iter().map(String::as_str).collect::<Vec<_>>()).await;
     assert_eq!(keys(&search(&client, "q=cat").await).len(), 20);
@@ -158,7 +158,7 @@ async fn pages_follow_one_another_and_have_bounds() {
 }
 
 #[tokio::test]
-async fn only_those_who_may_list_may_search() {
+async fn search_requires_list_permission() {
     let (world, client) = with_files(&["a/cat.txt", "b/cat.txt"]).await;
     world.account("bob");
     world.bucket("bob", "bobs", BucketSettings::default());
@@ -186,12 +186,12 @@ async fn only_those_who_may_list_may_search() {
 }
 
 #[tokio::test]
-async fn too_many_searches_at_once_are_asked_to_come_back() {
+async fn search_concurrency_limit_returns_retry_after() {
     let (world, client) = with_files(&["cat.txt"]).await;
     let searches = &world.state.searches;
-    let count = searches.turns().available_permits();
+    let count = searches.permits().available_permits();
     assert!(count >= 1);
-    let all = Arc::clone(searches.turns());
+    let all = Arc::clone(searches.permits());
     let all = all.acquire_many_owned(u32::try_from(count).unwrap()).await.unwrap();
     let ask = || {
         let client = client.clone();
@@ -202,8 +202,8 @@ async fn too_many_searches_at_once_are_asked_to_come_back() {
         assert_eq!(reply.header("retry-after"), "2");
     };
     // A search beyond the queue's limit is rejected at once.
-    let waiting: Vec<_> = (0..SEARCHES_WAITING_MAX).map(|_| ask()).collect();
-    while searches.waiting() < SEARCHES_WAITING_MAX {
+    let waiting: Vec<_> = (0..SEARCHES_QUEUED_MAX).map(|_| ask()).collect();
+    while searches.waiting() < SEARCHES_QUEUED_MAX {
         tokio::task::yield_now().await;
     }
     busy(ask().await.unwrap());
@@ -220,5 +220,5 @@ async fn too_many_searches_at_once_are_asked_to_come_back() {
     busy(reply);
     drop(all);
     assert_eq!(keys(&search(&client, "q=cat").await), ["cat.txt"]);
-    assert_eq!((searches.turns().available_permits(), searches.waiting()), (count, 0));
+    assert_eq!((searches.permits().available_permits(), searches.waiting()), (count, 0));
 }

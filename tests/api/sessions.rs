@@ -22,7 +22,7 @@ async fn upload(world: &World, browser: &Browser, path: &str) -> Reply {
         ("sec-fetch-site", "same-origin"),
         ("content-type", content_type.as_str()),
     ];
-    world.stranger().send(Method::POST, path, &headers, Body::from(form.body())).await
+    world.anonymous().send(Method::POST, path, &headers, Body::from(form.body())).await
 }
 
 fn private(world: &World) {
@@ -31,7 +31,7 @@ fn private(world: &World) {
 }
 
 #[tokio::test]
-async fn a_session_opens_what_its_account_does() {
+async fn session_grants_the_access_of_its_account() {
     let (world, _) = World::with_bucket(1);
     private(&world);
     let mut ann = Browser::signed_in(&world, "ann").await;
@@ -53,7 +53,7 @@ async fn a_session_opens_what_its_account_does() {
         ("upload-length", "1"),
         ("upload-metadata", "bucketName cGhvdG9z"),
     ];
-    let begun = ann.ask_with(Method::POST, "/api/tus/", &tus, None).await;
+    let begun = ann.request_with(Method::POST, "/api/tus/", &tus, None).await;
     assert_eq!(begun.status, 201, "{}", begun.text());
     assert_eq!(ann.delete("/photos/a.txt").await.status, 200);
     // Nothing else is permitted: other accounts' buckets, and operator requests.
@@ -66,12 +66,12 @@ async fn a_session_opens_what_its_account_does() {
     world.edit_account("ann", AccountSettings { role, ..AccountSettings::default() });
     ann.get("/api/accounts").await.check_done();
     // The plan is required as with keys.
-    let premium = Browser::with(world.at_premium(&world.stranger())).holding(ann.secret.clone());
+    let premium = Browser::with(world.at_premium(&world.anonymous())).holding(ann.secret.clone());
     premium.clone().get("/api/buckets").await.check_error(403, "plan_required");
 }
 
 #[tokio::test]
-async fn rates_count_for_a_session_as_for_a_key() {
+async fn rate_limit_applies_to_sessions_as_to_keys() {
     let (world, _) = World::with_bucket_and(1, server::config::Config::default());
     let ann = Browser::signed_in(&world, "ann").await;
     for count in 0..100 {
@@ -82,7 +82,7 @@ async fn rates_count_for_a_session_as_for_a_key() {
 }
 
 #[tokio::test]
-async fn whoever_signs_out_is_out_and_the_cookie_is_worth_nothing() {
+async fn sign_out_invalidates_the_session_cookie() {
     let (world, _) = World::with_bucket(1);
     let mut ann = Browser::signed_in(&world, "ann").await;
     let kept = ann.clone();
@@ -105,11 +105,11 @@ async fn whoever_signs_out_is_out_and_the_cookie_is_worth_nothing() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_and_ended_one_by_one_or_all() {
+async fn sessions_are_listed_and_revoked_singly_or_all() {
     let (world, _) = World::with_bucket(1);
     let mut one = Browser::signed_in(&world, "ann").await;
     world.clock.advance(2 * HOUR_MS);
-    let mut other = Browser::with(world.stranger().at("2001:db8::7"));
+    let mut other = Browser::with(world.anonymous().at("2001:db8::7"));
     assert_eq!(other.sign_in("ann", PASSWORD).await.status, 200);
     world.account("bob");
     let mut bob = Browser::signed_in(&world, "bob").await;
@@ -136,7 +136,7 @@ async fn sessions_are_listed_and_ended_one_by_one_or_all() {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_it_is_not_used_and_after_a_month_in_any_case() {
+async fn session_expires_when_idle_and_after_a_month() {
     let (world, _) = World::with_bucket(1);
     let mut idle = Browser::signed_in(&world, "ann").await;
     let mut busy = Browser::of(&world);
@@ -164,7 +164,7 @@ async fn a_session_ends_when_it_is_not_used_and_after_a_month_in_any_case() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_sessions_and_ends_none_that_was_used() {
+async fn sessions_survive_restart() {
     let (world, _) = World::with_bucket(1);
     let mut ann = Browser::signed_in(&world, "ann").await;
     let mut gone = Browser::of(&world);
@@ -201,7 +201,7 @@ const SITES: &[Site] = &[
 ];
 
 #[tokio::test]
-async fn a_cookie_counts_for_pages_of_our_own_alone() {
+async fn csrf_cookie_is_accepted_from_same_origin_only() {
     let (world, client) = World::with_bucket(1);
     private(&world);
     client.put("/photos/", "a.txt", b"hello").await;
@@ -209,7 +209,7 @@ async fn a_cookie_counts_for_pages_of_our_own_alone() {
     for (headers, reads, changes) in SITES {
         for method in [Method::GET, Method::HEAD] {
             for path in ["/api/buckets", "/photos/a.txt", "/-/session", "/-/sessions"] {
-                let reply = ann.clone().ask_with(method.clone(), path, headers, None).await;
+                let reply = ann.clone().request_with(method.clone(), path, headers, None).await;
                 let status = if *reads { 200 } else { 403 };
                 assert_eq!(reply.status, status, "{method} {path} {headers:?}");
                 if !*reads && method == Method::GET {
@@ -224,7 +224,7 @@ async fn a_cookie_counts_for_pages_of_our_own_alone() {
             (Method::DELETE, "/-/sessions/aaaaaaaaaaaaaaaa"),
         ] {
             let body = (method != Method::DELETE).then(|| json!({"unknown": 1}));
-            let reply = ann.clone().ask_with(method.clone(), path, headers, body).await;
+            let reply = ann.clone().request_with(method.clone(), path, headers, body).await;
             // Permitted requests report other errors.
             let is_refused = reply.json()["code"] == "cross_site";
             assert_eq!(is_refused, !*changes, "{method} {path} {headers:?}: {}", reply.text());
@@ -234,29 +234,30 @@ async fn a_cookie_counts_for_pages_of_our_own_alone() {
     // With a key the cookie is ignored, and the site does not matter.
     let mut keyed = Browser::with(client).holding(ann.secret.clone());
     let foreign = [("sec-fetch-site", "cross-site"), ("origin", "https://evil.example.com")];
-    assert_eq!(keyed.ask_with(Method::GET, "/api/buckets", &foreign, None).await.status, 200);
+    assert_eq!(keyed.request_with(Method::GET, "/api/buckets", &foreign, None).await.status, 200);
     // Nor where no credential is required.
     let access = Some(server::catalog::Access::Public);
     world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
     let mut ann = ann;
-    let public = ann.ask_with(Method::GET, "/photos/a.txt", &foreign, None).await;
+    let public = ann.request_with(Method::GET, "/photos/a.txt", &foreign, None).await;
     assert_eq!(public.status, 200);
 }
 
 #[tokio::test]
-async fn no_other_site_signs_anybody_in_or_out() {
+async fn csrf_cross_site_sign_in_and_out_are_rejected() {
     let (world, _) = World::with_bucket(1);
     let mut ann = Browser::signed_in(&world, "ann").await;
     let body = json!({"name": "ann", "password": PASSWORD});
     for (headers, _, changes) in SITES {
         // Without a cookie only the session itself could be forged: tools send no Fetch Metadata.
         let mut browser = Browser::of(&world);
-        let reply = browser.ask_with(Method::POST, "/-/session", headers, Some(body.clone())).await;
+        let reply =
+            browser.request_with(Method::POST, "/-/session", headers, Some(body.clone())).await;
         let may = *changes || headers.is_empty();
         assert_eq!(reply.status, if may { 200 } else { 403 }, "{headers:?}");
         assert_eq!(browser.secret.is_some(), may);
         if !*changes {
-            let reply = ann.ask_with(Method::DELETE, "/-/session", headers, None).await;
+            let reply = ann.request_with(Method::DELETE, "/-/session", headers, None).await;
             reply.check_own_error(403, "cross_site");
         }
     }
@@ -264,7 +265,7 @@ async fn no_other_site_signs_anybody_in_or_out() {
 }
 
 #[tokio::test]
-async fn two_cookies_are_none() {
+async fn duplicate_session_cookies_are_rejected() {
     let (world, _) = World::with_bucket(1);
     let ann = Browser::signed_in(&world, "ann").await;
     let secret = ann.secret.unwrap();
@@ -273,18 +274,18 @@ async fn two_cookies_are_none() {
     {
         let headers =
             [("host", HOST), ("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
-        let reply = world.stranger().get_with("/api/buckets", &headers).await;
+        let reply = world.anonymous().get_with("/api/buckets", &headers).await;
         reply.check_error(401, "session_ended");
     }
     // Under https the cookie of http is not accepted.
     let plain = format!("trug-session={secret}");
     let headers = [("host", HOST), ("cookie", plain.as_str()), ("sec-fetch-site", "same-origin")];
-    let reply = world.stranger().get_with("/api/buckets", &headers).await;
+    let reply = world.anonymous().get_with("/api/buckets", &headers).await;
     reply.check_error(401, "missing_api_key");
 }
 
 #[tokio::test]
-async fn the_dashboard_answers_under_its_own_names_alone() {
+async fn dashboard_answers_only_on_its_own_host_names() {
     let config = server::config::Config {
         dashboard_hosts: vec!["files.internal".into()],
         plan_rates: false,
@@ -317,7 +318,7 @@ async fn the_dashboard_answers_under_its_own_names_alone() {
             let headers = [("host", host), ("sec-fetch-site", "same-origin")];
             // Without a session: nothing is ended here.
             let mut browser = ann.holding(None);
-            let reply = browser.ask_with(method.clone(), path, &headers, Some(json!({}))).await;
+            let reply = browser.request_with(method.clone(), path, &headers, Some(json!({}))).await;
             assert_eq!(reply.status == 421, !is_ours, "{method} {path} at {host}");
             if !is_ours {
                 reply.check_own_error(421, "wrong_host");
@@ -326,12 +327,12 @@ async fn the_dashboard_answers_under_its_own_names_alone() {
     }
     // Files and the API are not bound to a host name.
     let headers = [("host", "evil.example.com")];
-    let reply = world.stranger().get_with("/photos/none.txt", &headers).await;
+    let reply = world.anonymous().get_with("/photos/none.txt", &headers).await;
     reply.check_error(404, "file_not_found");
 }
 
 #[tokio::test]
-async fn no_other_origin_reads_who_is_signed_in() {
+async fn cors_hides_session_from_other_origins() {
     let (world, _) = World::with_bucket(1);
     let mut ann = Browser::signed_in(&world, "ann").await;
     let is_open = |reply: &Reply| {
@@ -347,7 +348,7 @@ async fn no_other_origin_reads_who_is_signed_in() {
                 ("access-control-request-headers", "content-type"),
                 ("access-control-request-private-network", "true"),
             ];
-            let reply = ann.ask_with(method.clone(), path, &headers, None).await;
+            let reply = ann.request_with(method.clone(), path, &headers, None).await;
             assert!(!is_open(&reply), "{method} {path}: {:?}", reply.headers);
             if method == Method::OPTIONS {
                 assert_eq!(reply.status, 204);
@@ -355,11 +356,11 @@ async fn no_other_origin_reads_who_is_signed_in() {
             }
         }
     }
-    assert!(is_open(&world.stranger().get("/api/buckets").await));
+    assert!(is_open(&world.anonymous().get("/api/buckets").await));
 }
 
 #[tokio::test]
-async fn a_presigned_upload_is_worth_what_its_session_is() {
+async fn presigned_upload_ends_with_its_session() {
     let (world, _) = World::with_bucket(1);
     let mut ann = Browser::signed_in(&world, "ann").await;
     let form = || Form::new().file("file", "a.txt", None, b"hello");
@@ -368,7 +369,7 @@ async fn a_presigned_upload_is_worth_what_its_session_is() {
         let issued = ann.get("/api/presigned-url?path=photos/").await.check_done();
         paths.push(format!("/api/presigned-url/{}", issued["token"].as_str().unwrap()));
     }
-    let holder = world.stranger();
+    let holder = world.anonymous();
     assert_eq!(holder.upload(&paths[0], form()).await.status, 200);
     // Not used for as long as the token lives, the session lives on.
     world.clock.advance(HOUR_MS - 1);

@@ -6,7 +6,7 @@ use engine::disk::sim::LossPolicy;
 use http::Method;
 use serde_json::{Value, json};
 use server::catalog::{Plan, Role, Standing};
-use server::management::{AccountSettings, Reply as Done, Request};
+use server::management::{AccountSettings, AdminRequest, AdminResponse as Done};
 use tests::{Browser, Client, Form, PASSWORD, World};
 
 const MINUTE_MS: u64 = 60_000;
@@ -25,7 +25,7 @@ fn wanted(token: &str) -> Value {
 /// Returns the secret of a new invitation of an account.
 fn invite(world: &World, account: &str) -> String {
     let public_url = Some("https://cdn.example.com/".to_owned());
-    let request = Request::InviteAccount { account: account.into(), public_url };
+    let request = AdminRequest::InviteAccount { account: account.into(), public_url };
     let Done::Invited(invited) = world.manage(request) else { panic!("nobody was invited") };
     let secret = invited.url.strip_prefix("https://cdn.example.com/-/invitation#");
     secret.unwrap_or_else(|| panic!("{}", invited.url)).to_owned()
@@ -59,7 +59,7 @@ async fn set_up_creates_operator_bucket_and_key_and_signs_in() {
     // The key permits uploads, and no management.
     let key = Client::new(world.app(), Some(done["key"].as_str().unwrap().to_owned()));
     key.put("/pics/", "a.txt", b"hello").await;
-    assert_eq!(world.stranger().get("/pics/a.txt").await.text(), "hello");
+    assert_eq!(world.anonymous().get("/pics/a.txt").await.text(), "hello");
     key.get("/api/keys").await.check_error(403, "forbidden");
     // The result survives a restart, and the link does not.
     let found = world.found_on(world.disk.fork());
@@ -101,7 +101,7 @@ async fn set_up_is_possible_until_an_operator_has_a_password() {
     world.set_password("bob", PASSWORD);
     assert!(is_needed().await, "bob is a user");
     let settings = AccountSettings { role: Some(Role::Operator), ..AccountSettings::default() };
-    world.manage(Request::CreateAccount { name: "olga".into(), settings });
+    world.manage(AdminRequest::CreateAccount { name: "olga".into(), settings });
     assert!(is_needed().await, "olga has no password");
     let token = link(&world);
     world.set_password("olga", PASSWORD);
@@ -111,7 +111,7 @@ async fn set_up_is_possible_until_an_operator_has_a_password() {
 }
 
 #[tokio::test]
-async fn set_up_adopts_an_account_of_the_command_line() {
+async fn set_up_adopts_account_created_by_cli() {
     let (world, key) = World::with_bucket(1);
     world.set_password("ann", "a password that ann forgot");
     let token = link(&world);
@@ -161,7 +161,7 @@ async fn first_account_is_an_operator_on_business() {
     let world = World::new(1);
     let create = |name: &str| {
         let settings = AccountSettings::default();
-        match world.manage(Request::CreateAccount { name: name.into(), settings }) {
+        match world.manage(AdminRequest::CreateAccount { name: name.into(), settings }) {
             Done::Account(account) => (account.role, account.plan),
             other => panic!("{other:?}"),
         }
@@ -171,7 +171,7 @@ async fn first_account_is_an_operator_on_business() {
 }
 
 #[tokio::test]
-async fn a_link_is_good_for_half_an_hour_and_nothing_else_is() {
+async fn set_up_link_expires_after_30_minutes_and_is_single_use() {
     let world = World::new(1);
     let mut browser = Browser::of(&world);
     let nothing = browser.post("/-/set-up", wanted(&"a".repeat(52))).await;
@@ -206,7 +206,7 @@ async fn a_link_is_good_for_half_an_hour_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_whole_set_up_or_none() {
+async fn power_loss_leaves_set_up_complete_or_absent() {
     let world = World::new(1);
     let token = link(&world);
     world.disk.record_cuts();
@@ -233,7 +233,7 @@ async fn a_power_cut_leaves_a_whole_set_up_or_none() {
                 continue;
             }
             after += 1;
-            let known = catalog.account_to_sign_in("ann").expect("ann is there");
+            let known = catalog.account_by_sign_in_name("ann").expect("ann is there");
             assert!(known.1.is_some(), "{policy:?} {at}: ann has no password");
             let key = Client::new(found.app(), Some(done["key"].as_str().unwrap().to_owned()));
             let form = Form::new().file("f", "a.txt", None, b"1");
@@ -244,7 +244,7 @@ async fn a_power_cut_leaves_a_whole_set_up_or_none() {
 }
 
 #[tokio::test]
-async fn an_invitation_lets_its_holder_choose_a_password_once() {
+async fn invitation_sets_password_once() {
     let (world, _) = World::with_bucket(1);
     make_operator(&world, "ann");
     let mut ann = Browser::signed_in(&world, "ann").await;
@@ -275,7 +275,7 @@ async fn an_invitation_lets_its_holder_choose_a_password_once() {
 }
 
 #[tokio::test]
-async fn an_invitation_ends_in_time_by_a_newer_one_and_with_a_password() {
+async fn invitation_expires_by_time_replacement_or_password() {
     let (world, _) = World::with_bucket(1);
     world.account("bob");
     let mut browser = Browser::of(&world);
@@ -305,7 +305,7 @@ async fn an_invitation_ends_in_time_by_a_newer_one_and_with_a_password() {
 }
 
 #[tokio::test]
-async fn operators_invite_and_nobody_else() {
+async fn only_operators_can_invite() {
     let (world, client) = World::with_bucket(1);
     let bob = world.account("bob");
     let path = format!("/api/accounts/{bob}/invitations");
@@ -321,6 +321,6 @@ async fn operators_invite_and_nobody_else() {
     world.edit_account("bob", AccountSettings { standing, ..AccountSettings::default() });
     ann.post(&path, json!({})).await.check_error(403, "account_suspended");
     let foreign = [("sec-fetch-site", "cross-site")];
-    let forged = ann.ask_with(Method::POST, &path, &foreign, None).await;
+    let forged = ann.request_with(Method::POST, &path, &foreign, None).await;
     forged.check_error(403, "cross_site");
 }

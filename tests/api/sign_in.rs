@@ -12,7 +12,7 @@ const WRONG: &str = "correct horse cart";
 
 /// Tries a name and a password from an address.
 async fn try_from(world: &World, address: &str, name: &str, password: &str) -> Reply {
-    Browser::with(world.stranger().at(address)).sign_in(name, password).await
+    Browser::with(world.anonymous().at(address)).sign_in(name, password).await
 }
 
 fn without_id(reply: &Reply) -> serde_json::Value {
@@ -22,7 +22,7 @@ fn without_id(reply: &Reply) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn whoever_knows_the_password_is_signed_in() {
+async fn sign_in_succeeds_with_correct_password() {
     let (world, _) = World::with_bucket(1);
     let mut browser = Browser::of(&world);
     let nobody = browser.get("/-/session").await;
@@ -48,7 +48,7 @@ async fn whoever_knows_the_password_is_signed_in() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_an_unknown_name_look_alike() {
+async fn sign_in_wrong_password_and_unknown_name_look_alike() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
     let id = world.account("bob");
@@ -74,7 +74,7 @@ async fn a_wrong_password_and_an_unknown_name_look_alike() {
 }
 
 #[tokio::test]
-async fn what_is_no_sign_in_is_refused_without_repeating_the_password() {
+async fn invalid_sign_in_is_rejected_without_echoing_password() {
     let (world, _) = World::with_bucket(1);
     let mut browser = Browser::of(&world);
     for (body, named) in [
@@ -91,12 +91,12 @@ async fn what_is_no_sign_in_is_refused_without_repeating_the_password() {
     }
     let headers = [("content-type", "text/plain"), ("host", HOST)];
     let body = Body::from("{\"name\":\"ann\",\"password\":\"12345678\"}");
-    let reply = world.stranger().send(Method::POST, "/-/session", &headers, body).await;
+    let reply = world.anonymous().send(Method::POST, "/-/session", &headers, body).await;
     reply.check_own_error(415, "unsupported_media_type");
 }
 
 #[tokio::test]
-async fn wrong_passwords_for_a_name_are_counted_from_everywhere() {
+async fn sign_in_failures_per_name_are_counted_globally() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
     // Concurrently: none passes because the others are not decided yet.
@@ -150,7 +150,7 @@ async fn try_on(world: &World, address: &str, device: &str, password: &str) -> R
         ("sec-fetch-site", "same-origin"),
     ];
     let body = Body::from(json!({"name": "ann", "password": password}).to_string());
-    world.stranger().at(address).send(Method::POST, "/-/session", &headers, body).await
+    world.anonymous().at(address).send(Method::POST, "/-/session", &headers, body).await
 }
 
 fn device_of(reply: &Reply) -> String {
@@ -189,7 +189,7 @@ async fn sign_in_from_known_device_passes_during_attack() {
 }
 
 #[tokio::test]
-async fn device_of_another_account_is_not_known() {
+async fn sign_in_device_of_another_account_is_not_trusted() {
     let (world, _) = World::with_bucket(1);
     world.account("bob");
     world.set_password("bob", PASSWORD);
@@ -202,7 +202,7 @@ async fn device_of_another_account_is_not_known() {
 }
 
 #[tokio::test]
-async fn refused_sign_ins_are_charged_to_the_address() {
+async fn sign_in_rejections_are_charged_to_the_address() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
     world.account("bob");
@@ -216,7 +216,7 @@ async fn refused_sign_ins_are_charged_to_the_address() {
 }
 
 #[tokio::test]
-async fn wrong_passwords_of_an_address_are_counted_for_all_names() {
+async fn sign_in_failures_per_address_are_counted_for_all_names() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
     for at in 0..20 {
@@ -232,7 +232,7 @@ async fn wrong_passwords_of_an_address_are_counted_for_all_names() {
 }
 
 #[tokio::test]
-async fn a_suspended_account_is_signed_out_and_stays_out() {
+async fn suspended_account_is_signed_out_and_cannot_sign_in() {
     let (world, _) = World::with_bucket(1);
     let mut browser = Browser::signed_in(&world, "ann").await;
     let standing = |standing| {
@@ -252,7 +252,7 @@ async fn a_suspended_account_is_signed_out_and_stays_out() {
 }
 
 #[tokio::test]
-async fn another_password_ends_all_other_sessions() {
+async fn password_change_revokes_all_other_sessions() {
     let (world, _) = World::with_bucket(1);
     let mut one = Browser::signed_in(&world, "ann").await;
     let mut other = Browser::of(&world);
@@ -278,7 +278,7 @@ async fn another_password_ends_all_other_sessions() {
 }
 
 #[tokio::test]
-async fn password_change_tries_are_limited_per_session() {
+async fn password_change_attempts_are_limited_per_session() {
     let (world, _) = World::with_bucket(1);
     let mut browser = Browser::signed_in(&world, "ann").await;
     let body = json!({"current": WRONG, "new": "a new password"});
@@ -293,7 +293,7 @@ async fn password_change_tries_are_limited_per_session() {
 }
 
 #[tokio::test]
-async fn a_session_is_a_new_one_each_time() {
+async fn sign_in_always_creates_a_new_session() {
     let (world, _) = World::with_bucket(1);
     world.set_password("ann", PASSWORD);
     world.account("eve");
@@ -315,7 +315,7 @@ async fn a_session_is_a_new_one_each_time() {
 }
 
 #[tokio::test]
-async fn a_key_decides_before_a_cookie() {
+async fn api_key_takes_precedence_over_session_cookie() {
     let (world, key) = World::with_bucket(1);
     let session = Browser::signed_in(&world, "ann").await;
     let with = |key: Option<&str>| {
@@ -339,7 +339,7 @@ async fn a_key_decides_before_a_cookie() {
         (Method::DELETE, "/-/sessions/aaaaaaaaaaaaaaaa", None),
         (Method::PUT, "/-/password", Some(json!({"current": PASSWORD, "new": "a new password"}))),
     ] {
-        keyed.ask(method, path, body).await.check_own_error(403, "forbidden");
+        keyed.request(method, path, body).await.check_own_error(403, "forbidden");
     }
     let form = Form::new().file("f", "a.txt", None, b"1");
     assert_eq!(key.upload("/photos/", form).await.status, 200);

@@ -5,23 +5,25 @@ use http::Method;
 use server::catalog::{Catalog, ChangedBy, Plan, Role, Standing};
 use server::config::Config;
 use server::management::{
-    AccountSettings, AccountView, ApiKeySettings, BucketSettings, Reply, Request, StandingStepView,
-    SweptView, standing_changes,
+    AccountSettings, AccountView, AdminRequest, AdminResponse, ApiKeySettings, BucketSettings,
+    StandingStepView, SweptView, standing_changes,
 };
 use tests::{Client, Form, World};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 fn sweep(world: &World) -> SweptView {
-    match world.manage(Request::SweepAccounts) {
-        Reply::Swept(swept) => swept,
+    match world.manage(AdminRequest::SweepAccounts) {
+        AdminResponse::Swept(swept) => swept,
         other => panic!("a sweep was asked for, not {other:?}"),
     }
 }
 
 fn account(world: &World, name: &str) -> AccountView {
-    match world.manage(Request::ListAccounts) {
-        Reply::Accounts(all) => all.into_iter().find(|it| it.name == name).expect("it is listed"),
+    match world.manage(AdminRequest::ListAccounts) {
+        AdminResponse::Accounts(all) => {
+            all.into_iter().find(|it| it.name == name).expect("it is listed")
+        }
         other => panic!("accounts were asked for, not {other:?}"),
     }
 }
@@ -41,7 +43,7 @@ async fn hammer(client: &Client) {
 }
 
 #[tokio::test]
-async fn who_goes_on_asking_too_much_is_moved_one_step_at_a_time_and_told_why() {
+async fn standing_of_excessive_caller_drops_one_step_with_reason() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     let nothing = SweptView { account_count: 1, violation_count: 0, steps: Vec::new() };
     assert_eq!(sweep(&world), nothing);
@@ -79,7 +81,7 @@ async fn who_goes_on_asking_too_much_is_moved_one_step_at_a_time_and_told_why() 
 }
 
 #[tokio::test]
-async fn the_operator_takes_a_step_back_and_the_sweep_waits_before_the_next() {
+async fn standing_can_be_reset_by_operator_before_next_sweep() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     hammer(&client).await;
     assert_eq!(sweep(&world).steps.len(), 1);
@@ -97,7 +99,7 @@ async fn the_operator_takes_a_step_back_and_the_sweep_waits_before_the_next() {
 }
 
 #[tokio::test]
-async fn only_the_plan_free_is_swept_and_only_for_a_reason() {
+async fn standing_sweep_affects_only_free_plan_with_reason() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     edit(&world, Some(Plan::Starter), None);
     hammer(&client).await;
@@ -115,7 +117,7 @@ async fn only_the_plan_free_is_swept_and_only_for_a_reason() {
 }
 
 #[tokio::test]
-async fn a_day_far_above_the_usual_ones_is_a_spike() {
+async fn standing_detects_usage_spikes() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     world.account("bob");
     world.bucket("bob", "films", BucketSettings::default());
@@ -138,7 +140,7 @@ async fn a_day_far_above_the_usual_ones_is_a_spike() {
 }
 
 #[tokio::test]
-async fn the_latest_hundred_changes_are_there_after_opening_again() {
+async fn standing_keeps_latest_100_changes_after_reopen() {
     let (world, _) = World::with_bucket_and(1, Config::default());
     for _ in 0..60 {
         edit(&world, None, Some(Standing::Throttled));
@@ -151,12 +153,12 @@ async fn the_latest_hundred_changes_are_there_after_opening_again() {
     assert_eq!(known[99].at, "2026-01-31T12:00:00.119Z");
     let entropy = world.state.entropy.clone();
     let again = Catalog::open(world.store.clone(), world.clock.clone(), entropy).unwrap();
-    let id = again.account_called("ann").unwrap().id.clone();
+    let id = again.account_by_name_or_id("ann").unwrap().id.clone();
     assert_eq!(standing_changes(&again, &id), known);
 }
 
 #[tokio::test]
-async fn storage_beyond_the_quota_is_a_violation_and_the_operator_sweeps_over_http() {
+async fn standing_over_quota_is_a_violation_and_sweep_runs_by_api() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     client.put("/photos/", "a.txt", b"12345").await;
     world.account("boss");

@@ -5,7 +5,7 @@ use server::config::{Layer, Sources};
 use tests::{Client, World};
 
 #[tokio::test]
-async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
+async fn operator_sees_disk_segments_and_compaction_plan() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     for at in 0..10 {
@@ -40,13 +40,13 @@ async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
 }
 
 #[tokio::test]
-async fn damage_is_told_by_file_and_with_what_to_do() {
+async fn damage_is_reported_per_file_with_remedy() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     let bytes = tests::store::body(3, 50_000);
     client.put("/photos/a/", "b.bin", &bytes).await;
     let log = world.first_log_segment();
-    let engine::disk::faults::Where::Prefix(path) = log else { panic!("a log has a path") };
+    let engine::disk::faults::PathPattern::Prefix(path) = log else { panic!("a log has a path") };
     let whole = world.disk.bytes(&path);
     let at = whole.windows(64).position(|window| *window == bytes[..64]).unwrap();
     world.disk.flip(&path, at as u64, 1);
@@ -63,17 +63,17 @@ async fn damage_is_told_by_file_and_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn nobody_else_sees_it() {
+async fn storage_report_is_limited_to_operators() {
     let (world, client) = World::with_bucket(1);
     client.get("/api/storage").await.check_error(403, "forbidden");
-    world.stranger().get("/api/storage").await.check_error(401, "missing_api_key");
+    world.anonymous().get("/api/storage").await.check_error(401, "missing_api_key");
 }
 
 #[tokio::test]
-async fn settings_show_values_and_sources_and_no_secret_to_operators_alone() {
+async fn settings_report_hides_secrets_and_requires_operator() {
     let text = "metrics_token = \"a-secret-of-enough-characters\"\ndrain_seconds = 7\n";
     let layer = Layer::from_toml(text, "trug.toml").unwrap();
-    let config = Sources::new().under("trug.toml", layer).config().unwrap();
+    let config = Sources::new().overlay("trug.toml", layer).config().unwrap();
     let (world, client) = World::with_bucket_and(1, config);
     let reply = world.operator().get("/api/settings").await;
     assert!(!reply.text().contains("a-secret-of-enough-characters"));
@@ -91,7 +91,7 @@ async fn settings_show_values_and_sources_and_no_secret_to_operators_alone() {
 }
 
 #[tokio::test]
-async fn recent_uploads_are_those_of_listed_buckets_newest_first() {
+async fn recent_uploads_list_readable_buckets_newest_first() {
     let (world, client) = World::with_bucket(1);
     for name in ["a.txt", "b.txt", "c.txt"] {
         client.put("/photos/x/", name, name.as_bytes()).await;

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::Method;
 use serde_json::json;
 use server::catalog::Scope;
-use server::management::{ApiKeySettings, Request};
+use server::management::{AdminRequest, ApiKeySettings};
 use tests::{Client, Form, Reply, World};
 
 /// Ann with a private bucket that holds a file, and Bob with a bucket of his own.
@@ -87,7 +87,7 @@ impl Town {
 }
 
 /// Sends a request with a body that would be valid.
-async fn ask(client: &Client, method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
+async fn request(client: &Client, method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
     let body = match (method, path) {
         (&Method::POST, _) => json!({"account": "abcdefghijklmnop", "role": "viewer"}).to_string(),
         (&Method::PATCH, path) if path.contains("/organisations/") => {
@@ -101,11 +101,11 @@ async fn ask(client: &Client, method: &Method, path: &str, headers: &[(&str, &st
 }
 
 #[tokio::test]
-async fn what_is_somebody_elses_is_as_what_does_not_exist() {
+async fn tenant_resources_of_others_return_404() {
     let town = Town::new().await;
     for (method, there, nowhere) in town.requests() {
-        let there = ask(&town.bob, &method, &there, &[]).await;
-        let nowhere = ask(&town.bob, &method, &nowhere, &[]).await;
+        let there = request(&town.bob, &method, &there, &[]).await;
+        let nowhere = request(&town.bob, &method, &nowhere, &[]).await;
         assert_eq!(there.status, 404, "{method} {}", there.text());
         for field in ["error", "code", "status"] {
             assert_eq!(there.json()[field], nowhere.json()[field], "{method}");
@@ -130,42 +130,42 @@ async fn what_is_somebody_elses_is_as_what_does_not_exist() {
 }
 
 #[tokio::test]
-async fn every_form_of_credential_is_held_to_the_same() {
+async fn tenant_isolation_holds_for_every_credential() {
     let town = Town::new().await;
     let (ann, bob) = (town.ann.key().to_owned(), town.bob.key().to_owned());
     let stranger = town.bob.without_key();
     for (method, path, _) in town.requests() {
         let separator = if path.contains('?') { '&' } else { '?' };
-        ask(&stranger, &method, &path, &[]).await.check_error(401, "missing_api_key");
+        request(&stranger, &method, &path, &[]).await.check_error(401, "missing_api_key");
         for value in [format!("Bearer {bob}"), format!("Key {bob}"), bob.clone()] {
-            let reply = ask(&stranger, &method, &path, &[("authorization", &value)]).await;
+            let reply = request(&stranger, &method, &path, &[("authorization", &value)]).await;
             assert_eq!(reply.status, 404, "{method} {path}");
         }
-        let reply = ask(&stranger, &method, &path, &[("x-api-key", &bob)]).await;
+        let reply = request(&stranger, &method, &path, &[("x-api-key", &bob)]).await;
         assert_eq!(reply.status, 404, "{method} {path}");
         for name in ["apiKey", "api_key"] {
             let with_key = format!("{path}{separator}{name}={bob}");
             assert_eq!(
-                ask(&stranger, &method, &with_key, &[]).await.status,
+                request(&stranger, &method, &with_key, &[]).await.status,
                 404,
                 "{method} {path}"
             );
         }
         // Of two credentials the first decides, whichever is the stronger.
         let both = [("authorization", &*bob), ("x-api-key", &*ann)];
-        assert_eq!(ask(&stranger, &method, &path, &both).await.status, 404, "{method} {path}");
+        assert_eq!(request(&stranger, &method, &path, &both).await.status, 404, "{method} {path}");
         let with_ann = format!("{path}{separator}apiKey={ann}");
-        let reply = ask(&stranger, &method, &with_ann, &[("x-api-key", &bob)]).await;
+        let reply = request(&stranger, &method, &with_ann, &[("x-api-key", &bob)]).await;
         assert_eq!(reply.status, 404, "{method} {path}");
     }
     assert_eq!(town.world.object_count("photos"), 1);
     // In the other order the owner's decides.
     let both = [("authorization", &*ann), ("x-api-key", &*bob)];
-    ask(&stranger, &Method::GET, "/api/buckets/photos", &both).await.check_done();
+    request(&stranger, &Method::GET, "/api/buckets/photos", &both).await.check_done();
 }
 
 #[tokio::test]
-async fn a_key_without_the_scope_manages_nothing() {
+async fn key_without_manage_scope_manages_nothing() {
     let town = Town::new().await;
     let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Manage).collect();
     let client = town.world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
@@ -175,7 +175,7 @@ async fn a_key_without_the_scope_manages_nothing() {
         path.starts_with("/api/") && !in_files.iter().any(|end| path.ends_with(end))
     });
     for (method, path, _) in requests {
-        ask(&client, &method, &path, &[]).await.check_error(403, "forbidden");
+        request(&client, &method, &path, &[]).await.check_error(403, "forbidden");
     }
     for path in [
         "/api/buckets",
@@ -196,7 +196,7 @@ async fn a_key_without_the_scope_manages_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_for_a_bucket_manages_that_bucket_alone() {
+async fn bucket_key_manages_only_its_bucket() {
     let town = Town::new().await;
     town.world.bucket("ann", "second", Default::default());
     let bucket = Some("second".to_owned());
@@ -234,14 +234,14 @@ async fn a_key_for_a_bucket_manages_that_bucket_alone() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_manages_nothing_from_the_next_request_on() {
+async fn revoked_key_is_rejected_from_the_next_request() {
     let town = Town::new().await;
     let issued = town.world.api_key("ann", ApiKeySettings::default());
     let client = Client::new(town.world.app(), Some(issued.key));
     client.get("/api/account").await.check_done();
-    town.world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    town.world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     for (method, path, _) in town.requests() {
-        ask(&client, &method, &path, &[]).await.check_error(401, "invalid_api_key");
+        request(&client, &method, &path, &[]).await.check_error(401, "invalid_api_key");
     }
     client.get("/photos/img/a.txt").await.check_error(401, "invalid_api_key");
     client.get("/api/account").await.check_error(401, "invalid_api_key");

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use server::Stop;
+use server::Shutdown;
 use server::connection::ConnectionOptions;
-use server::paced_io::Waits;
+use server::paced_io::Timeouts;
 use tests::secure::Holds;
 use tests::wire::{Listening, now};
 use tests::{Authority, World};
@@ -19,7 +19,7 @@ const LAST_GET: &[u8] =
     b"GET /photos/a.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 fn options(authority: &Authority) -> ConnectionOptions {
-    let waits = Waits {
+    let waits = Timeouts {
         head: 2 * SHORT,
         idle: 5 * SHORT,
         answer: SHORT,
@@ -48,7 +48,7 @@ async fn rest(io: &mut (impl AsyncReadExt + Unpin)) -> String {
 }
 
 #[tokio::test]
-async fn http_1_is_spoken_where_nothing_else_is_asked_for() {
+async fn tls_alpn_defaults_to_http_1() {
     let authority = Authority::new();
     let (_world, server) = listening(options(&authority)).await;
     for protocols in [&[][..], &[&b"http/1.1"[..]], &[b"http/1.1", b"h2"]] {
@@ -71,26 +71,26 @@ async fn http_1_is_spoken_where_nothing_else_is_asked_for() {
 }
 
 #[tokio::test]
-async fn who_speaks_without_tls_is_told() {
+async fn tls_port_answers_plain_http_with_an_error() {
     let (_world, server) = listening(options(&Authority::new())).await;
-    let answer = server.ask(GET).await;
+    let answer = server.request(GET).await;
     assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
     assert!(answer.contains("\"code\":\"tls_required\""), "{answer}");
     assert!(answer.contains("https://") && !answer.contains("hello"), "{answer}");
     for neither in [&b"\x00\x01\x02\x03"[..], b"\x80.", b"ssh"] {
-        assert_eq!(server.ask(neither).await, "");
+        assert_eq!(server.request(neither).await, "");
     }
 }
 
 #[tokio::test]
-async fn tls_that_is_not_agreed_on_in_time_ends() {
+async fn tls_handshake_timeout_closes_the_connection() {
     let authority = Authority::new();
     let (_world, server) = listening(options(&authority)).await;
     // A record with a length of 512 bytes, of which a few are sent.
     let half = [22, 3, 1, 2, 0, 1, 0, 1];
     for start in [&b""[..], &half[..1], &half] {
         let began = now();
-        let (answer, _) = server.send(start).await.rest().await;
+        let (answer, _) = server.send(start).await.read_remaining().await;
         assert!(answer.len() < 10, "at most an alert: {answer:?}");
         let took = began.elapsed();
         assert!(took >= SHORT && took < LATE, "{took:?}");
@@ -112,7 +112,7 @@ async fn tls_that_is_not_agreed_on_in_time_ends() {
 }
 
 #[tokio::test]
-async fn a_connection_without_a_request_ends_after_tls_as_it_does_without() {
+async fn tls_idle_connection_is_closed_like_a_plain_one() {
     let authority = Authority::new();
     let (_world, server) = listening(options(&authority)).await;
     for protocols in [&[&b"http/1.1"[..]], &[&b"h2"[..]]] {
@@ -124,7 +124,7 @@ async fn a_connection_without_a_request_ends_after_tls_as_it_does_without() {
 }
 
 #[tokio::test]
-async fn connections_that_agree_on_tls_count_among_those_of_their_address() {
+async fn tls_connections_count_against_the_address_limit() {
     let authority = Authority::new();
     let exempt: std::sync::Arc<dyn Fn(std::net::IpAddr) -> bool + Send + Sync> =
         std::sync::Arc::new(|_| false);
@@ -139,7 +139,7 @@ async fn connections_that_agree_on_tls_count_among_those_of_their_address() {
 }
 
 #[tokio::test]
-async fn another_certificate_is_for_new_connections_alone() {
+async fn tls_reloaded_certificate_is_for_new_connections_only() {
     let (first, second) = (Authority::new(), Authority::new());
     let options = options(&first);
     let tls = options.tls.clone().unwrap();
@@ -160,7 +160,7 @@ async fn another_certificate_is_for_new_connections_alone() {
 }
 
 #[tokio::test]
-async fn what_is_in_flight_over_tls_may_end_when_the_server_stops() {
+async fn tls_graceful_shutdown_drains_requests() {
     let authority = Authority::new();
     let (_world, server) = listening(options(&authority)).await;
     let mut io = authority.connect(server.address, &[]).await.unwrap();
@@ -168,29 +168,30 @@ async fn what_is_in_flight_over_tls_may_end_when_the_server_stops() {
     // The incomplete handshake is ended, and delays nothing.
     let mut half = server.send([22, 3, 1]).await;
     tokio::time::sleep(SHORT / 3).await;
-    server.stop.send(Stop::Drain).unwrap();
+    server.stop.send(Shutdown::Drain).unwrap();
     io.write_all(&LAST_GET[20..]).await.unwrap();
     assert!(rest(&mut io).await.ends_with("hello"));
-    half.rest().await;
+    half.read_remaining().await;
     assert_eq!(server.ended.await.unwrap().cut_off, 0);
 }
 
 #[test]
-fn a_pair_is_refused_when_it_does_not_belong_together() {
-    use server::tls::{BadIdentity, Identity};
+fn tls_mismatched_key_pair_is_rejected() {
+    use server::tls::{CertificateError, TlsIdentity};
     let authority = Authority::new();
     let (one, other) = (authority.pair(Holds::Now), authority.pair(Holds::Now));
-    let refused = Identity::parse(one.certificates.as_bytes(), other.key.as_bytes()).unwrap_err();
-    assert_eq!(refused, BadIdentity::Key("it does not match the first certificate".into()));
+    let refused =
+        TlsIdentity::parse(one.certificates.as_bytes(), other.key.as_bytes()).unwrap_err();
+    assert_eq!(refused, CertificateError::Key("it does not match the first certificate".into()));
     // Both in one file, as some write them.
     let both = format!("{}{}", one.key, one.certificates);
-    let identity = Identity::parse(both.as_bytes(), both.as_bytes()).unwrap();
+    let identity = TlsIdentity::parse(both.as_bytes(), both.as_bytes()).unwrap();
     assert_eq!(identity, one.identity());
     assert_ne!(identity, other.identity());
     assert!(!format!("{identity:?}").contains("PRIVATE"), "{identity:?}");
 
     let old = authority.pair(Holds::Before).identity();
-    assert_eq!(old.ends().as_deref(), Some("2002-01-01T00:00:00Z"));
+    assert_eq!(old.not_after_text().as_deref(), Some("2002-01-01T00:00:00Z"));
     let (before, now_ms) = (1_000_000_000_000, 1_770_000_000_000);
     assert_eq!(old.warning(before), None);
     assert!(old.warning(now_ms).unwrap().contains("expired"));

@@ -68,7 +68,7 @@ pub(super) async fn head(client: &Client, path: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
+async fn tus_upload_in_chunks_is_stored_with_the_last() {
     let (world, client) = World::with_bucket(1);
     let whole = body(1, 2_500_000);
     let said = [("bucketName", "photos"), ("path", "clips/"), ("filename", "Tom & I.webm")];
@@ -107,7 +107,7 @@ async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
 }
 
 #[tokio::test]
-async fn small_files_and_empty_ones_may_come_with_their_creation() {
+async fn tus_creation_with_upload_stores_small_and_empty_files() {
     let (world, client) = World::with_bucket(1);
     for (name, bytes) in [("small.txt", &b"hello"[..]), ("empty.txt", b"")] {
         let (length, said) =
@@ -123,7 +123,7 @@ async fn small_files_and_empty_ones_may_come_with_their_creation() {
 }
 
 #[tokio::test]
-async fn options_tells_what_is_spoken() {
+async fn tus_options_returns_capabilities() {
     let (_world, client) = World::with_bucket(1);
     let reply = client.without_key().send(Method::OPTIONS, "/api/tus/", &[], Body::empty()).await;
     assert_eq!(reply.status, 204);
@@ -137,7 +137,7 @@ async fn options_tells_what_is_spoken() {
 }
 
 #[tokio::test]
-async fn a_piece_that_does_not_fit_is_refused_and_changes_nothing() {
+async fn tus_chunk_with_wrong_offset_or_size_is_rejected() {
     let (_world, client) = World::with_bucket(1);
     let path = begun(&client, 10, &[("bucketName", "photos")]).await;
     assert_eq!(append(&client, &path, 0, b"1234").await.status, 204);
@@ -158,7 +158,7 @@ async fn a_piece_that_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_came_before_the_connection_broke_counts() {
+async fn tus_bytes_before_disconnect_are_kept() {
     let (_world, client) = World::with_bucket(1);
     let whole = body(1, 300_000);
     let path = begun(&client, whole.len(), &[("bucketName", "photos"), ("path", "a.bin")]).await;
@@ -173,7 +173,7 @@ async fn what_came_before_the_connection_broke_counts() {
 }
 
 #[tokio::test]
-async fn a_piece_with_a_checksum_counts_whole_or_not_at_all() {
+async fn tus_chunk_with_checksum_is_atomic() {
     let (_world, client) = World::with_bucket(1);
     let whole = body(1, 100_000);
     let path = begun(&client, whole.len(), &[("bucketName", "photos"), ("path", "a.bin")]).await;
@@ -196,7 +196,7 @@ async fn a_piece_with_a_checksum_counts_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
+async fn tus_terminated_or_expired_upload_leaves_nothing() {
     let (world, client) = World::with_bucket(1);
     let given_up = begun(&client, 10, &[("bucketName", "photos")]).await;
     assert_eq!(append(&client, &given_up, 0, b"1234").await.status, 204);
@@ -214,7 +214,7 @@ async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
     );
     world.clock.advance(24 * 60 * 60 * 1_000);
     append(&client, &forgotten, 5, b"6").await.check_error(410, "upload_expired");
-    assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 1);
+    assert_eq!(server::handlers::tus::expire_uploads(&world.state).unwrap(), 1);
     append(&client, &forgotten, 5, b"6").await.check_error(404, "upload_not_found");
     assert!(world.store.resumable_uploads().unwrap().is_empty());
     assert!(world.store.facts("upload/", None, 10).unwrap().is_empty());
@@ -222,21 +222,21 @@ async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
 
 /// State after a kill between the commit of the file and the end of its upload.
 #[tokio::test]
-async fn bytes_of_a_stored_upload_go_also_while_somebody_asks_about_it() {
+async fn tus_stored_upload_bytes_are_removed_despite_head() {
     let (world, client) = World::with_bucket(1);
     let path = begun(&client, 4, &[("bucketName", "photos"), ("path", "a.bin")]).await;
     assert_eq!(append(&client, &path, 0, b"1234").await.status, 204);
     let id = path.rsplit('/').next().and_then(|id| id.parse().ok()).unwrap();
     world.store.begin_upload(id).unwrap().sync().unwrap();
     assert_eq!(world.store.resumable_uploads().unwrap(), [id]);
-    let _asking = world.state.open_uploads.turn(id).await.unwrap();
-    assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 0);
+    let _asking = world.state.upload_locks.acquire(id).await.unwrap();
+    assert_eq!(server::handlers::tus::expire_uploads(&world.state).unwrap(), 0);
     assert!(world.store.resumable_uploads().unwrap().is_empty());
     assert_eq!(client.get("/photos/a.bin").await.body, b"1234"[..]);
 }
 
 #[tokio::test]
-async fn an_upload_is_its_accounts_own_and_ends_with_the_reach_of_the_key() {
+async fn tus_upload_is_private_and_ends_with_key_permission() {
     let (world, client) = World::with_bucket(1);
     world.account("bob");
     world.bucket("bob", "bobs", Default::default());
@@ -269,7 +269,7 @@ async fn an_upload_is_its_accounts_own_and_ends_with_the_reach_of_the_key() {
 }
 
 #[tokio::test]
-async fn names_that_are_taken_get_a_number_unless_they_are_to_be_replaced() {
+async fn tus_taken_name_is_numbered_unless_overwrite() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"first").await;
     let said = [("bucketName", "photos"), ("filename", "a.txt")];
@@ -284,7 +284,7 @@ async fn names_that_are_taken_get_a_number_unless_they_are_to_be_replaced() {
 }
 
 #[tokio::test]
-async fn a_method_may_stand_in_a_header() {
+async fn tus_method_override_header_is_accepted() {
     let (_world, client) = World::with_bucket(1);
     let path = begun(&client, 3, &[("bucketName", "photos"), ("path", "a.txt")]).await;
     let headers = [VERSION, CHUNK, ("upload-offset", "0"), ("x-http-method-override", "PATCH")];

@@ -33,7 +33,7 @@ async fn finish(client: &Client, path: &str, whole: &[u8]) {
 }
 
 #[tokio::test]
-async fn who_comes_later_gets_the_upload_and_what_had_come_counts() {
+async fn tus_later_request_takes_over_and_keeps_received_bytes() {
     let (world, client) = World::with_bucket(1);
     let whole = body(1, 400_000);
     for later in [Method::HEAD, Method::PATCH] {
@@ -61,7 +61,7 @@ async fn who_comes_later_gets_the_upload_and_what_had_come_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_at_once_each_byte_counts_once() {
+async fn tus_concurrent_patches_count_each_byte_once() {
     for round in 0..10 {
         let (world, client) = World::with_bucket(round);
         let whole = body(round, 700_000);
@@ -83,7 +83,7 @@ async fn of_many_at_once_each_byte_counts_once() {
 
 /// A client that stops an upload disconnects without notice, and may return before the server has ended the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_request_that_went_away_does_not_write_into_the_next_one() {
+async fn tus_abandoned_request_does_not_write_into_the_next() {
     for round in 0..150 {
         let (world, client) = World::with_bucket(round);
         // Small ones, and ones that become a big segment.
@@ -108,7 +108,7 @@ async fn a_request_that_went_away_does_not_write_into_the_next_one() {
 }
 
 /// Cuts power in the middle of each operation of the last piece, and resumes as a client does.
-async fn what_is_told_to_be_whole_is_stored(bytes: usize) {
+async fn check_acknowledged_is_stored(bytes: usize) {
     let (world, client) = World::with_bucket(1);
     let whole = body(1, bytes);
     let path = begun(&client, whole.len(), &SAID).await;
@@ -142,11 +142,11 @@ async fn what_is_told_to_be_whole_is_stored(bytes: usize) {
 }
 
 #[tokio::test]
-async fn a_small_upload_goes_on_after_a_power_cut_or_is_stored() {
-    what_is_told_to_be_whole_is_stored(10_000).await;
+async fn tus_small_upload_survives_power_loss() {
+    check_acknowledged_is_stored(10_000).await;
 }
 
 #[tokio::test]
-async fn a_large_upload_goes_on_after_a_power_cut_or_is_stored() {
-    what_is_told_to_be_whole_is_stored(1_500_000).await;
+async fn tus_large_upload_survives_power_loss() {
+    check_acknowledged_is_stored(1_500_000).await;
 }

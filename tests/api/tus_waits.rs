@@ -1,7 +1,7 @@
 //! Complete resumable uploads that cannot be stored for now: retained, and stored by the next request that can:
 //! `API.md`, Resumable uploads.
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::LossPolicy;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::store::body;
@@ -27,12 +27,12 @@ fn quota(bytes: Option<u64>) -> BucketSettings {
 }
 
 /// Creates a completely received upload that cannot be stored for the given reason.
-async fn refused(client: &Client, whole: &[u8], status: u16, code: &str) -> String {
-    refused_after(client, whole, || (), status, code).await
+async fn unstorable_upload(client: &Client, whole: &[u8], status: u16, code: &str) -> String {
+    unstorable_upload_after(client, whole, || (), status, code).await
 }
 
 /// Creates such an upload where the reason is a change since its creation.
-async fn refused_after(
+async fn unstorable_upload_after(
     client: &Client,
     whole: &[u8],
     change: impl FnOnce(),
@@ -57,12 +57,12 @@ async fn must_be_stored(client: &Client, path: &str, whole: &[u8], next: Next) {
 }
 
 #[tokio::test]
-async fn an_upload_over_the_quota_is_stored_once_there_is_room_without_a_byte_sent_again() {
+async fn tus_over_quota_upload_completes_without_resending() {
     for (bytes, next) in SIZES.into_iter().flat_map(|bytes| NEXT.map(|next| (bytes, next))) {
         let (world, client) = World::with_bucket(1);
         let whole = body(1, bytes);
         let lower = || world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
-        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
+        let path = unstorable_upload_after(&client, &whole, lower, 507, "quota_exceeded").await;
         for _ in 0..2 {
             // A client starts over after any other response.
             assert_eq!(head(&client, &path).await.status, 423);
@@ -78,12 +78,12 @@ async fn an_upload_over_the_quota_is_stored_once_there_is_room_without_a_byte_se
 }
 
 #[tokio::test]
-async fn an_upload_that_waits_outlives_the_server() {
+async fn tus_waiting_upload_survives_restart() {
     for (bytes, next) in SIZES.into_iter().flat_map(|bytes| NEXT.map(|next| (bytes, next))) {
         let (world, client) = World::with_bucket(1);
         let whole = body(1, bytes);
         let lower = || world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
-        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
+        let path = unstorable_upload_after(&client, &whole, lower, 507, "quota_exceeded").await;
         world.edit_bucket("photos", quota(None));
         let disk = world.disk.fork();
         disk.cut_power();
@@ -95,43 +95,47 @@ async fn an_upload_that_waits_outlives_the_server() {
 }
 
 #[tokio::test]
-async fn a_disk_that_fails_or_is_full_while_a_large_upload_is_stored_loses_nothing_of_it() {
-    let big = || Where::Prefix("big".to_owned());
-    let uploads = || Where::Prefix("uploads/".to_owned());
+async fn tus_large_upload_survives_failed_or_full_disk() {
+    let big = || PathPattern::Prefix("big".to_owned());
+    let uploads = || PathPattern::Prefix("uploads/".to_owned());
     let rules = [
-        (Rule::once(Operation::CreateFolder, big(), Fault::NoSpace), 507, "no_space"),
+        (FaultRule::once(Operation::CreateFolder, big(), Fault::NoSpace), 507, "no_space"),
         // The body is written before.
-        (Rule::once(Operation::Write, uploads(), Fault::NoSpace).after(3), 507, "no_space"),
-        (Rule::once(Operation::Write, uploads(), Fault::Torn).after(4), 500, "internal"),
-        (Rule::once(Operation::SyncData, uploads(), Fault::SyncGone).after(2), 500, "internal"),
-        (Rule::once(Operation::Link, uploads(), Fault::NoSpace), 507, "no_space"),
-        (Rule::once(Operation::SyncFolder, big(), Fault::SyncGone), 500, "internal"),
+        (FaultRule::once(Operation::Write, uploads(), Fault::NoSpace).after(3), 507, "no_space"),
+        (FaultRule::once(Operation::Write, uploads(), Fault::Torn).after(4), 500, "internal"),
+        (
+            FaultRule::once(Operation::SyncData, uploads(), Fault::SyncLost).after(2),
+            500,
+            "internal",
+        ),
+        (FaultRule::once(Operation::Link, uploads(), Fault::NoSpace), 507, "no_space"),
+        (FaultRule::once(Operation::SyncFolder, big(), Fault::SyncLost), 500, "internal"),
     ];
     let whole = body(1, SIZES[1]);
     for ((rule, status, code), next) in rules.iter().flat_map(|rule| NEXT.map(|next| (rule, next)))
     {
         let (world, client) = World::with_bucket(1);
         world.disk.inject(rule.clone());
-        let path = refused(&client, &whole, *status, code).await;
+        let path = unstorable_upload(&client, &whole, *status, code).await;
         assert_eq!(world.disk.fault_count(), 1);
         must_be_stored(&client, &path, &whole, next).await;
         let disk = world.disk.fork();
         disk.cut_power();
         disk.power_on(LossPolicy::KeepSynced, 0);
-        let found = world.found_on(disk).stranger().get("/photos/a.bin").await;
+        let found = world.found_on(disk).anonymous().get("/photos/a.bin").await;
         assert!(found.body == whole, "{rule:?}");
     }
 }
 
 #[tokio::test]
-async fn an_upload_whose_commit_nobody_can_tell_of_is_stored_once_after_the_restart() {
+async fn tus_upload_with_unknown_commit_is_stored_once() {
     for (bytes, policy) in SIZES.into_iter().flat_map(|it| LossPolicy::ALL.map(|all| (it, all))) {
         let (world, client) = World::with_bucket(1);
         let whole = body(1, bytes);
         let path = begun(&client, bytes, &SAID).await;
         // The commits of the pieces go well, that of the file does not.
         let log = world.first_log_segment();
-        world.disk.inject(Rule::once(Operation::SyncData, log, Fault::Error).after(1));
+        world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::Error).after(1));
         append(&client, &path, 0, &whole).await.check_error(500, "internal");
         append(&client, &path, bytes, b"").await.check_error(503, "read_only");
         assert_eq!(head(&client, &path).await.status, 423);
@@ -149,33 +153,33 @@ async fn an_upload_whose_commit_nobody_can_tell_of_is_stored_once_after_the_rest
 }
 
 #[tokio::test]
-async fn an_upload_that_waits_can_be_given_up_and_expires() {
+async fn tus_waiting_upload_can_be_terminated_and_expires() {
     for bytes in SIZES {
         let (world, client) = World::with_bucket(1);
         let whole = body(1, bytes);
         let lower = || world.edit_bucket("photos", quota(Some(1)));
-        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
+        let path = unstorable_upload_after(&client, &whole, lower, 507, "quota_exceeded").await;
         let reply = client
             .send(http::Method::DELETE, &path, &[super::tus::VERSION], axum::body::Body::empty())
             .await;
         assert_eq!(reply.status, 204);
         world.edit_bucket("photos", quota(None));
-        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
+        let path = unstorable_upload_after(&client, &whole, lower, 507, "quota_exceeded").await;
         world.clock.advance(24 * 60 * 60 * 1_000);
         append(&client, &path, bytes, b"").await.check_error(410, "upload_expired");
-        assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 1);
+        assert_eq!(server::handlers::tus::expire_uploads(&world.state).unwrap(), 1);
         assert!(world.store.resumable_uploads().unwrap().is_empty());
         assert!(world.disk.paths().iter().all(|path| !path.starts_with("big/")));
     }
 }
 
 #[tokio::test]
-async fn an_upload_that_the_bucket_does_not_take_is_forgotten() {
+async fn tus_upload_rejected_by_the_bucket_is_removed() {
     for bytes in SIZES {
         let (world, client) = World::with_bucket(1);
         let allowed_types = Some(Some(vec!["video/*".to_owned()]));
         world.edit_bucket("photos", BucketSettings { allowed_types, ..Default::default() });
-        let path = refused(&client, &body(1, bytes), 415, "type_not_allowed").await;
+        let path = unstorable_upload(&client, &body(1, bytes), 415, "type_not_allowed").await;
         assert_eq!(head(&client, &path).await.status, 404);
         assert!(world.store.resumable_uploads().unwrap().is_empty());
         assert!(world.disk.paths().iter().all(|path| !path.starts_with("big/")));
@@ -183,16 +187,16 @@ async fn an_upload_that_the_bucket_does_not_take_is_forgotten() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_left_of_a_stored_upload_is_swept() {
+async fn tus_leftovers_of_a_killed_server_are_swept() {
     let (world, client) = World::with_bucket(1);
     let whole = body(1, SIZES[1]);
     let path = begun(&client, whole.len(), &SAID).await;
-    let uploads = Where::Prefix("uploads/".to_owned());
-    world.disk.inject(Rule::once(Operation::Remove, uploads, Fault::Error));
+    let uploads = PathPattern::Prefix("uploads/".to_owned());
+    world.disk.inject(FaultRule::once(Operation::Remove, uploads, Fault::Error));
     append(&client, &path, 0, &whole).await.check_error(500, "internal");
     assert_eq!(world.store.resumable_uploads().unwrap().len(), 1);
     must_be_stored(&client, &path, &whole, Next::Head).await;
-    assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 0);
+    assert_eq!(server::handlers::tus::expire_uploads(&world.state).unwrap(), 0);
     assert!(world.store.resumable_uploads().unwrap().is_empty());
     must_be_stored(&client, &path, &whole, Next::Append).await;
 }

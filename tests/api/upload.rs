@@ -15,7 +15,7 @@ async fn post(client: &Client, path: &str, content_type: &str, body: &[u8]) -> R
 }
 
 #[tokio::test]
-async fn the_answer_has_every_field_that_clients_read() {
+async fn upload_response_has_every_client_field() {
     let (_world, client) = World::with_bucket(1);
     let form = Form::new().file("file", "tom cat.png", Some("image/png"), PNG);
     let reply = client.upload("/photos/cats/", form).await;
@@ -56,7 +56,7 @@ async fn the_answer_has_every_field_that_clients_read() {
 }
 
 #[tokio::test]
-async fn a_batch_keeps_the_order_of_the_request() {
+async fn batch_upload_keeps_request_order() {
     let (_world, client) = World::with_bucket(1);
     let form = Form::new()
         .text("metadata", "{\"player\":1}")
@@ -74,7 +74,7 @@ async fn a_batch_keeps_the_order_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_batch_is_stored_whole_or_not_at_all() {
+async fn batch_upload_is_atomic() {
     let (world, client) = World::with_bucket(1);
     // A small second file breaks off at any byte, a large one where it is on the disk already.
     for (second, cuts) in [(&b"2"[..], (40..200).collect()), (&[7; 2_000_000], vec![40, 900_000])] {
@@ -97,14 +97,14 @@ async fn a_batch_is_stored_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn the_bucket_root_is_a_folder_with_and_without_its_slash() {
+async fn upload_to_bucket_root_works_with_or_without_slash() {
     let (_world, client) = World::with_bucket(1);
     assert_eq!(client.put("/photos", "a.txt", b"1").await["key"], "a.txt");
     assert_eq!(client.put("/photos/", "b.txt", b"1").await["key"], "b.txt");
 }
 
 #[tokio::test]
-async fn a_path_names_one_file_exactly() {
+async fn upload_path_names_one_file_exactly() {
     let (_world, client) = World::with_bucket(1);
     assert_eq!(client.put("/photos/x/y.txt", "other.png", b"1").await["key"], "x/y.txt");
     assert_eq!(client.put("/photos/images", "other.png", PNG).await["key"], "images");
@@ -115,7 +115,7 @@ async fn a_path_names_one_file_exactly() {
 }
 
 #[tokio::test]
-async fn a_phone_bucket_takes_a_bare_path_for_a_folder() {
+async fn upload_phone_bucket_treats_bare_path_as_folder() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     assert_eq!(client.put("/phone/images", "a.png", PNG).await["key"], "images/a.png");
@@ -127,7 +127,7 @@ async fn a_phone_bucket_takes_a_bare_path_for_a_folder() {
 }
 
 #[tokio::test]
-async fn the_type_is_what_the_bytes_say() {
+async fn upload_content_type_is_sniffed_from_bytes() {
     let (_world, client) = World::with_bucket(1);
     for (name, declared, bytes, kind) in [
         ("a.png", Some("text/html"), PNG, "image/png"),
@@ -143,7 +143,7 @@ async fn the_type_is_what_the_bytes_say() {
 }
 
 #[tokio::test]
-async fn a_boundary_may_stand_in_the_body_only() {
+async fn multipart_boundary_may_be_only_in_the_body() {
     let (_world, client) = World::with_bucket(1);
     let form = Form::new().file("file", "a.txt", None, b"hello");
     let reply = post(&client, "/photos/", "multipart/form-data", &form.body()).await;
@@ -152,7 +152,7 @@ async fn a_boundary_may_stand_in_the_body_only() {
 }
 
 #[tokio::test]
-async fn only_forms_are_taken() {
+async fn upload_accepts_only_multipart_forms() {
     let (world, client) = World::with_bucket(1);
     for kind in ["image/png", "application/json", "text/plain", "application/x-www-form-urlencoded"]
     {
@@ -168,7 +168,7 @@ async fn only_forms_are_taken() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_with_the_limit() {
+async fn upload_over_size_limit_returns_the_limit() {
     let config = Config { body_bytes_max: 1_000, ..Config::default() };
     let world = World::with(1, config);
     world.account("ann");
@@ -185,7 +185,7 @@ async fn a_body_over_the_limit_is_refused_with_the_limit() {
 }
 
 #[tokio::test]
-async fn a_flag_that_is_none_is_refused_before_the_body() {
+async fn upload_invalid_flag_is_rejected_before_the_body() {
     let (_world, client) = World::with_bucket(1);
     let form = Form::new().file("file", "a.txt", None, b"1");
     let reply = client.upload("/photos/?overwrite=maybe", form).await;
@@ -194,7 +194,7 @@ async fn a_flag_that_is_none_is_refused_before_the_body() {
 }
 
 #[tokio::test]
-async fn overwriting_replaces_the_file_and_its_version() {
+async fn upload_overwrite_replaces_file_and_version() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"one").await;
     let before = client.get("/photos/a.txt").await.header("etag").to_owned();
@@ -210,7 +210,7 @@ async fn overwriting_replaces_the_file_and_its_version() {
 }
 
 #[tokio::test]
-async fn the_folder_of_presigned_uploads_is_not_written() {
+async fn upload_into_reserved_presigned_folder_is_rejected() {
     let (world, client) = World::with_bucket(1);
     for path in ["/photos/presigned/", "/photos/presigned/a.txt"] {
         let form = Form::new().file("file", "a.txt", None, b"1");

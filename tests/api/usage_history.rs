@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::Clock;
 use serde_json::{Value, json};
 use server::connection::ConnectionOptions;
-use server::management::{ApiKeySettings, BucketSettings, Request};
+use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
 use tests::wire::Listening;
 use tests::{Client, Form, World};
 use tokio::io::AsyncReadExt;
@@ -31,12 +31,12 @@ async fn sum(client: &Client, query: &str, name: &str) -> u64 {
 }
 
 fn write(world: &World) {
-    world.state.catalog.write_traffic().unwrap();
-    world.state.catalog.sweep_traffic().unwrap();
+    world.state.catalog.write_usage().unwrap();
+    world.state.catalog.compact_usage().unwrap();
 }
 
 #[tokio::test]
-async fn every_request_is_counted_with_what_went_each_way() {
+async fn usage_history_counts_requests_and_bytes_both_ways() {
     let (world, client) = World::with_bucket(1);
     let form = || Form::new().file("file", "a.bin", None, &[7; 5_000]);
     let form_bytes = form().body().len();
@@ -55,9 +55,9 @@ async fn every_request_is_counted_with_what_went_each_way() {
     let missing = client.get("/photos/none").await;
     missing.check_error(404, "file_not_found");
     // An anonymous request to the bucket, and one outside of it.
-    let refused = world.stranger().delete("/photos/a.bin").await;
+    let refused = world.anonymous().delete("/photos/a.bin").await;
     refused.check_error(401, "missing_api_key");
-    world.stranger().get("/api/list-objects?bucketName=photos").await;
+    world.anonymous().get("/api/list-objects?bucketName=photos").await;
     let listing = client.get("/api/list-objects?bucketName=photos").await;
     let out = 5_000 + 10 + missing.body.len() + refused.body.len() + listing.body.len();
     let names = ["requests", "refusals", "bytesOut", "bytesIn"];
@@ -73,7 +73,7 @@ async fn every_request_is_counted_with_what_went_each_way() {
 }
 
 #[tokio::test]
-async fn answers_tell_steps_in_order_and_refuse_what_is_not_known() {
+async fn usage_history_steps_are_ordered_and_invalid_rejected() {
     let (world, client) = World::with_bucket(1);
     world.clock.advance(30 * MINUTE_MS);
     let reply = client.get("/api/usage/history").await.check_done();
@@ -116,7 +116,7 @@ async fn answers_tell_steps_in_order_and_refuse_what_is_not_known() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_counted_exactly() {
+async fn usage_history_concurrent_requests_are_exact() {
     const CLIENTS: usize = 8;
     const EACH: usize = 50;
     let (world, client) = World::with_bucket(1);
@@ -145,7 +145,7 @@ async fn many_at_once_are_counted_exactly() {
 }
 
 #[tokio::test]
-async fn of_a_download_that_is_cut_off_what_went_is_counted() {
+async fn usage_history_counts_sent_bytes_of_aborted_download() {
     const LARGE_BYTES: usize = 32 << 20;
     const READ_BYTES: usize = 1 << 20;
     let (world, client) = World::with_bucket(1);
@@ -172,7 +172,7 @@ async fn of_a_download_that_is_cut_off_what_went_is_counted() {
 }
 
 #[tokio::test]
-async fn an_upload_counts_while_it_comes_and_for_the_bucket_that_its_token_names() {
+async fn usage_history_counts_uploads_live_for_the_token_bucket() {
     let (_, client) = World::with_bucket(1);
     let token = client.get("/api/presigned-url?bucketName=photos&path=a.bin").await.check_done();
     let token = token["token"].as_str().unwrap_or_default();
@@ -185,7 +185,7 @@ async fn an_upload_counts_while_it_comes_and_for_the_bucket_that_its_token_names
 }
 
 #[tokio::test]
-async fn pictures_that_are_made_are_counted_once() {
+async fn usage_history_counts_renders_once() {
     let (_, client) = World::with_bucket(1);
     client.put("/photos/?thumbnail=true", "a.png", &crate::images::png(64, 64)).await;
     let images = || sum(&client, "bucketName=photos&step=minute", "images");
@@ -197,7 +197,7 @@ async fn pictures_that_are_made_are_counted_once() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_after_a_restart_and_the_rest_is_not() {
+async fn usage_history_restores_saved_values_after_restart() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", &[7; 100]).await;
     client.get("/photos/a.bin").await;
@@ -233,7 +233,7 @@ fn upload_answer(world: &World) -> u64 {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_told_for_quiet_times_too() {
+async fn usage_history_reports_storage_in_idle_periods() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", &[7; 100]).await;
     write(&world);
@@ -255,7 +255,7 @@ async fn what_is_stored_is_told_for_quiet_times_too() {
 }
 
 #[tokio::test]
-async fn nobody_sees_what_happens_in_buckets_of_others() {
+async fn usage_history_of_other_accounts_is_hidden() {
     let (world, ann) = World::with_bucket(1);
     world.bucket("ann", "films", BucketSettings::default());
     world.account("bob");
@@ -277,7 +277,7 @@ async fn nobody_sees_what_happens_in_buckets_of_others() {
     let scopes = vec![server::catalog::Scope::Read];
     let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     reader.get(&history("photos")).await.check_error(403, "forbidden");
-    world.stranger().get(&history("photos")).await.check_error(401, "missing_api_key");
+    world.anonymous().get(&history("photos")).await.check_error(401, "missing_api_key");
     let operator = world.operator();
     let everything = sum(&operator, "", "requests").await;
     // Three uploads, and the requests above, the rejected ones included.
@@ -286,7 +286,7 @@ async fn nobody_sees_what_happens_in_buckets_of_others() {
 }
 
 #[tokio::test]
-async fn a_bucket_takes_its_history_along() {
+async fn usage_history_is_deleted_with_its_bucket() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     client.put("/photos/", "a.bin", &[7; 100]).await;
@@ -295,7 +295,7 @@ async fn a_bucket_takes_its_history_along() {
     let before = sum(&operator, "", "requests").await;
     assert!(!world.store.facts("traffic-hours/photos/", None, 10).unwrap().is_empty());
     let (name, force) = ("photos".to_owned(), true);
-    world.manage(Request::DeleteBucket { name, force });
+    world.manage(AdminRequest::DeleteBucket { name, force });
     for prefix in ["traffic-hours/photos/", "traffic-days/photos/"] {
         assert!(world.store.facts(prefix, None, 10).unwrap().is_empty(), "{prefix}");
     }
@@ -312,7 +312,7 @@ async fn a_bucket_takes_its_history_along() {
 }
 
 #[tokio::test]
-async fn history_has_bounds() {
+async fn usage_history_is_bounded() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.bin", &[7; 100]).await;
     for day in 1..=480_u64 {
@@ -341,7 +341,7 @@ async fn history_has_bounds() {
 }
 
 #[tokio::test]
-async fn what_still_counts_for_a_bucket_that_is_gone_is_in_the_sum_of_everything() {
+async fn usage_history_of_deleted_bucket_stays_in_the_total() {
     let (world, client) = World::with_bucket(1);
     let operator = world.operator();
     client.put("/photos/", "a.txt", b"12345").await;
@@ -349,17 +349,17 @@ async fn what_still_counts_for_a_bucket_that_is_gone_is_in_the_sum_of_everything
     // A concurrent download.
     let under_way = world.state.catalog.bucket(&name).unwrap();
     let before = sum(&operator, "step=minute", "bytesOut").await;
-    under_way.traffic.note_bytes_out(100_000);
+    under_way.traffic.add_bytes_out(100_000);
     client.delete("/api/buckets/photos?force").await.check_done();
     while world.state.catalog.bucket(&name).is_some() {
         tokio::task::yield_now().await;
     }
-    under_way.traffic.note_bytes_out(200_000);
+    under_way.traffic.add_bytes_out(200_000);
     // Responses of this API count, too, and are small.
     let added = sum(&operator, "step=minute", "bytesOut").await - before;
     assert!((300_000..400_000).contains(&added), "{added}");
     write(&world);
-    under_way.traffic.note_bytes_out(1_000_000);
+    under_way.traffic.add_bytes_out(1_000_000);
     drop(under_way);
     write(&world);
     let added = sum(&operator, "step=hour", "bytesOut").await - before;

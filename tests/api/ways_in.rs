@@ -6,22 +6,28 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::json;
 use server::catalog::{Scope, Standing};
-use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
+use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
+pub(super) enum UploadRoute {
     Form,
     Token,
     Put,
     Tus,
-    TusAtOnce,
+    TusWithCreation,
 }
 
-pub(super) const WAYS: [Way; 5] = [Way::Form, Way::Token, Way::Put, Way::Tus, Way::TusAtOnce];
+pub(super) const UPLOAD_ROUTES: [UploadRoute; 5] = [
+    UploadRoute::Form,
+    UploadRoute::Token,
+    UploadRoute::Put,
+    UploadRoute::Tus,
+    UploadRoute::TusWithCreation,
+];
 
-impl Way {
+impl UploadRoute {
     /// Stores a file at a path, `bucket/key`; returns the first response that rejects it, or the last.
     pub(super) async fn store(self, client: &Client, path: &str, bytes: &[u8]) -> Reply {
         let form = || Form::new().file("file", "a.txt", Some("text/plain"), bytes);
@@ -44,7 +50,9 @@ impl Way {
                 let (place, body) = (place(&issued, "presignedUrl"), Body::from(bytes.to_vec()));
                 client.without_key().send(Method::PUT, &place, &headers, body).await
             }
-            Self::Tus | Self::TusAtOnce => self.store_by_tus(client, bucket, key, bytes).await,
+            Self::Tus | Self::TusWithCreation => {
+                self.store_by_tus(client, bucket, key, bytes).await
+            }
         }
     }
 
@@ -58,12 +66,12 @@ impl Way {
             ("upload-metadata", &*said),
         ];
         let mut body = Body::empty();
-        if matches!(self, Self::TusAtOnce) {
+        if matches!(self, Self::TusWithCreation) {
             headers.push(kind);
             body = Body::from(bytes.to_vec());
         }
         let begun = client.send(Method::POST, "/api/tus/", &headers, body).await;
-        if begun.status != 201 || matches!(self, Self::TusAtOnce) {
+        if begun.status != 201 || matches!(self, Self::TusWithCreation) {
             return begun;
         }
         let place = format!("/api/tus/{}", begun.header("location"));
@@ -78,8 +86,14 @@ fn place(issued: &Reply, field: &str) -> String {
 }
 
 /// Checks that a file is rejected by every way, and that nothing is stored.
-async fn refused(world: &World, client: &Client, path: &str, bytes: &[u8], expected: (u16, &str)) {
-    for way in WAYS {
+async fn check_rejected(
+    world: &World,
+    client: &Client,
+    path: &str,
+    bytes: &[u8],
+    expected: (u16, &str),
+) {
+    for way in UPLOAD_ROUTES {
         let reply = way.store(client, path, bytes).await;
         assert_eq!(reply.status, expected.0, "{way:?} {path}: {}", reply.text());
         assert_eq!(reply.json()["code"], expected.1, "{way:?} {path}");
@@ -88,55 +102,57 @@ async fn refused(world: &World, client: &Client, path: &str, bytes: &[u8], expec
 }
 
 #[tokio::test]
-async fn every_way_leads_in() {
+async fn upload_works_by_every_route() {
     let (world, client) = World::with_bucket(1);
-    for (at, way) in WAYS.into_iter().enumerate() {
+    for (at, way) in UPLOAD_ROUTES.into_iter().enumerate() {
         let reply = way.store(&client, &format!("photos/{at}.txt"), b"hello").await;
         assert!(reply.status.is_success(), "{way:?}: {}", reply.text());
         assert_eq!(client.get(&format!("/photos/{at}.txt")).await.text(), "hello", "{way:?}");
     }
-    assert_eq!(world.object_count("photos"), WAYS.len() as u64);
+    assert_eq!(world.object_count("photos"), UPLOAD_ROUTES.len() as u64);
 }
 
 #[tokio::test]
-async fn a_bucket_is_as_strict_by_every_way() {
+async fn upload_bucket_rules_hold_on_every_route() {
     let (world, client) = World::with_bucket(1);
     let set = async |body| client.patch_json("/api/buckets/photos", body).await.check_done();
     set(json!({"fileBytesMax": 10})).await;
-    refused(&world, &client, "photos/a.txt", &[b'x'; 11], (413, "file_too_large")).await;
+    check_rejected(&world, &client, "photos/a.txt", &[b'x'; 11], (413, "file_too_large")).await;
     set(json!({"fileBytesMax": null, "allowedTypes": ["image/*"]})).await;
-    refused(&world, &client, "photos/a.txt", b"hello", (415, "type_not_allowed")).await;
+    check_rejected(&world, &client, "photos/a.txt", b"hello", (415, "type_not_allowed")).await;
     // A name is no proof.
-    refused(&world, &client, "photos/a.png", b"hello", (415, "type_not_allowed")).await;
+    check_rejected(&world, &client, "photos/a.png", b"hello", (415, "type_not_allowed")).await;
     set(json!({"allowedTypes": [], "quotaBytes": 10})).await;
-    refused(&world, &client, "photos/a.txt", &[b'x'; 11], (507, "quota_exceeded")).await;
+    check_rejected(&world, &client, "photos/a.txt", &[b'x'; 11], (507, "quota_exceeded")).await;
     set(json!({"quotaBytes": null, "quotaObjects": 0})).await;
-    refused(&world, &client, "photos/a.txt", b"hello", (507, "quota_exceeded")).await;
+    check_rejected(&world, &client, "photos/a.txt", b"hello", (507, "quota_exceeded")).await;
 }
 
 #[tokio::test]
-async fn a_key_reaches_as_far_by_every_way() {
+async fn upload_key_permissions_hold_on_every_route() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "second", BucketSettings::default());
     let limited = |settings| world.client_of("ann", settings);
     let folder = limited(ApiKeySettings { prefix: Some("img".into()), ..Default::default() });
     for path in ["photos/a.txt", "photos/imgs/a.txt", "photos/img", "photos/im/g/a.txt"] {
-        refused(&world, &folder, path, b"hello", (403, "forbidden")).await;
+        check_rejected(&world, &folder, path, b"hello", (403, "forbidden")).await;
     }
     let bucket = limited(ApiKeySettings { bucket: Some("second".into()), ..Default::default() });
-    for way in WAYS {
+    for way in UPLOAD_ROUTES {
         // A token's path is relative to the key's bucket, so there is no other to be named.
         let reply = way.store(&bucket, "photos/a.txt", b"hello").await;
-        let is_inside = matches!(way, Way::Token);
+        let is_inside = matches!(way, UploadRoute::Token);
         assert_eq!(reply.status, if is_inside { 200 } else { 403 }, "{way:?}: {}", reply.text());
         assert_eq!(world.object_count("photos"), 0);
     }
     for scope in Scope::ALL {
         let one = limited(ApiKeySettings { scopes: vec![scope], ..Default::default() });
-        for way in WAYS {
+        for way in UPLOAD_ROUTES {
             let needed = match way {
-                Way::Form | Way::Tus | Way::TusAtOnce => Scope::Upload,
-                Way::Token | Way::Put => Scope::Presign,
+                UploadRoute::Form | UploadRoute::Tus | UploadRoute::TusWithCreation => {
+                    Scope::Upload
+                }
+                UploadRoute::Token | UploadRoute::Put => Scope::Presign,
             };
             if scope != needed {
                 let reply = way.store(&one, "photos/a.txt", b"hello").await;
@@ -146,22 +162,22 @@ async fn a_key_reaches_as_far_by_every_way() {
     }
     world.account("bob");
     let bob = world.client_of("bob", ApiKeySettings::default());
-    refused(&world, &bob, "photos/a.txt", b"hello", (404, "bucket_not_found")).await;
-    refused(&world, &client, "nowhere/a.txt", b"hello", (404, "bucket_not_found")).await;
+    check_rejected(&world, &bob, "photos/a.txt", b"hello", (404, "bucket_not_found")).await;
+    check_rejected(&world, &client, "nowhere/a.txt", b"hello", (404, "bucket_not_found")).await;
     for path in ["photos/presigned/a.txt", "photos/a/../b.txt", "photos/a//b.txt"] {
-        refused(&world, &client, path, b"hello", (400, "bad_path")).await;
+        check_rejected(&world, &client, path, b"hello", (400, "bad_path")).await;
     }
     let issued = world.api_key("ann", ApiKeySettings::default());
     let revoked = Client::new(world.app(), Some(issued.key));
-    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
-    refused(&world, &revoked, "photos/a.txt", b"hello", (401, "invalid_api_key")).await;
+    world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
+    check_rejected(&world, &revoked, "photos/a.txt", b"hello", (401, "invalid_api_key")).await;
     let standing = Some(Standing::Suspended);
     world.edit_account("ann", AccountSettings { standing, ..AccountSettings::default() });
-    refused(&world, &client, "photos/a.txt", b"hello", (403, "account_suspended")).await;
+    check_rejected(&world, &client, "photos/a.txt", b"hello", (403, "account_suspended")).await;
 }
 
 #[tokio::test]
-async fn what_is_lost_between_two_pieces_is_lost() {
+async fn upload_chunk_lost_between_requests_is_lost() {
     let (world, client) = World::with_bucket(1);
     let issued = world.api_key("ann", ApiKeySettings::default());
     let holder = Client::new(world.app(), Some(issued.key));
@@ -190,7 +206,7 @@ async fn what_is_lost_between_two_pieces_is_lost() {
         assert_eq!(ask(client, Method::HEAD).await, 403);
         assert_eq!(ask(client, Method::DELETE).await, 403);
     }
-    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     append(&holder).await.check_error(401, "invalid_api_key");
     assert_eq!(append(&client).await.status, 204);
 }

@@ -43,7 +43,7 @@ const CHROMIUM: &[&str] =
 
 #[test]
 #[ignore = "needs Node, Chromium and `npm ci --prefix tests/browser`"]
-fn the_dashboard_in_chromium() {
+fn dashboard_works_in_chromium() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/browser");
     let (node, chromium) = tools(&folder).unwrap_or_else(|missing| panic!("{missing}"));
     let (data, key) = DataFolder::with_bucket();

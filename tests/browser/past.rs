@@ -10,15 +10,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{
-    Clock, Create, Entropy, OpenOptions, RealDisk, SimClock, Store, Surroundings, SystemClock,
-    SystemEntropy,
+    Clock, Create, Environment, OpenOptions, RealDisk, Rng, SimClock, Store, SystemClock, SystemRng,
 };
 use serde_json::{Value, json};
 use server::catalog::{Actor, Password, PasswordHash, Plan, Role};
 use server::config::{Config, PublicUrl};
 use server::destination::Origin;
-use server::dispatch::App;
-use server::management::{AccountSettings, ApiKeySettings, Reply, Request, execute};
+use server::dispatch::HttpService;
+use server::management::{AccountSettings, AdminRequest, AdminResponse, ApiKeySettings, execute};
 use server::state::AppState;
 use server::webhooks::deliver_due;
 use tests::{Client, DataFolder};
@@ -80,15 +79,15 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
                 told.push(json!({"timeMs": time, "requests": requests, "refusals": refusals}));
             }
             deliver_due(&past.state).await;
-            past.state.catalog.turn_traffic();
+            past.state.catalog.advance_usage();
             if hour % WRITE_HOURS == 0 {
-                past.state.catalog.write_traffic().unwrap();
+                past.state.catalog.write_usage().unwrap();
             }
         }
         past.wait_until(now_ms - 20 * MINUTE_MS);
         past.end(&client).await;
         past.wait_until(now_ms);
-        past.state.catalog.write_traffic().unwrap();
+        past.state.catalog.write_usage().unwrap();
         past.store.close().unwrap();
         json!({"ann": ann, "webhook": webhook, "hours": told, "key": olga.key()})
     })
@@ -102,7 +101,7 @@ async fn busy_hour(past: &Past, olga: &Client, left: u64) -> (u64, u64) {
     }
     let refusals = left % 3;
     for _ in 0..refusals {
-        let stranger = Client::new(App::new(past.state.clone()), None);
+        let stranger = Client::new(HttpService::new(past.state.clone()), None);
         stranger.get("/desk/2026/list.txt").await.check_error(401, "missing_api_key");
     }
     (requests + refusals, refusals)
@@ -119,12 +118,12 @@ impl Past {
     fn open(data: &DataFolder, began_ms: u64, receiver: &str) -> Self {
         let disk = Arc::new(RealDisk::open(&data.path()).unwrap());
         let clock = Arc::new(SimClock::at(began_ms));
-        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-        let surroundings = Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
+        let entropy: Arc<dyn Rng> = Arc::new(SystemRng);
+        let surroundings = Environment { disk, clock: clock.clone(), rng: entropy.clone() };
         let webhook_allow = vec![Origin::parse(receiver).unwrap()];
         let config = Config { plan_rates: false, webhook_allow, ..Config::default() };
         let mut options = OpenOptions::new(Create::IfMissing);
-        options.undelete_window_ms = config.undelete_window.as_millis() as u64;
+        options.retention_window_ms = config.undelete_window.as_millis() as u64;
         let (store, _) = Store::open(surroundings, options).unwrap();
         let url = PublicUrl::parse(PUBLIC_URL).unwrap();
         let state = AppState::new(store.clone(), config, url, clock.clone(), entropy).unwrap();
@@ -136,8 +135,8 @@ impl Past {
     }
 
     /// Sends a management request as the operator of the machine.
-    fn manage(&self, request: Request) -> Reply {
-        let catalog = self.state.catalog.by(Actor::operator());
+    fn manage(&self, request: AdminRequest) -> AdminResponse {
+        let catalog = self.state.catalog.acting_as(Actor::operator());
         execute(&self.store, &catalog, request, &mut |_| ControlFlow::Continue(())).unwrap()
     }
 
@@ -145,23 +144,23 @@ impl Past {
     fn account(&self, name: &str, role: Role) -> String {
         let (role, plan) = (Some(role), Some(Plan::Business));
         let settings = AccountSettings { role, plan, ..AccountSettings::default() };
-        match self.manage(Request::CreateAccount { name: name.into(), settings }) {
-            Reply::Account(account) => account.id,
+        match self.manage(AdminRequest::CreateAccount { name: name.into(), settings }) {
+            AdminResponse::Account(account) => account.id,
             other => panic!("an account was to be made, not {other:?}"),
         }
     }
 
     fn set_password(&self, account: &str, password: &str) {
-        let password = Password::choose(password).unwrap();
-        let password = PasswordHash::of(&password, &SystemEntropy).unwrap();
-        self.manage(Request::SetPassword { account: account.into(), password });
+        let password = Password::new_checked(password).unwrap();
+        let password = PasswordHash::from_password(&password, &SystemRng).unwrap();
+        self.manage(AdminRequest::SetPassword { account: account.into(), password });
     }
 
     fn client_of(&self, account: &str) -> Client {
         let settings = ApiKeySettings::default();
-        match self.manage(Request::CreateApiKey { account: account.into(), settings }) {
-            Reply::ApiKeyIssued(issued) => {
-                Client::new(App::new(self.state.clone()), Some(issued.key))
+        match self.manage(AdminRequest::CreateApiKey { account: account.into(), settings }) {
+            AdminResponse::ApiKeyIssued(issued) => {
+                Client::new(HttpService::new(self.state.clone()), Some(issued.key))
             }
             other => panic!("a key was to be issued, not {other:?}"),
         }
@@ -197,7 +196,7 @@ impl Past {
 
     fn back_up(&self, data: &DataFolder) {
         let to = data.beside().join("backup");
-        self.manage(Request::Backup { to });
+        self.manage(AdminRequest::Backup { to });
     }
 
     /// Runs the final events: a large file is deleted and can be restored, and a sign-in fails.

@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use tests::{DataFolder, ServerProcess};
 
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 #[test]
-fn accounts_are_made_listed_and_edited() {
-    with_and_without_a_server(|folder| {
+fn account_commands_create_list_and_edit() {
+    with_and_without_server(|folder| {
         let bob = folder.json(&["account", "create", "--name", "Bob & Co", "--plan", "starter"]);
         assert_eq!((&bob["name"], &bob["plan"]), (&"Bob & Co".into(), &"Starter".into()));
         assert_eq!(bob["standing"], "good");
@@ -40,8 +40,8 @@ fn accounts_are_made_listed_and_edited() {
 }
 
 #[test]
-fn an_account_has_a_role_and_a_quota() {
-    with_and_without_a_server(|folder| {
+fn account_role_and_quota_are_set() {
+    with_and_without_server(|folder| {
         let create = ["account", "create", "--name", "root", "--role", "operator"];
         let root = folder.json(&[&create[..], &["--storage-bytes-max", "1000"]].concat());
         assert_eq!((&root["role"], &root["storageBytesMax"]), (&"operator".into(), &1000.into()));
@@ -56,8 +56,8 @@ fn an_account_has_a_role_and_a_quota() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_in_a_sentence() {
-    with_and_without_a_server(|folder| {
+fn account_invalid_commands_are_rejected() {
+    with_and_without_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
         refused(&["account", "create", "--name", "ann"], "\"ann\" already exists");
         refused(&["account", "create", "--name", " "], "needs a name");
@@ -71,8 +71,8 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_sweep_says_what_it_looked_at_and_a_standing_why_it_changed() {
-    with_and_without_a_server(|folder| {
+fn account_sweep_reports_and_standing_has_a_reason() {
+    with_and_without_server(|folder| {
         folder.done(&["account", "edit", "ann", "--plan", "Free"]);
         let swept = folder.json(&["account", "sweep"]);
         assert_eq!((&swept["accountCount"], &swept["violationCount"]), (&1.into(), &0.into()));
@@ -93,8 +93,8 @@ fn a_sweep_says_what_it_looked_at_and_a_standing_why_it_changed() {
 }
 
 #[test]
-fn names_that_would_steer_the_terminal_are_written_out() {
-    with_and_without_a_server(|folder| {
+fn terminal_escape_sequences_in_names_are_escaped() {
+    with_and_without_server(|folder| {
         folder.done(&["account", "create", "--name", "a\u{202e}b"]);
         let list = folder.done(&["account", "list"]).stdout;
         assert!(list.contains("a\\u{202e}b") && !list.contains('\u{202e}'), "{list}");
@@ -104,7 +104,7 @@ fn names_that_would_steer_the_terminal_are_written_out() {
 }
 
 #[test]
-fn the_first_account_makes_the_store_and_says_so() {
+fn first_account_creates_the_store() {
     let folder = DataFolder::new();
     let ran = folder.done(&["account", "create", "--name", "ann"]);
     assert!(ran.stderr.contains("created a new store in"), "{ran:?}");
@@ -116,7 +116,7 @@ fn the_first_account_makes_the_store_and_says_so() {
 }
 
 #[test]
-fn a_folder_of_something_else_is_not_made_a_store() {
+fn foreign_folder_is_not_made_a_store() {
     let folder = DataFolder::new();
     std::fs::create_dir(folder.path()).expect("a folder can be made");
     std::fs::write(folder.path().join("thesis.txt"), "mine").expect("a file can be made");
@@ -136,8 +136,8 @@ fn sign_in(server: &ServerProcess, name: &str, password: &str) -> (u16, String) 
 }
 
 #[test]
-fn a_password_comes_from_a_file_or_from_stdin() {
-    with_and_without_a_server(|folder| {
+fn password_is_read_from_file_or_stdin() {
+    with_and_without_server(|folder| {
         let file = folder.beside().join("password");
         std::fs::write(&file, "correct horse battery\n").expect("a file can be written");
         let file = file.display().to_string();
@@ -172,7 +172,7 @@ fn a_password_comes_from_a_file_or_from_stdin() {
 }
 
 #[test]
-fn whoever_forgot_a_password_gets_another_and_old_sessions_end() {
+fn password_reset_revokes_old_sessions() {
     let (folder, _) = DataFolder::with_bucket();
     let file = folder.beside().join("password");
     let set = |text: &str| {
@@ -207,8 +207,8 @@ fn whoever_forgot_a_password_gets_another_and_old_sessions_end() {
 }
 
 #[test]
-fn an_invitation_is_a_link_on_stdout() {
-    with_and_without_a_server(|folder| {
+fn invitation_link_is_printed_to_stdout() {
+    with_and_without_server(|folder| {
         let words = ["account", "invite", "--account", "ann"];
         let url = ["--public-url", "https://cdn.example.com/files/"];
         let told = folder.done(&[&words[..], &url[..]].concat());
@@ -241,8 +241,8 @@ fn an_invitation_is_a_link_on_stdout() {
 }
 
 #[test]
-fn account_delete_takes_keys_and_with_force_buckets() {
-    with_and_without_a_server(|folder| {
+fn account_delete_removes_keys_and_buckets_with_force() {
+    with_and_without_server(|folder| {
         folder.done(&["account", "create", "root", "--role", "operator"]);
         folder.done(&["account", "create", "carl"]);
         folder.done(&["organisation", "create", "crew", "--account", "ann"]);

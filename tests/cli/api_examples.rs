@@ -128,7 +128,7 @@ exit $ended
 "#;
 
 /// A recorded response.
-struct Noted {
+struct RecordedResponse {
     command: String,
     status: u16,
     head: String,
@@ -182,7 +182,7 @@ impl Town {
     }
 
     /// Runs the lines of a section, and returns the responses.
-    fn run(&self, script: &str) -> Vec<Noted> {
+    fn run(&self, script: &str) -> Vec<RecordedResponse> {
         let notes = self.folder.beside().join("notes");
         fs::write(notes.join("count"), "0").expect("a file can be written");
         let path = std::env::var("PATH").expect("there is a path");
@@ -213,7 +213,7 @@ impl Town {
                 let last = head.lines().rfind(|line| line.starts_with("HTTP/"));
                 let status = last.and_then(|line| line.split(' ').nth(1)?.parse().ok());
                 let status = status.unwrap_or_else(|| panic!("no answer: {head}"));
-                Noted { command: text("command"), status, head, body: text("body") }
+                RecordedResponse { command: text("command"), status, head, body: text("body") }
             })
             .collect()
     }
@@ -293,7 +293,7 @@ fn fields(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_example_is_answered_as_its_section_says() {
+fn api_examples_get_the_documented_responses() {
     let town = Town::new();
     let with_examples = sections().into_iter().filter(|(_, text)| text.contains("```sh\n"));
     let headings: Vec<&str> = with_examples.map(|(heading, _)| heading).collect();
@@ -339,7 +339,7 @@ fn every_example_is_answered_as_its_section_says() {
 }
 
 #[test]
-fn the_example_of_an_error_is_one() {
+fn api_error_example_is_valid() {
     let town = Town::new();
     let example = examples(text_of("Errors"), "json");
     let mut example: Value = serde_json::from_str(&example).expect("the example is JSON");
@@ -354,7 +354,7 @@ fn the_example_of_an_error_is_one() {
 }
 
 #[test]
-fn the_example_of_a_refusal_for_the_rate_is_one() {
+fn api_rate_limit_example_is_valid() {
     let town = Town::new();
     let folder = &town.folder;
     let key = town.variables.iter().find(|(name, _)| *name == "KEY").expect("a key").1.as_str();

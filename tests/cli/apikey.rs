@@ -2,11 +2,11 @@
 
 use tests::{DataFolder, Form};
 
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 #[test]
-fn a_new_key_stands_alone_on_stdout_and_is_shown_once() {
-    with_and_without_a_server(|folder| {
+fn apikey_create_prints_only_the_key_once() {
+    with_and_without_server(|folder| {
         let ran = folder.done(&["apikey", "create", "--account", "ann"]);
         let key = ran.stdout.strip_suffix('\n').expect("a line ends");
         assert!(key.starts_with("trug_") && !key.contains(char::is_whitespace), "{key}");
@@ -42,7 +42,7 @@ fn a_new_key_stands_alone_on_stdout_and_is_shown_once() {
 }
 
 #[test]
-fn a_key_opens_until_it_is_revoked() {
+fn apikey_works_until_revoked() {
     let (folder, key) = DataFolder::with_bucket();
     let id = key.split('_').nth(1).expect("a key holds its id");
     let upload = |server: &tests::ServerProcess, key: &str| {
@@ -62,7 +62,7 @@ fn a_key_opens_until_it_is_revoked() {
 }
 
 #[test]
-fn a_key_that_is_revoked_opens_nothing_more_on_a_connection_that_is_kept() {
+fn apikey_revocation_applies_to_open_connections() {
     let (folder, key) = DataFolder::with_bucket();
     let id = key.split('_').nth(1).expect("a key holds its id");
     let server = folder.serve();
@@ -73,7 +73,7 @@ fn a_key_that_is_revoked_opens_nothing_more_on_a_connection_that_is_kept() {
 }
 
 #[test]
-fn the_last_use_of_a_key_survives_a_restart() {
+fn apikey_last_use_survives_restart() {
     let (folder, key) = DataFolder::with_bucket();
     let last_use = || folder.json(&["apikey", "list"])[0]["lastUsedAt"].clone();
     assert!(last_use().is_null());
@@ -87,8 +87,8 @@ fn the_last_use_of_a_key_survives_a_restart() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_in_a_sentence() {
-    with_and_without_a_server(|folder| {
+fn apikey_invalid_commands_are_rejected() {
+    with_and_without_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
         refused(&["apikey", "create", "--account", "bob"], "\"bob\" does not exist");
         let create = ["apikey", "create", "--account", "ann", "--expires-at"];
@@ -103,7 +103,7 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
 
 #[test]
 fn s3_credentials_are_printed_on_request_in_each_format() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         let create = ["apikey", "create", "--account", "ann"];
         let ran = folder.done(&create);
         assert!(!ran.stderr.contains("S3"), "{ran:?}");
@@ -129,7 +129,7 @@ fn s3_credentials_are_printed_on_request_in_each_format() {
 
 #[test]
 fn apikey_expiry_is_a_duration_a_date_or_never() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         let expiry = |expires: &str| {
             let words = ["apikey", "create", "--account", "ann", "--expires", expires];
             folder.json(&words)["expiresAt"].clone()

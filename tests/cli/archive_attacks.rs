@@ -67,7 +67,7 @@ fn check_plain(ran: &Ran) {
 }
 
 /// Checks that the entry is rejected with this reason, and that the file after it is imported.
-fn refused(archive: Crafted, says: &str) {
+fn check_rejected(archive: Crafted, says: &str) {
     let (folder, _) = DataFolder::with_bucket();
     let ran = import(&folder, &archive.file(b"good.txt", b"good").end());
     assert_eq!(ran.code, 1, "{says}: {ran:?}");
@@ -89,7 +89,7 @@ fn broken(archive: &[u8], says: &str, before: u64) {
 }
 
 #[test]
-fn names_that_may_not_be_keys_are_refused() {
+fn archive_path_traversal_names_are_rejected() {
     for (name, says) in [
         (&b"../evil.txt"[..], "../evil.txt: its name is not a valid key: it has a path segment"),
         (b"a/../../evil.txt", "a/../../evil.txt: its name is not a valid key"),
@@ -111,25 +111,25 @@ fn names_that_may_not_be_keys_are_refused() {
         (b"", "it is empty"),
         (b"presigned/a.txt", "reserved"),
     ] {
-        refused(Crafted::default().file(name, b"evil"), says);
+        check_rejected(Crafted::default().file(name, b"evil"), says);
     }
     // A folder entry with content is rejected.
-    refused(Crafted::default().file(b"a/", b"evil"), "its name is a folder name");
+    check_rejected(Crafted::default().file(b"a/", b"evil"), "its name is a folder name");
     // A name too long for a header block is in an extension.
     let long = record("path", &format!("{}x", "k/".repeat(600)));
     let with_records = |records: &[u8]| Crafted::default().records(EntryType::XHeader, records);
-    refused(with_records(&long).file(b"x", b"evil"), "it is longer than 1024 bytes");
-    refused(
+    check_rejected(with_records(&long).file(b"x", b"evil"), "it is longer than 1024 bytes");
+    check_rejected(
         with_records(&record("path", "a\0b")).file(b"x", b"evil"),
         "it contains a control character",
     );
     let long_name = |name: &[u8]| Crafted::default().records(EntryType::GNULongName, name);
-    refused(long_name(b"../evil\0").file(b"x", b"evil"), "path segment");
-    refused(long_name(b"a\0b\0").file(b"x", b"evil"), "it contains a control character");
+    check_rejected(long_name(b"../evil\0").file(b"x", b"evil"), "path segment");
+    check_rejected(long_name(b"a\0b\0").file(b"x", b"evil"), "it contains a control character");
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn archive_special_files_are_rejected() {
     for (kind, says) in [
         (EntryType::Symlink, "it is a symbolic link"),
         (EntryType::Link, "it is a hard link"),
@@ -138,7 +138,7 @@ fn what_is_no_file_is_refused() {
         (EntryType::Fifo, "it is a named pipe"),
         (EntryType::new(b'V'), "not a regular file"),
     ] {
-        refused(Crafted::default().head(kind, b"odd.txt", 0), says);
+        check_rejected(Crafted::default().head(kind, b"odd.txt", 0), says);
     }
     // A link, and then a file through it: the name is only a name here.
     let (folder, _) = DataFolder::with_bucket();
@@ -148,7 +148,7 @@ fn what_is_no_file_is_refused() {
 }
 
 #[test]
-fn files_with_holes_are_refused_and_do_not_shift_what_follows() {
+fn archive_sparse_files_are_rejected_without_desync() {
     let mut sparse = Crafted::default().head(EntryType::GNUSparse, b"holes.bin", 4);
     // The header announces one more block of the map, which its size does not count.
     sparse.0[482] = 1;
@@ -164,16 +164,16 @@ fn files_with_holes_are_refused_and_do_not_shift_what_follows() {
     sparse.0[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     let mut map = [0; 512];
     map[..9].copy_from_slice(b"evil.txt\0");
-    refused(sparse.body(&map).body(b"data"), "holes.bin: sparse files are not supported");
+    check_rejected(sparse.body(&map).body(b"data"), "holes.bin: sparse files are not supported");
     let records = [record("GNU.sparse.major", "1"), record("GNU.sparse.realsize", "999999")];
     let sparse = Crafted::default().records(EntryType::XHeader, &records.concat());
-    refused(sparse.file(b"holes.bin", b"data"), "sparse files are not supported");
+    check_rejected(sparse.file(b"holes.bin", b"data"), "sparse files are not supported");
 }
 
 #[test]
-fn names_that_come_twice_are_refused_and_others_are_kept_apart() {
+fn archive_duplicate_names_are_rejected() {
     let twice = Crafted::default().file(b"./good.txt", b"first");
-    refused(twice, "good.txt: duplicate file name in the archive");
+    check_rejected(twice, "good.txt: duplicate file name in the archive");
     let (folder, _) = DataFolder::with_bucket();
     let archive = Crafted::default()
         .file(b"A.txt", b"upper")
@@ -187,7 +187,7 @@ fn names_that_come_twice_are_refused_and_others_are_kept_apart() {
 }
 
 #[test]
-fn sizes_that_lie_bring_nothing_in() {
+fn archive_false_sizes_import_nothing() {
     let lie = |bytes: u64| {
         let before = Crafted::default().file(b"good.txt", b"good");
         before.head(EntryType::Regular, b"lie.bin", bytes).body(b"short").end()
@@ -211,7 +211,7 @@ fn sizes_that_lie_bring_nothing_in() {
 }
 
 #[test]
-fn archives_that_are_cut_off_are_told_from_those_that_ended() {
+fn archive_truncation_is_detected() {
     let whole = Crafted::default().file(b"a.txt", b"a").file(b"b.txt", &[b'b'; 2_000]).end();
     for (length, says, before) in [
         (whole.len() - 1_024, "no end-of-archive marker", 1 + 1),
@@ -229,10 +229,10 @@ fn archives_that_are_cut_off_are_told_from_those_that_ended() {
 }
 
 #[test]
-fn long_extensions_do_not_fill_the_memory() {
+fn archive_long_extensions_are_bounded_in_memory() {
     let bomb = vec![b'a'; 3_000_000];
     let long_name = Crafted::default().records(EntryType::GNULongName, &bomb);
-    refused(long_name.file(b"x", b"evil"), "its name is too long");
+    check_rejected(long_name.file(b"x", b"evil"), "its name is too long");
     let records = Crafted::default().records(EntryType::XHeader, &bomb);
     broken(&records.file(b"x", b"evil").end(), "an extension header is too long", 0);
     let claims = Crafted::default().head(EntryType::GNULongName, b"x", 8 << 30).end();
@@ -248,18 +248,24 @@ fn long_extensions_do_not_fill_the_memory() {
 }
 
 #[test]
-fn what_our_own_records_claim_is_checked() {
+fn archive_trug_metadata_is_validated() {
     let with = |keyword: &str, value: &str| {
         Crafted::default().records(EntryType::XHeader, &record(keyword, value))
     };
     let etag = "00112233445566778899aabbccddeeff";
-    refused(
+    check_rejected(
         with("TRUG.etag", etag).file(b"x.txt", b"x"),
         "its checksum does not match the exported one",
     );
-    refused(with("TRUG.attributes", "[1]").file(b"x.txt", b"x"), "its pax attributes are not");
+    check_rejected(
+        with("TRUG.attributes", "[1]").file(b"x.txt", b"x"),
+        "its pax attributes are not",
+    );
     let large = format!("{{\"a\":\"{}\"}}", "x".repeat(7_000));
-    refused(with("TRUG.attributes", &large).file(b"x.txt", b"x"), "its pax attributes are not");
+    check_rejected(
+        with("TRUG.attributes", &large).file(b"x.txt", b"x"),
+        "its pax attributes are not",
+    );
     // A content type is untrusted, like a client's.
     let (folder, _) = DataFolder::with_bucket();
     let png = b"\x89PNG\r\n\x1a\n0000IHDR";
@@ -271,7 +277,7 @@ fn what_our_own_records_claim_is_checked() {
 }
 
 #[test]
-fn what_is_no_tar_archive_is_told() {
+fn archive_non_tar_input_is_reported() {
     for (start, says) in [
         (&b"\x1f\x8b\x08"[..], "decompress it first (gzip -dc"),
         (b"\x28\xb5\x2f\xfd", "decompress it first (zstd -dc"),
@@ -286,7 +292,7 @@ fn what_is_no_tar_archive_is_told() {
 }
 
 #[test]
-fn folders_are_read_without_following_anything() {
+fn import_of_folder_does_not_follow_symlinks() {
     let (folder, _) = DataFolder::with_bucket();
     let source = folder.beside().join("source");
     fs::create_dir_all(source.join("deep")).expect("a folder can be made");

@@ -10,7 +10,7 @@ fn actions(folder: &DataFolder, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn changes_are_told_with_the_store_free_and_while_it_is_served() {
+fn audit_is_printed_with_store_free_and_served() {
     let (folder, key) = DataFolder::with_bucket();
     assert_eq!(actions(&folder, &[]), ["key.create", "bucket.create", "account.create"]);
     let server = folder.serve();

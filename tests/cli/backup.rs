@@ -29,7 +29,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_backup_is_renewed_and_restored_by_copying_it_back() {
+fn backup_is_updated_and_restored_by_copy() {
     for serves in [false, true] {
         let (folder, key) = store_with(&all_kinds());
         let mut server = serves.then(|| folder.serve());
@@ -76,7 +76,7 @@ fn a_backup_is_renewed_and_restored_by_copying_it_back() {
 }
 
 #[test]
-fn a_backup_goes_to_a_folder_of_its_own() {
+fn backup_requires_its_own_folder() {
     for serves in [false, true] {
         let (folder, _) = DataFolder::with_bucket();
         let server = serves.then(|| folder.serve());

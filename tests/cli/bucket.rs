@@ -2,11 +2,11 @@
 
 use tests::{DataFolder, Form};
 
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 #[test]
-fn buckets_are_made_listed_edited_and_deleted() {
-    with_and_without_a_server(|folder| {
+fn bucket_commands_create_list_edit_and_delete() {
+    with_and_without_server(|folder| {
         folder.done(&["account", "create", "--name", "bob"]);
         let create = ["bucket", "create", "--account", "bob", "--name", "calls", "--type", "phone"];
         let mut words = create.to_vec();
@@ -43,7 +43,7 @@ fn buckets_are_made_listed_edited_and_deleted() {
 }
 
 #[test]
-fn top_level_folders_are_shown_with_what_lies_in_them() {
+fn bucket_shows_top_level_folders_with_usage() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     for (place, body) in [("/photos/b/deep/", b"22".as_slice()), ("/photos/a/", b"1")] {
@@ -76,8 +76,8 @@ fn top_level_folders_are_shown_with_what_lies_in_them() {
 }
 
 #[test]
-fn every_setting_of_a_bucket_is_set_and_taken_away() {
-    with_and_without_a_server(|folder| {
+fn bucket_settings_can_be_set_and_unset() {
+    with_and_without_server(|folder| {
         let edit = ["bucket", "edit", "--name", "photos"];
         let mut words = edit.to_vec();
         words.extend(["--cors-origins", "https://b.example,https://a.example"]);
@@ -112,8 +112,8 @@ fn every_setting_of_a_bucket_is_set_and_taken_away() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_in_a_sentence() {
-    with_and_without_a_server(|folder| {
+fn bucket_invalid_commands_are_rejected() {
+    with_and_without_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
         let create = |account: &str, name: &str, says: &str| {
             refused(&["bucket", "create", "--account", account, "--name", name], says);
@@ -129,7 +129,7 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_bucket_with_files_needs_force() {
+fn bucket_delete_with_files_requires_force() {
     let (folder, key) = DataFolder::with_bucket();
     let check = || {
         let refused = folder.run(&["bucket", "delete", "--name", "photos"]);

@@ -46,7 +46,7 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn a_run_does_what_the_dry_run_shows_and_no_file_changes() {
+fn compact_run_matches_its_dry_run() {
     for serves in [false, true] {
         let folder = half_dead_store();
         let before = contents(&folder);
@@ -104,7 +104,7 @@ fn damage_head_and_footer(folder: &DataFolder) -> PathBuf {
 }
 
 #[test]
-fn a_damaged_segment_is_left_as_it_is_and_named() {
+fn compact_skips_and_names_damaged_segment() {
     for serves in [false, true] {
         let folder = half_dead_store();
         let damaged = damage_head_and_footer(&folder);

@@ -38,7 +38,7 @@ fn bash_completes_commands_and_flags() {
 }
 
 #[test]
-fn other_shells_take_their_completions() {
+fn other_shell_completions_are_valid() {
     for (shell, program) in [("zsh", "zsh"), ("fish", "fish")] {
         let script = done(&["completions", shell]).stdout;
         assert!(script.contains("webhook") && script.contains("backup"), "{shell}");
@@ -58,7 +58,7 @@ fn other_shells_take_their_completions() {
 }
 
 #[test]
-fn pages_are_written_for_all_commands_and_formatted_without_a_warning() {
+fn man_pages_exist_for_all_commands_without_warnings() {
     let folder = DataFolder::new();
     let pages = folder.beside().join("share/man/man1");
     let told = done(&["man", "--to", pages.to_str().expect("text")]).stdout;
@@ -84,7 +84,7 @@ fn pages_are_written_for_all_commands_and_formatted_without_a_warning() {
 }
 
 #[test]
-fn one_page_is_printed() {
+fn man_prints_one_page() {
     let page = done(&["man", "bucket", "create"]).stdout;
     assert!(page.contains(".TH trug-bucket-create 1"), "{page}");
     assert!(done(&["man"]).stdout.contains(".TH trug 1"));

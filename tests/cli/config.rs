@@ -19,7 +19,7 @@ fn line<'a>(text: &'a str, start: &str) -> &'a str {
 }
 
 #[test]
-fn each_setting_is_shown_with_who_says_so() {
+fn config_shows_each_setting_with_its_source() {
     let folder = DataFolder::new();
     let path = file(&folder, FILE);
     let mut command = trug();
@@ -41,7 +41,7 @@ fn each_setting_is_shown_with_who_says_so() {
 }
 
 #[test]
-fn what_is_shown_is_a_file_that_says_the_same() {
+fn config_show_output_is_a_valid_settings_file() {
     let folder = DataFolder::new();
     let show = |path: &Path| {
         let ran = run(trug().args(["config", "show", "--config"]).arg(path));
@@ -53,7 +53,7 @@ fn what_is_shown_is_a_file_that_says_the_same() {
 }
 
 #[test]
-fn a_check_says_what_cannot_be_used_and_where_it_stands() {
+fn config_check_reports_invalid_settings_with_position() {
     let folder = DataFolder::new();
     let check = |text: &str| {
         let path = file(&folder, text);
@@ -77,7 +77,7 @@ fn a_check_says_what_cannot_be_used_and_where_it_stands() {
 
 /// The documents are generated from the code: they contain the output of `trug config reference`.
 #[test]
-fn the_operators_manual_has_every_setting() {
+fn config_settings_are_all_documented_in_the_manual() {
     let reference = run(trug().args(["config", "reference"]));
     assert_eq!(reference.code, 0, "{reference:?}");
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/OPERATING.md");

@@ -26,7 +26,7 @@ fn values<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn systemd_takes_the_units_and_finds_little_exposed() {
+fn systemd_units_are_valid_and_hardened() {
     require_program("systemd-analyze", "--version");
     let folder = DataFolder::new();
     let service = deployed("trug.service");
@@ -50,7 +50,7 @@ fn systemd_takes_the_units_and_finds_little_exposed() {
 }
 
 #[test]
-fn a_service_gets_the_time_that_it_needs_to_stop_and_is_not_started_in_vain() {
+fn systemd_stop_timeout_and_restart_limits_are_set() {
     let service = deployed("trug.service");
     let seconds = |name: &str| values(&service, name)[0].parse::<u64>().expect("a number");
     let shown = run(trug().args(["config", "show"])).stdout;
@@ -84,7 +84,7 @@ fn words(of: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_image_is_built_from_what_is_there_and_runs_as_nobody() {
+fn docker_image_builds_and_runs_unprivileged() {
     let text = deployed("Dockerfile");
     let all = instructions(&text);
     let of = |name: &str| -> Vec<&str> {
@@ -132,7 +132,7 @@ fn the_image_is_built_from_what_is_there_and_runs_as_nobody() {
 }
 
 #[test]
-fn the_words_of_the_container_serve_and_ask_whether_it_is_well() {
+fn docker_command_serves_and_checks_health() {
     let all = instructions(&deployed("Dockerfile"));
     let of = |name: &str| &all.iter().find(|(it, _)| it == name).expect("it is there").1;
     let folder = DataFolder::new();
@@ -158,7 +158,7 @@ fn the_words_of_the_container_serve_and_ask_whether_it_is_well() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_used_is_told_with_the_command_that_helps() {
+fn unusable_data_folder_error_suggests_a_command() {
     const NOBODY: u32 = 65_534;
     let folder = DataFolder::new();
     let closed = folder.beside().join("closed");

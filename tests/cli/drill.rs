@@ -19,7 +19,7 @@ fn commands(document: &str, heading: &str) -> String {
 }
 
 #[test]
-fn the_disaster_drill_does_what_the_page_says() {
+fn disaster_drill_matches_the_runbook() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("OPERATING.md");
     let page = fs::read_to_string(page).expect("it is there");
     let script = commands(&page, "\n## Disaster drill\n");

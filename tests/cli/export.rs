@@ -8,7 +8,7 @@ use tests::DataFolder;
 use crate::archives::{all_kinds, read_archive, store_with, word};
 
 /// Runs a test on a store with all kinds of files: once without a server, once with one.
-fn with_and_without_a_server(test: impl Fn(&DataFolder)) {
+fn for_each_server_mode(test: impl Fn(&DataFolder)) {
     for serves in [false, true] {
         let (folder, _) = store_with(&all_kinds());
         let server = serves.then(|| folder.serve());
@@ -20,8 +20,8 @@ fn with_and_without_a_server(test: impl Fn(&DataFolder)) {
 }
 
 #[test]
-fn an_archive_holds_every_file_in_byte_order() {
-    with_and_without_a_server(|folder| {
+fn export_archive_holds_every_file_in_byte_order() {
+    for_each_server_mode(|folder| {
         let path = folder.beside().join("all.tar");
         let words = ["export", "--bucket", "photos", "--to", &word(&path)];
         let report = folder.json(&words);
@@ -41,8 +41,8 @@ fn an_archive_holds_every_file_in_byte_order() {
 }
 
 #[test]
-fn a_folder_of_a_bucket_is_exported_without_its_name() {
-    with_and_without_a_server(|folder| {
+fn export_of_bucket_folder_omits_the_bucket_name() {
+    for_each_server_mode(|folder| {
         let path = folder.beside().join("deep.tar");
         folder.done(&["export", "--bucket", "photos", "--prefix", "deep", "--to", &word(&path)]);
         let names: Vec<String> = read_archive(&fs::read(&path).expect("it is there"))
@@ -54,8 +54,8 @@ fn a_folder_of_a_bucket_is_exported_without_its_name() {
 }
 
 #[test]
-fn stdout_is_an_archive_and_the_report_goes_to_stderr() {
-    with_and_without_a_server(|folder| {
+fn export_to_stdout_reports_to_stderr() {
+    for_each_server_mode(|folder| {
         let output = folder.command(&["export", "--bucket", "photos", "--to", "-"]).output();
         let output = output.expect("the binary runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -68,8 +68,8 @@ fn stdout_is_an_archive_and_the_report_goes_to_stderr() {
 }
 
 #[test]
-fn a_folder_is_filled_once_and_then_only_with_what_is_missing() {
-    with_and_without_a_server(|folder| {
+fn export_to_folder_adds_only_missing_files() {
+    for_each_server_mode(|folder| {
         let path = folder.beside().join("files");
         let words = ["export", "--bucket", "photos", "--to", &format!("{}/", word(&path))];
         folder.done(&words);
@@ -88,7 +88,7 @@ fn a_folder_is_filled_once_and_then_only_with_what_is_missing() {
 }
 
 #[test]
-fn links_in_a_folder_lead_nowhere() {
+fn export_does_not_follow_symlinks() {
     let (folder, _) = store_with(&all_kinds());
     let (path, outside) = (folder.beside().join("files"), folder.beside().join("outside"));
     fs::create_dir_all(&path).expect("a folder can be made");
@@ -112,7 +112,7 @@ fn links_in_a_folder_lead_nowhere() {
 }
 
 #[test]
-fn a_damaged_file_is_left_out_and_named_and_the_rest_is_exported() {
+fn export_skips_and_names_damaged_file() {
     let marked = b"a line that is found again in the log, to be damaged";
     let files =
         [("bad.txt".to_owned(), marked.to_vec()), ("good.txt".to_owned(), b"good".to_vec())];
@@ -141,9 +141,9 @@ fn a_damaged_file_is_left_out_and_named_and_the_rest_is_exported() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_refused_in_a_sentence() {
+fn export_rejects_invalid_arguments() {
     let beside = |folder: &DataFolder, name: &str| word(&folder.beside().join(name));
-    with_and_without_a_server(|folder| {
+    for_each_server_mode(|folder| {
         let refused = |bucket: &str, to: &str, code: i32, says: &str| {
             folder.run(&["export", "--bucket", bucket, "--to", to]).check_failure(code, says);
         };

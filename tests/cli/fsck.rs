@@ -41,7 +41,7 @@ fn log_with(folder: &DataFolder, what: &[u8]) -> (PathBuf, usize) {
 }
 
 #[test]
-fn a_store_in_order_is_said_to_be_so() {
+fn fsck_reports_a_clean_store() {
     let folder = filled();
     for words in [&["fsck"][..], &["fsck", "--deep"], &["fsck", "--deep", "--repair"]] {
         let ran = folder.done(words);
@@ -56,7 +56,7 @@ fn a_store_in_order_is_said_to_be_so() {
 }
 
 #[test]
-fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
+fn fsck_rejects_store_in_use_and_foreign_folder() {
     let (folder, _) = DataFolder::with_bucket();
     let server = folder.serve();
     folder.run(&["fsck"]).check_failure(4, "is in use");
@@ -70,7 +70,7 @@ fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
 }
 
 #[test]
-fn damage_ends_with_code_3_and_says_whose_it_is() {
+fn fsck_damage_exits_with_3_and_names_the_owner() {
     let folder = filled();
     let (path, at) = log_with(&folder, b"what is small");
     flip(&path, at);
@@ -87,7 +87,7 @@ fn damage_ends_with_code_3_and_says_whose_it_is() {
 }
 
 #[test]
-fn what_can_be_made_whole_is_and_ends_with_code_0() {
+fn fsck_repair_exits_with_0_when_all_is_repaired() {
     let folder = filled();
     flip(&folder.path().join("STORE"), 20);
     let ran = folder.run(&["fsck"]);
@@ -101,7 +101,7 @@ fn what_can_be_made_whole_is_and_ends_with_code_0() {
 }
 
 #[test]
-fn what_is_lost_is_recorded_and_ends_with_code_3_once() {
+fn fsck_recorded_loss_exits_with_3_once() {
     let folder = filled();
     let big = folder.path().join("big/00");
     let file = std::fs::read_dir(big).expect("there is one").next().expect("one").expect("one");

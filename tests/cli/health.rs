@@ -16,7 +16,7 @@ fn health(words: &[&str], variables: &[(&str, &str)]) -> Ran {
 }
 
 #[test]
-fn a_server_is_found_by_its_address_and_by_its_settings() {
+fn health_finds_server_by_address_or_settings() {
     let folder = DataFolder::new();
     let server = folder.serve();
     let address = server.address().to_string();
@@ -42,7 +42,7 @@ fn a_server_is_found_by_its_address_and_by_its_settings() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_a_server_that_stops_is_not_ready() {
+fn health_reports_full_disk_and_draining_server() {
     let folder = DataFolder::new();
     let reserve = u64::MAX / 2;
     let server = folder.serve_with(&[
@@ -68,7 +68,7 @@ fn a_full_disk_is_said_and_a_server_that_stops_is_not_ready() {
 }
 
 #[test]
-fn who_answers_with_something_else_or_not_at_all_is_not_well() {
+fn health_fails_on_foreign_or_absent_server() {
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", stranger.local_addr().expect("it has one"));
     let answers = ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "\x1b[31mhello", ""];
@@ -93,7 +93,7 @@ fn who_answers_with_something_else_or_not_at_all_is_not_well() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_wrong_usage() {
+fn health_rejects_invalid_arguments() {
     for (words, says) in [
         (&["--url", "127.0.0.1:8080"][..], "--url"),
         (&["--ca-file", "authority.pem"], "--url"),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tests::{DataFolder, Form, Ran};
 
 use crate::archives::{NamedFile, all_kinds, archive_of, store_with, word};
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 /// Writes an archive next to the data and imports it, with more arguments.
 fn import(folder: &DataFolder, archive: &[u8], words: &[&str]) -> Ran {
@@ -51,7 +51,7 @@ fn send(child: &mut Child, bytes: &[u8]) {
 }
 
 #[test]
-fn what_was_exported_comes_back_byte_for_byte() {
+fn import_restores_an_export_byte_for_byte() {
     for serves in [false, true] {
         let (folder, _) = store_with(&all_kinds());
         let mut server = serves.then(|| folder.serve());
@@ -99,8 +99,8 @@ fn what_was_exported_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_plain_archive_and_a_folder_are_imported_alike() {
-    with_and_without_a_server(|folder| {
+fn import_of_plain_archive_and_folder_agree() {
+    with_and_without_server(|folder| {
         let source = folder.beside().join("source");
         for (name, bytes) in all_kinds() {
             let path = source.join(name);
@@ -119,8 +119,8 @@ fn a_plain_archive_and_a_folder_are_imported_alike() {
 }
 
 #[test]
-fn files_whose_keys_hold_other_content_go_by_the_rule() {
-    with_and_without_a_server(|folder| {
+fn import_conflicts_follow_the_requested_rule() {
+    with_and_without_server(|folder| {
         let old = archive_of(&[file("a.txt", "old"), file("b.txt", "same")]);
         let new = archive_of(&[file("a.txt", "new"), file("b.txt", "same"), file("c.txt", "more")]);
         assert_eq!(import(folder, &old, &[]).code, 0);
@@ -158,7 +158,7 @@ fn files_whose_keys_hold_other_content_go_by_the_rule() {
 }
 
 #[test]
-fn an_import_that_is_killed_in_the_middle_is_finished_by_the_next() {
+fn import_resumes_after_kill() {
     let (folder, _) = DataFolder::with_bucket();
     let files = many(2_000);
     let archive = archive_of(&files);
@@ -176,7 +176,7 @@ fn an_import_that_is_killed_in_the_middle_is_finished_by_the_next() {
 }
 
 #[test]
-fn a_signal_stops_an_import_and_keeps_what_was_done() {
+fn import_stops_on_signal_and_keeps_progress() {
     let (folder, _) = DataFolder::with_bucket();
     let archive = archive_of(&many(500));
     let mut child = begin(&folder, "photos");
@@ -195,7 +195,7 @@ fn a_signal_stops_an_import_and_keeps_what_was_done() {
 }
 
 #[test]
-fn a_server_does_one_long_work_at_a_time_and_stops_it_when_nobody_waits() {
+fn server_runs_one_long_task_and_cancels_abandoned_ones() {
     let (folder, _) = DataFolder::with_bucket();
     let server = folder.serve();
     let archive = archive_of(&many(500));
@@ -217,7 +217,7 @@ fn a_server_does_one_long_work_at_a_time_and_stops_it_when_nobody_waits() {
 }
 
 #[test]
-fn a_server_that_stops_stops_long_work() {
+fn server_shutdown_cancels_long_tasks() {
     let (folder, _) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let archive = archive_of(&many(500));
@@ -235,8 +235,8 @@ fn a_server_that_stops_stops_long_work() {
 }
 
 #[test]
-fn bounds_stop_an_import() {
-    with_and_without_a_server(|folder| {
+fn import_limits_stop_it() {
+    with_and_without_server(|folder| {
         let archive = archive_of(&many(10));
         let check = |words: &[&str], says: &str, most: u64| {
             let ran = import(folder, &archive, &[words, &["--json"]].concat());
@@ -252,8 +252,8 @@ fn bounds_stop_an_import() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused_in_a_sentence() {
-    with_and_without_a_server(|folder| {
+fn import_rejects_invalid_arguments() {
+    with_and_without_server(|folder| {
         let refused = |bucket: &str, from: &str, code: i32, says: &str| {
             folder.run(&["import", "--bucket", bucket, "--from", from]).check_failure(code, says);
         };
@@ -265,7 +265,7 @@ fn what_cannot_be_imported_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn thumbnails_stay_where_they_are_and_go_when_their_file_is_replaced() {
+fn import_keeps_thumbnails_until_their_file_is_replaced() {
     let (folder, key) = store_with(&[]);
     let server = folder.serve();
     let picture = include_bytes!("../fixtures/jpeg/420.jpg");

@@ -8,7 +8,7 @@ use tests::{DataFolder, File, FileHost, Ran};
 
 use crate::archives::word;
 use crate::import_report::{counts, report};
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const SECRET: &str = "not-to-be-seen-by-anybody";
@@ -74,8 +74,8 @@ fn contents(folder: &DataFolder) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_bucket_comes_page_by_page_signed_or_as_anybody_may() {
-    with_and_without_a_server(|folder| {
+fn import_s3_pages_signed_and_anonymous_buckets() {
+    with_and_without_server(|folder| {
         let host = FileHost::start(|wanted| match wanted.target.as_str() {
             "/pics?encoding-type=url&list-type=2&max-keys=1000&prefix=a%20b%2F" => {
                 let entries = [entry("a+b/1%2B2.txt", 3), entry("a+b/", 0)].concat();
@@ -93,7 +93,7 @@ fn a_bucket_comes_page_by_page_signed_or_as_anybody_may() {
         let out = contents(folder).join("old/a b");
         assert_eq!(fs::read(out.join("1+2.txt")).unwrap(), b"one");
         assert_eq!(fs::read(out.join("d/\u{e9}%.csv")).unwrap(), b"t,wo");
-        let seen = host.take_seen();
+        let seen = host.take_requests();
         assert_eq!(seen.len(), 4);
         for wanted in &seen {
             let signed = wanted.header("authorization");
@@ -110,7 +110,7 @@ fn a_bucket_comes_page_by_page_signed_or_as_anybody_may() {
         // Again, without credentials: the listing alone shows that everything is present.
         let ran = import(folder, &host, "/pics/a%20b/", &words, false);
         assert_eq!((ran.code, counts(&ran)), (0, [0, 2, 0, 0]), "{ran:?}");
-        let seen = host.take_seen();
+        let seen = host.take_requests();
         assert_eq!(seen.len(), 2, "{seen:?}");
         assert!(seen.iter().all(|it| it.header("authorization").is_empty()), "{seen:?}");
         // With a virtual-hosted bucket, the address does not contain its name.
@@ -127,8 +127,8 @@ fn a_bucket_comes_page_by_page_signed_or_as_anybody_may() {
 }
 
 #[test]
-fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
-    with_and_without_a_server(|folder| {
+fn import_s3_retries_transient_and_reports_permanent_errors() {
+    with_and_without_server(|folder| {
         let names = [
             "slow", "cut", "chunk", "dead", "gone", "cold", "moved", "changed", "packed", "long",
             "dir%2F", "..%2Fup", "a//b", "c%01d", "bad%FF", "%2Fabs",
@@ -174,24 +174,25 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
             assert_eq!(fs::read(out.join(name)).unwrap(), b"four", "{name}");
         }
         assert_eq!(fs::read(out.join("changed")).unwrap(), b"is another now");
-        let asked = host.take_seen();
+        let asked = host.take_requests();
         let kinds: BTreeSet<_> = asked.iter().map(|it| it.target.as_str()).collect();
         assert!(!kinds.iter().any(|it| it.contains("up") || it.contains("//")), "{kinds:?}");
     });
 }
 
 #[test]
-fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
+fn import_s3_rejects_invalid_listing() {
     let (folder, _) = DataFolder::with_bucket();
-    let failed = |answer: fn(&tests::Wanted) -> File, says: &str| {
+    let failed = |answer: fn(&tests::RequestedFile) -> File, says: &str| {
         let host = FileHost::start(answer);
         import(&folder, &host, "/b", &[], true).check_failure(1, says);
     };
     failed(|_| refusal(403, "AccessDenied", ""), "403 AccessDenied: M of AccessDenied");
     failed(|_| refusal(404, "NoSuchBucket", ""), "404 NoSuchBucket");
     failed(|_| refusal(403, "SignatureDoesNotMatch", ""), "403 SignatureDoesNotMatch");
-    let region =
-        |_: &tests::Wanted| refusal(400, "AuthorizationHeaderMalformed", "<Region>eu-q</Region>");
+    let region = |_: &tests::RequestedFile| {
+        refusal(400, "AuthorizationHeaderMalformed", "<Region>eu-q</Region>")
+    };
     failed(region, "--region eu-q");
     failed(|_| File::status(301).with("x-amz-bucket-region", "eu-z"), "--region eu-z");
     failed(|_| File::status(302).with("Location", "/c"), "redirects are not followed");
@@ -201,19 +202,19 @@ fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
     failed(|_| page("<Contents><Key>x</Key></Contents>", None), "without a name or size");
 
     // Objects imported before the listing breaks are kept, and reported.
-    let stopped = |answer: fn(&tests::Wanted) -> File, says: &str| {
+    let stopped = |answer: fn(&tests::RequestedFile) -> File, says: &str| {
         let ran = import(&folder, &FileHost::start(answer), "/b", &["--prefix", says], true);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(counts(&ran)[0] + counts(&ran)[1] == 1, "{ran:?}");
         assert!(report(&ran)["stopped"].as_str().is_some_and(|it| it.contains(says)), "{ran:?}");
     };
     /// Returns the number in the continuation token of a request; none for the first page.
-    fn token(wanted: &tests::Wanted) -> Option<u32> {
+    fn token(wanted: &tests::RequestedFile) -> Option<u32> {
         let (_, token) = wanted.target.split_once("token=")?;
         token.split('&').next()?.parse().ok()
     }
     /// Returns one file, and on later pages the result of `later` for their numbers.
-    fn first_one(wanted: &tests::Wanted, later: fn(u32) -> File) -> File {
+    fn first_one(wanted: &tests::RequestedFile, later: fn(u32) -> File) -> File {
         match token(wanted) {
             Some(at) => later(at),
             None if wanted.target.contains('?') => page(&entry("x", 4), Some("1")),
@@ -237,7 +238,7 @@ fn a_listing_that_makes_no_sense_ends_the_import_in_a_sentence() {
 }
 
 #[test]
-fn two_names_that_are_one_key_do_not_replace_each_other() {
+fn import_s3_names_mapping_to_one_key_do_not_overwrite() {
     let (folder, _) = DataFolder::with_bucket();
     let host = FileHost::start(|wanted| match wanted.target.as_str() {
         "/b/e%CC%81" => File::of("decomposed"),
@@ -252,7 +253,7 @@ fn two_names_that_are_one_key_do_not_replace_each_other() {
 }
 
 #[test]
-fn words_that_make_no_sense_are_refused() {
+fn import_s3_rejects_invalid_arguments() {
     let (folder, _) = DataFolder::with_bucket();
     let file = folder.beside().join("credentials");
     let text = format!("[one]\naws_access_key_id=A\naws_secret_access_key={SECRET}\n[two]\n");

@@ -9,7 +9,7 @@ use tests::{DataFolder, File, FileHost, Ran};
 
 use crate::archives::word;
 use crate::import_report::{counts, report};
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const IN_A_CENTURY: &str = "Wed, 06 Nov 2115 08:49:37 GMT";
@@ -37,8 +37,8 @@ fn contents(folder: &DataFolder) -> std::path::PathBuf {
 }
 
 #[test]
-fn files_are_taken_under_the_path_of_their_url_or_the_key_behind_it() {
-    with_and_without_a_server(|folder| {
+fn import_urls_names_files_by_url_path_or_given_key() {
+    with_and_without_server(|folder| {
         let long: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8).collect();
         let sent = long.clone();
         let host = FileHost::start(move |wanted| match wanted.target.as_str() {
@@ -70,8 +70,8 @@ fn files_are_taken_under_the_path_of_their_url_or_the_key_behind_it() {
 }
 
 #[test]
-fn a_list_from_stdin_is_worked_on_while_it_comes() {
-    with_and_without_a_server(|folder| {
+fn import_urls_streams_the_list_from_stdin() {
+    with_and_without_server(|folder| {
         let host = FileHost::start(|wanted| File::of(wanted.target.clone()));
         let origin = host.origin();
         let words =
@@ -89,7 +89,7 @@ fn a_list_from_stdin_is_worked_on_while_it_comes() {
         while seen.is_empty() {
             assert!(std::time::Instant::now() < deadline, "the first is not asked for");
             std::thread::sleep(std::time::Duration::from_millis(20));
-            seen = host.take_seen();
+            seen = host.take_requests();
         }
         write!(stdin, "{}", host.url("/second")).expect("it reads");
         drop(stdin);
@@ -100,8 +100,8 @@ fn a_list_from_stdin_is_worked_on_while_it_comes() {
 }
 
 #[test]
-fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
-    with_and_without_a_server(|folder| {
+fn import_urls_retries_transient_and_reports_permanent() {
+    with_and_without_server(|folder| {
         let body: Vec<u8> = (0..200_000_u32).map(|at| (at / 3) as u8).collect();
         let sent = body.clone();
         let host = FileHost::start(move |wanted| match (wanted.target.as_str(), wanted.time) {
@@ -138,7 +138,7 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
         ] {
             assert!(why(&ran, name).contains(says), "{name}: {}", why(&ran, name));
         }
-        let asked = host.take_seen();
+        let asked = host.take_requests();
         let times = |target: &str| asked.iter().filter(|it| it.target == target).count();
         for (target, expected) in
             [("/busy", 3), ("/broken", 2), ("/dead", 5), ("/cut", 2), ("/short", 5), ("/gone", 1)]
@@ -153,8 +153,8 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
 }
 
 #[test]
-fn what_is_there_is_told_by_the_head_and_other_content_goes_by_the_rule() {
-    with_and_without_a_server(|folder| {
+fn import_urls_skips_existing_by_head_and_conflict_rule() {
+    with_and_without_server(|folder| {
         let host = FileHost::start(|wanted| match wanted.target.as_str() {
             "/old" => File::of("same").with("Last-Modified", LONG_AGO),
             "/new" => File::of("fresh").with("Last-Modified", IN_A_CENTURY),
@@ -180,8 +180,8 @@ fn what_is_there_is_told_by_the_head_and_other_content_goes_by_the_rule() {
 }
 
 #[test]
-fn an_import_that_was_stopped_takes_only_what_is_missing_when_it_is_begun_again() {
-    with_and_without_a_server(|folder| {
+fn import_urls_resumes_after_interruption() {
+    with_and_without_server(|folder| {
         let host = FileHost::start(|wanted| {
             File::of(wanted.target.repeat(1_000)).with("Last-Modified", LONG_AGO)
         });
@@ -199,7 +199,7 @@ fn an_import_that_was_stopped_takes_only_what_is_missing_when_it_is_begun_again(
 }
 
 #[test]
-fn a_file_that_is_too_large_is_refused_by_its_head() {
+fn import_urls_rejects_large_file_by_its_headers() {
     let (folder, _) = DataFolder::with_bucket();
     let host = FileHost::start(|wanted| match wanted.target.as_str() {
         "/huge" => File::of("").with("Content-Length", "9000000000000000"),
@@ -211,8 +211,8 @@ fn a_file_that_is_too_large_is_refused_by_its_head() {
 }
 
 #[test]
-fn a_list_that_makes_no_sense_is_refused_in_a_sentence() {
-    with_and_without_a_server(|folder| {
+fn import_urls_rejects_invalid_list() {
+    with_and_without_server(|folder| {
         let refused = |words: &[&str], code: i32, says: &str| {
             let fixed = ["import", "--bucket", "photos"];
             folder.run(&[&fixed, words].concat()).check_failure(code, says);

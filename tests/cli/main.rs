@@ -44,7 +44,7 @@ mod webhook;
 use tests::DataFolder;
 
 /// Runs a test twice: on a store without a server, and on one that a server has open.
-fn with_and_without_a_server(test: impl Fn(&DataFolder)) {
+fn with_and_without_server(test: impl Fn(&DataFolder)) {
     let (folder, _) = DataFolder::with_bucket();
     test(&folder);
     let (folder, _) = DataFolder::with_bucket();

@@ -19,7 +19,7 @@ fn token_file(folder: &DataFolder, text: &str) -> String {
 }
 
 #[test]
-fn a_server_takes_its_token_from_a_file_and_tells_of_itself() {
+fn metrics_token_file_is_used_by_the_server() {
     let (folder, _) = DataFolder::with_bucket();
     let setting = format!("metrics_token_file={}", token_file(&folder, &format!("{TOKEN}\n")));
     let words = ["--listen", "127.0.0.1:0", "--set", &setting, "--set", "admin_listen=127.0.0.1:0"];
@@ -30,7 +30,7 @@ fn a_server_takes_its_token_from_a_file_and_tells_of_itself() {
     let mut at_home = server.connect().with_key(TOKEN);
     let mut watching =
         Connection::connect(watched.parse().expect("an address")).expect("it listens there");
-    let read = |answer: tests::Answer| {
+    let read = |answer: tests::Response| {
         assert_eq!(answer.status, 200, "{}", answer.text());
         OpenMetrics::read(&answer.text())
     };
@@ -69,7 +69,7 @@ fn a_server_takes_its_token_from_a_file_and_tells_of_itself() {
 }
 
 #[test]
-fn a_token_that_cannot_be_used_is_refused_and_never_printed() {
+fn metrics_invalid_token_is_rejected_and_not_printed() {
     let folder = DataFolder::new();
     let check = |words: &[&str]| run(trug().args(["config", "check"]).args(words));
     for (text, says) in [
@@ -97,7 +97,7 @@ fn a_token_that_cannot_be_used_is_refused_and_never_printed() {
 }
 
 #[test]
-fn a_secret_is_shown_as_set_and_not_as_what_it_is() {
+fn metrics_token_is_redacted_in_settings() {
     let folder = DataFolder::new();
     let path = folder.beside().join("trug.toml");
     std::fs::write(&path, format!("metrics_token = \"{TOKEN}\"\n")).expect("a file can be written");
@@ -136,7 +136,7 @@ fn commands() -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_the_runbook_says_to_type_is_a_command_with_these_flags() {
+fn runbook_commands_and_flags_exist() {
     let mut helps: BTreeMap<Vec<&str>, String> = BTreeMap::new();
     let commands = commands();
     assert!(commands.len() > 30, "the commands were not found");
@@ -158,7 +158,7 @@ fn what_the_runbook_says_to_type_is_a_command_with_these_flags() {
 }
 
 #[test]
-fn what_the_runbook_says_to_look_at_can_be_looked_at() {
+fn runbook_metrics_and_files_exist() {
     let (folder, _) = DataFolder::with_bucket();
     let server = folder.serve();
     let mut seen = 0;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tests::{DataFolder, Form};
 
 use crate::archives::word;
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 /// Writes a local file next to the data folder. Returns its path.
 fn local(folder: &DataFolder, name: &str, content: &[u8]) -> String {
@@ -23,7 +23,7 @@ fn out(folder: &DataFolder, name: &str) -> PathBuf {
 
 #[test]
 fn cp_stores_files_and_brings_them_back() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         let content = vec![b'x'; 300_000];
         let file = local(folder, "cat.bin", &content);
         let copied = folder.done(&["cp", &file, "photos/2026/"]);
@@ -48,7 +48,7 @@ fn cp_stores_files_and_brings_them_back() {
 
 #[test]
 fn cp_stores_empty_files_and_standard_input() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         let empty = local(folder, "empty.txt", b"");
         folder.done(&["cp", &empty, "photos/"]);
         assert_eq!(folder.json(&["stat", "photos/empty.txt"])["bytes"], 0);
@@ -68,7 +68,7 @@ fn cp_stores_empty_files_and_standard_input() {
 
 #[test]
 fn cp_copies_folders_in_out_and_within_the_store() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         let deep = local(folder, "trip/days/1.txt", b"one");
         local(folder, "trip/2.txt", b"two");
         let trip = word(&folder.beside().join("trip"));
@@ -94,7 +94,7 @@ fn cp_copies_folders_in_out_and_within_the_store() {
 
 #[test]
 fn mv_renames_objects_and_moves_folders_between_buckets() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         folder.done(&["bucket", "create", "archive", "--account", "ann"]);
         for name in ["a/1.txt", "a/2.txt", "draft.txt"] {
             folder.done(&["cp", &local(folder, name, name.as_bytes()), &format!("photos/{name}")]);
@@ -147,7 +147,7 @@ fn rm_deletes_objects_folders_and_thumbnails() {
 
 #[test]
 fn ls_shows_folders_first_and_du_counts_them() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         for name in ["b/deep/1.txt", "b/2.txt", "a.txt"] {
             folder.done(&["cp", &local(folder, name, name.as_bytes()), &format!("photos/{name}")]);
         }
@@ -202,7 +202,7 @@ fn presign_gives_urls_that_download_and_upload() {
 
 #[test]
 fn cat_shares_a_redirected_file_with_other_programs() {
-    with_and_without_a_server(|folder| {
+    with_and_without_server(|folder| {
         folder.done(&["cp", &local(folder, "a.txt", b"content\n"), "photos/"]);
         let shared = folder.beside().join("shared.txt");
         let cat = format!("{} cat photos/a.txt", tests::commands::trug_binary().display());
@@ -215,7 +215,7 @@ fn cat_shares_a_redirected_file_with_other_programs() {
 }
 
 #[test]
-fn content_that_ends_early_is_not_stored() {
+fn truncated_content_is_not_stored() {
     let (folder, _) = DataFolder::with_bucket();
     let server = folder.serve();
     let mut command = folder.command(&["cp", "-", "photos/cut.txt"]);

@@ -2,11 +2,11 @@
 
 use tests::{Connection, DataFolder, Form};
 
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 #[test]
-fn organisations_are_made_listed_renamed_and_deleted() {
-    with_and_without_a_server(|folder| {
+fn organisation_commands_create_list_rename_and_delete() {
+    with_and_without_server(|folder| {
         let made = folder.json(&["organisation", "create", "--account", "ann", "--name", "Crew"]);
         let id = made["id"].as_str().expect("an organisation has an id");
         assert_eq!((&made["name"], &made["members"][0]["role"]), (&"Crew".into(), &"owner".into()));
@@ -45,8 +45,8 @@ fn organisations_are_made_listed_renamed_and_deleted() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_in_a_sentence() {
-    with_and_without_a_server(|folder| {
+fn organisation_invalid_commands_are_rejected() {
+    with_and_without_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
         let create = ["organisation", "create", "--account"];
         refused(&[&create[..], &["bob", "--name", "Crew"]].concat(), "\"bob\" does not exist");
@@ -64,7 +64,7 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_member_uploads_until_it_is_removed_on_the_same_connection() {
+fn organisation_removed_member_cannot_upload() {
     let (folder, _) = DataFolder::with_bucket();
     folder.done(&["account", "create", "--name", "bob"]);
     folder.done(&["organisation", "create", "--account", "ann", "--name", "Crew"]);

@@ -119,7 +119,7 @@ impl Drop for Nginx {
 }
 
 #[test]
-fn nginx_passes_uploads_downloads_and_ranges_as_they_are() {
+fn nginx_passes_uploads_downloads_and_ranges_unchanged() {
     require_program("nginx", "-v");
     let (folder, key) = DataFolder::with_bucket();
     folder.done(&["account", "edit", "--account", "ann", "--plan", "Pro"]);
@@ -187,7 +187,7 @@ fn nginx_passes_uploads_downloads_and_ranges_as_they_are() {
 
 #[test]
 #[ignore = "needs caddy, which the build server does not install"]
-fn caddy_takes_its_file() {
+fn caddy_configuration_is_valid() {
     let folder = DataFolder::new();
     let file = folder.beside().join("Caddyfile");
     fs::write(&file, deployed("Caddyfile")).expect("it can be written");

@@ -22,7 +22,7 @@ fn agrees(folder: &Path, server: &ServerProcess, count: usize) {
 }
 
 #[test]
-fn a_store_of_a_killed_server_and_its_backup_are_read_without_trug() {
+fn python_reader_reads_killed_store_and_its_backup() {
     require_python();
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
@@ -52,7 +52,7 @@ fn a_store_of_a_killed_server_and_its_backup_are_read_without_trug() {
 }
 
 #[test]
-fn a_folder_that_is_no_store_is_refused() {
+fn python_reader_rejects_foreign_folder() {
     require_python();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let told = read_in_python(folder.path());

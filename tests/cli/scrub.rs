@@ -5,7 +5,7 @@ use std::fs;
 use crate::archives::{all_kinds, store_with};
 
 #[test]
-fn everything_is_read_and_each_segment_knows_when() {
+fn scrub_reads_everything_and_records_times() {
     for serves in [false, true] {
         let (folder, _) = store_with(&all_kinds());
         let server = serves.then(|| folder.serve());
@@ -27,7 +27,7 @@ fn everything_is_read_and_each_segment_knows_when() {
 }
 
 #[test]
-fn damage_is_named_and_remembered() {
+fn scrub_names_and_remembers_damage() {
     for serves in [false, true] {
         let (folder, _) = store_with(&all_kinds());
         let big = fs::read_dir(folder.path().join("big")).expect("a folder").flatten();

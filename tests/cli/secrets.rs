@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
+use tests::{Connection, DataFolder, Form, Response, ServerProcess};
 
 /// Returns a field of a response, as text.
-fn text(answer: &Answer, name: &str) -> String {
+fn text(answer: &Response, name: &str) -> String {
     answer.json()[name].as_str().unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_owned()
 }
 
@@ -20,7 +20,7 @@ fn secret_of(text: &str) -> &str {
 }
 
 #[test]
-fn no_key_and_no_token_of_a_day_is_in_the_log() {
+fn log_contains_no_keys_or_tokens() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
@@ -79,7 +79,7 @@ fn no_key_and_no_token_of_a_day_is_in_the_log() {
     let mut broken = Connection::connect(server.address()).expect("it listens");
     let head = format!("NONSENSE\r\nAuthorization: Bearer {key}\r\n\r\n");
     broken.more(head.as_bytes()).expect("it takes bytes");
-    let _ = broken.answer("GET");
+    let _ = broken.read_response("GET");
     drop(keyed);
     server.terminate();
     server.wait();
@@ -97,7 +97,7 @@ fn no_key_and_no_token_of_a_day_is_in_the_log() {
 }
 
 #[test]
-fn no_password_and_no_link_is_in_the_log() {
+fn log_contains_no_passwords_or_links() {
     let folder = DataFolder::new();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
@@ -110,7 +110,7 @@ fn no_password_and_no_link_is_in_the_log() {
         let body = body.to_string();
         server.connect().send(method, path, &headers, body.as_bytes()).expect("it answers")
     };
-    let cookie_of = |answer: &Answer| {
+    let cookie_of = |answer: &Response| {
         let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default();
         cookie.to_owned()
     };
@@ -186,7 +186,7 @@ fn files_below(path: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn the_log_holds_nothing_that_steers_a_terminal() {
+fn log_contains_no_terminal_escapes() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
@@ -220,7 +220,7 @@ fn the_log_holds_nothing_that_steers_a_terminal() {
 }
 
 #[test]
-fn nobody_else_may_read_the_data() {
+fn data_files_are_readable_only_by_owner() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     let mut connection = server.connect().with_key(&key);

@@ -7,16 +7,16 @@ use std::thread;
 use std::time::Duration;
 
 use tests::commands::run;
-use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
+use tests::{Connection, DataFolder, Form, Response, ServerProcess};
 
-fn upload(server: &ServerProcess, key: &str, name: &str, bytes: &[u8]) -> Answer {
+fn upload(server: &ServerProcess, key: &str, name: &str, bytes: &[u8]) -> Response {
     let form = Form::new().file("file", name, None, bytes);
     let answer = server.connect().with_key(key).upload("/photos/", form).expect("it answers");
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer
 }
 
-fn get(server: &ServerProcess, path: &str) -> Answer {
+fn get(server: &ServerProcess, path: &str) -> Response {
     server.connect().get(path).expect("it answers")
 }
 
@@ -139,7 +139,7 @@ fn the_printed_link_makes_the_first_account_once() {
 }
 
 #[test]
-fn a_restart_keeps_everything() {
+fn store_contents_survive_server_restart() {
     let (folder, key) = DataFolder::with_bucket();
     let big = vec![b'x'; 3_000_000];
     let server = folder.serve();
@@ -157,7 +157,7 @@ fn a_restart_keeps_everything() {
 }
 
 #[test]
-fn a_folder_and_an_address_have_one_server() {
+fn data_folder_and_address_are_used_by_one_server() {
     let (folder, _) = DataFolder::with_bucket();
     let server = folder.serve();
     let second = folder.run(&["serve", "--listen", "127.0.0.1:0"]);
@@ -174,7 +174,7 @@ fn a_folder_and_an_address_have_one_server() {
 }
 
 #[test]
-fn a_signal_lets_what_is_in_flight_end() {
+fn shutdown_signal_drains_requests() {
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let (mut connection, rest) = half_an_upload(&server, &key);
@@ -182,7 +182,7 @@ fn a_signal_lets_what_is_in_flight_end() {
     thread::sleep(Duration::from_millis(200));
     assert!(Connection::connect(server.address()).is_err(), "it still takes connections");
     connection.more(&rest).expect("the rest is sent");
-    let answer = connection.answer("POST").expect("it answers");
+    let answer = connection.read_response("POST").expect("it answers");
     assert_eq!(answer.status, 200, "{}", answer.text());
     let status = server.wait();
     assert!(status.success(), "{status}: {}", server.log());
@@ -193,7 +193,7 @@ fn a_signal_lets_what_is_in_flight_end() {
 }
 
 #[test]
-fn a_second_signal_stops_at_once() {
+fn second_shutdown_signal_stops_at_once() {
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let (mut connection, _) = half_an_upload(&server, &key);
@@ -202,14 +202,14 @@ fn a_second_signal_stops_at_once() {
     server.terminate();
     let status = server.wait();
     assert!(status.success(), "{status}: {}", server.log());
-    let answer = connection.answer("POST");
+    let answer = connection.read_response("POST");
     assert!(answer.is_err(), "{answer:?}");
     let server = folder.serve();
     assert_eq!(get(&server, "/photos/late.txt").status, 404);
 }
 
 #[test]
-fn settings_come_from_flags_over_variables_over_the_file() {
+fn settings_precedence_is_flags_environment_file() {
     let (folder, key) = DataFolder::with_bucket();
     let file = folder.beside().join("trug.toml");
     let text = "listen = \"127.0.0.1:0\"\npublic_url = \"https://file.example\"\n\
@@ -233,7 +233,7 @@ fn settings_come_from_flags_over_variables_over_the_file() {
 }
 
 #[test]
-fn a_second_address_takes_larger_bodies_from_those_who_pay() {
+fn premium_listener_accepts_larger_bodies() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.args(["--upload-listen", "127.0.0.1:0"]).env("TRUG_BODY_BYTES_MAX", "2000");
@@ -266,7 +266,7 @@ fn a_second_address_takes_larger_bodies_from_those_who_pay() {
 }
 
 #[test]
-fn settings_that_make_no_sense_end_with_2() {
+fn invalid_settings_exit_with_2() {
     let folder = DataFolder::new();
     let refused = |words: &[&str], says: &str| {
         let words = [&["serve"][..], words].concat();
@@ -291,7 +291,7 @@ fn settings_that_make_no_sense_end_with_2() {
 }
 
 #[test]
-fn the_log_is_json_without_secrets() {
+fn log_is_json_without_secrets() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut server = ServerProcess::start(command.env("TRUG_LOG", "debug"));
@@ -315,7 +315,7 @@ fn the_log_is_json_without_secrets() {
 }
 
 #[test]
-fn damage_is_told_loudly_and_the_rest_is_served() {
+fn damage_is_logged_and_the_rest_is_served() {
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let marked = b"a line that is found again in the log, to be damaged";
@@ -349,7 +349,7 @@ fn damage_is_told_loudly_and_the_rest_is_served() {
 }
 
 #[test]
-fn an_index_that_is_gone_is_made_anew() {
+fn missing_index_is_rebuilt_on_start() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     upload(&server, &key, "kept.txt", b"kept");
@@ -361,7 +361,7 @@ fn an_index_that_is_gone_is_made_anew() {
 }
 
 #[test]
-fn a_store_that_cannot_be_opened_for_damage_ends_with_3() {
+fn unopenable_damaged_store_exits_with_3() {
     let (folder, _) = DataFolder::with_bucket();
     let file = folder.path().join("STORE");
     let mut bytes = std::fs::read(&file).expect("there is a store");

@@ -3,7 +3,7 @@
 use tests::{DataFolder, Form, ServerProcess};
 
 #[test]
-fn what_is_in_the_store_is_counted() {
+fn stats_counts_store_contents() {
     let (folder, key) = DataFolder::with_bucket();
     let check = |objects: u64, bytes: u64| {
         let stats = folder.json(&["stats"]);
@@ -33,7 +33,7 @@ fn what_is_in_the_store_is_counted() {
 }
 
 #[test]
-fn a_disk_with_less_free_than_the_reserve_is_told() {
+fn stats_warns_when_free_space_is_below_reserve() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     // Larger than any disk.

@@ -62,7 +62,7 @@ fn plainly(words: &[&str]) -> Ran {
 }
 
 #[test]
-fn every_command_explains_itself() {
+fn every_command_has_help() {
     for words in LEAVES {
         let ran = plainly(&[words, &["--help"][..]].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -80,7 +80,7 @@ fn every_command_explains_itself() {
 }
 
 #[test]
-fn wrong_usage_ends_with_2() {
+fn usage_errors_exit_with_2() {
     let cases: &[&[&str]] = &[
         &[],
         &["account"],
@@ -108,7 +108,7 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
-fn a_folder_that_is_no_store_is_told_and_left_alone() {
+fn foreign_folder_is_reported_and_left_untouched() {
     for words in ON_A_STORE {
         let folder = DataFolder::new();
         folder.run(words).check_failure(1, "does not exist");
@@ -120,7 +120,7 @@ fn a_folder_that_is_no_store_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_store_whose_holder_takes_no_commands_ends_with_4() {
+fn busy_store_without_control_socket_exits_with_4() {
     let (folder, _) = DataFolder::with_bucket();
     let (store, _) = Store::open_folder(&folder.path(), OpenOptions::new(Create::Never))
         .expect("the store is free");
@@ -134,7 +134,7 @@ fn a_store_whose_holder_takes_no_commands_ends_with_4() {
 }
 
 #[test]
-fn commands_at_the_same_time_wait_for_each_other() {
+fn concurrent_commands_wait_for_the_store_lock() {
     let (folder, _) = DataFolder::with_bucket();
     std::thread::scope(|scope| {
         for number in 0..6 {
@@ -148,14 +148,14 @@ fn commands_at_the_same_time_wait_for_each_other() {
 }
 
 #[test]
-fn the_data_folder_can_come_from_the_environment() {
+fn data_folder_is_read_from_the_environment() {
     let (folder, _) = DataFolder::with_bucket();
     let ran = run(trug().args(["bucket", "list"]).env("TRUG_DATA", folder.path()));
     assert!(ran.code == 0 && ran.stdout.contains("photos"), "{ran:?}");
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn broken_pipe_is_not_a_failure() {
     let (folder, _) = DataFolder::with_bucket();
     let (reader, writer) = std::io::pipe().expect("a pipe can be made");
     drop(reader);

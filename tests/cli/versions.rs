@@ -5,7 +5,7 @@ use tests::{DataFolder, Form, ServerProcess};
 
 /// Creates a store in which `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, and
 /// `kept.txt` was replaced. Large files are retained for so many seconds.
-fn store_with_a_past(window: &str) -> DataFolder {
+fn store_with_history(window: &str) -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = ServerProcess::start(command.env("TRUG_UNDELETE_WINDOW_SECONDS", window));
@@ -36,9 +36,9 @@ fn store_with_a_past(window: &str) -> DataFolder {
 }
 
 /// Runs a test with the store free, and with a server on it; the test requests files from a server.
-fn in_both_ways(test: impl Fn(&DataFolder, &dyn Fn(&str) -> (u16, Vec<u8>))) {
+fn with_and_without_server(test: impl Fn(&DataFolder, &dyn Fn(&str) -> (u16, Vec<u8>))) {
     for serves in [false, true] {
-        let folder = store_with_a_past("0");
+        let folder = store_with_history("0");
         let get = |server: &ServerProcess, path: &str| {
             let answer = server.connect().get(&format!("/photos/{path}")).expect("it answers");
             (answer.status, answer.body)
@@ -68,8 +68,8 @@ fn undelete(folder: &DataFolder, words: &[&str]) -> tests::Ran {
 }
 
 #[test]
-fn a_history_tells_what_happened_and_what_can_be_brought_back() {
-    in_both_ways(|folder, _| {
+fn version_history_shows_events_and_restorable_versions() {
+    with_and_without_server(|folder, _| {
         let versions = history(folder, &["a.txt"]);
         let states: Vec<_> = versions.iter().map(|it| it["state"].clone()).collect();
         assert_eq!(states, ["replaced", "deleted", "deletion"]);
@@ -101,8 +101,8 @@ fn a_history_tells_what_happened_and_what_can_be_brought_back() {
 }
 
 #[test]
-fn a_file_comes_back_by_its_path_or_as_an_earlier_version() {
-    in_both_ways(|folder, get| {
+fn undelete_restores_by_path_or_earlier_version() {
+    with_and_without_server(|folder, get| {
         assert_eq!(get("a.txt").0, 404);
         let ran = undelete(folder, &["a.txt"]);
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -120,8 +120,8 @@ fn a_file_comes_back_by_its_path_or_as_an_earlier_version() {
 }
 
 #[test]
-fn a_large_file_comes_back_while_it_stays() {
-    let folder = store_with_a_past("3600");
+fn undelete_restores_large_file_within_retention() {
+    let folder = store_with_history("3600");
     // Read-only commands do not reclaim space.
     folder.done(&["stats"]);
     let versions = history(&folder, &["dir/big.bin"]);
@@ -134,8 +134,8 @@ fn a_large_file_comes_back_while_it_stays() {
 }
 
 #[test]
-fn a_folder_comes_back_as_far_as_it_can() {
-    in_both_ways(|folder, get| {
+fn undelete_restores_folder_as_far_as_possible() {
+    with_and_without_server(|folder, get| {
         let ran = undelete(folder, &["dir/", "--since", "2100-01-01T00:00:00Z"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "restored      0 files\n"), "{ran:?}");
         let ran = undelete(folder, &["dir/"]);
@@ -153,8 +153,8 @@ fn a_folder_comes_back_as_far_as_it_can() {
 }
 
 #[test]
-fn a_deleted_bucket_comes_back_once_it_is_made_again() {
-    in_both_ways(|folder, get| {
+fn undelete_restores_bucket_once_recreated() {
+    with_and_without_server(|folder, get| {
         folder.done(&["bucket", "delete", "--name", "photos", "--force"]);
         let last = history(folder, &["kept.txt"]).pop().expect("it is known");
         assert_eq!(last["state"], "deletion");
@@ -166,8 +166,8 @@ fn a_deleted_bucket_comes_back_once_it_is_made_again() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_in_a_sentence() {
-    let folder = store_with_a_past("0");
+fn undelete_rejects_invalid_arguments() {
+    let folder = store_with_history("0");
     let refused = |words: &[&str], code: i32, says: &str| {
         folder.run(words).check_failure(code, says);
     };

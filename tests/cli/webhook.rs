@@ -2,7 +2,7 @@
 
 use tests::{DataFolder, Form, Receiver, Scripted};
 
-use crate::with_and_without_a_server;
+use crate::with_and_without_server;
 
 const URL: &str = "https://hooks.example.com/in";
 
@@ -14,8 +14,8 @@ fn create(folder: &DataFolder, url: &str) -> (String, String) {
 }
 
 #[test]
-fn a_webhook_is_made_listed_changed_and_deleted() {
-    with_and_without_a_server(|folder| {
+fn webhook_commands_create_list_change_and_delete() {
+    with_and_without_server(|folder| {
         let (id, secret) = create(folder, URL);
         assert!(secret.starts_with("whsec_"), "{secret}");
         let list = folder.done(&["webhook", "list", "--bucket", "photos"]).stdout;
@@ -38,7 +38,7 @@ fn a_webhook_is_made_listed_changed_and_deleted() {
 }
 
 #[test]
-fn a_test_takes_a_running_server_and_shows_the_answer() {
+fn webhook_test_requires_server_and_shows_response() {
     let (folder, _) = DataFolder::with_bucket();
     let receiver = Receiver::start();
     let (id, _) = create(&folder, &receiver.url("/hook"));
@@ -64,7 +64,7 @@ fn a_test_takes_a_running_server_and_shows_the_answer() {
 }
 
 #[test]
-fn a_server_delivers_and_its_log_names_no_secret_address() {
+fn webhook_delivery_log_hides_secret_urls() {
     let (folder, key) = DataFolder::with_bucket();
     let receiver = Receiver::start();
     create(&folder, &receiver.url("/hook?word=secret"));
@@ -83,7 +83,7 @@ fn a_server_delivers_and_its_log_names_no_secret_address() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_named() {
+fn webhook_invalid_settings_are_reported() {
     let (folder, _) = DataFolder::with_bucket();
     let bad = folder.run(&["serve", "--listen", "127.0.0.1:0", "--webhook-allow", "10.0.0.0/8"]);
     bad.check_failure(2, "webhook_allow");

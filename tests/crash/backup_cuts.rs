@@ -75,10 +75,10 @@ fn must_be_one_of(store: &Store, cuts: &[SimDisk], before: Option<&Model>, after
             let found = open_image(&disk).unwrap_or_else(|why| panic!("{what}: {why}"));
             let is_old = match (&found, before) {
                 (None, before) => before.is_none(),
-                (Some(found), Some(before)) => found.must_be(before).is_ok(),
+                (Some(found), Some(before)) => found.check_against(before).is_ok(),
                 (Some(_), None) => false,
             };
-            let is_new = found.as_ref().map(|found| found.must_be(after));
+            let is_new = found.as_ref().map(|found| found.check_against(after));
             tried.old += usize::from(is_old);
             tried.new += usize::from(is_new == Some(Ok(())));
             assert!(is_old || is_new == Some(Ok(())), "{what}: {is_new:?}");
@@ -88,7 +88,7 @@ fn must_be_one_of(store: &Store, cuts: &[SimDisk], before: Option<&Model>, after
                 let found = open_image(&disk).unwrap_or_else(|why| panic!("{what}, again: {why}"));
                 let found =
                     found.unwrap_or_else(|| panic!("{what}: no image after the next backup"));
-                found.must_be(after).unwrap_or_else(|why| panic!("{what}, again: {why}"));
+                found.check_against(after).unwrap_or_else(|why| panic!("{what}, again: {why}"));
             }
         }
     }
@@ -104,7 +104,7 @@ fn take_cuts(disk: &SimDisk) -> Vec<SimDisk> {
 }
 
 #[test]
-fn power_loss_at_every_operation_of_a_backup_leaves_the_image_before_or_the_new_one() {
+fn backup_power_loss_leaves_old_or_new_image() {
     let world = World::new(7);
     let store = world.open();
     let mut model = Model::default();
@@ -131,7 +131,7 @@ fn power_loss_at_every_operation_of_a_backup_leaves_the_image_before_or_the_new_
 }
 
 #[test]
-fn power_loss_on_the_stores_own_disk_while_a_backup_holds_names_loses_nothing() {
+fn store_power_loss_during_backup_loses_nothing() {
     let world = World::new(7);
     let store = world.open();
     let mut model = Model::default();
@@ -158,7 +158,7 @@ fn power_loss_on_the_stores_own_disk_while_a_backup_holds_names_loses_nothing() 
         })
         .unwrap();
     let cuts = take_cuts(&world.disk);
-    open_image(&image).unwrap().unwrap().must_be(&before).unwrap();
+    open_image(&image).unwrap().unwrap().check_against(&before).unwrap();
 
     let mut seen = BTreeSet::new();
     for (at, cut) in cuts.iter().enumerate() {

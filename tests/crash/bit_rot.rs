@@ -130,7 +130,7 @@ impl Specimen {
             Err(Error::Corrupt(_) | Error::NotAStore(_)) => return Ok(Noticed::AtOpening),
             Err(error) => return Err(format!("opening fails with {error}")),
         };
-        let mut noticed = match told(&report) {
+        let mut noticed = match reports_damage(&report) {
             true => Noticed::AtOpening,
             false => Noticed::No,
         };
@@ -151,11 +151,15 @@ impl Specimen {
                 return Err(format!("{name} is lost, and was not hit; {report}"));
             }
         }
-        self.must_show_nothing_else(&store, &report)?;
+        self.check_only_reported_loss(&store, &report)?;
         Ok(noticed)
     }
 
-    fn must_show_nothing_else(&self, store: &Store, report: &RecoveryReport) -> Result<(), String> {
+    fn check_only_reported_loss(
+        &self,
+        store: &Store,
+        report: &RecoveryReport,
+    ) -> Result<(), String> {
         let is_damaged = !report.damage.is_empty();
         let told = |error: Error| error.to_string();
         let listed = store.list_keys(&tests::store::bucket(), "", None, 1_000).map_err(told)?;
@@ -239,7 +243,7 @@ pub(crate) enum Noticed {
     AtOpening,
 }
 
-fn told(report: &RecoveryReport) -> bool {
+fn reports_damage(report: &RecoveryReport) -> bool {
     !report.damage.is_empty() || report.torn_tail.is_some() || report.index_fault.is_some()
 }
 
@@ -255,7 +259,7 @@ pub(crate) struct Flips {
 }
 
 /// Flips one bit in every `stride`-th byte of headers, heads, groups, footers, trailers, and in fewer of the bodies.
-pub(crate) fn flip_everything(past: Past, stride: usize) -> Result<Flips, String> {
+pub(crate) fn flip_every_bit(past: Past, stride: usize) -> Result<Flips, String> {
     let specimen = Specimen::new(past);
     let mut flips = Flips::default();
     for path in specimen.paths() {
@@ -298,34 +302,34 @@ fn offsets(path: &str, groups: &[Group], length: usize, stride: usize) -> Vec<us
 }
 
 fn flip_all(past: Past) {
-    match flip_everything(past, 3) {
+    match flip_every_bit(past, 3) {
         Ok(flips) => println!("{past:?}: {flips:?}"),
         Err(what) => panic!("{what}"),
     }
 }
 
 #[test]
-fn a_flipped_bit_in_a_closed_store_is_named_or_harmless() {
+fn bit_flip_in_closed_store_is_reported_or_harmless() {
     flip_all(Past::Closed);
 }
 
 #[test]
-fn a_flipped_bit_in_a_closed_store_without_index_is_named_or_harmless() {
+fn bit_flip_in_closed_store_without_index_is_reported() {
     flip_all(Past::ClosedWithoutIndex);
 }
 
 #[test]
-fn a_flipped_bit_in_a_killed_store_is_named_or_harmless() {
+fn bit_flip_in_killed_store_is_reported_or_harmless() {
     flip_all(Past::Killed);
 }
 
 #[test]
-fn a_flipped_bit_in_a_killed_store_without_index_is_named_or_harmless() {
+fn bit_flip_in_killed_store_without_index_is_reported() {
     flip_all(Past::KilledWithoutIndex);
 }
 
 #[test]
-fn a_file_that_was_cut_blanked_or_taken_away_is_named_and_costs_its_own_objects_only() {
+fn truncated_zeroed_or_missing_file_loses_only_its_objects() {
     for past in Past::ALL {
         let specimen = Specimen::new(past);
         for path in specimen.paths().into_iter().filter(|path| path != "STORE") {
@@ -371,7 +375,7 @@ fn a_file_that_was_cut_blanked_or_taken_away_is_named_and_costs_its_own_objects_
 }
 
 #[test]
-fn blocks_that_changed_places_are_never_believed() {
+fn swapped_blocks_are_detected() {
     for past in Past::ALL {
         let specimen = Specimen::new(past);
         let everything: BTreeSet<_> = specimen.model.objects.keys().cloned().collect();

@@ -21,8 +21,8 @@ struct Specimen {
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcomes {
     tried: u64,
-    told_at_opening: u64,
-    told_when_read: u64,
+    reported_at_open: u64,
+    reported_by_reads: u64,
     harmless: u64,
 }
 
@@ -74,8 +74,8 @@ impl Specimen {
             return Err(format!("what was deleted is back; {report}"));
         }
         match (is_told, failed > 0) {
-            (true, _) => total.told_at_opening += 1,
-            (false, true) => total.told_when_read += 1,
+            (true, _) => total.reported_at_open += 1,
+            (false, true) => total.reported_by_reads += 1,
             (false, false) => total.harmless += 1,
         }
         Ok(())
@@ -99,20 +99,20 @@ fn flip_compacted(stride: usize) -> Result<Outcomes, String> {
 }
 
 #[test]
-fn a_flipped_bit_in_a_compacted_segment_is_named_or_harmless() {
+fn bit_flip_in_compacted_segment_is_reported_or_harmless() {
     let total = flip_compacted(61).unwrap_or_else(|what| panic!("{what}"));
     println!("{total:?}");
-    assert!(total.told_when_read > 100, "{total:?}");
+    assert!(total.reported_by_reads > 100, "{total:?}");
 }
 
 #[test]
 #[ignore = "every byte takes minutes: run it by name"]
-fn every_flipped_byte_of_the_compacted_segments_is_named_or_harmless() {
+fn byte_flip_in_compacted_segments_is_reported_or_harmless() {
     println!("{:?}", flip_compacted(1).unwrap_or_else(|what| panic!("{what}")));
 }
 
 #[test]
-fn a_compacted_segment_that_was_cut_or_taken_away_is_named() {
+fn truncated_or_missing_compacted_segment_is_reported() {
     let specimen = Specimen::new();
     let mut total = Outcomes::default();
     for path in specimen.paths() {
@@ -161,12 +161,12 @@ fn flip_copies(bytes: Range<usize>) -> Result<(), String> {
 const ORIGIN: Range<usize> = 104..170;
 
 #[test]
-fn one_damaged_copy_of_a_header_or_an_origin_does_no_harm() {
+fn one_damaged_header_or_origin_copy_is_harmless() {
     flip_copies(0..ORIGIN.end).unwrap_or_else(|what| panic!("{what}"));
 }
 
 #[test]
-fn a_forgotten_checksum_of_an_origin_is_noticed() {
+fn mutation_missing_origin_checksum_is_detected() {
     match ignoring(CheckClass::Header, || flip_copies(ORIGIN)) {
         Ok(()) => panic!("nobody notices that origins are not compared"),
         Err(noticed) => println!("without the checksum of origins: {noticed}"),
@@ -174,7 +174,7 @@ fn a_forgotten_checksum_of_an_origin_is_noticed() {
 }
 
 #[test]
-fn a_forgotten_checksum_of_what_was_copied_is_noticed() {
+fn mutation_missing_copied_checksum_is_detected() {
     match ignoring(CheckClass::Block, || flip_compacted(61)) {
         Ok(total) => panic!("nobody notices that blocks are not compared: {total:?}"),
         Err(noticed) => println!("without the checksum of blocks: {noticed}"),

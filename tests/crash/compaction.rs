@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Ignore, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, IgnoredSync, Operation, PathPattern};
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{Error, Store};
 use tests::store::{
@@ -13,7 +13,7 @@ use tests::store::{
     name_in, roll_over,
 };
 
-use crate::survivor::{check, check_after_a_kill, fingerprint};
+use crate::survivor::{check, check_after_kill, fingerprint};
 
 /// A store of several segments, with its model.
 pub(crate) struct Grown {
@@ -24,10 +24,10 @@ pub(crate) struct Grown {
 
 impl Grown {
     /// Creates segments with live and dead records of every kind, all sealed and checkpointed, and one active segment.
-    pub(crate) fn new(ignored: &[Ignore]) -> Result<(Self, Store), String> {
+    pub(crate) fn new(ignored: &[IgnoredSync]) -> Result<(Self, Store), String> {
         let world = World::new(11);
         for ignore in ignored {
-            world.disk.ignore(ignore.clone());
+            world.disk.ignore_syncs(ignore.clone());
         }
         let store = world.open();
         let mut grown = Self { world, model: Model::default(), turn: 0 };
@@ -55,18 +55,18 @@ impl Grown {
             let bytes = Bytes::from(body(100 * self.turn + at, 4_000));
             self.play(store, &[Change::Put(name(&key), bytes)])?;
         }
-        roll_over(store).map_err(told)?;
-        store.checkpoint().map(|_| ()).map_err(told)
+        roll_over(store).map_err(error_text)?;
+        store.checkpoint().map(|_| ()).map_err(error_text)
     }
 
     fn play(&mut self, store: &Store, changes: &[Change]) -> Result<(), String> {
-        batch(store, changes).and_then(|batch| commit(store, batch)).map_err(told)?;
+        batch(store, changes).and_then(|batch| commit(store, batch)).map_err(error_text)?;
         self.model.apply(changes);
         Ok(())
     }
 }
 
-fn told(error: Error) -> String {
+fn error_text(error: Error) -> String {
     error.to_string()
 }
 
@@ -114,7 +114,7 @@ fn survey(
             }
         }
         total.crashes += 1;
-        check_after_a_kill(&cut.fork(), &[&grown.model])
+        check_after_kill(&cut.fork(), &[&grown.model])
             .map_err(|what| format!("killed at {at}: {what}"))?;
     }
     Ok(())
@@ -124,20 +124,20 @@ fn survey(
 fn without_index(disk: &SimDisk, model: &Model) -> Result<(), String> {
     disk.remove("index.redb").map_err(|error| error.to_string())?;
     let world = World::on(disk.clone(), 12);
-    let (store, report) = world.try_open().map_err(told)?;
+    let (store, report) = world.try_open().map_err(error_text)?;
     if !report.damage.is_empty() {
         return Err(format!("without index: {report}"));
     }
     let contents = Contents::of(&store).map_err(|what| format!("without index: {what}"))?;
-    contents.must_be(model).map_err(|what| format!("without index: {what}; {report}"))
+    contents.check_against(model).map_err(|what| format!("without index: {what}; {report}"))
 }
 
 /// Checks that compactions survive power cuts with some syncs left out.
-fn survives_without(ignored: &[Ignore], seeds: u64) -> Result<String, String> {
+fn survives_without(ignored: &[IgnoredSync], seeds: u64) -> Result<String, String> {
     let mut total = Cuts::default();
     let (mut grown, store) = Grown::new(ignored)?;
     survey(&grown, seeds, &mut total, || {
-        let report = compact(&store).map_err(told)?;
+        let report = compact(&store).map_err(error_text)?;
         if report.segments_removed < 2 || report.freed_bytes == 0 {
             return Err(format!("there was something to compact: {report:?}"));
         }
@@ -147,13 +147,13 @@ fn survives_without(ignored: &[Ignore], seeds: u64) -> Result<String, String> {
     grown.play(&store, &[Change::Delete(name("fill/3")), Change::Delete(name("big"))])?;
     grown.fill(&store)?;
     grown.fill(&store)?;
-    survey(&grown, seeds, &mut total, || compact(&store).map(|_| ()).map_err(told))?;
-    survey(&grown, seeds, &mut total, || store.close().map_err(told))?;
+    survey(&grown, seeds, &mut total, || compact(&store).map(|_| ()).map_err(error_text))?;
+    survey(&grown, seeds, &mut total, || store.close().map_err(error_text))?;
     Ok(format!("{total:?}"))
 }
 
 #[test]
-fn power_loss_at_every_operation_of_a_compaction_loses_nothing() {
+fn compaction_survives_power_loss_at_every_operation() {
     match survives_without(&[], 4) {
         Ok(total) => println!("{total}"),
         Err(what) => panic!("{what}"),
@@ -161,8 +161,8 @@ fn power_loss_at_every_operation_of_a_compaction_loses_nothing() {
 }
 
 #[test]
-fn a_sync_that_a_compaction_forgets_is_noticed() {
-    let of = |path: &str| Ignore::SyncOf(path.to_owned());
+fn mutation_missing_compaction_sync_is_detected() {
+    let of = |path: &str| IgnoredSync::SyncOf(path.to_owned());
     for ignored in [of("compacted/0"), of("compacted")] {
         match survives_without(std::slice::from_ref(&ignored), 4) {
             Ok(_) => panic!("nobody notices that {ignored:?} is left out"),
@@ -172,19 +172,19 @@ fn a_sync_that_a_compaction_forgets_is_noticed() {
 }
 
 #[test]
-fn a_checkpoint_that_a_compaction_does_not_wait_for_is_noticed() {
+fn mutation_missing_compaction_checkpoint_is_detected() {
     let (grown, store) = Grown::new(&[]).unwrap_or_else(|what| panic!("{what}"));
     // From here on only: without any checkpoint, the index would be rebuilt.
-    grown.world.disk.ignore(Ignore::SyncOf("index.redb".to_owned()));
+    grown.world.disk.ignore_syncs(IgnoredSync::SyncOf("index.redb".to_owned()));
     let mut total = Cuts::default();
-    match survey(&grown, 4, &mut total, || compact(&store).map(|_| ()).map_err(told)) {
+    match survey(&grown, 4, &mut total, || compact(&store).map(|_| ()).map_err(error_text)) {
         Ok(()) => panic!("nobody notices that originals go before the index lets go of them"),
         Err(noticed) => println!("without the sync of the index: {noticed}"),
     }
 }
 
 #[test]
-fn an_opening_that_runs_out_of_room_keeps_what_the_index_on_disk_points_to() {
+fn open_without_space_keeps_segments_of_the_index() {
     let (grown, store) = Grown::new(&[]).unwrap_or_else(|what| panic!("{what}"));
     grown.world.disk.record_cuts();
     compact(&store).unwrap_or_else(|error| panic!("{error}"));
@@ -194,8 +194,8 @@ fn an_opening_that_runs_out_of_room_keeps_what_the_index_on_disk_points_to() {
         for writes in 0..40 {
             let disk = cut.fork();
             disk.power_on(LossPolicy::KeepSynced, 0);
-            let index = Where::Prefix("index.redb".to_owned());
-            disk.inject(Rule::always(Operation::Write, index, Fault::NoSpace).after(writes));
+            let index = PathPattern::Prefix("index.redb".to_owned());
+            disk.inject(FaultRule::always(Operation::Write, index, Fault::NoSpace).after(writes));
             let opened = World::on(disk.clone(), 12).try_open();
             refused += u64::from(opened.is_ok() && disk.fault_count() > 0);
             disk.cut_power();

@@ -2,14 +2,14 @@
 //! effect is visible, reads continue; and after a restart of the process nothing visible or acknowledged is lost by a
 //! power cut.
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::{Error, Health, Store};
 use tests::store::{
     Contents, Model, World, batch, body, commit, delete, idle, name, put, read, roll_over,
 };
 
 use crate::scenario::{Act, beginning};
-use crate::survivor::check_after_a_kill;
+use crate::survivor::check_after_kill;
 
 /// Acts of the story.
 pub(crate) const STORY: [Act; 10] = [
@@ -35,7 +35,7 @@ fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, 
         committed.map_err(|error| error.to_string())?;
         model.apply(&changes);
     }
-    world.disk.inject(Rule::once(operation, Where::Anywhere, fault).after(skipped));
+    world.disk.inject(FaultRule::once(operation, PathPattern::Any, fault).after(skipped));
     let mut in_doubt = None;
     for (turn, act) in (1..).zip(STORY) {
         let Some(changes) = act.changes(turn) else {
@@ -56,26 +56,26 @@ fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, 
             Err(_) if in_doubt.is_none() => in_doubt = Some(next),
             Err(error) => return Err(format!("{act:?} failed too: {error}")),
         }
-        Contents::of(&store)?.must_be(&model)?;
+        Contents::of(&store)?.check_against(&model)?;
     }
     let happened = world.disk.fault_count() > 0;
     world.disk.clear_faults();
-    must_be_read_only_for_good(&store, &model)?;
+    check_permanently_read_only(&store, &model)?;
     let acceptable: Vec<&Model> = [&model].into_iter().chain(&in_doubt).collect();
     // The process is killed, so that nothing is written on the way out.
     let disk = world.disk.fork();
     drop(store);
-    check_after_a_kill(&disk, &acceptable)?;
+    check_after_kill(&disk, &acceptable)?;
     Ok(happened)
 }
 
 /// Checks that a store that has become read-only stays so although its disk works again, and that reads work.
-pub(crate) fn must_be_read_only_for_good(store: &Store, model: &Model) -> Result<(), String> {
+pub(crate) fn check_permanently_read_only(store: &Store, model: &Model) -> Result<(), String> {
     if store.health() == Health::Writable {
         return Ok(());
     }
     match put(store, &name("too-late"), &body(1, 10)) {
-        Err(Error::ReadOnly(_)) => Contents::of(store)?.must_be(model),
+        Err(Error::ReadOnly(_)) => Contents::of(store)?.check_against(model),
         other => Err(format!("a read-only store answers a put with {other:?}")),
     }
 }
@@ -94,21 +94,21 @@ fn every_one(operation: Operation, fault: Fault) {
 }
 
 #[test]
-fn a_sync_that_loses_its_bytes_is_heard_and_is_never_believed_later() {
-    every_one(Operation::SyncData, Fault::SyncGone);
-    every_one(Operation::SyncFolder, Fault::SyncGone);
+fn sync_failure_with_lost_bytes_is_reported_and_final() {
+    every_one(Operation::SyncData, Fault::SyncLost);
+    every_one(Operation::SyncFolder, Fault::SyncLost);
 }
 
 #[test]
-fn a_sync_that_fails_and_keeps_its_bytes_may_have_happened() {
+fn failed_sync_that_kept_its_bytes_may_be_durable() {
     every_one(Operation::SyncData, Fault::Error);
     every_one(Operation::SyncFolder, Fault::Error);
 }
 
 #[test]
-fn a_failed_sync_or_write_of_the_log_ends_writing_whatever_happens_later() {
+fn failed_log_sync_or_write_stops_writes_permanently() {
     for (operation, fault) in [
-        (Operation::SyncData, Fault::SyncGone),
+        (Operation::SyncData, Fault::SyncLost),
         (Operation::SyncData, Fault::Error),
         (Operation::Write, Fault::Error),
         (Operation::Write, Fault::Torn),
@@ -118,7 +118,11 @@ fn a_failed_sync_or_write_of_the_log_ends_writing_whatever_happens_later() {
         world.options.reserve_bytes = Some(1 << 20);
         let store = world.open();
         put(&store, &name("before"), b"1").unwrap();
-        world.disk.inject(Rule::once(operation, Where::Prefix("log/".to_owned()), fault));
+        world.disk.inject(FaultRule::once(
+            operation,
+            PathPattern::Prefix("log/".to_owned()),
+            fault,
+        ));
         assert!(matches!(put(&store, &name("failed"), b"2"), Err(Error::Io { .. })));
         world.disk.set_free_bytes(4_096);
         for _ in 0..3 {
@@ -131,7 +135,7 @@ fn a_failed_sync_or_write_of_the_log_ends_writing_whatever_happens_later() {
 }
 
 #[test]
-fn a_segment_that_cannot_be_read_leaves_the_rest_served() {
+fn unreadable_segment_does_not_affect_others() {
     let world = World::new(3);
     let store = world.open();
     for at in 0..30 {
@@ -140,7 +144,11 @@ fn a_segment_that_cannot_be_read_leaves_the_rest_served() {
     roll_over(&store).unwrap();
     let segment = world.files_in("log/").remove(0);
     for operation in [Operation::Read, Operation::Map, Operation::Open] {
-        world.disk.inject(Rule::always(operation, Where::Prefix(segment.clone()), Fault::Error));
+        world.disk.inject(FaultRule::always(
+            operation,
+            PathPattern::Prefix(segment.clone()),
+            Fault::Error,
+        ));
     }
     let answers: Vec<_> = (0..30).map(|at| read(&store, &name(&format!("{at}")))).collect();
     let is_failed = |answer: &engine::Result<_>| matches!(answer, Err(Error::Io { .. }));
@@ -159,13 +167,13 @@ fn a_segment_that_cannot_be_read_leaves_the_rest_served() {
 }
 
 #[test]
-fn a_write_that_fails_or_is_cut_short_shows_nothing() {
+fn failed_or_short_write_is_not_visible() {
     every_one(Operation::Write, Fault::Error);
     every_one(Operation::Write, Fault::Torn);
 }
 
 #[test]
-fn a_disk_without_room_refuses_and_loses_nothing() {
+fn disk_full_rejects_writes_and_loses_nothing() {
     every_one(Operation::Write, Fault::NoSpace);
     every_one(Operation::Create, Fault::NoSpace);
     every_one(Operation::Allocate, Fault::NoSpace);
@@ -173,7 +181,7 @@ fn a_disk_without_room_refuses_and_loses_nothing() {
 }
 
 #[test]
-fn a_name_that_cannot_be_made_or_removed_loses_nothing() {
+fn failed_create_or_unlink_loses_nothing() {
     every_one(Operation::Create, Fault::Error);
     every_one(Operation::Remove, Fault::Error);
 }

@@ -2,7 +2,7 @@
 //! nothing is missing, and the damage is reported.
 
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::{Error, Malformed, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, fact, idle, name, roll_over,
@@ -42,7 +42,7 @@ fn sealed(has_compacted: bool) -> (World, Model) {
     (world, model)
 }
 
-fn must_tell(store: &Store, path: &str, at: u64) {
+fn check_reported(store: &Store, path: &str, at: u64) {
     let known = store.damage().unwrap().places;
     let found: Vec<_> = known.iter().map(|it| (it.file(), it.offset)).collect();
     assert_eq!(found, [(path.to_owned(), at)]);
@@ -64,7 +64,7 @@ fn footers() -> Vec<(World, Model, String)> {
 }
 
 #[test]
-fn an_index_is_made_from_the_groups_where_a_footer_has_rotted_and_that_is_told() {
+fn index_rebuild_falls_back_to_groups_on_damaged_footer() {
     for (world, model, path) in footers() {
         let at = entries_at(&world, &path);
         let bytes = world.disk.bytes(&path).len() as u64;
@@ -72,10 +72,10 @@ fn an_index_is_made_from_the_groups_where_a_footer_has_rotted_and_that_is_told()
             let world = World::on(world.disk.fork(), 33);
             world.disk.flip(&path, offset, 1);
             world.disk.remove("index.redb").unwrap();
-            let (store, report) = world.open_and_tell();
+            let (store, report) = world.open_with_report();
             assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
-            Contents::of(&store).unwrap().must_be(&model).unwrap();
-            must_tell(&store, &path, at);
+            Contents::of(&store).unwrap().check_against(&model).unwrap();
+            check_reported(&store, &path, at);
             store.close().unwrap();
             drop(store);
             // fsck reports the same and repairs it; the next scrub removes it from the record.
@@ -85,13 +85,13 @@ fn an_index_is_made_from_the_groups_where_a_footer_has_rotted_and_that_is_told()
             let store = world.open();
             store.scrub(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
             assert_eq!(store.damage().unwrap().count(), 0);
-            Contents::of(&store).unwrap().must_be(&model).unwrap();
+            Contents::of(&store).unwrap().check_against(&model).unwrap();
         }
     }
 }
 
 #[test]
-fn a_compaction_copies_from_the_groups_where_a_footer_has_rotted_and_that_is_told() {
+fn compaction_falls_back_to_groups_on_damaged_footer() {
     let (world, model) = sealed(false);
     let path = world.files_in("log/").remove(0);
     let at = entries_at(&world, &path);
@@ -104,14 +104,14 @@ fn a_compaction_copies_from_the_groups_where_a_footer_has_rotted_and_that_is_tol
     let is_it = |it: &engine::Damage| (it.file(), it.offset) == (path.clone(), at);
     let is_gone = !world.disk.paths().contains(&path);
     assert!(is_gone || told.iter().any(is_it), "{told:?}");
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     drop(store);
     world.disk.remove("index.redb").unwrap();
-    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+    Contents::of(&world.open()).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn a_footer_that_cannot_be_read_is_done_without() {
+fn unreadable_footer_is_not_required() {
     for (world, model, path) in footers() {
         let at = entries_at(&world, &path);
         world.disk.remove("index.redb").unwrap();
@@ -119,12 +119,13 @@ fn a_footer_that_cannot_be_read_is_done_without() {
         let mut told = 0;
         for skipped in 0..8 {
             let world = World::on(world.disk.fork(), 34);
-            let rule = Rule::once(Operation::Read, Where::Prefix(path.clone()), Fault::Error);
+            let rule =
+                FaultRule::once(Operation::Read, PathPattern::Prefix(path.clone()), Fault::Error);
             world.disk.inject(rule.after(skipped));
             match world.try_open() {
                 Ok((store, _)) => {
                     world.disk.clear_faults();
-                    Contents::of(&store).unwrap().must_be(&model).unwrap();
+                    Contents::of(&store).unwrap().check_against(&model).unwrap();
                     let known = store.damage().unwrap().places;
                     let is_it = |it: &&engine::Damage| it.offset == at && it.file() == path;
                     told += known.iter().filter(is_it).count();

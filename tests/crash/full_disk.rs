@@ -5,22 +5,22 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::SimDisk;
 use engine::{Batch, Error, Health, Store, limits};
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, delete, fact, name, put, read, roll_over,
 };
 
-use crate::failed_sync::{STORY, must_be_read_only_for_good};
+use crate::failed_sync::{STORY, check_permanently_read_only};
 use crate::scenario::{Act, beginning};
-use crate::survivor::check_after_a_kill;
+use crate::survivor::check_after_kill;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Advances the clock by a second; the disk is queried again only after some time.
-fn a_second_passes(world: &World) {
+fn advance_one_second(world: &World) {
     world.clock.advance(1_000);
 }
 
@@ -29,7 +29,7 @@ fn is_no_space<T>(answer: &engine::Result<T>) -> bool {
 }
 
 #[test]
-fn a_store_that_fills_its_disk_refuses_puts_takes_deletions_and_recovers_by_itself() {
+fn full_disk_rejects_puts_accepts_deletes_and_recovers() {
     let mut world = World::new(1);
     world.disk.set_free_bytes(4 * MIB);
     world.options.reserve_bytes = Some(2 * MIB);
@@ -38,7 +38,7 @@ fn a_store_that_fills_its_disk_refuses_puts_takes_deletions_and_recovers_by_itse
     let mut model = Model::default();
     let mut refused = None;
     for at in 0..500 {
-        a_second_passes(&world);
+        advance_one_second(&world);
         let (key, bytes) = (name(&format!("{at}")), body(at, 9_000));
         let Err(error) = put(&store, &key, &bytes) else {
             model.objects.insert(key, (bytes.into(), false));
@@ -49,7 +49,7 @@ fn a_store_that_fills_its_disk_refuses_puts_takes_deletions_and_recovers_by_itse
     }
     assert!(matches!(refused, Some(Error::NoSpace)), "{refused:?}");
     assert!(model.objects.len() > 50);
-    a_second_passes(&world);
+    advance_one_second(&world);
     let free_bytes = engine::disk::Disk::free_bytes(&world.disk).unwrap();
     assert!(free_bytes > 2 * MIB - 100 * KIB, "the reserve is still there: {free_bytes}");
     assert_eq!(store.health(), Health::Full { free_bytes, reserve_bytes: 2 * MIB });
@@ -60,24 +60,24 @@ fn a_store_that_fills_its_disk_refuses_puts_takes_deletions_and_recovers_by_itse
     assert!(is_no_space(&put(&store, &name("empty"), b"")), "at the latest when it is committed");
     commit(&store, Batch::new().put_fact(fact("token/1"), b"x".as_slice().into())).unwrap();
     commit(&store, Batch::new().delete_fact(fact("token/1"))).unwrap();
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     store.checkpoint().unwrap();
 
     for at in 0..20 {
         delete(&store, &name(&format!("{at}"))).unwrap();
         model.objects.remove(&name(&format!("{at}")));
     }
-    a_second_passes(&world);
+    advance_one_second(&world);
     assert_eq!(store.health(), Health::Writable, "the files of what was deleted are gone");
     put(&store, &name("again"), b"room").unwrap();
     model.objects.insert(name("again"), (b"room".as_slice().into(), false));
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     drop(store);
-    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+    Contents::of(&world.open()).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn a_put_that_is_refused_takes_no_deletion_of_its_group_along() {
+fn rejected_put_does_not_fail_deletes_in_its_group() {
     let mut world = World::new(1);
     let store = world.open();
     put(&store, &name("old"), b"old").unwrap();
@@ -105,7 +105,7 @@ fn a_put_that_is_refused_takes_no_deletion_of_its_group_along() {
 }
 
 #[test]
-fn deletions_are_logged_in_smaller_segments_where_no_whole_one_can_be_had() {
+fn deletes_use_smaller_segments_on_full_disk() {
     let world = World::wide(1);
     let store = world.open();
     let mut model = Model::default();
@@ -147,17 +147,17 @@ fn deletions_are_logged_in_smaller_segments_where_no_whole_one_can_be_had() {
     }
     while set(&mut model).is_ok() {}
     assert_eq!(store.health(), Health::Writable, "a full disk is no failure");
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     world.disk.set_free_bytes(10 * MIB);
     put(&store, &name("again"), b"room").unwrap();
     model.objects.insert(name("again"), (b"room".as_slice().into(), false));
     store.close().unwrap();
     drop(store);
-    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+    Contents::of(&world.open()).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn a_checkpoint_without_room_waits_for_it() {
+fn checkpoint_waits_for_free_space() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"1").unwrap();
@@ -176,7 +176,7 @@ fn a_checkpoint_without_room_waits_for_it() {
 }
 
 #[test]
-fn a_store_with_threads_writes_its_checkpoint_once_there_is_room() {
+fn threaded_store_checkpoints_once_space_is_free() {
     let mut world = World::new(1);
     let store = world.open_with_threads();
     let batch = batch(&store, &[Change::Put(name("a"), body(1, 10).into())]).unwrap();
@@ -196,7 +196,7 @@ fn a_store_with_threads_writes_its_checkpoint_once_there_is_room() {
 }
 
 #[test]
-fn a_store_on_a_full_disk_closes_and_opens_again() {
+fn store_closes_and_reopens_on_full_disk() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"1").unwrap();
@@ -257,15 +257,15 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
             Err(_) => {}
         }
         note(committed.map(drop))?;
-        Contents::of(&store)?.must_be(&model)?;
+        Contents::of(&store)?.check_against(&model)?;
     }
     world.disk.clear_faults();
     world.disk.set_free_bytes(100 * MIB);
     // An index that had no room is reopened from time to time.
-    a_second_passes(&world);
+    advance_one_second(&world);
     let is_read_only = is_read_only(&store);
     if is_read_only {
-        must_be_read_only_for_good(&store, &model)?;
+        check_permanently_read_only(&store, &model)?;
     } else {
         let again = [Change::Put(name("again"), body(5, 3_000).into())];
         let committed = batch(&store, &again).and_then(|batch| commit(&store, batch));
@@ -274,13 +274,13 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
         for act in [Act::RollOver, Act::Checkpoint, Act::Checkpoint] {
             beside(&store, act).map_err(|error| format!("{act:?}: {error}"))?;
         }
-        Contents::of(&store)?.must_be(&model)?;
+        Contents::of(&store)?.check_against(&model)?;
     }
     let acceptable: Vec<&Model> = [&model].into_iter().chain(&in_doubt).collect();
     // The process is killed, so that nothing is written on the way out.
     let disk = world.disk.fork();
     drop(store);
-    check_after_a_kill(&disk, &acceptable)?;
+    check_after_kill(&disk, &acceptable)?;
     Ok(match (ran_out, is_read_only) {
         (_, true) => Ending::ReadOnly,
         (true, false) => Ending::GoesOn,
@@ -304,7 +304,7 @@ fn beside(store: &Store, act: Act) -> engine::Result<()> {
 }
 
 #[test]
-fn room_for_any_number_of_pages_loses_nothing_and_never_ends_writing() {
+fn enospc_after_any_page_count_loses_nothing() {
     let mut ran_out_last = 0;
     for pages in 0..400 {
         match story_on(|disk| disk.set_free_bytes(4_096 * pages)) {
@@ -317,7 +317,7 @@ fn room_for_any_number_of_pages_loses_nothing_and_never_ends_writing() {
 }
 
 #[test]
-fn no_room_from_any_operation_on_loses_nothing() {
+fn enospc_from_any_operation_loses_nothing() {
     for operation in
         [Operation::Create, Operation::CreateFolder, Operation::Write, Operation::SetLen]
             .into_iter()
@@ -326,7 +326,7 @@ fn no_room_from_any_operation_on_loses_nothing() {
         let mut skipped = 0;
         let refuse = |skipped| {
             move |disk: &SimDisk| {
-                let rule = Rule::always(operation, Where::Anywhere, Fault::NoSpace);
+                let rule = FaultRule::always(operation, PathPattern::Any, Fault::NoSpace);
                 disk.inject(rule.after(skipped));
             }
         };

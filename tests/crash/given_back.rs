@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{
-    CompactionRules, FolderKey, PutVersion, Store, UndeleteRequest, Unrecoverable, VersionEvent,
+    CompactionRules, FolderKey, PutVersion, RestoreError, Store, UndeleteRequest, VersionEvent,
     VersionFilter, VersionScope, VersionState,
 };
 use tests::store::{
@@ -45,7 +45,8 @@ fn delete_all(store: &Store, model: &mut Model, keys: impl Iterator<Item = u64>)
 fn versions(store: &Store) -> Vec<(String, u64, PutVersion)> {
     let scope = VersionScope::Folder(FolderKey::root());
     let filter = VersionFilter { bucket: bucket(), scope, since_ms: 0 };
-    let history = store.history(&filter, 1_000, &mut |_| ControlFlow::Continue(())).unwrap();
+    let history =
+        store.version_history(&filter, 1_000, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(history.damage_count, 0);
     let puts = history.versions.into_iter().filter_map(|version| match version.event {
         VersionEvent::Put(put) => Some((version.name.key.as_str().to_owned(), version.lsn, put)),
@@ -64,7 +65,7 @@ fn find(disk: &SimDisk, bytes: &[u8]) -> (String, usize) {
 }
 
 /// Whether some pages of a body are present and others are not.
-fn is_partly_there(disk: &SimDisk, bytes: &[u8]) -> bool {
+fn is_partly_reclaimed(disk: &SimDisk, bytes: &[u8]) -> bool {
     let (path, at) = find(disk, &bytes[..100]);
     let found = &disk.bytes(&path)[at..at + bytes.len()];
     let same = found.iter().zip(bytes).filter(|(found, put)| found == put).count();
@@ -73,7 +74,7 @@ fn is_partly_there(disk: &SimDisk, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn a_version_that_was_given_back_in_part_when_power_went_is_gone_and_not_damaged() {
+fn partly_reclaimed_version_is_gone_not_damaged() {
     let (world, store, _) = full_disk();
     world.disk.record_cuts();
     let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
@@ -97,10 +98,10 @@ fn a_version_that_was_given_back_in_part_when_power_went_is_gone_and_not_damaged
                 Ok(()) => {}
                 Err(why) => {
                     let told = format!("cut {at}, index lost: {was_lost}: {key} {version:?}");
-                    assert_eq!(why, Unrecoverable::SpaceGivenBack, "{told}");
+                    assert_eq!(why, RestoreError::SpaceReclaimed, "{told}");
                     assert_eq!(version.state, VersionState::Deleted, "{told}");
                     gone += 1;
-                    gone_in_part += u64::from(is_partly_there(&world.disk, &bytes));
+                    gone_in_part += u64::from(is_partly_reclaimed(&world.disk, &bytes));
                 }
             }
         }
@@ -122,7 +123,7 @@ fn cut_points(world: &World) -> Vec<(u64, SimDisk)> {
 }
 
 #[test]
-fn damage_beside_space_that_was_given_back_is_told_as_damage() {
+fn damage_next_to_reclaimed_space_is_reported() {
     let world = World::wide(1);
     let store = world.open();
     let mixed = [vec![0; 65_536], body(1, 60_000)].concat();
@@ -151,9 +152,9 @@ fn damage_beside_space_that_was_given_back_is_told_as_damage() {
         .map(|(key, _, version)| (key, version.state, version.recoverable.unwrap_err()))
         .collect();
     let expected = [
-        ("gone", VersionState::Deleted, Unrecoverable::SpaceGivenBack),
-        ("mixed", VersionState::Deleted, Unrecoverable::Damaged),
-        ("zeros", VersionState::Current, Unrecoverable::Damaged),
+        ("gone", VersionState::Deleted, RestoreError::SpaceReclaimed),
+        ("mixed", VersionState::Deleted, RestoreError::Damaged),
+        ("zeros", VersionState::Current, RestoreError::Damaged),
     ];
     assert_eq!(told, expected.map(|(key, state, why)| (key.to_owned(), state, why)));
     let to: Arc<dyn Disk> = Arc::new(SimDisk::with_seed(1));
@@ -162,7 +163,7 @@ fn damage_beside_space_that_was_given_back_is_told_as_damage() {
 }
 
 #[test]
-fn a_version_that_is_given_back_while_it_is_brought_back_is_gone_and_not_damaged() {
+fn version_reclaimed_during_restore_is_gone_not_damaged() {
     let (world, store, mut model) = full_disk();
     // The room of the spare segment is used up.
     assert!(compact(&store).unwrap().punched_bytes > 0);
@@ -179,12 +180,12 @@ fn a_version_that_is_given_back_while_it_is_brought_back_is_gone_and_not_damaged
     });
     let compacted = compacted.unwrap();
     assert!(compacted.punched_bytes > 0 && compacted.steps == 0, "{compacted:?}");
-    assert_eq!(undeleted.unwrap().refused, [(name("1"), Unrecoverable::SpaceGivenBack)]);
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    assert_eq!(undeleted.unwrap().failed, [(name("1"), RestoreError::SpaceReclaimed)]);
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn nothing_is_given_back_of_what_a_backup_is_about_to_copy() {
+fn space_pinned_by_backup_is_not_reclaimed() {
     let (world, store, mut model) = full_disk();
     // The room of the spare segment is used up.
     assert!(compact(&store).unwrap().punched_bytes > 0);
@@ -203,12 +204,12 @@ fn nothing_is_given_back_of_what_a_backup_is_about_to_copy() {
     assert_eq!(backup.unwrap().damage_count, 0);
     let beside = compacted.unwrap();
     assert_eq!(beside.punched_bytes, 0, "{beside:?}");
-    let (copy, report) = World::on(image, 8).open_and_tell();
+    let (copy, report) = World::on(image, 8).open_with_report();
     assert_eq!(report.damage_count(), 0, "{report}");
-    Contents::of(&copy).unwrap().must_be(&before).unwrap();
+    Contents::of(&copy).unwrap().check_against(&before).unwrap();
     // The space is reclaimed after the backup.
     world.disk.set_free_bytes(300_000);
     let after = compact(&store).unwrap();
     assert!(after.punched_bytes > 0, "{after:?}");
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
 }

@@ -3,7 +3,7 @@
 //! the file stays closed until the next opening of the store.
 
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::LossPolicy;
 use engine::limits::INDEX_REOPEN_MS;
 use engine::{Error, Health, Store};
@@ -11,16 +11,16 @@ use tests::store::{
     Change, Contents, Model, World, batch, body, commit, delete, fact, name, put, read,
 };
 
-use crate::survivor::check_after_a_kill;
+use crate::survivor::check_after_kill;
 
 const INDEX: &str = "index.redb";
 
-fn of_index(operation: Operation, fault: Fault) -> Rule {
-    Rule::once(operation, Where::Prefix(INDEX.to_owned()), fault)
+fn index_fault(operation: Operation, fault: Fault) -> FaultRule {
+    FaultRule::once(operation, PathPattern::Prefix(INDEX.to_owned()), fault)
 }
 
-fn always_of_index(operation: Operation, fault: Fault) -> Rule {
-    Rule::always(operation, Where::Prefix(INDEX.to_owned()), fault)
+fn permanent_index_fault(operation: Operation, fault: Fault) -> FaultRule {
+    FaultRule::always(operation, PathPattern::Prefix(INDEX.to_owned()), fault)
 }
 
 fn key(at: u64) -> String {
@@ -67,17 +67,17 @@ fn must_survive(world: &World, store: Store, model: &Model) {
     world.disk.clear_faults();
     let disk = world.disk.fork();
     drop(store);
-    check_after_a_kill(&disk, &[model]).unwrap();
+    check_after_kill(&disk, &[model]).unwrap();
 }
 
 #[test]
-fn a_read_of_the_index_that_fails_is_heard_once_and_then_reads_answer_again() {
+fn failed_index_read_is_reported_once_and_recovers() {
     let (world, model) = filled(1);
     for skipped in 0..30 {
         let mut world = World::on(world.disk.fork(), 2);
         world.options.index_cache_bytes = 0;
         let store = world.open();
-        world.disk.inject(of_index(Operation::Read, Fault::Error).after(skipped));
+        world.disk.inject(index_fault(Operation::Read, Fault::Error).after(skipped));
         let mut failed = 0;
         for at in 0..200 {
             match read(&store, &name(&key(at))) {
@@ -88,7 +88,7 @@ fn a_read_of_the_index_that_fails_is_heard_once_and_then_reads_answer_again() {
         }
         assert_eq!((world.disk.fault_count(), failed), (1, 1), "read {skipped}");
         assert_eq!(store.health(), Health::Writable);
-        Contents::of(&store).unwrap().must_be(&model).unwrap();
+        Contents::of(&store).unwrap().check_against(&model).unwrap();
         put(&store, &name("after"), b"all works").unwrap();
         assert!(store.checkpoint().unwrap());
         store.close().unwrap();
@@ -98,37 +98,37 @@ fn a_read_of_the_index_that_fails_is_heard_once_and_then_reads_answer_again() {
 }
 
 #[test]
-fn what_is_in_memory_over_the_index_is_there_when_it_was_opened_again() {
+fn overlay_survives_index_reopen() {
     for skipped in 0..20 {
         let (world, store, model) = changed(3);
-        world.disk.inject(of_index(Operation::Read, Fault::Error).after(skipped));
+        world.disk.inject(index_fault(Operation::Read, Fault::Error).after(skipped));
         let heard = Contents::of(&store);
         assert!(heard.is_err() && world.disk.fault_count() == 1, "read {skipped}");
-        Contents::of(&store).unwrap().must_be(&model).unwrap();
+        Contents::of(&store).unwrap().check_against(&model).unwrap();
         assert!(store.checkpoint().unwrap());
-        Contents::of(&store).unwrap().must_be(&model).unwrap();
+        Contents::of(&store).unwrap().check_against(&model).unwrap();
         must_survive(&world, store, &model);
     }
 }
 
 #[test]
-fn a_batch_whose_precondition_cannot_be_read_is_refused_and_the_next_is_not() {
+fn unreadable_precondition_rejects_only_its_batch() {
     let (world, store, model) = changed(4);
-    world.disk.inject(of_index(Operation::Read, Fault::Error));
+    world.disk.inject(index_fault(Operation::Read, Fault::Error));
     assert!(matches!(delete(&store, &name(&key(2))), Err(Error::Io { .. })));
     assert_eq!(store.health(), Health::Writable);
     assert_eq!(delete(&store, &name(&key(3))).unwrap().deleted_count, 1);
     let mut model = model;
     model.apply(&[Change::Delete(name(&key(3)))]);
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     must_survive(&world, store, &model);
 }
 
 #[test]
-fn an_index_that_cannot_be_read_is_tried_once_in_a_while_and_is_back_when_it_can() {
+fn unreadable_index_is_retried_periodically() {
     let (world, model) = filled(5);
     let store = world.open();
-    world.disk.inject(always_of_index(Operation::Read, Fault::Error));
+    world.disk.inject(permanent_index_fault(Operation::Read, Fault::Error));
     let reads_of = |count: u64| {
         let before = world.disk.fault_count();
         for at in 0..count {
@@ -143,15 +143,15 @@ fn an_index_that_cannot_be_read_is_tried_once_in_a_while_and_is_back_when_it_can
     world.disk.clear_faults();
     assert_eq!(reads_of(10), 0, "it is not time yet");
     world.clock.advance(INDEX_REOPEN_MS);
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn a_checkpoint_that_cannot_read_the_index_once_opens_it_again_and_is_written() {
+fn checkpoint_reopens_index_after_one_read_failure() {
     let mut hits = 0;
     for skipped in 0.. {
         let (world, store, model) = changed(6);
-        world.disk.inject(of_index(Operation::Read, Fault::Error).after(skipped));
+        world.disk.inject(index_fault(Operation::Read, Fault::Error).after(skipped));
         assert!(store.checkpoint().unwrap(), "read {skipped}");
         if world.disk.fault_count() == 0 {
             break;
@@ -159,7 +159,7 @@ fn a_checkpoint_that_cannot_read_the_index_once_opens_it_again_and_is_written() 
         hits += 1;
         assert_eq!(store.health(), Health::Writable);
         assert_eq!(store.stats().unwrap().overlay_changes, 0);
-        Contents::of(&store).unwrap().must_be(&model).unwrap();
+        Contents::of(&store).unwrap().check_against(&model).unwrap();
         must_survive(&world, store, &model);
     }
     println!("{hits} reads");
@@ -167,26 +167,26 @@ fn a_checkpoint_that_cannot_read_the_index_once_opens_it_again_and_is_written() 
 }
 
 #[test]
-fn a_checkpoint_that_cannot_read_the_index_at_all_ends_writing_and_loses_nothing() {
+fn checkpoint_with_unreadable_index_stops_writes() {
     let (world, store, model) = changed(7);
-    world.disk.inject(always_of_index(Operation::Read, Fault::Error));
+    world.disk.inject(permanent_index_fault(Operation::Read, Fault::Error));
     assert!(matches!(store.checkpoint(), Err(Error::Io { .. })));
     assert!(matches!(store.health(), Health::ReadOnly(_)));
     assert_eq!(read(&store, &name("new/one")).unwrap().unwrap(), body(500, 100));
     world.disk.clear_faults();
     world.clock.advance(INDEX_REOPEN_MS);
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     assert!(matches!(put(&store, &name("late"), b"late"), Err(Error::ReadOnly(_))));
     must_survive(&world, store, &model);
 }
 
 #[test]
-fn a_checkpoint_that_runs_out_of_room_anywhere_is_written_when_there_is_room() {
+fn checkpoint_without_space_succeeds_once_space_is_free() {
     for operation in [Operation::Write, Operation::SetLen] {
         let mut hits = 0;
         for skipped in 0.. {
             let (world, store, mut model) = changed(8);
-            world.disk.inject(always_of_index(operation, Fault::NoSpace).after(skipped));
+            world.disk.inject(permanent_index_fault(operation, Fault::NoSpace).after(skipped));
             let answer = store.checkpoint();
             if world.disk.fault_count() == 0 {
                 break;
@@ -199,19 +199,19 @@ fn a_checkpoint_that_runs_out_of_room_anywhere_is_written_when_there_is_room() {
             assert_eq!(read(&store, &name("new/one")).unwrap().unwrap(), body(500, 100));
             if operation == Operation::SetLen {
                 world.clock.advance(INDEX_REOPEN_MS);
-                Contents::of(&store).unwrap().must_be(&model).unwrap();
+                Contents::of(&store).unwrap().check_against(&model).unwrap();
                 apply(&store, &mut model, &[Change::Put(name("new/two"), body(9, 90).into())]);
             }
             let killed = world.disk.fork();
             killed.clear_faults();
-            check_after_a_kill(&killed, &[&model]).unwrap();
+            check_after_kill(&killed, &[&model]).unwrap();
 
             world.disk.clear_faults();
             world.clock.advance(INDEX_REOPEN_MS);
-            Contents::of(&store).unwrap().must_be(&model).unwrap();
+            Contents::of(&store).unwrap().check_against(&model).unwrap();
             while store.checkpoint().unwrap() {}
             assert_eq!(store.stats().unwrap().overlay_changes, 0);
-            Contents::of(&store).unwrap().must_be(&model).unwrap();
+            Contents::of(&store).unwrap().check_against(&model).unwrap();
             must_survive(&world, store, &model);
         }
         println!("{operation:?}: {hits} places");
@@ -220,10 +220,10 @@ fn a_checkpoint_that_runs_out_of_room_anywhere_is_written_when_there_is_room() {
 }
 
 #[test]
-fn an_index_whose_sync_failed_stays_given_up_until_the_next_opening() {
-    for fault in [Fault::Error, Fault::SyncGone] {
+fn index_with_failed_sync_stays_closed_until_reopen() {
+    for fault in [Fault::Error, Fault::SyncLost] {
         let (world, store, model) = changed(9);
-        world.disk.inject(of_index(Operation::SyncData, fault));
+        world.disk.inject(index_fault(Operation::SyncData, fault));
         assert!(store.checkpoint().is_err());
         assert!(matches!(store.health(), Health::ReadOnly(_)));
         let writes = world.disk.operations();
@@ -238,7 +238,7 @@ fn an_index_whose_sync_failed_stays_given_up_until_the_next_opening() {
 }
 
 #[test]
-fn an_index_that_is_another_when_it_is_opened_again_is_not_believed() {
+fn replaced_index_file_is_not_trusted() {
     let stranger = {
         let (world, _) = filled(99);
         world.disk.bytes(INDEX)
@@ -255,7 +255,7 @@ fn an_index_that_is_another_when_it_is_opened_again_is_not_believed() {
         let mut world = World::on(disk.fork(), 11);
         world.options.index_cache_bytes = 0;
         let store = world.open();
-        world.disk.inject(of_index(Operation::Read, Fault::Error));
+        world.disk.inject(index_fault(Operation::Read, Fault::Error));
         assert!(read(&store, &name(&key(100))).is_err());
         let file = world.disk.open(INDEX).unwrap();
         file.set_len(bytes.len() as u64).unwrap();
@@ -277,7 +277,7 @@ fn an_index_that_is_another_when_it_is_opened_again_is_not_believed() {
 }
 
 #[test]
-fn a_store_with_threads_is_back_by_itself_after_its_index_failed_and_its_disk_was_full() {
+fn threaded_store_recovers_from_index_failure_and_full_disk() {
     let (mut world, mut model) = filled(12);
     let store = world.open_with_threads();
     let waits_for = |is_so: &dyn Fn() -> bool| {
@@ -290,14 +290,14 @@ fn a_store_with_threads_is_back_by_itself_after_its_index_failed_and_its_disk_wa
     let changes = [Change::Put(name("new/one"), body(500, 100).into())];
     store.commit(batch(&store, &changes).unwrap()).unwrap();
     model.apply(&changes);
-    world.disk.inject(always_of_index(Operation::Write, Fault::NoSpace));
+    world.disk.inject(permanent_index_fault(Operation::Write, Fault::NoSpace));
     assert!(waits_for(&|| world.disk.fault_count() > 1), "it is tried again");
     assert_eq!(store.health(), Health::Writable);
     world.disk.clear_faults();
     let is_written = || store.stats().is_ok_and(|stats| stats.overlay_changes == 0);
     assert!(waits_for(&is_written), "it is written once there is room");
-    world.disk.inject(of_index(Operation::Read, Fault::Error));
-    assert!(waits_for(&|| Contents::of(&store).is_ok_and(|all| all.must_be(&model).is_ok())));
+    world.disk.inject(index_fault(Operation::Read, Fault::Error));
+    assert!(waits_for(&|| Contents::of(&store).is_ok_and(|all| all.check_against(&model).is_ok())));
     store.close().unwrap();
     drop(store);
     assert_eq!(world.fsck(true).unwrap().findings, []);

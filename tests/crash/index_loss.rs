@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use engine::disk::Disk;
-use engine::disk::faults::Ignore;
+use engine::disk::faults::IgnoredSync;
 use engine::disk::sim::SimDisk;
 use engine::{Batch, Error, PutOptions, Store};
 use tests::store::{World, body, commit, name, read, stage};
@@ -16,7 +16,7 @@ use crate::scenario::Act;
 const INDEX: &str = "index.redb";
 
 /// Damages the index of a closed store, and requires that nothing is lost by it.
-fn must_cost_nothing(past: Past, what: &str, damage: impl FnOnce(&SimDisk)) -> Noticed {
+fn check_nothing_lost(past: Past, what: &str, damage: impl FnOnce(&SimDisk)) -> Noticed {
     match Specimen::new(past).examine(&BTreeSet::new(), damage) {
         Ok(noticed) => noticed,
         Err(fault) => panic!("{past:?}, {what}: {fault}"),
@@ -24,19 +24,19 @@ fn must_cost_nothing(past: Past, what: &str, damage: impl FnOnce(&SimDisk)) -> N
 }
 
 #[test]
-fn an_index_that_was_deleted_cut_or_filled_with_rubbish_is_made_anew() {
+fn missing_or_corrupt_index_is_rebuilt() {
     for past in [Past::Closed, Past::Killed] {
-        must_cost_nothing(past, "deleted", |disk| disk.remove(INDEX).unwrap());
+        check_nothing_lost(past, "deleted", |disk| disk.remove(INDEX).unwrap());
         for length in [0, 1, 100, 4_096, 5_000, 100_000] {
-            must_cost_nothing(past, &format!("cut to {length}"), |disk| {
+            check_nothing_lost(past, &format!("cut to {length}"), |disk| {
                 disk.open(INDEX).unwrap().set_len(length).unwrap();
             });
         }
-        must_cost_nothing(past, "rubbish", |disk| {
+        check_nothing_lost(past, "rubbish", |disk| {
             let rubbish = body(3, disk.bytes(INDEX).len());
             disk.overwrite(INDEX, 0, &rubbish);
         });
-        must_cost_nothing(past, "rubbish behind the first page", |disk| {
+        check_nothing_lost(past, "rubbish behind the first page", |disk| {
             let rubbish = body(3, disk.bytes(INDEX).len());
             disk.overwrite(INDEX, 4_096, &rubbish);
         });
@@ -44,20 +44,20 @@ fn an_index_that_was_deleted_cut_or_filled_with_rubbish_is_made_anew() {
 }
 
 #[test]
-fn an_index_of_another_store_is_made_anew() {
+fn index_of_another_store_is_rebuilt() {
     let other = World::new(99);
     let store = other.open();
     tests::store::put(&store, &name("stranger"), b"of another store").unwrap();
     store.close().unwrap();
     let index = other.disk.bytes(INDEX);
-    must_cost_nothing(Past::Closed, "another store's", |disk| {
+    check_nothing_lost(Past::Closed, "another store's", |disk| {
         disk.open(INDEX).unwrap().set_len(index.len() as u64).unwrap();
         disk.overwrite(INDEX, 0, &index);
     });
 }
 
 #[test]
-fn a_flipped_bit_in_an_index_at_rest_loses_nothing() {
+fn bit_flip_in_index_at_rest_loses_nothing() {
     let (mut tried, mut noticed) = (0, 0);
     for past in [Past::Closed, Past::Killed] {
         let specimen = Specimen::new(past);
@@ -86,7 +86,7 @@ fn a_flipped_bit_in_an_index_at_rest_loses_nothing() {
 }
 
 /// Flips a bit in a value of the index under an open store that caches next to nothing of it in memory.
-pub(crate) fn flip_under_an_open_store() -> Result<u64, String> {
+pub(crate) fn flip_in_open_store() -> Result<u64, String> {
     let world = World::new(4);
     fill(&world.open()).map_err(|error| error.to_string())?;
     let index = world.disk.bytes(INDEX);
@@ -101,7 +101,7 @@ pub(crate) fn flip_under_an_open_store() -> Result<u64, String> {
                 world.options.index_cache_bytes = 0;
                 let store = world.open();
                 crate::layout::flip(&world.disk, INDEX, offset);
-                noticed += u64::from(must_answer_right(&store, key, &value)?);
+                noticed += u64::from(check_reads(&store, key, &value)?);
             }
         }
     }
@@ -120,7 +120,7 @@ fn fill(store: &Store) -> engine::Result<()> {
 }
 
 /// Returns whether the store detected the damage; a wrong result is an error.
-fn must_answer_right(store: &Store, key: u64, content_type: &str) -> Result<bool, String> {
+fn check_reads(store: &Store, key: u64, content_type: &str) -> Result<bool, String> {
     let object = name(&format!("key/{key}"));
     match store.get(&object) {
         Ok(Some(found)) if found.content_type() != content_type => {
@@ -138,15 +138,15 @@ fn must_answer_right(store: &Store, key: u64, content_type: &str) -> Result<bool
 }
 
 #[test]
-fn a_flipped_bit_in_the_index_of_an_open_store_is_noticed() {
-    let noticed = flip_under_an_open_store().unwrap();
+fn bit_flip_in_open_index_is_detected() {
+    let noticed = flip_in_open_store().unwrap();
     println!("{noticed} noticed");
     assert!(noticed > 100, "{noticed}");
 }
 
 #[test]
-fn an_index_whose_syncs_do_nothing_costs_nothing() {
-    let ignored = [Ignore::SyncOf(INDEX.to_owned())];
+fn index_without_syncs_loses_nothing() {
+    let ignored = [IgnoredSync::SyncOf(INDEX.to_owned())];
     let mut total = Survey::default();
     for act in [Act::Put, Act::OverwriteBig, Act::Checkpoint, Act::Close] {
         for first in [Act::Checkpoint, Act::Batch, Act::Reopen] {

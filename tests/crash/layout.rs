@@ -5,7 +5,7 @@ use std::ops::Range;
 use engine::ObjectName;
 use engine::disk::sim::SimDisk;
 use engine::format::{
-    GROUP_HEADER_BYTES, GroupView, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, What,
+    GROUP_HEADER_BYTES, GroupView, RecordKind, RecordOp, SEGMENT_HEADER_BYTES, SegmentHeader,
 };
 
 /// A group of a log segment.
@@ -38,15 +38,15 @@ pub(crate) fn groups(disk: &SimDisk, path: &str) -> Vec<Group> {
         let Ok(view) = GroupView::decode(rest, header.context().at(at as u64)) else { break };
         let end = at + view.header().group_bytes as usize;
         let records = view.records().map(|scanned| {
-            let start = usize::try_from(scanned.place.offset).unwrap_or(usize::MAX);
+            let start = usize::try_from(scanned.address.offset).unwrap_or(usize::MAX);
             let body = start + scanned.head_bytes;
-            let (kind, object) = match &scanned.record.what {
-                What::Put { name, .. } => (RecordKind::Object, Some(name.clone())),
-                What::Delete { name, .. } => (RecordKind::Tombstone, Some(name.clone())),
-                What::Fact { .. } => (RecordKind::Fact, None),
-                What::FactGone { .. } => (RecordKind::FactGone, None),
-                What::Compacted { .. } => (RecordKind::Compacted, None),
-                What::Punched { .. } => (RecordKind::Punched, None),
+            let (kind, object) = match &scanned.record.op {
+                RecordOp::Put { name, .. } => (RecordKind::Object, Some(name.clone())),
+                RecordOp::Delete { name, .. } => (RecordKind::Tombstone, Some(name.clone())),
+                RecordOp::PutFact { .. } => (RecordKind::Fact, None),
+                RecordOp::DeleteFact { .. } => (RecordKind::FactTombstone, None),
+                RecordOp::Compaction { .. } => (RecordKind::Compaction, None),
+                RecordOp::HolePunch { .. } => (RecordKind::HolePunch, None),
             };
             let lsn = scanned.record.lsn;
             Piece { kind, object, lsn, head: start..body, body: body..body + scanned.body.len() }

@@ -27,7 +27,7 @@ struct Outcomes {
     /// A read failed, with an error that names the object.
     failed_reads: u64,
     /// Opening the store reported or repaired it.
-    told_at_opening: u64,
+    reported_at_open: u64,
     /// Nothing was reported, and everything was as written.
     harmless: u64,
 }
@@ -55,7 +55,7 @@ impl Outcomes {
         self.found += u64::from(!is_clean);
         self.noted += u64::from(is_clean && !says_nothing);
         self.failed_reads += u64::from(noticed == Noticed::WhenRead);
-        self.told_at_opening += u64::from(noticed == Noticed::AtOpening);
+        self.reported_at_open += u64::from(noticed == Noticed::AtOpening);
         self.harmless += u64::from(noticed == Noticed::No && says_nothing);
         Ok(())
     }
@@ -68,7 +68,7 @@ fn row(past: Past, what: &str, outcomes: &Outcomes) {
         outcomes.found,
         outcomes.noted,
         outcomes.failed_reads,
-        outcomes.told_at_opening,
+        outcomes.reported_at_open,
         outcomes.harmless
     );
 }
@@ -125,20 +125,20 @@ fn sectors(index_stride: usize) {
 }
 
 #[test]
-fn some_flipped_bytes_are_found_by_the_check_or_do_no_harm() {
+fn byte_flip_matrix_sample_is_detected_or_harmless() {
     for past in [Past::Closed, Past::Killed] {
         flips(past, 61, 50_021);
     }
 }
 
 #[test]
-fn a_sector_that_is_blank_misplaced_or_old_is_found_by_the_check_or_does_no_harm() {
+fn blank_misplaced_or_stale_sector_is_detected_or_harmless() {
     sectors(211);
 }
 
 #[test]
 #[ignore = "takes minutes: the whole corruption matrix"]
-fn matrix_of_every_byte_and_every_sector() {
+fn full_matrix_of_bytes_and_sectors() {
     println!(
         "| past | damage | tried | found | noted | failed reads | told at opening | harmless |"
     );

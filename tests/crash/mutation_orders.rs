@@ -9,12 +9,12 @@ use engine::disk::{Disk, DiskFile, Lock};
 use tests::store::{World, body, name, put, stage};
 
 /// A disk that runs a function once, right after a folder of big segments was synced.
-struct Meanwhile {
+struct DuringCheckpoint {
     disk: SimDisk,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl Disk for Meanwhile {
+impl Disk for DuringCheckpoint {
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
         self.disk.sync_folder(folder)?;
         let then = self.then.lock().unwrap().take_if(|_| folder.starts_with("big/"));
@@ -66,10 +66,10 @@ impl Disk for Meanwhile {
 }
 
 #[test]
-fn an_upload_that_is_dropped_while_a_checkpoint_syncs_removals_leaves_no_orphan() {
+fn upload_dropped_during_checkpoint_leaves_no_orphan() {
     let world = World::new(1);
-    let disk = Arc::new(Meanwhile { disk: world.disk.clone(), then: Mutex::default() });
-    let surroundings = engine::Surroundings { disk: disk.clone(), ..world.surroundings() };
+    let disk = Arc::new(DuringCheckpoint { disk: world.disk.clone(), then: Mutex::default() });
+    let surroundings = engine::Environment { disk: disk.clone(), ..world.environment() };
     let (store, _) = Store::open(surroundings, world.options.clone()).unwrap();
     for seed in 0..2 {
         put(&store, &name("big"), &body(seed, 9_000)).unwrap();

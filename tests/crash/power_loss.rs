@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use engine::disk::faults::Ignore;
+use engine::disk::faults::IgnoredSync;
 use engine::disk::sim::LossPolicy;
 
 use crate::scenario::{Act, record};
-use crate::survivor::{check_after_a_kill_with_window, check_with_window, fingerprint};
+use crate::survivor::{check_after_kill_with_window, check_with_window, fingerprint};
 
 /// Totals of a survey.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Survey {
 /// Cuts the power in the last act at each operation under every policy; the random ones with so many seeds.
 pub(crate) fn survey(
     acts: &[Act],
-    ignored: &[Ignore],
+    ignored: &[IgnoredSync],
     seeds: u64,
     total: &mut Survey,
 ) -> Result<(), String> {
@@ -34,7 +34,7 @@ pub(crate) fn survey(
 /// Runs the survey with a retention window of so long for large deleted objects.
 pub(crate) fn survey_with_window(
     acts: &[Act],
-    ignored: &[Ignore],
+    ignored: &[IgnoredSync],
     seeds: u64,
     undelete_window_ms: u64,
     total: &mut Survey,
@@ -63,7 +63,7 @@ pub(crate) fn survey_with_window(
             }
         }
         total.crashes += 1;
-        check_after_a_kill_with_window(&cut.fork(), &acceptable, undelete_window_ms)
+        check_after_kill_with_window(&cut.fork(), &acceptable, undelete_window_ms)
             .map_err(|what| format!("{acts:?}, killed at operation {at}: {what}"))?;
     }
     Ok(())
@@ -83,24 +83,24 @@ fn survey_all(scenarios: &[Vec<Act>], seeds: u64) {
 }
 
 #[test]
-fn a_store_whose_making_is_cut_anywhere_is_made_again_or_whole() {
+fn store_creation_survives_power_loss() {
     survey_all(&[Vec::new()], 6);
 }
 
 #[test]
-fn power_loss_at_every_operation_of_one_act_keeps_what_was_acknowledged() {
+fn power_loss_at_every_operation_of_one_action() {
     let scenarios: Vec<_> = Act::ALL.iter().map(|act| vec![*act]).collect();
     survey_all(&scenarios, 6);
 }
 
 #[test]
-fn power_loss_at_every_operation_of_two_acts_keeps_what_was_acknowledged() {
+fn power_loss_at_every_operation_of_two_actions() {
     let pairs = Act::ALL.iter().flat_map(|one| Act::ALL.iter().map(|two| vec![*one, *two]));
     survey_all(&pairs.collect::<Vec<_>>(), 2);
 }
 
 #[test]
-fn power_loss_at_every_operation_of_three_acts_keeps_what_was_acknowledged() {
+fn power_loss_at_every_operation_of_three_actions() {
     let mut triples = Vec::new();
     for one in Act::ALL {
         for two in Act::ALL {

@@ -3,7 +3,7 @@
 
 use engine::Error;
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::SimDisk;
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, fact, name, read, roll_over,
@@ -63,8 +63,8 @@ impl Punched {
         }
         roll_over(&store).unwrap();
         store.checkpoint().unwrap();
-        let no_room = Where::Prefix("compacted/".to_owned());
-        world.disk.inject(Rule::always(Operation::Create, no_room, Fault::NoSpace));
+        let no_room = PathPattern::Prefix("compacted/".to_owned());
+        world.disk.inject(FaultRule::always(Operation::Create, no_room, Fault::NoSpace));
         let report = compact(&store).unwrap();
         assert!(report.punched_bytes > 200_000, "{report:?}");
         world.disk.clear_faults();
@@ -103,20 +103,20 @@ fn key(what: &str, at: u64) -> engine::ObjectName {
 }
 
 #[test]
-fn what_was_punched_out_is_no_damage_to_an_index_that_is_made_anew() {
+fn punched_holes_are_not_damage_in_index_rebuild() {
     for folder in ["log/", "compacted/"] {
         let punched = Punched::in_folder(folder);
         let world = punched.without_index();
-        let (store, report) = world.open_and_tell();
+        let (store, report) = world.open_with_report();
         assert!(report.index_rebuilt && report.damage_count() == 0, "{folder}: {report}");
-        Contents::of(&store).unwrap().must_be(&punched.model).unwrap();
+        Contents::of(&store).unwrap().check_against(&punched.model).unwrap();
         drop(store);
         check(&world.disk, &[&punched.model]).unwrap();
     }
 }
 
 #[test]
-fn what_was_punched_out_is_no_damage_where_the_footer_cannot_be_used() {
+fn punched_holes_are_not_damage_without_footer() {
     for folder in ["log/", "compacted/"] {
         let punched = Punched::in_folder(folder);
         let at = punched.entries_at();
@@ -124,7 +124,7 @@ fn what_was_punched_out_is_no_damage_where_the_footer_cannot_be_used() {
             Ok((store, report)) => {
                 world.disk.clear_faults();
                 assert_eq!(report.damage_count(), 0, "{folder}: {report}");
-                Contents::of(&store).unwrap().must_be(&punched.model).unwrap();
+                Contents::of(&store).unwrap().check_against(&punched.model).unwrap();
                 let known = store.damage().unwrap().places;
                 known.iter().any(|it| it.offset == at && it.file() == punched.path)
             }
@@ -134,8 +134,10 @@ fn what_was_punched_out_is_no_damage_where_the_footer_cannot_be_used() {
         // Read errors occur once; the segment's header, its trailer, the entries and the groups are read.
         let unread = (0..8).filter(|skipped| {
             let world = punched.without_index();
-            let place = Where::Prefix(punched.path.clone());
-            world.disk.inject(Rule::once(Operation::Read, place, Fault::Error).after(*skipped));
+            let place = PathPattern::Prefix(punched.path.clone());
+            world
+                .disk
+                .inject(FaultRule::once(Operation::Read, place, Fault::Error).after(*skipped));
             open(&world)
         });
         assert!(unread.count() > 0, "{folder}: the groups are read instead");
@@ -146,7 +148,7 @@ fn what_was_punched_out_is_no_damage_where_the_footer_cannot_be_used() {
 }
 
 #[test]
-fn what_was_punched_out_is_no_damage_in_a_segment_that_never_got_its_footer() {
+fn punched_holes_are_not_damage_in_unsealed_segment() {
     let punched = Punched::in_folder("log/");
     let world = punched.without_index();
     world.disk.open(&punched.path).unwrap().set_len(punched.entries_at()).unwrap();
@@ -154,14 +156,14 @@ fn what_was_punched_out_is_no_damage_in_a_segment_that_never_got_its_footer() {
 }
 
 #[test]
-fn damage_to_a_live_body_is_told_beside_bodies_that_were_punched_out() {
+fn damaged_live_body_next_to_punched_bodies_is_reported() {
     let punched = Punched::in_folder("log/");
     for seed in [201, 402] {
         let world = punched.without_index();
         let offset = punched.offset_of(&body(seed, BODY_BYTES));
         world.disk.flip(&punched.path, offset + 9_000, 1);
         world.disk.flip(&punched.path, punched.entries_at() + 30, 1);
-        let (store, report) = world.open_and_tell();
+        let (store, report) = world.open_with_report();
         let told: Vec<_> = report.damage.iter().map(|it| (it.offset, it.reason)).collect();
         assert_eq!(told, [(offset, engine::Malformed::Checksum)], "{seed}: {report}");
         for at in 0..BATCHES {
@@ -177,13 +179,13 @@ fn damage_to_a_live_body_is_told_beside_bodies_that_were_punched_out() {
 }
 
 #[test]
-fn damage_to_a_live_fact_is_told_beside_facts_that_were_punched_out() {
+fn damaged_live_fact_next_to_punched_facts_is_reported() {
     for folder in ["log/", "compacted/"] {
         let punched = Punched::in_folder(folder);
         let world = punched.without_index();
         let offset = punched.offset_of(&body(402, BODY_BYTES));
         world.disk.flip(&punched.path, offset + 9_000, 1);
-        let (_, report) = world.open_and_tell();
+        let (_, report) = world.open_with_report();
         assert_eq!(report.damage_count(), 1, "{folder}: {report}");
         let told = report.damage[0].offset;
         assert!((offset - 100..=offset).contains(&told), "{folder}: {report}");

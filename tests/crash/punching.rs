@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{CompactionRules, Store};
 use tests::store::{Contents, Model, World, body, compact, delete, name, put, read, roll_over};
@@ -42,7 +42,7 @@ fn free_bytes(world: &World) -> u64 {
 }
 
 #[test]
-fn without_room_for_copies_dead_bodies_are_punched_out_and_live_ones_stay() {
+fn hole_punching_reclaims_dead_bodies_without_copy_space() {
     let (world, store, model, ()) = full(|_| ());
     let before = free_bytes(&world);
     let report = compact(&store).unwrap();
@@ -63,7 +63,7 @@ fn without_room_for_copies_dead_bodies_are_punched_out_and_live_ones_stay() {
 }
 
 #[test]
-fn a_segment_that_somebody_reads_is_not_punched() {
+fn segment_with_readers_is_not_punched() {
     let (world, store, model, readers) = full(|store| {
         let open = |at: u64| {
             let object = store.get(&name(&format!("photo/{at}"))).unwrap().unwrap();
@@ -94,11 +94,11 @@ fn a_segment_that_somebody_reads_is_not_punched() {
 }
 
 #[test]
-fn a_backup_has_what_died_and_could_be_punched_out_since_it_began() {
+fn backup_keeps_bodies_that_died_after_it_began() {
     let (world, store, mut model, ()) = full(|_| ());
     let at_first = model.clone();
-    let no_room = Where::Prefix("compacted/".to_owned());
-    world.disk.inject(Rule::always(Operation::Create, no_room, Fault::NoSpace));
+    let no_room = PathPattern::Prefix("compacted/".to_owned());
+    world.disk.inject(FaultRule::always(Operation::Create, no_room, Fault::NoSpace));
     let image = SimDisk::with_seed(1);
     let to: Arc<dyn Disk> = Arc::new(image.clone());
     let mut punched = None;
@@ -115,15 +115,15 @@ fn a_backup_has_what_died_and_could_be_punched_out_since_it_began() {
     });
     assert_eq!(copied.unwrap().damage, []);
     assert_eq!(punched, Some(0), "the backup needs it");
-    let (restored, report) = World::on(image, 22).open_and_tell();
+    let (restored, report) = World::on(image, 22).open_with_report();
     assert_eq!(report.damage_count(), 0, "{report}");
-    Contents::of(&restored).unwrap().must_be(&at_first).unwrap();
+    Contents::of(&restored).unwrap().check_against(&at_first).unwrap();
     assert!(compact(&store).unwrap().punched_bytes > 1_000_000, "now nobody does");
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn a_power_cut_at_every_operation_of_punching_loses_nothing() {
+fn hole_punching_survives_power_loss_at_every_operation() {
     let (world, store, model, ()) = full(|_| ());
     world.disk.record_cuts();
     // The first step only: punched, and not copied.

@@ -22,7 +22,7 @@ const STORIES: &[&[Act]] = &[
 const CUTS: usize = 6;
 
 #[test]
-fn a_reader_in_python_sees_what_the_engine_sees_after_power_cuts() {
+fn python_reader_matches_engine_after_power_loss() {
     require_python();
     let mut turn = 0;
     let mut torn = 0;
@@ -35,7 +35,7 @@ fn a_reader_in_python_sees_what_the_engine_sees_after_power_cuts() {
             let disk = recording.cuts[at].fork();
             disk.power_on(policy, turn as u64);
             let told = read_disk_in_python(&disk);
-            let (store, report) = World::on(disk, 3).open_and_tell();
+            let (store, report) = World::on(disk, 3).open_with_report();
             torn += usize::from(report.torn_tail.is_some());
             let place = format!("{story:?}, cut {at} of {count}, {policy:?}");
             assert!(report.damage.is_empty(), "{place}: {report}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::fsck::{Repaired, Severity};
+use engine::fsck::{RepairReport, Severity};
 use tests::store::{Model, World, name, read};
 
 use crate::bit_rot::{Past, Specimen};
@@ -58,14 +58,14 @@ const DAMAGES: &[Damage] = &[
     Damage {
         what: "the head of an object",
         lost: &[],
-        done: |disk| disk.flip(LOG, place_of_kept(disk) - 20, 1),
+        done: |disk| disk.flip(LOG, offset_of_body(disk) - 20, 1),
     },
     Damage {
         what: "an object from head to body, a header and STORE",
         lost: &["kept"],
         done: |disk| {
-            disk.flip(LOG, place_of_kept(disk) - 20, 1);
-            disk.flip(LOG, place_of_kept(disk) + 20, 1);
+            disk.flip(LOG, offset_of_body(disk) - 20, 1);
+            disk.flip(LOG, offset_of_body(disk) + 20, 1);
             disk.flip(LOG, 2_100, 1);
             disk.flip("STORE", 3, 1);
         },
@@ -73,7 +73,7 @@ const DAMAGES: &[Damage] = &[
 ];
 
 /// Returns the offset of an object's body.
-fn place_of_kept(disk: &SimDisk) -> u64 {
+fn offset_of_body(disk: &SimDisk) -> u64 {
     let kept = tests::store::body(1, 300);
     let bytes = disk.bytes(LOG);
     // Part of it may be damaged already.
@@ -81,7 +81,7 @@ fn place_of_kept(disk: &SimDisk) -> u64 {
 }
 
 #[test]
-fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
+fn interrupted_repair_is_completed_by_the_next_one() {
     let (mut cuts, mut crashes, mut survivors) = (0, 0, 0);
     for past in [Past::Closed, Past::Killed] {
         let specimen = Specimen::new(past);
@@ -100,7 +100,7 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
             let has_loss = first.before.worst() == Some(Severity::Loss);
             assert_eq!(has_loss, !damage.lost.is_empty(), "{}:\n{}", damage.what, first.before);
             must_stay(&world.disk, &first, damage);
-            must_hold(&world, specimen.model(), damage, "not cut");
+            check_store(&world, specimen.model(), damage, "not cut");
             let mut seen = BTreeSet::new();
             for (at, cut) in recorded.into_iter().enumerate() {
                 cuts += 1;
@@ -116,7 +116,7 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
                     let place = format!("{past:?}, {}, cut {at}, {policy:?}", damage.what);
                     let (again, said) = world.repair().unwrap_or_else(|e| panic!("{place}: {e}"));
                     assert!(again.after.is_clean(), "{place}: {said:?}\n{}", again.after);
-                    must_hold(&world, specimen.model(), damage, &place);
+                    check_store(&world, specimen.model(), damage, &place);
                 }
             }
         }
@@ -125,7 +125,7 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
 }
 
 /// Checks that a reported repair survives a power cut right afterwards.
-fn must_stay(disk: &SimDisk, repaired: &Repaired, damage: &Damage) {
+fn must_stay(disk: &SimDisk, repaired: &RepairReport, damage: &Damage) {
     let disk = disk.fork();
     disk.cut_power();
     disk.power_on(LossPolicy::KeepSynced, 0);
@@ -133,7 +133,7 @@ fn must_stay(disk: &SimDisk, repaired: &Repaired, damage: &Damage) {
     assert_eq!(report.findings, repaired.after.findings, "{}", damage.what);
 }
 
-fn must_hold(world: &World, model: &Model, damage: &Damage, place: &str) {
+fn check_store(world: &World, model: &Model, damage: &Damage, place: &str) {
     let store = world.open();
     for (object, (bytes, _)) in &model.objects {
         let found = read(&store, object);

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{Batch, PutOptions, Received, Store};
+use engine::{Batch, PutOptions, ResumePoint, Store};
 use tests::store::{Model, World, body, commit, name, read};
 use uuid::Uuid;
 
@@ -14,9 +14,9 @@ const PIECE: usize = 100_000;
 
 /// Acknowledgement of a completed step.
 #[derive(Clone, Copy)]
-enum Told {
+enum Acknowledged {
     Nothing,
-    Received(Received),
+    Received(ResumePoint),
     Committed,
 }
 
@@ -24,7 +24,7 @@ fn whole() -> Vec<u8> {
     body(9, 3 * PIECE)
 }
 
-fn finish(store: &Store, received: Received) {
+fn finish(store: &Store, received: ResumePoint) {
     let mut upload = store.resume_upload(ID, received).unwrap();
     upload.push(&whole()[received.bytes as usize..]).unwrap();
     let staged = upload.finish().unwrap();
@@ -32,48 +32,48 @@ fn finish(store: &Store, received: Received) {
     store.remove_upload(ID).unwrap();
 }
 
-fn step(store: &Store, told: Told) -> Told {
+fn step(store: &Store, told: Acknowledged) -> Acknowledged {
     let mut upload = match told {
-        Told::Nothing => store.begin_upload(ID).unwrap(),
-        Told::Received(received) if received.bytes as usize == 3 * PIECE => {
+        Acknowledged::Nothing => store.begin_upload(ID).unwrap(),
+        Acknowledged::Received(received) if received.bytes as usize == 3 * PIECE => {
             finish(store, received);
-            return Told::Committed;
+            return Acknowledged::Committed;
         }
-        Told::Received(received) => store.resume_upload(ID, received).unwrap(),
-        Told::Committed => unreachable!("there is no step after the last"),
+        Acknowledged::Received(received) => store.resume_upload(ID, received).unwrap(),
+        Acknowledged::Committed => unreachable!("there is no step after the last"),
     };
-    let from = upload.received().bytes as usize;
-    if !matches!(told, Told::Nothing) {
+    let from = upload.resume_point().bytes as usize;
+    if !matches!(told, Acknowledged::Nothing) {
         upload.push(&whole()[from..from + PIECE]).unwrap();
     }
-    Told::Received(upload.sync().unwrap())
+    Acknowledged::Received(upload.sync().unwrap())
 }
 
 /// Checks that an upload can be resumed after a crash in the step after this acknowledgement.
-fn must_go_on(disk: &SimDisk, told: Told) {
+fn check_resumes(disk: &SimDisk, told: Acknowledged) {
     let store = World::on(disk.clone(), 11).open();
     if let Some(found) = read(&store, &name("it")).unwrap() {
         assert!(found == whole());
         return;
     }
     match told {
-        Told::Nothing => {}
-        Told::Received(received) => {
+        Acknowledged::Nothing => {}
+        Acknowledged::Received(received) => {
             finish(&store, received);
             assert!(read(&store, &name("it")).unwrap().unwrap() == whole());
         }
-        Told::Committed => panic!("an acknowledged commit is gone"),
+        Acknowledged::Committed => panic!("an acknowledged commit is gone"),
     }
 }
 
 #[test]
-fn power_loss_at_every_operation_of_a_resumable_upload_keeps_what_was_told() {
+fn resumable_upload_survives_power_loss_at_every_operation() {
     let world = World::new(7);
-    let mut told = Told::Nothing;
+    let mut told = Acknowledged::Nothing;
     let (before, mut after) = (Model::default(), Model::default());
     after.objects.insert(name("it"), (Bytes::from(whole()), false));
     let mut crashes = 0;
-    while !matches!(told, Told::Committed) {
+    while !matches!(told, Acknowledged::Committed) {
         let store = world.open();
         world.disk.record_cuts();
         let next = step(&store, told);
@@ -81,7 +81,7 @@ fn power_loss_at_every_operation_of_a_resumable_upload_keeps_what_was_told() {
             for policy in LossPolicy::ALL {
                 let disk = cut.fork();
                 disk.power_on(policy, at as u64);
-                must_go_on(&disk.fork(), told);
+                check_resumes(&disk.fork(), told);
                 check(&disk, &[&before, &after])
                     .unwrap_or_else(|what| panic!("cut {at}, {policy:?}: {what}"));
                 crashes += 1;
@@ -91,7 +91,7 @@ fn power_loss_at_every_operation_of_a_resumable_upload_keeps_what_was_told() {
             let disk = world.disk.fork();
             disk.cut_power();
             disk.power_on(policy, 0);
-            must_go_on(&disk, next);
+            check_resumes(&disk, next);
             crashes += 1;
         }
         told = next;
@@ -100,7 +100,7 @@ fn power_loss_at_every_operation_of_a_resumable_upload_keeps_what_was_told() {
 }
 
 /// Returns disks on which all of the body was acknowledged, with a power cut at each moment of storing it.
-fn cut_while_stored(policy: LossPolicy) -> Vec<(SimDisk, Received)> {
+fn cut_while_stored(policy: LossPolicy) -> Vec<(SimDisk, ResumePoint)> {
     let world = World::new(7);
     let store = world.open();
     let mut upload = store.begin_upload(ID).unwrap();
@@ -118,7 +118,7 @@ fn cut_while_stored(policy: LossPolicy) -> Vec<(SimDisk, Received)> {
 }
 
 #[test]
-fn power_loss_while_a_body_is_stored_that_was_about_to_be_stored_before_keeps_it_too() {
+fn repeated_store_of_resumable_body_survives_power_loss() {
     let (mut after, mut crashes) = (Model::default(), 0);
     after.objects.insert(name("it"), (Bytes::from(whole()), false));
     for first in [LossPolicy::KeepAll, LossPolicy::NamesKept] {
@@ -139,7 +139,7 @@ fn power_loss_while_a_body_is_stored_that_was_about_to_be_stored_before_keeps_it
                 for policy in LossPolicy::ALL {
                     let disk = cut.fork();
                     disk.power_on(policy, seed);
-                    must_go_on(&disk.fork(), Told::Received(received));
+                    check_resumes(&disk.fork(), Acknowledged::Received(received));
                     check(&disk, &[&Model::default(), &after])
                         .unwrap_or_else(|what| panic!("{first:?}, {seed}, {policy:?}: {what}"));
                     crashes += 1;

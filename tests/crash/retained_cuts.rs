@@ -1,7 +1,7 @@
 //! Retained large deleted objects: power cuts in the middle of every operation that retains or removes their files.
 //! Each file belongs to an object or to a version that can be restored, and none remains after its retention window.
 
-use engine::disk::faults::Ignore;
+use engine::disk::faults::IgnoredSync;
 
 use crate::power_loss::{Survey, survey_with_window};
 use crate::scenario::Act;
@@ -19,7 +19,7 @@ const BETWEEN: [Act; 7] = [
     Act::Compact,
 ];
 
-fn survey_all(scenarios: &[Vec<Act>], ignored: &[Ignore]) -> Result<Survey, String> {
+fn survey_all(scenarios: &[Vec<Act>], ignored: &[IgnoredSync]) -> Result<Survey, String> {
     let mut total = Survey::default();
     for acts in scenarios {
         survey_with_window(acts, ignored, 1, HOUR_MS, &mut total)?;
@@ -28,12 +28,12 @@ fn survey_all(scenarios: &[Vec<Act>], ignored: &[Ignore]) -> Result<Survey, Stri
 }
 
 #[test]
-fn power_loss_after_a_large_file_is_replaced_leaves_no_orphan() {
+fn power_loss_after_large_file_overwrite_leaves_no_orphan() {
     survey_after(Act::ReplaceBig);
 }
 
 #[test]
-fn power_loss_after_a_large_file_is_overwritten_leaves_no_orphan() {
+fn power_loss_after_retained_overwrite_leaves_no_orphan() {
     survey_after(Act::OverwriteBig);
 }
 
@@ -50,7 +50,7 @@ fn survey_after(end: Act) {
 }
 
 #[test]
-fn power_loss_while_files_go_after_their_time_leaves_none_of_them() {
+fn power_loss_during_retention_expiry_leaves_no_file() {
     let before = [Act::OverwriteBig, Act::Checkpoint, Act::Wait, Act::Wait];
     let ends = [Act::Put, Act::Checkpoint, Act::Reopen, Act::Close, Act::OverwriteBig];
     let scenarios: Vec<Vec<Act>> = (2..=before.len())

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use engine::Store;
-use engine::disk::faults::Ignore;
+use engine::disk::faults::IgnoredSync;
 use engine::disk::sim::SimDisk;
 use tests::store::{
     Change, Model, World, batch, body, bucket_named, commit, compact, fact, idle, name, name_in,
@@ -122,13 +122,13 @@ type Played = Result<(), String>;
 /// of the store is recorded.
 pub(crate) fn record(
     acts: &[Act],
-    ignored: &[Ignore],
+    ignored: &[IgnoredSync],
     undelete_window_ms: u64,
 ) -> Result<Recording, String> {
     let mut world = World::new(7);
-    world.options.undelete_window_ms = undelete_window_ms;
+    world.options.retention_window_ms = undelete_window_ms;
     for ignore in ignored {
-        world.disk.ignore(ignore.clone());
+        world.disk.ignore_syncs(ignore.clone());
     }
     let mut model = Model::default();
     let mut marks = vec![(0, model.clone())];

@@ -8,14 +8,14 @@ use engine::{Malformed, Store};
 use tests::store::{Model, World, batch, commit, name};
 
 use crate::scenario::beginning;
-use crate::survivor::{check, check_after_a_kill};
+use crate::survivor::{check, check_after_kill};
 
 fn scrub(store: &Store) -> u64 {
     store.scrub(&mut |_| ControlFlow::Continue(())).unwrap().damage.count()
 }
 
 #[test]
-fn power_loss_at_every_operation_of_a_scrub_changes_nothing_but_notes() {
+fn scrub_power_loss_changes_only_scrub_results() {
     let world = World::new(7);
     let mut model = Model::default();
     let store = world.open();
@@ -40,12 +40,12 @@ fn power_loss_at_every_operation_of_a_scrub_changes_nothing_but_notes() {
                 });
             }
         }
-        check_after_a_kill(&cut.fork(), &[&model]).unwrap();
+        check_after_kill(&cut.fork(), &[&model]).unwrap();
     }
 }
 
 #[test]
-fn notes_on_damage_are_whole_or_absent_after_power_loss() {
+fn scrub_results_are_atomic_under_power_loss() {
     let world = World::new(7);
     let store = world.open();
     for changes in beginning() {

@@ -17,7 +17,8 @@ use engine::{
     VersionScope, VersionState,
 };
 use tests::store::{
-    Contents, Model, SMALL_INLINE_BYTES, Seen, World, body, bucket, bucket_named, name, put,
+    Contents, Model, ObservedObject, SMALL_INLINE_BYTES, World, body, bucket, bucket_named, name,
+    put,
 };
 
 /// Opens the store after a crash, and checks all invariants. The disk is powered on, and is consumed.
@@ -74,7 +75,8 @@ fn check_all(
     let files = segment_files(&again.disk);
     again.disk.power_on(LossPolicy::KeepSynced, 0);
     let (store, report_again) = open(&again, "the second recovery")?;
-    must_do_nothing(&report_again, syncs).map_err(|what| format!("{what}; the first: {report}"))?;
+    check_nothing_to_do(&report_again, syncs)
+        .map_err(|what| format!("{what}; the first: {report}"))?;
     if report_again.last_lsn != report.last_lsn {
         return Err(format!("recovered to {report}, then to {report_again}"));
     }
@@ -108,18 +110,18 @@ fn check_all(
 
 fn world_on(disk: SimDisk, seed: u64, undelete_window_ms: u64) -> World {
     let mut world = World::on(disk, seed);
-    world.options.undelete_window_ms = undelete_window_ms;
+    world.options.retention_window_ms = undelete_window_ms;
     world
 }
 
 /// Checks a killed process on a running machine: the next process's visible and acknowledged state survives a power
 /// cut.
-pub(crate) fn check_after_a_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
-    check_after_a_kill_with_window(disk, acceptable, 0)
+pub(crate) fn check_after_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    check_after_kill_with_window(disk, acceptable, 0)
 }
 
 /// Checks a killed process with a retention window of so long for large deleted objects.
-pub(crate) fn check_after_a_kill_with_window(
+pub(crate) fn check_after_kill_with_window(
     disk: &SimDisk,
     acceptable: &[&Model],
     undelete_window_ms: u64,
@@ -192,14 +194,14 @@ fn open(world: &World, which: &str) -> Result<(Store, RecoveryReport), String> {
 
 fn must_be_one_of(contents: &Contents, acceptable: &[&Model]) -> Result<(), String> {
     let faults: Vec<String> =
-        acceptable.iter().filter_map(|model| contents.must_be(model).err()).collect();
+        acceptable.iter().filter_map(|model| contents.check_against(model).err()).collect();
     match faults.len() < acceptable.len() {
         true => Ok(()),
         false => Err(faults.join("; or: ")),
     }
 }
 
-fn must_do_nothing(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> {
+fn check_nothing_to_do(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> {
     let mut idle = RecoveryReport {
         last_lsn: report.last_lsn,
         replayed_records: report.replayed_records,
@@ -224,7 +226,7 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
         return Err(format!("big segments {big:?}, {named} named and {retained} retained"));
     }
     // Without a retention window, segments are larger, and so are bodies in the log.
-    if world.options.undelete_window_ms > 0 {
+    if world.options.retention_window_ms > 0 {
         let recoverable = recoverable_large(store)?;
         if recoverable != retained {
             return Err(format!("{retained} are retained, and {recoverable} can come back"));
@@ -248,7 +250,7 @@ fn recoverable_large(store: &Store) -> Result<u64, String> {
     for bucket in [bucket(), bucket_named("other")] {
         let scope = VersionScope::Folder(FolderKey::root());
         let filter = VersionFilter { bucket, scope, since_ms: 0 };
-        let history = store.history(&filter, 100_000, &mut |_| ControlFlow::Continue(()));
+        let history = store.version_history(&filter, 100_000, &mut |_| ControlFlow::Continue(()));
         let is_one = |version: &&Version| match &version.event {
             VersionEvent::Put(put) => {
                 put.bytes > SMALL_INLINE_BYTES as u64
@@ -266,7 +268,8 @@ fn recoverable_large(store: &Store) -> Result<u64, String> {
 /// Returns the difference, without the bytes.
 fn difference(one: &Contents, other: &Contents) -> String {
     let only_in = |contents: &Contents, than: &Contents| -> Vec<String> {
-        let differs = |name: &ObjectName, seen: &Seen| than.objects.get(name) != Some(seen);
+        let differs =
+            |name: &ObjectName, seen: &ObservedObject| than.objects.get(name) != Some(seen);
         let objects = contents.objects.iter().filter(|(name, seen)| differs(name, seen));
         objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
     };

@@ -33,7 +33,7 @@ fn killed(world: World, store: Store) -> World {
 fn flipped(world: &World, offset: usize) -> (Store, RecoveryReport) {
     let world = World::on(world.disk.fork(), 3);
     flip(&world.disk, LOG, offset);
-    world.open_and_tell()
+    world.open_with_report()
 }
 
 fn is_whole(store: &Store, key: &str) -> bool {
@@ -41,7 +41,7 @@ fn is_whole(store: &Store, key: &str) -> bool {
 }
 
 #[test]
-fn a_write_that_power_cut_short_is_cut_off_and_reported() {
+fn torn_tail_is_truncated_and_reported_on_recovery() {
     let mut torn = 0;
     for seed in 0..40 {
         let world = World::new(1);
@@ -51,7 +51,7 @@ fn a_write_that_power_cut_short_is_cut_off_and_reported() {
         put(&store, &name("b"), &body(5, 3_000)).unwrap_err();
         drop(store);
         world.disk.power_on(LossPolicy::Sectors, seed);
-        let (store, report) = world.open_and_tell();
+        let (store, report) = world.open_with_report();
         assert!(report.damage.is_empty(), "seed {seed}: {report}");
         assert!(is_whole(&store, "a"), "seed {seed}");
         let found = read(&store, &name("b")).unwrap();
@@ -66,7 +66,7 @@ fn a_write_that_power_cut_short_is_cut_off_and_reported() {
 }
 
 #[test]
-fn damage_before_an_acknowledged_group_is_damage_and_cuts_nothing_off() {
+fn damage_before_acknowledged_group_is_not_a_torn_tail() {
     let world = three_groups(false);
     let found = groups(&world.disk, LOG);
     assert_eq!(found.len(), 3);
@@ -84,7 +84,7 @@ fn damage_before_an_acknowledged_group_is_damage_and_cuts_nothing_off() {
 }
 
 #[test]
-fn the_watermark_of_an_idle_store_vouches_for_the_last_group() {
+fn idle_watermark_confirms_the_last_group() {
     let last = |is_idle| {
         let world = three_groups(is_idle);
         let group = groups(&world.disk, LOG)[2].bytes.clone();
@@ -104,7 +104,7 @@ fn the_watermark_of_an_idle_store_vouches_for_the_last_group() {
 }
 
 #[test]
-fn a_damaged_body_is_vouched_for_by_the_very_next_group() {
+fn damaged_body_is_confirmed_by_the_next_group() {
     let world = three_groups(true);
     let groups = groups(&world.disk, LOG);
     let (store, report) = flipped(&world, groups[2].records[0].body.start + 7);
@@ -115,7 +115,7 @@ fn a_damaged_body_is_vouched_for_by_the_very_next_group() {
 }
 
 #[test]
-fn a_damaged_watermark_does_not_take_the_group_after_it_along() {
+fn damaged_watermark_keeps_the_following_group() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), &body(5, 600)).unwrap();
@@ -130,7 +130,7 @@ fn a_damaged_watermark_does_not_take_the_group_after_it_along() {
 }
 
 #[test]
-fn a_damaged_value_of_a_fact_costs_that_fact_only() {
+fn damaged_fact_value_loses_only_that_fact() {
     let world = World::new(1);
     let store = world.open();
     commit(&store, engine::Batch::new().put_fact(fact("lost"), vec![7; 50].into())).unwrap();

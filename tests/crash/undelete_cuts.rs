@@ -12,7 +12,7 @@ use tests::store::{Change, Model, World, batch, body, bucket, commit, name};
 use crate::survivor::{check, fingerprint};
 
 #[test]
-fn power_loss_at_every_operation_of_an_undelete_loses_nothing() {
+fn undelete_survives_power_loss_at_every_operation() {
     let world = World::new(7);
     let store = world.open();
     let put = |key: &str| Change::Put(name(key), Bytes::from(body(key.len() as u64, 700)));

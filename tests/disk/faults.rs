@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 
-use engine::disk::faults::{Fault, Ignore, Odds, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRate, FaultRule, IgnoredSync, Operation, PathPattern};
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::disk::{Access, Disk};
 
@@ -13,11 +13,11 @@ use crate::all;
 use crate::power::synced;
 
 #[test]
-fn a_failed_sync_loses_the_bytes_and_the_next_one_says_ok() {
+fn failed_sync_loses_bytes_and_the_next_one_succeeds() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", b"before");
     file.write_at(0, &[b"after!"]).unwrap();
-    disk.inject(Rule::once(Operation::SyncData, Where::Anywhere, Fault::SyncGone));
+    disk.inject(FaultRule::once(Operation::SyncData, PathPattern::Any, Fault::SyncLost));
     file.sync_data().unwrap_err();
     file.sync_data().unwrap();
     assert_eq!(all(&*file), b"after!", "the page cache still shows them");
@@ -29,10 +29,10 @@ fn a_failed_sync_loses_the_bytes_and_the_next_one_says_ok() {
 }
 
 #[test]
-fn a_failed_sync_of_a_folder_loses_the_names() {
+fn failed_folder_sync_loses_names() {
     let disk = SimDisk::new();
     disk.create("file").unwrap();
-    disk.inject(Rule::once(Operation::SyncFolder, Where::Anywhere, Fault::SyncGone));
+    disk.inject(FaultRule::once(Operation::SyncFolder, PathPattern::Any, Fault::SyncLost));
     disk.sync_folder("").unwrap_err();
     disk.sync_folder("").unwrap();
     assert_eq!(disk.list("").unwrap(), ["file"]);
@@ -41,7 +41,7 @@ fn a_failed_sync_of_a_folder_loses_the_names() {
 }
 
 #[test]
-fn an_error_does_nothing_but_fail() {
+fn injected_error_has_no_other_effect() {
     let disk = SimDisk::new();
     disk.create_folder("log").unwrap();
     let file = synced(&disk, "log/file", b"before");
@@ -63,7 +63,11 @@ fn an_error_does_nothing_but_fail() {
     ];
     for (operation, counted) in kinds {
         let before = disk.operations();
-        disk.inject(Rule::once(operation, Where::Prefix("log".to_owned()), Fault::Error));
+        disk.inject(FaultRule::once(
+            operation,
+            PathPattern::Prefix("log".to_owned()),
+            Fault::Error,
+        ));
         match operation {
             Operation::Open => disk.open("log/file").map(drop),
             Operation::Create => disk.create("log/other").map(drop),
@@ -90,10 +94,14 @@ fn an_error_does_nothing_but_fail() {
 }
 
 #[test]
-fn a_torn_write_leaves_its_beginning() {
+fn torn_write_keeps_a_prefix() {
     let disk = SimDisk::with_seed(3);
     let file = synced(&disk, "file", &[0; 1_000]);
-    disk.inject(Rule::once(Operation::Write, Where::Suffix("file".to_owned()), Fault::Torn));
+    disk.inject(FaultRule::once(
+        Operation::Write,
+        PathPattern::Suffix("file".to_owned()),
+        Fault::Torn,
+    ));
     file.write_at(0, &[&[1; 1_000]]).unwrap_err();
     let bytes = all(&*file);
     let written = bytes.iter().take_while(|byte| **byte == 1).count();
@@ -102,16 +110,16 @@ fn a_torn_write_leaves_its_beginning() {
 }
 
 #[test]
-fn lost_and_misdirected_writes_say_ok() {
+fn lost_and_misdirected_writes_report_success() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", &[0; 4_096]);
-    disk.inject(Rule::once(Operation::Write, Where::Anywhere, Fault::Lost));
+    disk.inject(FaultRule::once(Operation::Write, PathPattern::Any, Fault::WriteLost));
     file.write_at(0, &[b"lost"]).unwrap();
     assert_eq!(all(&*file), [0; 4_096]);
     for _ in 0..100 {
         file.set_len(0).unwrap();
         file.set_len(4_096).unwrap();
-        disk.inject(Rule::once(Operation::Write, Where::Anywhere, Fault::Misdirected));
+        disk.inject(FaultRule::once(Operation::Write, PathPattern::Any, Fault::Misdirected));
         file.write_at(1_024, &[b"astray"]).unwrap();
         let bytes = all(&*file);
         assert_ne!(&bytes[1_024..1_030], b"astray");
@@ -120,23 +128,23 @@ fn lost_and_misdirected_writes_say_ok() {
 }
 
 #[test]
-fn a_flipped_bit_is_one_bit() {
+fn bit_flip_changes_exactly_one_bit() {
     let flipped = |bytes: &[u8]| bytes.iter().map(|byte| byte.count_ones()).sum::<u32>();
     let disk = SimDisk::new();
     let file = synced(&disk, "file", &[0; 1_000]);
-    disk.inject(Rule::once(Operation::Read, Where::Anywhere, Fault::Flipped));
+    disk.inject(FaultRule::once(Operation::Read, PathPattern::Any, Fault::BitFlip));
     assert_eq!(flipped(&all(&*file)), 1);
     assert_eq!(flipped(&all(&*file)), 0, "only the answer was wrong");
-    disk.inject(Rule::once(Operation::Map, Where::Anywhere, Fault::Flipped));
+    disk.inject(FaultRule::once(Operation::Map, PathPattern::Any, Fault::BitFlip));
     assert_eq!(flipped(&file.map(Access::Random).unwrap().bytes()), 1);
-    disk.inject(Rule::once(Operation::Write, Where::Anywhere, Fault::Flipped));
+    disk.inject(FaultRule::once(Operation::Write, PathPattern::Any, Fault::BitFlip));
     file.write_at(0, &[&[0; 1_000]]).unwrap();
     assert_eq!(flipped(&all(&*file)), 1);
     assert_eq!(flipped(&all(&*file)), 1, "what is stored is wrong");
 }
 
 #[test]
-fn damage_done_behind_the_back_is_durable_and_not_counted() {
+fn injected_corruption_is_durable_and_not_counted() {
     let disk = SimDisk::new();
     synced(&disk, "file", b"abcdef");
     let before = disk.operations();
@@ -149,12 +157,12 @@ fn damage_done_behind_the_back_is_durable_and_not_counted() {
 }
 
 #[test]
-fn an_ignored_sync_makes_nothing_durable() {
-    let survives = |ignore: Option<Ignore>| {
+fn ignored_sync_makes_nothing_durable() {
+    let survives = |ignore: Option<IgnoredSync>| {
         let disk = SimDisk::new();
         disk.create_folder("log").unwrap();
         disk.sync_folder("").unwrap();
-        ignore.into_iter().for_each(|ignore| disk.ignore(ignore));
+        ignore.into_iter().for_each(|ignore| disk.ignore_syncs(ignore));
         let file = disk.create("log/file").unwrap();
         file.write_at(0, &[b"x"]).unwrap();
         file.sync_data().unwrap();
@@ -164,26 +172,26 @@ fn an_ignored_sync_makes_nothing_durable() {
         disk.open("log/file").ok().map(|file| all(&*file))
     };
     assert_eq!(survives(None), Some(b"x".to_vec()));
-    assert_eq!(survives(Some(Ignore::DataSync)), Some(Vec::new()));
-    assert_eq!(survives(Some(Ignore::FolderSync)), None);
-    assert_eq!(survives(Some(Ignore::SyncOf("log/".to_owned()))), Some(Vec::new()));
-    assert_eq!(survives(Some(Ignore::SyncOf("log".to_owned()))), None);
-    assert_eq!(survives(Some(Ignore::SyncOf("big".to_owned()))), Some(b"x".to_vec()));
+    assert_eq!(survives(Some(IgnoredSync::DataSync)), Some(Vec::new()));
+    assert_eq!(survives(Some(IgnoredSync::FolderSync)), None);
+    assert_eq!(survives(Some(IgnoredSync::SyncOf("log/".to_owned()))), Some(Vec::new()));
+    assert_eq!(survives(Some(IgnoredSync::SyncOf("log".to_owned()))), None);
+    assert_eq!(survives(Some(IgnoredSync::SyncOf("big".to_owned()))), Some(b"x".to_vec()));
 }
 
 #[test]
-fn a_sync_that_was_only_begun_makes_nothing_durable() {
+fn started_write_back_makes_nothing_durable() {
     let disk = SimDisk::new();
     let file = disk.create("file").unwrap();
     disk.sync_folder("").unwrap();
     file.write_at(0, &[b"x"]).unwrap();
-    file.begin_sync(0..1);
+    file.start_write_back(0..1);
     disk.power_on(LossPolicy::KeepSynced, 0);
     assert_eq!(all(&*disk.open("file").unwrap()), b"");
 }
 
 #[test]
-fn space_runs_out_and_comes_back_with_the_last_reader() {
+fn disk_space_is_freed_with_the_last_reader() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", &[1; 40_960]);
     disk.set_free_bytes(8_192);
@@ -210,13 +218,13 @@ fn space_runs_out_and_comes_back_with_the_last_reader() {
     assert_eq!(disk.free_bytes().unwrap(), 49_152);
     other.write_at(0, &[b"x"]).unwrap();
     assert_eq!(disk.free_bytes().unwrap(), 45_056);
-    let no_space = Rule::always(Operation::Create, Where::Anywhere, Fault::NoSpace);
+    let no_space = FaultRule::always(Operation::Create, PathPattern::Any, Fault::NoSpace);
     disk.inject(no_space);
     full(disk.create("third").map(drop));
 }
 
 #[test]
-fn a_cold_map_warms_up_where_it_is_populated() {
+fn cold_map_becomes_resident_when_populated() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", &[1; 20_000]);
     disk.set_cold(true);
@@ -228,7 +236,7 @@ fn a_cold_map_warms_up_where_it_is_populated() {
     assert_eq!(disk.reads(), reads + 1);
     assert!(map.is_resident(4_096..12_288));
     assert!(!map.is_resident(4_095..12_288));
-    disk.inject(Rule::once(Operation::Populate, Where::Anywhere, Fault::Error));
+    disk.inject(FaultRule::once(Operation::Populate, PathPattern::Any, Fault::Error));
     map.populate(0..20_000).unwrap_err();
     assert!(!map.is_resident(0..1));
     disk.set_cold(false);
@@ -237,12 +245,12 @@ fn a_cold_map_warms_up_where_it_is_populated() {
 }
 
 #[test]
-fn chance_comes_from_the_seed() {
+fn fault_injection_is_deterministic_per_seed() {
     let run = |seed| {
         let disk = SimDisk::with_seed(seed);
         let file = synced(&disk, "file", &[0; 100]);
-        let faults = vec![Fault::Error, Fault::Torn, Fault::Lost, Fault::Flipped];
-        disk.inject_by_chance(Odds { one_in: 5, faults, place: Where::Anywhere });
+        let faults = vec![Fault::Error, Fault::Torn, Fault::WriteLost, Fault::BitFlip];
+        disk.inject_randomly(FaultRate { one_in: 5, faults, path_pattern: PathPattern::Any });
         let answers: Vec<bool> =
             (1..100).map(|at| file.write_at(at, &[&[7; 50]]).is_ok()).collect();
         disk.clear_faults();

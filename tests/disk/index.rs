@@ -15,7 +15,7 @@ const COMMITS: u64 = 12;
 const KEYS: u64 = 20;
 
 #[test]
-fn power_loss_at_every_operation_keeps_every_acknowledged_commit_of_redb() {
+fn redb_acknowledged_commits_survive_power_loss() {
     let disk = SimDisk::new();
     disk.create("index.redb").unwrap();
     disk.sync_folder("").unwrap();
@@ -45,11 +45,11 @@ fn power_loss_at_every_operation_keeps_every_acknowledged_commit_of_redb() {
 }
 
 #[test]
-fn without_syncs_acknowledged_commits_are_lost() {
+fn redb_without_syncs_loses_acknowledged_commits() {
     let disk = SimDisk::new();
     disk.create("index.redb").unwrap();
     disk.sync_folder("").unwrap();
-    disk.ignore(engine::disk::faults::Ignore::DataSync);
+    disk.ignore_syncs(engine::disk::faults::IgnoredSync::DataSync);
     assert_eq!(commit_all(&disk).1.len() as u64, COMMITS);
     disk.power_on(LossPolicy::KeepSynced, 0);
     assert_eq!(disk.bytes("index.redb"), b"", "the test above would have noticed");

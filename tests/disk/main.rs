@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use engine::disk::sim::SimDisk;
 use engine::disk::{Access, Disk, DiskFile, RealDisk};
-use engine::entropy::{Entropy, SeededEntropy};
+use engine::entropy::{Rng, SeededRng};
 
 macro_rules! on_both_disks {
     ($($behaviour:ident),* $(,)?) => {
@@ -40,34 +40,34 @@ macro_rules! on_both_disks {
 }
 
 on_both_disks!(
-    what_was_written_is_read_by_whoever_opens_the_file,
+    written_bytes_are_read_by_every_handle,
     pieces_are_written_one_after_another,
-    what_the_disk_begins_with_is_what_was_written,
-    names_are_made_once_and_found_only_when_made,
-    reading_past_the_end_is_an_error_and_reads_nothing_made_up,
-    a_hole_reads_as_zeros,
-    a_cut_file_grows_back_with_zeros,
-    a_search_for_data_skips_nothing_but_zeros,
-    a_read_that_may_not_wait_answers_right_or_not_at_all,
-    reserved_space_grows_the_file_and_never_cuts_it,
-    a_removed_file_can_still_be_read_by_who_has_it_open,
-    a_renamed_file_takes_the_place_of_another,
-    only_files_that_are_there_are_renamed_and_only_into_folders_that_are,
-    a_file_with_two_names_is_one_file_until_the_last_is_gone,
-    only_files_that_are_there_get_another_name_and_only_one_that_is_free,
-    what_is_punched_reads_as_zeros_and_the_rest_stays,
-    a_folder_lists_its_own_names_sorted,
-    the_lock_has_one_holder,
-    a_map_shows_the_whole_file,
-    slices_of_a_map_outlive_map_and_file,
-    an_empty_file_has_an_empty_map,
-    what_was_populated_is_resident,
-    paths_that_leave_the_folder_are_refused,
-    there_is_room,
-    what_is_punched_or_removed_can_be_had_again,
+    initial_disk_contents_are_read,
+    names_are_created_once_and_found_only_if_created,
+    read_past_end_is_an_error,
+    hole_reads_as_zeros,
+    truncated_file_regrows_with_zeros,
+    seek_data_skips_only_zeros,
+    nonblocking_read_is_correct_or_refused,
+    preallocation_grows_the_file_and_never_truncates,
+    removed_file_is_readable_by_open_handles,
+    rename_replaces_the_target,
+    rename_requires_existing_file_and_folder,
+    hard_linked_file_lives_until_its_last_name,
+    hard_link_requires_existing_file_and_free_name,
+    punched_hole_reads_as_zeros_and_the_rest_stays,
+    folder_listing_is_sorted,
+    disk_lock_has_one_holder,
+    mmap_shows_the_whole_file,
+    mmap_slices_outlive_map_and_file,
+    empty_file_has_an_empty_mmap,
+    populated_pages_are_resident,
+    path_traversal_is_rejected,
+    free_space_is_reported,
+    punched_or_removed_space_is_reusable,
 );
 
-fn what_was_written_is_read_by_whoever_opens_the_file(disk: &dyn Disk) {
+fn written_bytes_are_read_by_every_handle(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[b"hello ", b"world"]).unwrap();
     file.write_at(6, &[b"disk!"]).unwrap();
@@ -93,22 +93,22 @@ fn pieces_are_written_one_after_another(disk: &dyn Disk) {
     assert_eq!(file.bytes_len().unwrap(), 50_003);
 }
 
-fn what_the_disk_begins_with_is_what_was_written(disk: &dyn Disk) {
+fn initial_disk_contents_are_read(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[1; 10_000]]).unwrap();
     for range in [0..10_000, 5_000..5_001, 7..7, 9_000..90_000, 0..u64::MAX, u64::MAX - 1..u64::MAX]
     {
-        file.begin_read(range.clone());
-        file.begin_sync(range);
+        file.prefetch(range.clone());
+        file.start_write_back(range);
     }
     // In the middle of a page under write-back.
     file.write_at(10_000, &[&[2; 10_000]]).unwrap();
-    file.begin_sync(10_000..20_000);
+    file.start_write_back(10_000..20_000);
     file.sync_data().unwrap();
     assert_eq!(all(&*file), [[1; 10_000], [2; 10_000]].concat());
 }
 
-fn names_are_made_once_and_found_only_when_made(disk: &dyn Disk) {
+fn names_are_created_once_and_found_only_if_created(disk: &dyn Disk) {
     let kind = |answer: std::io::Result<_>| answer.map(drop).unwrap_err().kind();
     assert_eq!(kind(disk.open("a")), ErrorKind::NotFound);
     assert_eq!(kind(disk.create("folder/a")), ErrorKind::NotFound);
@@ -127,7 +127,7 @@ fn names_are_made_once_and_found_only_when_made(disk: &dyn Disk) {
     disk.create("folder/a").unwrap();
 }
 
-fn reading_past_the_end_is_an_error_and_reads_nothing_made_up(disk: &dyn Disk) {
+fn read_past_end_is_an_error(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[1; 100]]).unwrap();
     for (offset, bytes_len) in [(99, 2), (100, 1), (5_000, 1), (0, 101)] {
@@ -139,7 +139,7 @@ fn reading_past_the_end_is_an_error_and_reads_nothing_made_up(disk: &dyn Disk) {
     file.read_at(99, &mut [0]).unwrap();
 }
 
-fn a_hole_reads_as_zeros(disk: &dyn Disk) {
+fn hole_reads_as_zeros(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(10_000, &[b"x"]).unwrap();
     let bytes = all(&*file);
@@ -147,7 +147,7 @@ fn a_hole_reads_as_zeros(disk: &dyn Disk) {
     assert!(bytes[..10_000].iter().all(|byte| *byte == 0));
 }
 
-fn a_search_for_data_skips_nothing_but_zeros(disk: &dyn Disk) {
+fn seek_data_skips_only_zeros(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     assert_eq!(file.next_data(0).unwrap(), None);
     file.allocate(8 << 20).unwrap();
@@ -168,7 +168,7 @@ fn a_search_for_data_skips_nothing_but_zeros(disk: &dyn Disk) {
     assert_eq!(file.next_data(1 << 40).unwrap(), None);
 }
 
-fn a_read_that_may_not_wait_answers_right_or_not_at_all(disk: &dyn Disk) {
+fn nonblocking_read_is_correct_or_refused(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     let bytes: Vec<u8> = (0..100_000_u32).map(|at| at.to_le_bytes()[1]).collect();
     file.write_at(0, &[&bytes]).unwrap();
@@ -184,7 +184,7 @@ fn a_read_that_may_not_wait_answers_right_or_not_at_all(disk: &dyn Disk) {
     file.read_at_if_resident(100_000, &mut []).unwrap();
 }
 
-fn a_cut_file_grows_back_with_zeros(disk: &dyn Disk) {
+fn truncated_file_regrows_with_zeros(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[9; 10_000]]).unwrap();
     file.set_len(5_001).unwrap();
@@ -195,7 +195,7 @@ fn a_cut_file_grows_back_with_zeros(disk: &dyn Disk) {
     assert!(bytes[5_001..].iter().all(|byte| *byte == 0));
 }
 
-fn reserved_space_grows_the_file_and_never_cuts_it(disk: &dyn Disk) {
+fn preallocation_grows_the_file_and_never_truncates(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[b"first"]).unwrap();
     file.allocate(1 << 20).unwrap();
@@ -208,7 +208,7 @@ fn reserved_space_grows_the_file_and_never_cuts_it(disk: &dyn Disk) {
     assert!(bytes[5..].iter().all(|byte| *byte == 0));
 }
 
-fn a_removed_file_can_still_be_read_by_who_has_it_open(disk: &dyn Disk) {
+fn removed_file_is_readable_by_open_handles(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[b"still here"]).unwrap();
     disk.remove("file").unwrap();
@@ -221,7 +221,7 @@ fn a_removed_file_can_still_be_read_by_who_has_it_open(disk: &dyn Disk) {
     assert_eq!(all(&*disk.open("file").unwrap()), b"another");
 }
 
-fn a_renamed_file_takes_the_place_of_another(disk: &dyn Disk) {
+fn rename_replaces_the_target(disk: &dyn Disk) {
     disk.create_folder("log").unwrap();
     let file = disk.create("file").unwrap();
     file.write_at(0, &[b"moved"]).unwrap();
@@ -240,7 +240,7 @@ fn a_renamed_file_takes_the_place_of_another(disk: &dyn Disk) {
     assert_eq!(all(&*disk.open("log/file").unwrap()), b"MOVED");
 }
 
-fn only_files_that_are_there_are_renamed_and_only_into_folders_that_are(disk: &dyn Disk) {
+fn rename_requires_existing_file_and_folder(disk: &dyn Disk) {
     disk.create_folder("folder").unwrap();
     disk.create("file").unwrap();
     let kind = |from, to| disk.rename(from, to).unwrap_err().kind();
@@ -254,7 +254,7 @@ fn only_files_that_are_there_are_renamed_and_only_into_folders_that_are(disk: &d
     assert_eq!(disk.list("").unwrap(), ["file", "folder"]);
 }
 
-fn a_file_with_two_names_is_one_file_until_the_last_is_gone(disk: &dyn Disk) {
+fn hard_linked_file_lives_until_its_last_name(disk: &dyn Disk) {
     disk.create_folder("log").unwrap();
     let file = disk.create("file").unwrap();
     file.write_at(0, &[b"one"]).unwrap();
@@ -273,7 +273,7 @@ fn a_file_with_two_names_is_one_file_until_the_last_is_gone(disk: &dyn Disk) {
     assert_eq!(disk.list("log").unwrap(), [""; 0]);
 }
 
-fn only_files_that_are_there_get_another_name_and_only_one_that_is_free(disk: &dyn Disk) {
+fn hard_link_requires_existing_file_and_free_name(disk: &dyn Disk) {
     disk.create_folder("folder").unwrap();
     disk.create("file").unwrap();
     disk.create("taken").unwrap();
@@ -289,7 +289,7 @@ fn only_files_that_are_there_get_another_name_and_only_one_that_is_free(disk: &d
     assert_eq!(disk.list("").unwrap(), ["file", "folder", "taken"]);
 }
 
-fn what_is_punched_reads_as_zeros_and_the_rest_stays(disk: &dyn Disk) {
+fn punched_hole_reads_as_zeros_and_the_rest_stays(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[9; 50_000]]).unwrap();
     file.sync_data().unwrap();
@@ -307,7 +307,7 @@ fn what_is_punched_reads_as_zeros_and_the_rest_stays(disk: &dyn Disk) {
     assert_eq!(all(&*file)[9_999..10_006], *b"\0again\0");
 }
 
-fn a_folder_lists_its_own_names_sorted(disk: &dyn Disk) {
+fn folder_listing_is_sorted(disk: &dyn Disk) {
     assert_eq!(disk.list("").unwrap(), [""; 0]);
     assert_eq!(disk.list("no/such/folder").unwrap(), [""; 0]);
     disk.create_folder("big/01").unwrap();
@@ -327,7 +327,7 @@ fn a_folder_lists_its_own_names_sorted(disk: &dyn Disk) {
     assert_eq!(disk.list("a").unwrap_err().kind(), ErrorKind::NotADirectory);
 }
 
-fn the_lock_has_one_holder(disk: &dyn Disk) {
+fn disk_lock_has_one_holder(disk: &dyn Disk) {
     assert_eq!(disk.lock_holder(), None);
     let lock = disk.lock().unwrap();
     let refused = disk.lock().map(drop).unwrap_err();
@@ -339,7 +339,7 @@ fn the_lock_has_one_holder(disk: &dyn Disk) {
     assert_eq!(disk.list("").unwrap(), ["LOCK"]);
 }
 
-fn a_map_shows_the_whole_file(disk: &dyn Disk) {
+fn mmap_shows_the_whole_file(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     let bytes: Vec<u8> = (0..300_001_u32).map(|at| at.to_le_bytes()[1]).collect();
     file.write_at(0, &[&bytes]).unwrap();
@@ -350,7 +350,7 @@ fn a_map_shows_the_whole_file(disk: &dyn Disk) {
     }
 }
 
-fn slices_of_a_map_outlive_map_and_file(disk: &dyn Disk) {
+fn mmap_slices_outlive_map_and_file(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[5; 100_000]]).unwrap();
     let map = file.map(Access::Random).unwrap();
@@ -361,7 +361,7 @@ fn slices_of_a_map_outlive_map_and_file(disk: &dyn Disk) {
     assert_eq!(slice, [5; 10][..]);
 }
 
-fn an_empty_file_has_an_empty_map(disk: &dyn Disk) {
+fn empty_file_has_an_empty_mmap(disk: &dyn Disk) {
     let map = disk.create("file").unwrap().map(Access::Random).unwrap();
     assert!(map.bytes().is_empty());
     assert!(map.is_resident(0..0));
@@ -369,7 +369,7 @@ fn an_empty_file_has_an_empty_map(disk: &dyn Disk) {
     map.populate(0..10).unwrap();
 }
 
-fn what_was_populated_is_resident(disk: &dyn Disk) {
+fn populated_pages_are_resident(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.allocate(3 << 20).unwrap();
     file.write_at(1 << 20, &[&[8; 100]]).unwrap();
@@ -383,7 +383,7 @@ fn what_was_populated_is_resident(disk: &dyn Disk) {
     assert!(map.is_resident(usize::MAX - 1..usize::MAX), "there is nothing there");
 }
 
-fn paths_that_leave_the_folder_are_refused(disk: &dyn Disk) {
+fn path_traversal_is_rejected(disk: &dyn Disk) {
     for path in ["/etc/passwd", "..", "a/../../b", ".", "a//b", "a/", "/", "nul\0"] {
         let answers = [
             disk.open(path).map(drop),
@@ -402,12 +402,12 @@ fn paths_that_leave_the_folder_are_refused(disk: &dyn Disk) {
     assert_eq!(disk.open("").map(drop).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-fn there_is_room(disk: &dyn Disk) {
+fn free_space_is_reported(disk: &dyn Disk) {
     assert!(disk.free_bytes().unwrap() > 1 << 20);
     assert!(disk.free_bytes().unwrap() <= disk.capacity_bytes().unwrap());
 }
 
-fn what_is_punched_or_removed_can_be_had_again(disk: &dyn Disk) {
+fn punched_or_removed_space_is_reusable(disk: &dyn Disk) {
     // Other processes write to the real disk too: a gibibyte stands out.
     let bytes = (1 << 30).min(disk.free_bytes().unwrap() / 4);
     let has_grown_since = |before: u64| disk.free_bytes().unwrap() > before + bytes / 4;
@@ -426,7 +426,7 @@ fn what_is_punched_or_removed_can_be_had_again(disk: &dyn Disk) {
 }
 
 #[test]
-fn only_the_owner_may_look_into_a_real_data_folder() {
+fn data_folder_is_accessible_only_by_its_owner() {
     let above = tempfile::tempdir().unwrap();
     let root = above.path().join("some/data");
     let disk = RealDisk::open(&root).unwrap();
@@ -439,7 +439,7 @@ fn only_the_owner_may_look_into_a_real_data_folder() {
 }
 
 #[test]
-fn a_real_data_folder_is_made_only_when_asked() {
+fn data_folder_is_created_only_when_requested() {
     let above = tempfile::tempdir().unwrap();
     let root = above.path().join("data");
     let kind = |answer: std::io::Result<RealDisk>| answer.unwrap_err().kind();
@@ -451,7 +451,7 @@ fn a_real_data_folder_is_made_only_when_asked() {
 }
 
 #[test]
-fn the_lock_of_a_real_disk_names_its_process() {
+fn disk_lock_reports_the_holding_process() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (RealDisk::open(folder.path()).unwrap(), RealDisk::open(folder.path()));
     let other = other.unwrap();
@@ -461,17 +461,17 @@ fn the_lock_of_a_real_disk_names_its_process() {
 }
 
 #[test]
-fn the_two_disks_agree_after_any_operations() {
+fn simulated_and_real_disk_agree_on_random_operations() {
     for seed in 0..20 {
         let folder = tempfile::tempdir().unwrap();
-        let real = told(&RealDisk::open(folder.path()).unwrap(), seed);
-        assert_eq!(told(&SimDisk::new(), seed), real, "seed {seed}");
+        let real = run_random_operations(&RealDisk::open(folder.path()).unwrap(), seed);
+        assert_eq!(run_random_operations(&SimDisk::new(), seed), real, "seed {seed}");
     }
 }
 
 /// Runs random operations on a disk and returns all results.
-fn told(disk: &dyn Disk, seed: u64) -> Vec<String> {
-    let chance = SeededEntropy::new(seed);
+fn run_random_operations(disk: &dyn Disk, seed: u64) -> Vec<String> {
+    let chance = SeededRng::new(seed);
     let mut told = Vec::new();
     for folder in ["log", "big/00"] {
         disk.create_folder(folder).unwrap();

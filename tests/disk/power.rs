@@ -15,7 +15,7 @@ use crate::all;
 const SEEDS: u64 = 200;
 
 #[test]
-fn what_was_synced_survives_every_policy() {
+fn synced_data_survives_every_power_loss_policy() {
     for policy in LossPolicy::ALL {
         for seed in 0..SEEDS {
             let disk = SimDisk::new();
@@ -31,7 +31,7 @@ fn what_was_synced_survives_every_policy() {
 }
 
 #[test]
-fn nothing_unsynced_survives_when_only_what_was_synced_is_kept() {
+fn keep_synced_policy_drops_unsynced_data() {
     let disk = disk_with_a_past();
     disk.power_on(LossPolicy::KeepSynced, 0);
     assert_eq!(disk.paths(), ["changed", "removed"]);
@@ -40,7 +40,7 @@ fn nothing_unsynced_survives_when_only_what_was_synced_is_kept() {
 }
 
 #[test]
-fn everything_survives_when_all_is_kept() {
+fn keep_all_policy_keeps_everything() {
     let disk = disk_with_a_past();
     disk.power_on(LossPolicy::KeepAll, 0);
     assert_eq!(disk.paths(), ["changed", "new"]);
@@ -49,7 +49,7 @@ fn everything_survives_when_all_is_kept() {
 }
 
 #[test]
-fn lost_names_take_new_files_and_bring_removed_ones_back() {
+fn lost_dir_entries_drop_new_and_restore_removed_files() {
     let disk = disk_with_a_past();
     disk.power_on(LossPolicy::NamesLost, 0);
     assert_eq!(disk.paths(), ["changed", "removed"]);
@@ -58,7 +58,7 @@ fn lost_names_take_new_files_and_bring_removed_ones_back() {
 }
 
 #[test]
-fn kept_names_may_mean_files_without_their_bytes() {
+fn kept_dir_entries_may_name_files_without_bytes() {
     let disk = disk_with_a_past();
     disk.power_on(LossPolicy::NamesKept, 0);
     assert_eq!(disk.paths(), ["changed", "new"]);
@@ -67,7 +67,7 @@ fn kept_names_may_mean_files_without_their_bytes() {
 }
 
 #[test]
-fn a_folder_whose_name_was_not_synced_takes_all_in_it_along() {
+fn unsynced_folder_entry_loses_all_its_contents() {
     let disk = SimDisk::new();
     disk.create_folder("big/00").unwrap();
     made(&disk, "big/00/file", b"durable");
@@ -83,7 +83,7 @@ fn a_folder_whose_name_was_not_synced_takes_all_in_it_along() {
 }
 
 #[test]
-fn of_a_prefix_nothing_later_survives_without_what_came_before() {
+fn prefix_policy_keeps_no_later_without_earlier_write() {
     let mut seen = BTreeSet::new();
     for seed in 0..SEEDS {
         let disk = SimDisk::new();
@@ -100,7 +100,7 @@ fn of_a_prefix_nothing_later_survives_without_what_came_before() {
 }
 
 #[test]
-fn any_subset_of_unsynced_sectors_may_survive_but_each_is_whole() {
+fn unsynced_sectors_survive_individually_and_whole() {
     let mut seen = BTreeSet::new();
     for seed in 0..SEEDS {
         let disk = SimDisk::new();
@@ -121,7 +121,7 @@ fn any_subset_of_unsynced_sectors_may_survive_but_each_is_whole() {
 }
 
 #[test]
-fn a_surviving_sector_holds_earlier_writes_to_it_too() {
+fn surviving_sector_includes_its_earlier_writes() {
     let mut seen = BTreeSet::new();
     for seed in 0..SEEDS {
         let disk = SimDisk::new();
@@ -135,7 +135,7 @@ fn a_surviving_sector_holds_earlier_writes_to_it_too() {
 }
 
 #[test]
-fn an_unsynced_length_may_be_any_that_the_file_had() {
+fn unsynced_file_length_may_be_any_past_length() {
     let mut seen = BTreeSet::new();
     for seed in 0..SEEDS {
         let disk = SimDisk::new();
@@ -154,7 +154,7 @@ fn an_unsynced_length_may_be_any_that_the_file_had() {
 }
 
 #[test]
-fn the_operation_after_the_cut_fails_and_all_later_ones_do() {
+fn operations_fail_from_the_power_cut_on() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", b"1234");
     assert_eq!(disk.operations(), 4, "create, write, sync, sync of the folder");
@@ -181,7 +181,7 @@ fn the_operation_after_the_cut_fails_and_all_later_ones_do() {
 }
 
 #[test]
-fn a_write_under_way_when_power_went_may_survive_in_part() {
+fn in_flight_write_may_survive_partially() {
     for policy in LossPolicy::ALL {
         let mut seen = BTreeSet::new();
         for seed in 0..SEEDS {
@@ -199,7 +199,7 @@ fn a_write_under_way_when_power_went_may_survive_in_part() {
 }
 
 #[test]
-fn a_file_whose_creation_was_cut_is_not_mistaken_for_a_later_one() {
+fn cut_file_creation_is_not_mistaken_for_a_later_file() {
     for seed in 0..SEEDS {
         let disk = SimDisk::new();
         disk.cut_power_after(0);
@@ -211,7 +211,7 @@ fn a_file_whose_creation_was_cut_is_not_mistaken_for_a_later_one() {
 }
 
 #[test]
-fn handles_and_locks_from_before_the_cut_are_dead_for_ever() {
+fn handles_and_locks_from_before_the_cut_are_invalid() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", b"bytes");
     let lock = disk.lock().unwrap();
@@ -227,7 +227,7 @@ fn handles_and_locks_from_before_the_cut_are_dead_for_ever() {
 }
 
 #[test]
-fn the_same_seed_leaves_the_same_bytes() {
+fn power_cut_is_deterministic_per_seed() {
     for policy in LossPolicy::ALL {
         let (mut same, mut differ) = (true, false);
         for seed in 0..20 {
@@ -245,7 +245,7 @@ fn the_same_seed_leaves_the_same_bytes() {
 }
 
 #[test]
-fn a_fork_goes_its_own_way() {
+fn simulated_disk_fork_is_independent() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", b"shared");
     let _lock = disk.lock().unwrap();
@@ -258,7 +258,7 @@ fn a_fork_goes_its_own_way() {
 }
 
 #[test]
-fn a_renamed_file_is_found_by_one_of_its_names_whatever_survives() {
+fn renamed_file_survives_under_one_of_its_names() {
     let mut seen = BTreeSet::new();
     for policy in LossPolicy::ALL {
         for seed in 0..SEEDS {
@@ -292,7 +292,7 @@ fn a_renamed_file_is_found_by_one_of_its_names_whatever_survives() {
 }
 
 #[test]
-fn a_rename_is_durable_once_both_folders_were_synced() {
+fn rename_is_durable_after_both_folders_are_synced() {
     for folders in [["", "log"], ["log", ""]] {
         let disk = disk_with_a_folder("log");
         // Only the rename gives the file its name.
@@ -311,7 +311,7 @@ fn a_rename_is_durable_once_both_folders_were_synced() {
 }
 
 #[test]
-fn another_name_is_durable_once_its_folder_was_synced_and_shows_the_bytes_of_the_file() {
+fn hard_link_is_durable_after_folder_sync() {
     let disk = disk_with_a_folder("log");
     let file = synced(&disk, "file", b"before");
     disk.link("file", "log/file").unwrap();
@@ -337,7 +337,7 @@ fn another_name_is_durable_once_its_folder_was_synced_and_shows_the_bytes_of_the
 }
 
 #[test]
-fn what_is_done_to_a_new_name_is_never_undone_by_the_rename() {
+fn rename_does_not_undo_writes_to_the_new_name() {
     let disk = disk_with_a_folder("log");
     made(&disk, "file", b"moved");
     disk.rename("file", "log/file").unwrap();
@@ -349,7 +349,7 @@ fn what_is_done_to_a_new_name_is_never_undone_by_the_rename() {
 }
 
 #[test]
-fn space_given_back_is_zeros_only_after_a_sync() {
+fn punched_hole_reads_as_zeros_only_after_sync() {
     let durable = |policy, seed, is_synced| {
         let disk = SimDisk::new();
         let file = made(&disk, "file", &[1; 5 * 4_096]);
@@ -377,7 +377,7 @@ fn space_given_back_is_zeros_only_after_a_sync() {
 }
 
 #[test]
-fn recorded_cuts_are_what_cutting_each_run_would_have_left() {
+fn recorded_power_cuts_match_separate_runs() {
     let recorded = SimDisk::new();
     recorded.record_cuts();
     script(&recorded);
@@ -395,7 +395,7 @@ fn recorded_cuts_are_what_cutting_each_run_would_have_left() {
 }
 
 #[test]
-fn a_preallocated_segment_costs_no_memory() {
+fn preallocated_segment_uses_no_memory() {
     let disk = SimDisk::new();
     // A tebibyte of real memory is not available.
     let file = disk.create("file").unwrap();

@@ -21,7 +21,7 @@ fn image_world(image: &SimDisk) -> World {
 }
 
 fn open_image(image: &SimDisk) -> (Store, RecoveryReport) {
-    image_world(image).open_and_tell()
+    image_world(image).open_with_report()
 }
 
 /// Puts objects into several log segments, and some with segments of their own.
@@ -41,7 +41,7 @@ fn shown(store: &Store) -> Contents {
 }
 
 #[test]
-fn an_image_opens_as_the_store_was_and_has_no_index() {
+fn backup_opens_as_the_store_without_an_index() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -49,7 +49,7 @@ fn an_image_opens_as_the_store_was_and_has_no_index() {
     let image = SimDisk::new();
     let report = back_up(&store, &image).unwrap();
     assert_eq!(report.last_lsn, store.stats().unwrap().last_lsn);
-    assert_eq!((report.kept_files, report.removed_files, report.damage_count), (0, 0, 0));
+    assert_eq!((report.unchanged_files, report.removed_files, report.damage_count), (0, 0, 0));
     assert!(!image.paths().iter().any(|path| path.ends_with(".part") || path == "index.redb"));
     let copied: u64 = image
         .paths()
@@ -67,7 +67,7 @@ fn an_image_opens_as_the_store_was_and_has_no_index() {
 }
 
 #[test]
-fn an_empty_store_has_an_image_too() {
+fn empty_store_can_be_backed_up() {
     let store = World::new(1).open();
     let image = SimDisk::new();
     let report = back_up(&store, &image).unwrap();
@@ -76,7 +76,7 @@ fn an_empty_store_has_an_image_too() {
 }
 
 #[test]
-fn a_later_backup_copies_what_is_new_and_removes_what_is_gone() {
+fn incremental_backup_copies_new_and_removes_old_segments() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -84,20 +84,20 @@ fn a_later_backup_copies_what_is_new_and_removes_what_is_gone() {
     let first = back_up(&store, &image).unwrap();
     let again = back_up(&store, &image).unwrap();
     assert_eq!(again.copied_files, 1, "only the segment that still grows");
-    assert_eq!(again.kept_files + 1, first.copied_files);
-    assert_eq!(again.kept_bytes + again.copied_bytes, first.copied_bytes);
+    assert_eq!(again.unchanged_files + 1, first.copied_files);
+    assert_eq!(again.unchanged_bytes + again.copied_bytes, first.copied_bytes);
 
     fill(&store, 2);
     delete(&store, &name("big/1/0")).unwrap();
     put(&store, &name("big/1/1"), b"small now").unwrap();
     let later = back_up(&store, &image).unwrap();
     assert_eq!(later.removed_files, 2);
-    assert!(later.kept_files >= 3 && later.copied_files >= 5, "{later:?}");
+    assert!(later.unchanged_files >= 3 && later.copied_files >= 5, "{later:?}");
     assert_eq!(shown(&open_image(&image).0), shown(&store));
 }
 
 #[test]
-fn an_image_that_was_opened_is_brought_up_to_date_and_one_that_was_written_to_is_refused() {
+fn opened_backup_can_be_updated_but_modified_is_rejected() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -120,7 +120,7 @@ fn an_image_that_was_opened_is_brought_up_to_date_and_one_that_was_written_to_is
 }
 
 #[test]
-fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
+fn backup_rejects_foreign_target_folder() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -141,7 +141,7 @@ fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn damage_is_copied_as_it_is_and_told() {
+fn backup_copies_damage_and_reports_it() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -175,7 +175,7 @@ fn damage_is_copied_as_it_is_and_told() {
 }
 
 #[test]
-fn what_is_deleted_meanwhile_is_in_the_image_and_gives_its_space_back_afterwards() {
+fn backup_keeps_concurrently_deleted_then_reclaims() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -200,7 +200,7 @@ fn what_is_deleted_meanwhile_is_in_the_image_and_gives_its_space_back_afterwards
 }
 
 #[test]
-fn a_backup_that_is_stopped_leaves_the_image_before_and_can_be_done_again() {
+fn cancelled_backup_keeps_previous_and_can_be_repeated() {
     let world = World::new(1);
     let store = world.open();
     fill(&store, 1);
@@ -220,7 +220,7 @@ fn a_backup_that_is_stopped_leaves_the_image_before_and_can_be_done_again() {
 }
 
 #[test]
-fn a_backup_goes_on_beside_writes_and_is_one_moment_of_them() {
+fn backup_during_writes_is_a_consistent_snapshot() {
     let mut world = World::new(1);
     let store = world.open_with_threads();
     let image = SimDisk::new();
@@ -259,7 +259,7 @@ fn objects_of(contents: &Contents) -> Contents {
 }
 
 #[test]
-fn compactions_between_backups_are_followed_and_fsck_finds_nothing_in_the_image() {
+fn backup_follows_compactions_and_passes_fsck() {
     let world = World::new(1);
     let store = world.open();
     let image = SimDisk::new();

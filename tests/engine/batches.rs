@@ -4,8 +4,8 @@
 use std::sync::mpsc;
 
 use bytes::Bytes;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
-use engine::{Batch, Committed, Conflict, Error, Precondition, PutOptions, Result, Store};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
+use engine::{Batch, CommitInfo, Conflict, Error, Precondition, PutOptions, Result, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, bucket, commit, fact, name, put, read, stage,
 };
@@ -15,7 +15,7 @@ fn put_in(batch: Batch, store: &Store, key: &str, bytes: &[u8]) -> Batch {
 }
 
 /// Commits batches as one group.
-fn commit_together(store: &Store, batches: Vec<Batch>) -> Vec<Result<Committed>> {
+fn commit_together(store: &Store, batches: Vec<Batch>) -> Vec<Result<CommitInfo>> {
     let (answer, outcomes) = mpsc::channel();
     for (at, batch) in batches.into_iter().enumerate() {
         let answer = answer.clone();
@@ -29,7 +29,7 @@ fn commit_together(store: &Store, batches: Vec<Batch>) -> Vec<Result<Committed>>
 }
 
 #[test]
-fn each_precondition_holds_or_refuses_and_says_which() {
+fn each_precondition_is_checked_and_reported() {
     use Precondition as P;
     let world = World::new(1);
     let store = world.open();
@@ -43,12 +43,12 @@ fn each_precondition_holds_or_refuses_and_says_which() {
         (P::KeyAbsent(there.clone()), Some(Conflict::KeyPresent(there.clone()))),
         (P::KeyPresent(there.clone()), None),
         (P::KeyPresent(missing.clone()), Some(Conflict::KeyMissing(missing.clone()))),
-        (P::KeyIs(there.clone(), etag), None),
-        (P::KeyIs(there.clone(), other), Some(Conflict::KeyChanged(there.clone()))),
-        (P::KeyIs(missing.clone(), etag), Some(Conflict::KeyMissing(missing.clone()))),
-        (P::KeyVersion(there.clone(), lsn), None),
-        (P::KeyVersion(there.clone(), lsn + 1), Some(Conflict::KeyChanged(there.clone()))),
-        (P::KeyVersion(missing.clone(), lsn), Some(Conflict::KeyMissing(missing.clone()))),
+        (P::KeyHasEtag(there.clone(), etag), None),
+        (P::KeyHasEtag(there.clone(), other), Some(Conflict::KeyChanged(there.clone()))),
+        (P::KeyHasEtag(missing.clone(), etag), Some(Conflict::KeyMissing(missing.clone()))),
+        (P::KeyHasLsn(there.clone(), lsn), None),
+        (P::KeyHasLsn(there.clone(), lsn + 1), Some(Conflict::KeyChanged(there.clone()))),
+        (P::KeyHasLsn(missing.clone(), lsn), Some(Conflict::KeyMissing(missing.clone()))),
         (P::KeyAbsentOrDerived(missing.clone(), Vec::new()), None),
         (
             P::KeyAbsentOrDerived(there.clone(), Vec::new()),
@@ -83,7 +83,7 @@ fn derived(store: &Store, batch: Batch, key: &str, attributes: &[u8]) -> Batch {
 }
 
 #[test]
-fn what_was_made_of_an_object_goes_with_it_and_nothing_else_does() {
+fn derived_objects_are_deleted_with_their_source() {
     let world = World::new(1);
     let store = world.open();
     let all = |batch: Batch| {
@@ -114,7 +114,7 @@ fn what_was_made_of_an_object_goes_with_it_and_nothing_else_does() {
 }
 
 #[test]
-fn what_a_batch_makes_itself_stays_and_the_rest_is_decided_when_its_turn_comes() {
+fn objects_created_in_a_batch_survive_cascading_delete() {
     let world = World::new(1);
     let store = world.open();
     let replacing = |bytes: &[u8]| {
@@ -142,7 +142,7 @@ fn what_a_batch_makes_itself_stays_and_the_rest_is_decided_when_its_turn_comes()
 }
 
 #[test]
-fn a_refused_batch_does_nothing_at_all() {
+fn rejected_batch_changes_nothing() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("kept"), b"kept").unwrap();
@@ -158,7 +158,7 @@ fn a_refused_batch_does_nothing_at_all() {
 }
 
 #[test]
-fn batches_of_one_group_see_each_other_in_order() {
+fn batches_in_a_group_see_each_other_in_order() {
     let world = World::new(1);
     let store = world.open();
     let absent = |key| Batch::new().require(Precondition::KeyAbsent(name(key)));
@@ -188,7 +188,7 @@ fn batches_of_one_group_see_each_other_in_order() {
 }
 
 #[test]
-fn of_two_threads_that_require_a_key_to_be_absent_exactly_one_wins() {
+fn concurrent_put_if_absent_has_exactly_one_winner() {
     let mut world = World::new(1);
     let store = world.open_with_threads();
     for round in 0..30 {
@@ -221,7 +221,7 @@ fn of_two_threads_that_require_a_key_to_be_absent_exactly_one_wins() {
 }
 
 #[test]
-fn operations_of_one_batch_happen_in_order() {
+fn batch_operations_are_applied_in_order() {
     let world = World::new(1);
     let store = world.open();
     let batch = put_in(Batch::new(), &store, "a", b"1").delete(name("a"));
@@ -234,7 +234,7 @@ fn operations_of_one_batch_happen_in_order() {
 }
 
 #[test]
-fn a_staged_body_is_tried_under_another_name_but_committed_once() {
+fn staged_body_is_retried_under_other_name_commits_once() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("taken"), b"1").unwrap();
@@ -252,7 +252,7 @@ fn a_staged_body_is_tried_under_another_name_but_committed_once() {
 
 /// Regression test: with two names for one file, deleting one would have removed the other's bytes.
 #[test]
-fn one_big_body_never_gets_two_names_in_one_group_or_batch() {
+fn big_body_is_committed_under_one_name_only() {
     let world = World::new(1);
     let store = world.open();
     let options = PutOptions::default;
@@ -276,7 +276,7 @@ fn one_big_body_never_gets_two_names_in_one_group_or_batch() {
 }
 
 #[test]
-fn a_small_staged_body_may_have_many_names() {
+fn small_staged_body_can_have_many_names() {
     let world = World::new(1);
     let store = world.open();
     let staged = stage(&store, b"shared").unwrap();
@@ -289,7 +289,7 @@ fn a_small_staged_body_may_have_many_names() {
 }
 
 #[test]
-fn a_batch_that_no_segment_could_take_is_refused_before_it_waits() {
+fn oversized_batch_is_rejected_before_queueing() {
     let world = World::new(1);
     let store = world.open();
     let puts = (0..9).fold(Batch::new(), |batch, at| {
@@ -312,7 +312,7 @@ fn a_batch_that_no_segment_could_take_is_refused_before_it_waits() {
 }
 
 #[test]
-fn the_largest_batches_fit_and_are_replayed() {
+fn largest_batches_are_committed_and_replayed() {
     let world = World::new(1);
     let store = world.open();
     let mut model = Model::default();
@@ -327,7 +327,7 @@ fn the_largest_batches_fit_and_are_replayed() {
         model.apply(&changes);
     }
     drop(store);
-    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+    Contents::of(&world.open()).unwrap().check_against(&model).unwrap();
 }
 
 /// Creates a store whose groups hold some twenty bodies of [`LONG_BYTES`].
@@ -342,7 +342,10 @@ const LONG_BYTES: usize = 190 << 10;
 
 /// Submits so many bodies and commits the first group of them; returns the outcomes by number, and the size of the
 /// group.
-fn submit_long(store: &Store, count: usize) -> (mpsc::Receiver<(usize, Result<Committed>)>, usize) {
+fn submit_long(
+    store: &Store,
+    count: usize,
+) -> (mpsc::Receiver<(usize, Result<CommitInfo>)>, usize) {
     let (answer, told) = mpsc::channel();
     for at in 0..count {
         let batch = put_in(Batch::new(), store, &format!("{at}"), &body(at as u64, LONG_BYTES));
@@ -354,30 +357,30 @@ fn submit_long(store: &Store, count: usize) -> (mpsc::Receiver<(usize, Result<Co
     (told, (0..count).take_while(shows).count())
 }
 
-fn told_so_far(told: &mpsc::Receiver<(usize, Result<Committed>)>) -> Vec<(usize, bool)> {
+fn results_so_far(told: &mpsc::Receiver<(usize, Result<CommitInfo>)>) -> Vec<(usize, bool)> {
     told.try_iter().map(|(at, outcome)| (at, outcome.is_ok())).collect()
 }
 
 #[test]
-fn answers_of_a_long_group_wait_until_the_next_one_is_on_its_way_and_no_longer() {
+fn callbacks_of_long_group_wait_for_the_next_group_only() {
     for more in [0, 1, 4] {
         let (_world, store) = store_of_long_groups();
         let (told, in_first) = submit_long(&store, 21 + more);
         assert_eq!(in_first, 21, "as many as fit");
         let expected: Vec<_> = (0..in_first).map(|at| (at, true)).collect();
         if more == 0 {
-            assert_eq!(told_so_far(&told), expected, "there is no next one");
+            assert_eq!(results_so_far(&told), expected, "there is no next one");
         } else {
-            assert_eq!(told_so_far(&told), []);
+            assert_eq!(results_so_far(&told), []);
             store.step_committer();
             let expected: Vec<_> = (0..in_first + more).map(|at| (at, true)).collect();
-            assert_eq!(told_so_far(&told), expected);
+            assert_eq!(results_so_far(&told), expected);
         }
     }
 }
 
 #[test]
-fn a_group_that_fails_changes_no_answer_of_the_one_before() {
+fn failed_group_does_not_change_earlier_results() {
     for (more, operation) in [
         (1, Operation::Write),
         (4, Operation::Write),
@@ -386,10 +389,10 @@ fn a_group_that_fails_changes_no_answer_of_the_one_before() {
     ] {
         let (world, store) = store_of_long_groups();
         let (told, in_first) = submit_long(&store, 21 + more);
-        let log = Where::Prefix("log/".to_owned());
-        world.disk.inject(Rule::once(operation, log, Fault::Error));
+        let log = PathPattern::Prefix("log/".to_owned());
+        world.disk.inject(FaultRule::once(operation, log, Fault::Error));
         store.step_committer();
         let expected: Vec<_> = (0..in_first + more).map(|at| (at, at < in_first)).collect();
-        assert_eq!(told_so_far(&told), expected, "{operation:?}");
+        assert_eq!(results_so_far(&told), expected, "{operation:?}");
     }
 }

@@ -49,7 +49,7 @@ fn record_files(world: &World) -> (usize, usize) {
 }
 
 #[test]
-fn dead_space_comes_back_and_everything_else_stays() {
+fn compaction_reclaims_dead_space_and_keeps_live_data() {
     let world = World::new(1);
     let store = half_dead(&world);
     let before = Contents::of(&store).unwrap();
@@ -61,7 +61,7 @@ fn dead_space_comes_back_and_everything_else_stays() {
     let report = compact(&store).unwrap();
     assert_eq!(report.segments_removed, selection.inputs().count() as u64);
     assert_eq!(report.copied_bytes, selection.live_bytes());
-    assert!(report.refused.is_empty());
+    assert!(report.skipped.is_empty());
     let after = Contents::of(&store).unwrap();
     assert_eq!(
         (&after.objects, &after.facts, &after.usages),
@@ -82,7 +82,7 @@ fn dead_space_comes_back_and_everything_else_stays() {
 }
 
 #[test]
-fn the_newest_segment_is_ended_when_a_compaction_that_was_asked_for_needs_it() {
+fn manual_compaction_rolls_over_newest_segment() {
     let world = World::new(1);
     let store = world.open();
     for turn in 0..10 {
@@ -99,7 +99,7 @@ fn the_newest_segment_is_ended_when_a_compaction_that_was_asked_for_needs_it() {
 }
 
 #[test]
-fn little_dead_space_is_left_alone() {
+fn compaction_skips_segments_with_little_dead_space() {
     let world = World::new(1);
     let store = half_dead(&world);
     let selection = store.select_compaction(CompactionRules::BACKGROUND).unwrap();
@@ -109,7 +109,7 @@ fn little_dead_space_is_left_alone() {
 }
 
 #[test]
-fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
+fn tombstone_is_kept_while_older_record_may_exist() {
     let world = World::new(1);
     let store = world.open();
     // The first segment keeps the old records, next to live ones; the records that end them come much later.
@@ -130,7 +130,7 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     let mostly_dead = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 60 };
     let go_on = &mut |_| ControlFlow::Continue(());
     let report = store.compact(mostly_dead, None, go_on).unwrap();
-    assert_eq!((report.segments_removed, report.removals_dropped), (2, 0));
+    assert_eq!((report.segments_removed, report.tombstones_dropped), (2, 0));
     let before = Contents::of(&store).unwrap();
     assert!(store.get(&name("victim")).unwrap().is_none());
     drop(store);
@@ -145,7 +145,7 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     store.checkpoint().unwrap();
     let mut dropped = 0;
     for _ in 0..4 {
-        dropped += compact(&store).unwrap().removals_dropped;
+        dropped += compact(&store).unwrap().tombstones_dropped;
     }
     assert!(dropped >= 18, "{dropped} tombstones and ends of facts went");
     drop(store);
@@ -156,7 +156,7 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
 }
 
 #[test]
-fn nothing_is_compacted_while_a_backup_holds_what_was_replaced() {
+fn compaction_is_deferred_while_backup_pins_segments() {
     let world = World::new(1);
     let store = half_dead(&world);
     let image: Arc<dyn Disk> = Arc::new(SimDisk::with_seed(2));
@@ -172,13 +172,13 @@ fn nothing_is_compacted_while_a_backup_holds_what_was_replaced() {
     });
     backup.unwrap();
     assert_eq!(reports[0].steps, 1, "{:?}", reports[0]);
-    assert_eq!((reports[1].steps, reports[1].is_postponed), (0, true), "{:?}", reports[1]);
+    assert_eq!((reports[1].steps, reports[1].is_deferred), (0, true), "{:?}", reports[1]);
     let after = compact(&store).unwrap();
-    assert!(after.steps > 0 && !after.is_postponed, "{after:?}");
+    assert!(after.steps > 0 && !after.is_deferred, "{after:?}");
 }
 
 #[test]
-fn whoever_reads_reads_on() {
+fn open_reader_survives_compaction() {
     let world = World::new(1);
     let store = half_dead(&world);
     let object = store.get(&name("once/0/3")).unwrap().unwrap();
@@ -191,7 +191,7 @@ fn whoever_reads_reads_on() {
 }
 
 #[test]
-fn damage_is_copied_as_damage_and_stays_with_its_object() {
+fn compaction_copies_damage_with_its_object() {
     let world = World::new(1);
     let store = half_dead(&world);
     drop(store);
@@ -219,7 +219,7 @@ fn damage_is_copied_as_damage_and_stays_with_its_object() {
 }
 
 #[test]
-fn a_segment_that_lost_a_wanted_record_is_refused_and_left_as_it_is() {
+fn compaction_skips_segment_that_lost_a_live_record() {
     let world = World::new(1);
     let store = half_dead(&world);
     let lost = store.get(&name("once/0/3")).unwrap().unwrap();
@@ -238,7 +238,7 @@ fn a_segment_that_lost_a_wanted_record_is_refused_and_left_as_it_is() {
     store.checkpoint().unwrap();
     let report = compact(&store).unwrap();
     let id = SegmentId::from_file_name(path.trim_start_matches("log/")).unwrap();
-    assert!(report.refused.iter().any(|(refused, _)| *refused == id), "{report:?}");
+    assert!(report.skipped.iter().any(|(refused, _)| *refused == id), "{report:?}");
     assert!(world.disk.paths().contains(&path), "it is still there");
     assert!(matches!(store.body(&lost), Err(Error::Corrupt(_))));
     assert_eq!(read(&store, &name("once/0/4")).unwrap().unwrap(), body(1_004, 3_500));
@@ -246,7 +246,7 @@ fn a_segment_that_lost_a_wanted_record_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_compaction_that_is_stopped_leaves_nothing_behind() {
+fn cancelled_compaction_leaves_nothing_behind() {
     let world = World::new(1);
     let store = half_dead(&world);
     let before = Contents::of(&store).unwrap();
@@ -262,7 +262,7 @@ fn a_compaction_that_is_stopped_leaves_nothing_behind() {
 }
 
 #[test]
-fn compaction_goes_on_beside_writers_and_readers() {
+fn compaction_runs_concurrently_with_readers_and_writers() {
     let mut world = World::new(1);
     let store = world.open_with_threads();
     let done = AtomicBool::new(false);
@@ -315,7 +315,7 @@ fn compaction_goes_on_beside_writers_and_readers() {
     store.close().unwrap();
     let contents = Contents::of(&world.open()).unwrap();
     world.disk.remove("index.redb").unwrap();
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert!(report.damage.is_empty(), "{report}");
     let rebuilt = Contents::of(&store).unwrap();
     assert_eq!((rebuilt.log, rebuilt.compacted), (contents.log, contents.compacted));
@@ -329,11 +329,11 @@ fn compaction_goes_on_beside_writers_and_readers() {
 }
 
 #[test]
-fn a_store_compacts_itself() {
+fn automatic_compaction_runs_in_background() {
     let mut world = World::new(1);
     drop(half_dead(&world));
     world.options.compaction =
-        Some(CompactionOptions { bytes_per_second_max: 1 << 30, look_ms: 5 });
+        Some(CompactionOptions { bytes_per_second_max: 1 << 30, poll_ms: 5 });
     let store = world.open_with_threads();
     let staged = stage(&store, b"begins a segment").unwrap();
     store.commit(Batch::new().put(name("next"), staged, PutOptions::default())).unwrap();

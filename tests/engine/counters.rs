@@ -47,7 +47,7 @@ fn rows(world: &World) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_top_level_folder_counts_all_that_is_below_it_through_every_change() {
+fn folder_counters_include_all_descendants() {
     let world = World::new(1);
     let store = world.open();
     let everywhere = |step: &str, expected| {
@@ -82,7 +82,7 @@ fn a_top_level_folder_counts_all_that_is_below_it_through_every_change() {
 }
 
 #[test]
-fn counters_are_those_of_the_objects_after_an_undelete_a_compaction_and_a_new_index() {
+fn counters_match_after_undelete_compaction_and_rebuild() {
     let world = World::new(1);
     let store = world.open();
     for at in 0..60 {
@@ -110,7 +110,7 @@ fn counters_are_those_of_the_objects_after_an_undelete_a_compaction_and_a_new_in
 }
 
 #[test]
-fn a_folder_that_is_empty_is_gone_from_pages_and_from_the_index() {
+fn empty_folder_is_removed_from_pages_and_index() {
     let world = World::new(1);
     let store = world.open();
     for key in ["a/1", "b/1", "b/2", "c"] {
@@ -132,7 +132,7 @@ fn a_folder_that_is_empty_is_gone_from_pages_and_from_the_index() {
 }
 
 #[test]
-fn folders_come_in_pages_by_name_also_where_every_object_has_one_of_its_own() {
+fn folder_counters_are_paged_by_name() {
     let world = World::new(1);
     let store = world.open();
     let key = |at: usize| format!("folder-{at:05}/object");
@@ -167,12 +167,12 @@ fn folders_come_in_pages_by_name_also_where_every_object_has_one_of_its_own() {
     let usages: Vec<_> = folder_usages(&store, &bucket(), 97).unwrap();
     let expected = model.usages().into_iter().filter(|((_, folder), _)| !folder.is_root());
     let mut expected: Vec<_> = expected.map(|((_, folder), usage)| (folder, usage)).collect();
-    expected.sort_by_key(|(folder, _)| folder.last_component().to_owned());
+    expected.sort_by_key(|(folder, _)| folder.last_segment().to_owned());
     assert_eq!(usages, expected);
 }
 
 #[test]
-fn fsck_names_the_folder_whose_counters_are_wrong_and_repair_mends_them() {
+fn fsck_reports_and_repairs_wrong_folder_counters() {
     let world = World::new(7);
     let store = world.open();
     let put = |key: &str, length| Change::Put(name(key), body(1, length).into());
@@ -216,13 +216,13 @@ fn fsck_names_the_folder_whose_counters_are_wrong_and_repair_mends_them() {
         repaired(&world);
         Contents::of(&world.open())
             .unwrap()
-            .must_be(&model)
+            .check_against(&model)
             .unwrap_or_else(|e| panic!("{what}: {e}"));
     }
 }
 
 #[test]
-fn counters_that_do_not_decode_are_told_and_made_anew() {
+fn undecodable_counters_are_reported_and_rebuilt() {
     let world = World::new(7);
     let store = world.open();
     put(&store, &name("a/1"), b"of some bytes").unwrap();
@@ -243,7 +243,7 @@ fn counters_that_do_not_decode_are_told_and_made_anew() {
     let store = world.open();
     let error = store.folder_usage(&bucket(), &folder("a/")).unwrap_err();
     assert!(error.to_string().contains("checksum"), "{error}");
-    assert!(store.stats().is_ok_and(|stats| stats.index_is_condemned));
+    assert!(store.stats().is_ok_and(|stats| stats.index_is_corrupt));
     drop(store);
     // The failed read condemned the index, so the next opening rebuilds it.
     assert_eq!(counted(&world.open(), "a/"), (1, 13, 0, 0));

@@ -27,7 +27,7 @@ fn pages(store: &Store, prefix: &str, page: usize) -> Vec<(FactName, Bytes)> {
 }
 
 #[test]
-fn facts_are_found_by_name_prefix_and_cursor_wherever_they_are_kept() {
+fn facts_are_listed_by_prefix_and_cursor_from_all_layers() {
     let world = World::new(1);
     let mut store = world.open();
     let mut model: BTreeMap<FactName, Bytes> = BTreeMap::new();
@@ -74,7 +74,7 @@ fn facts_are_found_by_name_prefix_and_cursor_wherever_they_are_kept() {
 }
 
 #[test]
-fn the_value_of_a_fact_may_be_empty_or_fill_its_limit() {
+fn fact_value_may_be_empty_or_at_its_limit() {
     let mut world = World::new(1);
     world.options.segment_bytes = 1 << 20;
     let store = world.open();

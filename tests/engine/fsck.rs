@@ -7,7 +7,7 @@ use engine::format::SEGMENT_HEADER_BYTES;
 use engine::fsck::{CheckOptions, Finding, Remedy, Report, Severity};
 use engine::{Batch, Error, Store};
 use tests::store::{
-    REMADE, World, batch, body, bucket, bucket_named, commit, delete, fact, idle, name, put, read,
+    DERIVED, World, batch, body, bucket, bucket_named, commit, delete, fact, idle, name, put, read,
     roll_over,
 };
 
@@ -66,9 +66,10 @@ pub(crate) fn check(world: &World) -> Report {
     let before = contents(&world.disk);
     world.fsck(false).unwrap();
     let report = world.fsck(true).unwrap();
-    let options = CheckOptions { deep: true, remade: Some(bucket_named(REMADE)), workers: 4 };
+    let options =
+        CheckOptions { deep: true, derived_bucket: Some(bucket_named(DERIVED)), workers: 4 };
     let watch = &mut |_| std::ops::ControlFlow::Continue(());
-    let by_several = engine::fsck::check(&world.surroundings(), options, watch).unwrap();
+    let by_several = engine::fsck::check(&world.environment(), options, watch).unwrap();
     assert_eq!(by_several, report, "however many workers there are");
     assert!(contents(&world.disk) == before, "a check changes nothing");
     report
@@ -90,7 +91,7 @@ pub(crate) fn repaired(world: &World) -> Report {
     repaired.before
 }
 
-pub(crate) fn must_hold(world: &World, model: &Model, lost: &[&str]) {
+pub(crate) fn check_store(world: &World, model: &Model, lost: &[&str]) {
     let store = world.open();
     for (name, (bytes, _)) in &model.objects {
         match read(&store, name) {
@@ -111,7 +112,7 @@ pub(crate) fn must_hold(world: &World, model: &Model, lost: &[&str]) {
 }
 
 #[test]
-fn a_closed_store_is_in_order_down_to_the_last_byte() {
+fn fsck_passes_on_closed_store_byte_for_byte() {
     let (world, model) = closed();
     let report = check(&world);
     assert_eq!(report.findings, []);
@@ -123,7 +124,7 @@ fn a_closed_store_is_in_order_down_to_the_last_byte() {
 }
 
 #[test]
-fn an_empty_store_and_one_that_was_only_opened_are_in_order() {
+fn fsck_passes_on_empty_and_new_store() {
     let world = World::new(1);
     drop(world.open());
     assert!(check(&world).is_clean());
@@ -132,7 +133,7 @@ fn an_empty_store_and_one_that_was_only_opened_are_in_order() {
 }
 
 #[test]
-fn a_store_that_crashed_anywhere_is_in_order() {
+fn fsck_passes_after_crash_at_any_point() {
     let world = World::new(7);
     let store = world.open();
     world.disk.record_cuts();
@@ -153,7 +154,7 @@ fn a_store_that_crashed_anywhere_is_in_order() {
 }
 
 #[test]
-fn the_index_may_lag_behind_the_log_and_may_be_missing() {
+fn fsck_accepts_stale_or_missing_index() {
     let world = World::new(7);
     let store = world.open();
     let model = written(&world, &store);
@@ -165,11 +166,11 @@ fn the_index_may_lag_behind_the_log_and_may_be_missing() {
     let report = check(&killed);
     assert_eq!(finding(&report, "rebuild-index").severity, Severity::Note);
     repaired(&killed);
-    must_hold(&killed, &model, &[]);
+    check_store(&killed, &model, &[]);
 }
 
 #[test]
-fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
+fn fsck_rejects_store_in_use_and_foreign_folder() {
     let world = World::new(1);
     assert!(matches!(world.fsck(true), Err(Error::NotAStore(_))));
     world.disk.create("holiday.jpg").unwrap();
@@ -183,12 +184,12 @@ fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
 }
 
 #[test]
-fn whoever_watches_may_stop_a_check() {
+fn fsck_can_be_cancelled_by_callback() {
     let (world, _) = closed();
     let mut calls = 0;
     let stopped = engine::fsck::check(
-        &world.surroundings(),
-        CheckOptions { deep: true, remade: None, workers: 1 },
+        &world.environment(),
+        CheckOptions { deep: true, derived_bucket: None, workers: 1 },
         &mut |progress| {
             calls += 1;
             assert!(progress.done_bytes <= progress.total_bytes);
@@ -203,12 +204,12 @@ fn whoever_watches_may_stop_a_check() {
 }
 
 #[test]
-fn whoever_watches_may_stop_several_workers() {
+fn fsck_with_workers_can_be_cancelled_by_callback() {
     let (world, _) = closed();
     let mut is_stopped = false;
     let stopped = engine::fsck::check(
-        &world.surroundings(),
-        CheckOptions { deep: true, remade: None, workers: 4 },
+        &world.environment(),
+        CheckOptions { deep: true, derived_bucket: None, workers: 4 },
         &mut |progress| {
             assert!(!is_stopped, "nobody is told any more");
             assert!(progress.done_bytes <= progress.total_bytes);
@@ -224,7 +225,7 @@ fn whoever_watches_may_stop_several_workers() {
 }
 
 #[test]
-fn store_is_written_again_from_the_segments() {
+fn repair_rebuilds_store_file_from_segments() {
     for damage in [Some(20), Some(300), None] {
         let (world, model) = closed();
         match damage {
@@ -235,12 +236,12 @@ fn store_is_written_again_from_the_segments() {
         assert_eq!(finding(&report, "rewrite-store-file").severity, Severity::Repairable);
         assert_eq!(report.count(Severity::Loss), 0);
         repaired(&world);
-        must_hold(&world, &model, &[]);
+        check_store(&world, &model, &[]);
     }
 }
 
 #[test]
-fn one_bad_copy_of_a_header_is_written_again() {
+fn repair_rewrites_one_damaged_header_copy() {
     for path in ["log/0000000001.seg", "big/00/0000000002.seg"] {
         for offset in [40, 2_100, 4_000] {
             let (world, model) = closed();
@@ -251,13 +252,13 @@ fn one_bad_copy_of_a_header_is_written_again() {
             assert_eq!((found.file.as_str(), found.severity), (path, Severity::Repairable));
             repaired(&world);
             assert!(world.disk.bytes(path) == original);
-            must_hold(&world, &model, &[]);
+            check_store(&world, &model, &[]);
         }
     }
 }
 
 #[test]
-fn a_damaged_footer_is_written_again() {
+fn repair_rewrites_damaged_footer() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
     let original = world.disk.bytes(path);
@@ -267,12 +268,12 @@ fn a_damaged_footer_is_written_again() {
         assert_eq!(finding(&check(&world), "reseal").file, path);
         repaired(&world);
         assert!(world.disk.bytes(path) == original);
-        must_hold(&world, &model, &[]);
+        check_store(&world, &model, &[]);
     }
 }
 
 #[test]
-fn a_damaged_index_is_made_anew() {
+fn repair_rebuilds_damaged_index() {
     let (world, model) = closed();
     let bytes = world.disk.bytes("index.redb");
     for offset in [0, 70, bytes.len() / 3, bytes.len() / 2] {
@@ -284,17 +285,17 @@ fn a_damaged_index_is_made_anew() {
             assert!(!world.repair().unwrap().0.has_lost());
         }
         repaired(&world);
-        must_hold(&world, &model, &[]);
+        check_store(&world, &model, &[]);
     }
     let cut = fork(&world);
     cut.disk.open("index.redb").unwrap().set_len(bytes.len() as u64 / 2).unwrap();
     finding(&check(&cut), "rebuild-index");
     repaired(&cut);
-    must_hold(&cut, &model, &[]);
+    check_store(&cut, &model, &[]);
 }
 
 #[test]
-fn an_index_of_another_moment_is_found_out() {
+fn fsck_detects_index_of_another_moment() {
     let world = World::new(7);
     let store = world.open();
     put(&store, &name("a"), b"one").unwrap();
@@ -317,7 +318,7 @@ fn an_index_of_another_moment_is_found_out() {
 }
 
 #[test]
-fn a_damaged_body_costs_its_object_only_and_says_which() {
+fn damaged_body_loses_only_its_object_and_names_it() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
     let kept = body(1, 300);
@@ -331,7 +332,7 @@ fn a_damaged_body_costs_its_object_only_and_says_which() {
     assert_eq!(found.objects, [name("kept")]);
     let (after, said) = world.repair().unwrap();
     assert!(after.has_lost() && said.is_empty(), "{said:?}");
-    must_hold(&world, &model, &["kept"]);
+    check_store(&world, &model, &["kept"]);
     let store = world.open();
     put(&store, &name("kept"), b"again").unwrap();
     store.close().unwrap();
@@ -341,16 +342,16 @@ fn a_damaged_body_costs_its_object_only_and_says_which() {
 }
 
 /// Returns the offset of the first object's body in the first segment.
-fn place_of_kept(world: &World) -> u64 {
+fn offset_of_first_body(world: &World) -> u64 {
     let bytes = world.disk.bytes("log/0000000001.seg");
     bytes.windows(300).position(|window| window == body(1, 300)).unwrap() as u64
 }
 
 #[test]
-fn an_object_whose_head_alone_is_damaged_is_put_again_from_the_footer() {
+fn repair_rewrites_object_with_damaged_head_from_footer() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    world.disk.flip(path, place_of_kept(&world) - 20, 1);
+    world.disk.flip(path, offset_of_first_body(&world) - 20, 1);
     let store = world.open();
     let created = store.get(&name("kept")).unwrap().unwrap().created_ms();
     assert!(read(&store, &name("kept")).is_err());
@@ -361,20 +362,20 @@ fn an_object_whose_head_alone_is_damaged_is_put_again_from_the_footer() {
     assert_eq!((found.severity, found.file.as_str()), (Severity::Repairable, path));
     assert_eq!(found.objects, [name("kept")]);
     repaired(&world);
-    must_hold(&world, &model, &[]);
+    check_store(&world, &model, &[]);
     let store = world.open();
     assert_eq!(store.get(&name("kept")).unwrap().unwrap().created_ms(), created);
     store.close().unwrap();
     drop(store);
     world.disk.remove("index.redb").unwrap();
-    must_hold(&world, &model, &[]);
+    check_store(&world, &model, &[]);
 }
 
 #[test]
-fn an_object_that_is_damaged_from_head_to_body_is_recorded_as_lost() {
+fn repair_records_fully_damaged_object_as_lost() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    let at = place_of_kept(&world);
+    let at = offset_of_first_body(&world);
     world.disk.flip(path, at - 20, 1);
     world.disk.flip(path, at + 20, 1);
     let report = check(&world);
@@ -383,7 +384,7 @@ fn an_object_that_is_damaged_from_head_to_body_is_recorded_as_lost() {
     assert_eq!(found.objects, [name("kept")]);
     assert_eq!(report.count(Severity::Loss), 1, "{report}");
     repaired(&world);
-    must_hold(&world, &model, &["kept"]);
+    check_store(&world, &model, &["kept"]);
 
     let store = world.open();
     let object = store.get(&name("kept")).unwrap().unwrap();
@@ -399,22 +400,22 @@ fn an_object_that_is_damaged_from_head_to_body_is_recorded_as_lost() {
 }
 
 #[test]
-fn a_loss_that_is_recorded_survives_the_index() {
+fn recorded_loss_survives_index_rebuild() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    let at = place_of_kept(&world);
+    let at = offset_of_first_body(&world);
     world.disk.flip(path, at - 20, 1);
     world.disk.flip(path, at + 20, 1);
     repaired(&world);
-    assert_eq!(check(&world).lost_before, 1);
+    assert_eq!(check(&world).known_losses, 1);
     world.disk.remove("index.redb").unwrap();
-    must_hold(&world, &model, &["kept"]);
+    check_store(&world, &model, &["kept"]);
     let report = check(&world);
     assert!(report.is_clean(), "{report}");
 }
 
 #[test]
-fn a_big_object_that_cannot_be_read_is_recorded_as_lost_and_one_damaged_in_part_is_not() {
+fn repair_records_unreadable_big_object_as_lost_not_partial() {
     let (world, model) = closed();
     let path = "big/00/0000000002.seg";
     let bytes = world.disk.bytes(path).len() as u64;
@@ -436,7 +437,7 @@ fn a_big_object_that_cannot_be_read_is_recorded_as_lost_and_one_damaged_in_part_
         assert_eq!((found.file.as_str(), found.severity), (path, Severity::Loss));
         assert_eq!(found.objects, [name("big")]);
         assert!(repaired(&world).count(Severity::Loss) == 1, "{report}");
-        must_hold(&world, &model, &["big"]);
+        check_store(&world, &model, &["big"]);
     }
     world.disk.flip(path, SEGMENT_HEADER_BYTES as u64 + 9, 1);
     let report = check(&world);
@@ -446,7 +447,7 @@ fn a_big_object_that_cannot_be_read_is_recorded_as_lost_and_one_damaged_in_part_
 }
 
 #[test]
-fn a_log_segment_that_is_gone_costs_what_was_in_it_and_no_more() {
+fn missing_log_segment_loses_only_its_records() {
     let (world, model) = closed();
     let first = "log/0000000001.seg";
     let damages: [&dyn Fn(&SimDisk); 3] = [
@@ -463,12 +464,12 @@ fn a_log_segment_that_is_gone_costs_what_was_in_it_and_no_more() {
         assert!(lost.contains(&&name("kept")) || lost.contains(&&name("fill/1")), "{report}");
         repaired(&world);
         let lost: Vec<_> = lost.iter().map(|name| name.key.as_str()).collect();
-        must_hold(&world, &model, &lost);
+        check_store(&world, &model, &lost);
     }
 }
 
 #[test]
-fn damage_that_only_the_log_knows_of_is_a_loss_without_names() {
+fn damage_known_only_to_the_log_is_loss_without_names() {
     let world = World::new(7);
     let store = world.open();
     for (key, bytes) in [("a", 40), ("b", 50), ("c", 60), ("d", 70)] {
@@ -494,7 +495,7 @@ fn damage_that_only_the_log_knows_of_is_a_loss_without_names() {
 }
 
 #[test]
-fn a_big_object_whose_record_is_damaged_is_put_again() {
+fn repair_rewrites_big_object_with_damaged_record() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
     let bytes = world.disk.bytes(path);
@@ -508,11 +509,11 @@ fn a_big_object_whose_record_is_damaged_is_put_again() {
     );
     repaired(&world);
     world.disk.remove("index.redb").unwrap();
-    must_hold(&world, &model, &[]);
+    check_store(&world, &model, &[]);
 }
 
 #[test]
-fn a_damaged_fact_is_written_again_from_the_index() {
+fn repair_rewrites_damaged_fact_from_index() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
     let bytes = world.disk.bytes(path);
@@ -523,11 +524,11 @@ fn a_damaged_fact_is_written_again_from_the_index() {
     assert!(!check(&world).is_clean());
     repaired(&world);
     world.disk.remove("index.redb").unwrap();
-    must_hold(&world, &model, &[]);
+    check_store(&world, &model, &[]);
 }
 
 #[test]
-fn what_nothing_names_is_removed() {
+fn repair_removes_unreferenced_files() {
     let (world, model) = closed();
     let big = world.disk.bytes("big/00/0000000002.seg");
     world.disk.create_folder("big/00").unwrap();
@@ -540,11 +541,11 @@ fn what_nothing_names_is_removed() {
     assert!(report.findings.iter().any(|found| found.file == "log/readme"));
     repaired(&world);
     assert_eq!(world.files_in("big/").len(), 2);
-    must_hold(&world, &model, &[]);
+    check_store(&world, &model, &[]);
 }
 
 #[test]
-fn a_check_with_a_batch_of_losses_beyond_what_is_listed_is_repaired_whole() {
+fn repair_handles_more_losses_than_are_listed() {
     let world = World::new(7);
     let store = world.open();
     for group in 0..60_u32 {
@@ -563,5 +564,5 @@ fn a_check_with_a_batch_of_losses_beyond_what_is_listed_is_repaired_whole() {
     let found = finding(&report, "mark-lost");
     assert!(found.objects_unlisted > 0, "{report}");
     repaired(&world);
-    assert!(check(&world).lost_before > 256);
+    assert!(check(&world).known_losses > 256);
 }

@@ -4,7 +4,7 @@ use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use tests::store::{Change, Model, World, batch, body, commit, compact, name, roll_over};
 
-use crate::fsck::{check, finding, fork, must_hold, repaired, written};
+use crate::fsck::{check, check_store, finding, fork, repaired, written};
 
 /// Creates a store with compacted segments.
 fn compacted() -> (World, Model) {
@@ -29,17 +29,17 @@ fn compacted() -> (World, Model) {
 }
 
 #[test]
-fn a_compacted_store_is_in_order_with_its_index_and_without_it() {
+fn fsck_passes_on_compacted_store_with_or_without_index() {
     let (world, model) = compacted();
     assert_eq!(check(&world).findings, []);
     world.disk.remove("index.redb").unwrap();
     assert!(check(&world).is_clean());
-    must_hold(&world, &model, &[]);
+    check_store(&world, &model, &[]);
     assert_eq!(check(&world).findings, []);
 }
 
 #[test]
-fn damage_in_a_compacted_segment_is_found_and_costs_what_lay_there() {
+fn fsck_finds_damage_in_compacted_segment() {
     let (world, model) = compacted();
     let path = world.files_in("compacted/").remove(0);
     let bytes = world.disk.bytes(&path);
@@ -67,6 +67,6 @@ fn damage_in_a_compacted_segment_is_found_and_costs_what_lay_there() {
         assert!(!lost.is_empty(), "{report}");
         repaired(&world);
         let lost: Vec<_> = lost.iter().map(|name| name.key.as_str()).collect();
-        must_hold(&world, &model, &lost);
+        check_store(&world, &model, &lost);
     }
 }

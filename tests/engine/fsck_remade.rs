@@ -2,7 +2,7 @@
 //! removes them.
 
 use engine::fsck::Severity;
-use tests::store::{REMADE, World, body, bucket_named, idle, name_in, put, read};
+use tests::store::{DERIVED, World, body, bucket_named, idle, name_in, put, read};
 
 use crate::fsck::{check, finding, fork, repaired};
 
@@ -18,10 +18,10 @@ fn flip(world: &World, content: &[u8], at: i64) {
 }
 
 #[test]
-fn what_is_made_again_is_removed_where_it_is_damaged() {
+fn repair_removes_damaged_derived_objects() {
     let world = World::new(7);
     let store = world.open();
-    let bucket = bucket_named(REMADE);
+    let bucket = bucket_named(DERIVED);
     let [small, big, sound] = ["small", "big", "sound"].map(|key| name_in(&bucket, key));
     let contents = [(&small, body(1, 300)), (&big, body(2, 9_000)), (&sound, body(3, 300))];
     for (name, content) in &contents {

@@ -12,11 +12,11 @@ use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::format::{
-    FOOTER_TRAILER_BYTES, FooterForm, FooterTrailer, GroupHeader, RecordKind, SEGMENT_HEADER_BYTES,
-    SegmentHeader, salvage,
+    FOOTER_TRAILER_BYTES, FooterEncoding, FooterTrailer, GroupHeader, RecordKind,
+    SEGMENT_HEADER_BYTES, SegmentHeader, salvage,
 };
 use engine::{
-    Error, Store, UndeleteRequest, Unrecoverable, VersionEvent, VersionFilter, VersionScope,
+    Error, RestoreError, Store, UndeleteRequest, VersionEvent, VersionFilter, VersionScope,
     VersionState,
 };
 use tests::store::{
@@ -106,13 +106,13 @@ fn expected() -> Model {
 }
 
 /// Checks the store, however it was opened. Deletes the lost object.
-fn must_be_as_it_was_written(store: &Store) {
+fn check_golden_contents(store: &Store) {
     match read(store, &name(DOOMED)) {
         Err(Error::Corrupt(corruption)) => assert_eq!(corruption.object, Some(name(DOOMED))),
         other => panic!("it was lost: {other:?}"),
     }
     delete(store, &name(DOOMED)).unwrap();
-    Contents::of(store).unwrap().must_be(&expected()).unwrap();
+    Contents::of(store).unwrap().check_against(&expected()).unwrap();
     let object = store.get(&name("folder/Ünïcode 日本.txt")).unwrap().unwrap();
     assert_eq!(
         (object.created_ms(), object.lsn()),
@@ -134,9 +134,9 @@ fn must_be_as_it_was_written(store: &Store) {
         "the first one was compacted away"
     );
     assert_eq!(versions(store, "deleted"), [whole(deleted), None]);
-    let given_back = old(deleted, Err(Unrecoverable::SpaceGivenBack));
+    let given_back = old(deleted, Err(RestoreError::SpaceReclaimed));
     assert_eq!(versions(store, PUNCHED), [given_back, None]);
-    let damaged = |state| old(state, Err(Unrecoverable::Damaged));
+    let damaged = |state| old(state, Err(RestoreError::Damaged));
     assert_eq!(versions(store, DOOMED), [damaged(replaced), damaged(deleted), None]);
     let request = UndeleteRequest::Object(name("deleted"));
     store.undelete(&request, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -144,10 +144,10 @@ fn must_be_as_it_was_written(store: &Store) {
 }
 
 /// Returns the versions of an object in the log: state and recoverability of each put, `None` for a deletion.
-fn versions(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Unrecoverable>)>> {
+fn versions(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), RestoreError>)>> {
     let scope = VersionScope::Key(name(key).key);
     let filter = VersionFilter { bucket: bucket(), scope, since_ms: 0 };
-    let history = store.history(&filter, 100, &mut |_| ControlFlow::Continue(())).unwrap();
+    let history = store.version_history(&filter, 100, &mut |_| ControlFlow::Continue(())).unwrap();
     let events = history.versions.into_iter().map(|version| match version.event {
         VersionEvent::Put(put) => Some((put.state, put.recoverable)),
         VersionEvent::Deleted => None,
@@ -185,13 +185,13 @@ fn copy_in(disk: &SimDisk, from: &Path, to: &str) {
 }
 
 #[test]
-fn a_store_of_format_version_1_opens_reads_back_and_goes_on() {
+fn golden_v1_store_opens_reads_and_accepts_writes() {
     let world = golden();
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
     let fault = report.index_fault.unwrap();
     assert!(fault.contains("version 2"), "the index is of an earlier build: {fault}");
-    must_be_as_it_was_written(&store);
+    check_golden_contents(&store);
     put(&store, &name("new"), b"of a later version").unwrap();
     let compacted = compact(&store).unwrap();
     assert!(compacted.segments_removed > 0, "{compacted:?}");
@@ -200,27 +200,27 @@ fn a_store_of_format_version_1_opens_reads_back_and_goes_on() {
 }
 
 #[test]
-fn a_store_of_format_version_1_opens_without_its_index() {
+fn golden_v1_store_opens_without_index() {
     let world = golden();
     world.disk.remove("index.redb").unwrap();
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
-    must_be_as_it_was_written(&store);
+    check_golden_contents(&store);
 }
 
 #[test]
-fn a_store_of_format_version_1_is_in_order_down_to_the_last_byte() {
+fn golden_v1_store_passes_fsck() {
     let world = golden();
     for index in ["of an earlier build", "of its own"] {
         let report = world.fsck(true).unwrap();
         assert!(report.is_clean(), "{index}: {report}");
-        assert_eq!(report.lost_before, 1, "{index}: {report}");
+        assert_eq!(report.known_losses, 1, "{index}: {report}");
         world.open().close().unwrap();
     }
 }
 
 /// Returns the footer form of each segment.
-fn forms(world: &World) -> BTreeMap<String, FooterForm> {
+fn forms(world: &World) -> BTreeMap<String, FooterEncoding> {
     let mut forms = BTreeMap::new();
     for path in world.disk.paths() {
         let bytes = world.disk.bytes(&path);
@@ -236,15 +236,15 @@ fn forms(world: &World) -> BTreeMap<String, FooterForm> {
 }
 
 #[test]
-fn footers_as_they_were_and_packed_ones_are_read_side_by_side() {
+fn compressed_and_uncompressed_footers_can_coexist() {
     let world = golden();
     let before = forms(&world);
     assert!(
-        before.len() > 2 && before.values().all(|form| *form == FooterForm::Plain),
+        before.len() > 2 && before.values().all(|form| *form == FooterEncoding::Uncompressed),
         "{before:?}"
     );
     let store = world.open();
-    must_be_as_it_was_written(&store);
+    check_golden_contents(&store);
     let new = |at: u64| (name(&format!("new/{at}")), body(100 + at, 300));
     for (name, body) in (0..40).map(new) {
         put(&store, &name, &body).unwrap();
@@ -255,13 +255,13 @@ fn footers_as_they_were_and_packed_ones_are_read_side_by_side() {
     drop(store);
 
     let after = forms(&world);
-    let is_as_it_was = |path| after.get(path) == Some(&FooterForm::Plain);
+    let is_as_it_was = |path| after.get(path) == Some(&FooterEncoding::Uncompressed);
     assert!(before.keys().all(is_as_it_was), "nothing rewrites an old footer: {after:?}");
-    assert!(after.values().any(|form| *form == FooterForm::Packed), "{after:?}");
+    assert!(after.values().any(|form| *form == FooterEncoding::Compressed), "{after:?}");
     let report = world.fsck(true).unwrap();
     assert!(report.is_clean(), "{report}");
     world.disk.remove("index.redb").unwrap();
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
     for (name, body) in (0..40).map(new) {
         assert_eq!(read(&store, &name).unwrap().unwrap(), body);
@@ -274,7 +274,7 @@ fn footers_as_they_were_and_packed_ones_are_read_side_by_side() {
 }
 
 #[test]
-fn a_store_of_format_version_1_has_every_kind_of_record_in_it() {
+fn golden_v1_store_has_every_record_kind() {
     let world = golden();
     let mut kinds = BTreeSet::new();
     for path in world.disk.paths().iter().filter(|path| !path.starts_with("big/")) {
@@ -288,7 +288,7 @@ fn a_store_of_format_version_1_has_every_kind_of_record_in_it() {
         {
             let end = at + group.group_bytes as usize;
             let records = salvage(&bytes[at..end], place);
-            kinds.extend(records.iter().map(|scanned| scanned.record.what.kind().to_byte()));
+            kinds.extend(records.iter().map(|scanned| scanned.record.op.kind().to_byte()));
             at = end;
         }
     }

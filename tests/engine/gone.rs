@@ -4,38 +4,46 @@
 use std::ops::ControlFlow;
 
 use engine::{
-    Batch, DeletedAsked, Error, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan, Object,
-    ObjectKey, PutOptions, Store, Unrecoverable, VersionEnd, WorkProgress,
+    Batch, DeletedFilter, Error, FolderKey, LogScanCursor, LsnRange, NoncurrentFilter,
+    NoncurrentReason, NoncurrentVersion, Object, ObjectKey, PutOptions, RestoreError, Store,
+    WorkProgress,
 };
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, compact, delete, name, name_in, put,
     roll_over,
 };
 
-fn go_on(_: WorkProgress) -> ControlFlow<()> {
+fn always_continue(_: WorkProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-fn asked(prefix: &str) -> GoneAsked {
-    GoneAsked { bucket: bucket(), prefix: prefix.into(), span: LogSpan::ALL, put_since_ms: 0 }
+fn filter(prefix: &str) -> NoncurrentFilter {
+    NoncurrentFilter {
+        bucket: bucket(),
+        prefix: prefix.into(),
+        span: LsnRange::ALL,
+        put_since_ms: 0,
+    }
 }
 
 /// Key, number, end and time of each version.
-type Told = Vec<(String, u64, VersionEnd, Option<u64>)>;
+type VersionSummary = Vec<(String, u64, NoncurrentReason, Option<u64>)>;
 
-fn told(versions: &[GoneVersion]) -> Told {
-    let one =
-        |it: &GoneVersion| (it.object.name().key.to_string(), it.object.lsn(), it.end, it.ended_ms);
+fn summaries(versions: &[NoncurrentVersion]) -> VersionSummary {
+    let one = |it: &NoncurrentVersion| {
+        (it.object.name().key.to_string(), it.object.lsn(), it.reason, it.noncurrent_since_ms)
+    };
     versions.iter().map(one).collect()
 }
 
 /// Returns all versions from the log, page by page.
-fn in_the_log(store: &Store, asked: &GoneAsked, limit: usize) -> Told {
+fn list_from_log(store: &Store, asked: &NoncurrentFilter, limit: usize) -> VersionSummary {
     let (mut all, mut after) = (Vec::new(), None::<(ObjectKey, u64)>);
     loop {
-        let page = store.gone(asked, after.as_ref(), limit, &mut go_on).unwrap();
+        let page =
+            store.list_noncurrent(asked, after.as_ref(), limit, &mut always_continue).unwrap();
         assert!(page.versions.len() <= limit);
-        all.extend(told(&page.versions));
+        all.extend(summaries(&page.versions));
         match page.next {
             Some(next) => after = Some(next),
             None => return all,
@@ -43,11 +51,11 @@ fn in_the_log(store: &Store, asked: &GoneAsked, limit: usize) -> Told {
     }
 }
 
-fn lately(store: &Store, asked: &GoneAsked, limit: usize) -> Told {
+fn list_recent(store: &Store, asked: &NoncurrentFilter, limit: usize) -> VersionSummary {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
-        let (versions, next) = store.gone_lately(asked, before, limit).unwrap();
-        all.extend(told(&versions));
+        let (versions, next) = store.recent_noncurrent(asked, before, limit).unwrap();
+        all.extend(summaries(&versions));
         match next {
             Some(next) => before = Some(next),
             None => return all,
@@ -71,12 +79,19 @@ fn filled(world: &World, store: &Store) {
 }
 
 /// Returns all versions along the log, in calls of so many versions and records, and the number of calls.
-fn along(store: &Store, asked: &GoneAsked, limit: usize, records: usize) -> (Told, usize) {
-    let (mut all, mut from, mut calls) = (Vec::new(), LogPlace::default(), 0);
+fn along(
+    store: &Store,
+    asked: &NoncurrentFilter,
+    limit: usize,
+    records: usize,
+) -> (VersionSummary, usize) {
+    let (mut all, mut from, mut calls) = (Vec::new(), LogScanCursor::default(), 0);
     loop {
-        let stretch = store.gone_along(asked, from, limit, records, &mut go_on).unwrap();
+        let stretch = store
+            .list_noncurrent_in_log_order(asked, from, limit, records, &mut always_continue)
+            .unwrap();
         assert!(stretch.versions.len() <= limit);
-        all.extend(told(&stretch.versions));
+        all.extend(summaries(&stretch.versions));
         calls += 1;
         match stretch.next {
             Some(next) => from = next,
@@ -85,14 +100,14 @@ fn along(store: &Store, asked: &GoneAsked, limit: usize, records: usize) -> (Tol
     }
 }
 
-fn keys_of(told: &Told) -> Vec<(String, u64)> {
+fn keys_of(told: &VersionSummary) -> Vec<(String, u64)> {
     let mut keys: Vec<_> = told.iter().map(|it| (it.0.clone(), it.1)).collect();
     keys.sort();
     keys
 }
 
 #[test]
-fn a_log_of_any_length_is_told_in_bounded_pieces_and_nothing_is_left_out() {
+fn noncurrent_listing_is_paged_and_complete() {
     let world = World::new(1);
     let store = world.open();
     filled(&world, &store);
@@ -103,32 +118,36 @@ fn a_log_of_any_length_is_told_in_bounded_pieces_and_nothing_is_left_out() {
         delete(&store, &name(&format!("many/{at}"))).unwrap();
     }
     roll_over(&store).unwrap();
-    let all = in_the_log(&store, &asked(""), 1_000);
+    let all = list_from_log(&store, &filter(""), 1_000);
     assert_eq!(all.len(), 63);
     for (limit, records) in [(1_000, usize::MAX), (7, usize::MAX), (1_000, 1), (3, 10)] {
-        let (told, calls) = along(&store, &asked(""), limit, records);
+        let (told, calls) = along(&store, &filter(""), limit, records);
         assert_eq!(keys_of(&told), keys_of(&all), "{limit} {records}");
         assert!(calls * records.min(1_000) >= 63 && calls * limit >= 63, "{calls}");
     }
     // A single call knows all ends.
-    let (mut told, _) = along(&store, &asked(""), 1_000, usize::MAX);
+    let (mut told, _) = along(&store, &filter(""), 1_000, usize::MAX);
     told.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
     assert_eq!(told, all);
-    assert_eq!(keys_of(&along(&store, &asked("b/"), 5, 5).0).len(), 1);
+    assert_eq!(keys_of(&along(&store, &filter("b/"), 5, 5).0).len(), 1);
     // The callback stops one call, and nothing else.
     let mut is_first = true;
-    let stopped = store.gone_along(&asked(""), LogPlace::default(), 1_000, usize::MAX, &mut |_| {
-        match std::mem::replace(&mut is_first, false) {
+    let stopped = store.list_noncurrent_in_log_order(
+        &filter(""),
+        LogScanCursor::default(),
+        1_000,
+        usize::MAX,
+        &mut |_| match std::mem::replace(&mut is_first, false) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
-        }
-    });
+        },
+    );
     let stopped = stopped.unwrap();
     assert!(stopped.next.is_some() && stopped.versions.len() < 63);
 }
 
 #[test]
-fn what_is_compacted_between_two_pieces_is_told_all_the_same() {
+fn noncurrent_listing_survives_compaction_between_pages() {
     let world = World::new(1);
     let store = world.open();
     for at in 0..40 {
@@ -137,22 +156,33 @@ fn what_is_compacted_between_two_pieces_is_told_all_the_same() {
     put(&store, &name("00"), &body(100, 3_000)).unwrap();
     delete(&store, &name("39")).unwrap();
     roll_over(&store).unwrap();
-    let first = store.gone_along(&asked(""), LogPlace::default(), 1, 3, &mut go_on).unwrap();
+    let first = store
+        .list_noncurrent_in_log_order(
+            &filter(""),
+            LogScanCursor::default(),
+            1,
+            3,
+            &mut always_continue,
+        )
+        .unwrap();
     let mut told: Vec<String> =
         first.versions.iter().map(|it| it.object.name().key.to_string()).collect();
     compact(&store).unwrap();
     let mut from = first.next;
     while let Some(place) = from {
-        let stretch = store.gone_along(&asked(""), place, 1, 3, &mut go_on).unwrap();
+        let stretch = store
+            .list_noncurrent_in_log_order(&filter(""), place, 1, 3, &mut always_continue)
+            .unwrap();
         told.extend(stretch.versions.iter().map(|it| it.object.name().key.to_string()));
         from = stretch.next;
     }
-    let left: Vec<String> = in_the_log(&store, &asked(""), 10).into_iter().map(|it| it.0).collect();
+    let left: Vec<String> =
+        list_from_log(&store, &filter(""), 10).into_iter().map(|it| it.0).collect();
     assert!(left.iter().all(|key| told.contains(key)), "{left:?} of {told:?}");
 }
 
 #[test]
-fn a_version_that_is_named_is_found_in_the_segments_that_may_hold_it() {
+fn noncurrent_version_is_found_by_name_in_segments() {
     let world = World::new(1);
     let store = world.open();
     let mut lsns = Vec::new();
@@ -167,7 +197,7 @@ fn a_version_that_is_named_is_found_in_the_segments_that_may_hold_it() {
     roll_over(&store).unwrap();
     let count = |lsn: Option<u64>, key: &str| {
         let mut segments = 0;
-        let found = store.gone_version(&name(key), lsn, LogSpan::ALL, &mut |progress| {
+        let found = store.noncurrent_version(&name(key), lsn, LsnRange::ALL, &mut |progress| {
             segments = progress.done_items.max(segments);
             ControlFlow::Continue(())
         });
@@ -178,49 +208,49 @@ fn a_version_that_is_named_is_found_in_the_segments_that_may_hold_it() {
     for (key, lsn) in &lsns[10..] {
         assert_eq!(count(Some(*lsn), key), (Ok(*lsn), 0), "{key}");
     }
-    assert_eq!(count(Some(lsns[20].1), "30").0, Err(Unrecoverable::Unknown));
+    assert_eq!(count(Some(lsns[20].1), "30").0, Err(RestoreError::NotFound));
     compact(&store).unwrap();
     for (key, lsn) in &lsns[10..] {
         let (found, _) = count(Some(*lsn), key);
-        let is_there = in_the_log(&store, &asked(key), 10).len() == 1;
+        let is_there = list_from_log(&store, &filter(key), 10).len() == 1;
         assert_eq!(found.is_ok(), is_there, "{key}");
     }
 }
 
 #[test]
-fn memory_and_log_tell_the_same_each_in_its_order() {
+fn noncurrent_listing_from_memory_matches_log() {
     let world = World::new(1);
     let store = world.open();
     filled(&world, &store);
-    let by_memory = lately(&store, &asked(""), 100);
-    let keys = |told: &Told| told.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
+    let by_memory = list_recent(&store, &filter(""), 100);
+    let keys = |told: &VersionSummary| told.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
     assert_eq!(keys(&by_memory), ["b/c", "a", "a"]);
     let ends: Vec<_> = by_memory.iter().map(|it| (it.2, it.3.map(|ms| ms - START_MS))).collect();
     assert_eq!(
         ends,
         [
-            (VersionEnd::Deleted, Some(60)),
-            (VersionEnd::Deleted, Some(40)),
-            (VersionEnd::Replaced, Some(30)),
+            (NoncurrentReason::Deleted, Some(60)),
+            (NoncurrentReason::Deleted, Some(40)),
+            (NoncurrentReason::Replaced, Some(30)),
         ]
     );
     let mut sorted = by_memory.clone();
     sorted.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
     for limit in [1, 2, 100] {
-        assert_eq!(lately(&store, &asked(""), limit), by_memory, "{limit}");
-        assert_eq!(in_the_log(&store, &asked(""), limit), sorted, "{limit}");
+        assert_eq!(list_recent(&store, &filter(""), limit), by_memory, "{limit}");
+        assert_eq!(list_from_log(&store, &filter(""), limit), sorted, "{limit}");
     }
-    assert_eq!(keys(&lately(&store, &asked("b/"), 100)), ["b/c"]);
+    assert_eq!(keys(&list_recent(&store, &filter("b/"), 100)), ["b/c"]);
     roll_over(&store).unwrap();
     store.close().unwrap();
     drop(store);
     let store = world.open();
-    assert_eq!(lately(&store, &asked(""), 100), []);
-    assert_eq!(in_the_log(&store, &asked(""), 2), sorted);
+    assert_eq!(list_recent(&store, &filter(""), 100), []);
+    assert_eq!(list_from_log(&store, &filter(""), 2), sorted);
 }
 
 #[test]
-fn what_its_name_says_again_is_not_told() {
+fn noncurrent_listing_skips_recreated_names() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"one").unwrap();
@@ -229,10 +259,12 @@ fn what_its_name_says_again_is_not_told() {
     delete(&store, &name("a")).unwrap();
     delete(&store, &name("b")).unwrap();
     let everywhere = |store: &Store| {
-        let keys = |told: Told| keys_of(&told).into_iter().map(|it| it.0).collect::<Vec<_>>();
-        let (log, along) = (in_the_log(store, &asked(""), 1), along(store, &asked(""), 1, 1).0);
+        let keys =
+            |told: VersionSummary| keys_of(&told).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        let (log, along) =
+            (list_from_log(store, &filter(""), 1), along(store, &filter(""), 1, 1).0);
         assert_eq!(keys(log.clone()), keys(along));
-        let lately = keys(lately(store, &asked(""), 1));
+        let lately = keys(list_recent(store, &filter(""), 1));
         assert!(lately.is_empty() || lately == keys(log.clone()));
         keys(log)
     };
@@ -252,30 +284,32 @@ fn what_its_name_says_again_is_not_told() {
 }
 
 #[test]
-fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
+fn noncurrent_listing_respects_lsn_range() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"theirs").unwrap();
     delete(&store, &name("a")).unwrap();
-    let span = LogSpan::after(store.last_lsn().unwrap());
-    let ours = GoneAsked { span, ..asked("") };
-    assert_eq!(lately(&store, &ours, 100), []);
-    assert_eq!(in_the_log(&store, &ours, 100), []);
-    assert!(store.gone_lately_of(&name("a"), None, span).unwrap().is_none());
-    let none = store.gone_version(&name("a"), None, span, &mut go_on).unwrap();
-    assert_eq!(none.unwrap_err(), Unrecoverable::Compacted);
+    let span = LsnRange::after(store.last_lsn().unwrap());
+    let ours = NoncurrentFilter { span, ..filter("") };
+    assert_eq!(list_recent(&store, &ours, 100), []);
+    assert_eq!(list_from_log(&store, &ours, 100), []);
+    assert!(store.recent_noncurrent_version(&name("a"), None, span).unwrap().is_none());
+    let none = store.noncurrent_version(&name("a"), None, span, &mut always_continue).unwrap();
+    assert_eq!(none.unwrap_err(), RestoreError::Compacted);
     let below = |span| {
-        let asked = DeletedAsked { bucket: bucket(), folder: FolderKey::root(), since_ms: 0, span };
-        store.deleted(&asked, &mut go_on).unwrap()
+        let asked =
+            DeletedFilter { bucket: bucket(), folder: FolderKey::root(), since_ms: 0, span };
+        store.newest_deleted_versions(&asked, &mut always_continue).unwrap()
     };
     assert!(below(span).is_empty());
 
     put(&store, &name("a"), b"ours").unwrap();
     put(&store, &name("b"), b"ours too").unwrap();
     delete(&store, &name("a")).unwrap();
-    let until_lsn = store.last_lsn().unwrap();
+    let through_lsn = store.last_lsn().unwrap();
     delete(&store, &name("b")).unwrap();
-    let found = store.gone_version(&name("a"), None, span, &mut go_on).unwrap().unwrap();
+    let found =
+        store.noncurrent_version(&name("a"), None, span, &mut always_continue).unwrap().unwrap();
     assert_eq!(found.bytes(), 4);
     let keys = |span| -> Vec<String> {
         let found = below(span);
@@ -283,22 +317,22 @@ fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     };
     assert_eq!(keys(span), ["a", "b"]);
     // Deletions after the end of the span, repeated or first, are not included.
-    assert_eq!(keys(LogSpan { until_lsn, ..span }), ["a"]);
+    assert_eq!(keys(LsnRange { through_lsn, ..span }), ["a"]);
     put(&store, &name("a"), b"again").unwrap();
     delete(&store, &name("a")).unwrap();
-    assert!(keys(LogSpan { until_lsn, ..span }).is_empty());
+    assert!(keys(LsnRange { through_lsn, ..span }).is_empty());
 }
 
 #[test]
-fn a_version_is_staged_again_while_its_bytes_are_there() {
+fn noncurrent_version_is_staged_while_bytes_exist() {
     let world = World::new(1);
     let store = world.open();
     let options = PutOptions { content_type: "image/png".into(), ..PutOptions::default() };
     let staged = tests::store::stage(&store, &body(1, 3_000)).unwrap();
     commit(&store, Batch::new().put(name("a"), staged, options)).unwrap();
     delete(&store, &name("a")).unwrap();
-    let gone = store.gone_lately_of(&name("a"), None, LogSpan::ALL).unwrap().unwrap();
-    let staged = store.stage_gone(&gone).unwrap().unwrap();
+    let gone = store.recent_noncurrent_version(&name("a"), None, LsnRange::ALL).unwrap().unwrap();
+    let staged = store.stage_noncurrent(&gone).unwrap().unwrap();
     assert_eq!((staged.bytes(), gone.content_type()), (3_000, "image/png"));
     let batch = Batch::new().put(name("b"), staged, PutOptions::default());
     commit(&store, batch).unwrap();
@@ -307,20 +341,20 @@ fn a_version_is_staged_again_while_its_bytes_are_there() {
         put(&store, &name("again"), &body(turn, 3_000)).unwrap();
     }
     assert!(compact(&store).unwrap().segments_removed > 0);
-    assert_eq!(lately(&store, &asked(""), 100), []);
-    assert!(store.gone_lately_of(&name("a"), None, LogSpan::ALL).unwrap().is_none());
-    let why = store.stage_gone(&gone).unwrap().err().unwrap();
-    assert_eq!(why, Unrecoverable::SpaceGivenBack);
+    assert_eq!(list_recent(&store, &filter(""), 100), []);
+    assert!(store.recent_noncurrent_version(&name("a"), None, LsnRange::ALL).unwrap().is_none());
+    let why = store.stage_noncurrent(&gone).unwrap().err().unwrap();
+    assert_eq!(why, RestoreError::SpaceReclaimed);
 }
 
 #[test]
-fn a_copy_is_the_object_whole_and_can_be_stopped() {
+fn staged_copy_is_complete_and_can_be_cancelled() {
     let world = World::new(1);
     let store = world.open();
     for (key, bytes) in [("small", 10), ("medium", 3_000), ("big", 3_000_001)] {
         put(&store, &name(key), &body(7, bytes)).unwrap();
         let object: Object = store.get(&name(key)).unwrap().unwrap();
-        let staged = store.stage_copy(&object, &mut go_on).unwrap();
+        let staged = store.stage_copy(&object, &mut always_continue).unwrap();
         assert_eq!(engine::Etag::of_hash(staged.hash()), object.etag());
         let to = name(&format!("{key}-2"));
         let batch = Batch::new()

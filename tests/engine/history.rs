@@ -5,22 +5,22 @@ use std::ops::ControlFlow;
 
 use engine::disk::Disk;
 use engine::{
-    Batch, Error, FolderKey, History, ObjectName, PutOptions, Restored, Store, UndeleteRequest,
-    Undeleted, Unrecoverable, VersionEvent, VersionFilter, VersionScope, VersionState,
-    WorkProgress,
+    Batch, Error, FolderKey, ObjectName, PutOptions, RestoreError, RestoredObject, Store,
+    UndeleteReport, UndeleteRequest, VersionEvent, VersionFilter, VersionHistory, VersionScope,
+    VersionState, WorkProgress,
 };
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, delete, name, name_in, put, read,
     roll_over, stage,
 };
 
-fn go_on(_: WorkProgress) -> ControlFlow<()> {
+fn always_continue(_: WorkProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-fn history_of(store: &Store, scope: VersionScope, since_ms: u64, limit: usize) -> History {
+fn history_of(store: &Store, scope: VersionScope, since_ms: u64, limit: usize) -> VersionHistory {
     let filter = VersionFilter { bucket: bucket(), scope, since_ms };
-    store.history(&filter, limit, &mut go_on).unwrap()
+    store.version_history(&filter, limit, &mut always_continue).unwrap()
 }
 
 fn folder(folder: &str) -> VersionScope {
@@ -28,7 +28,7 @@ fn folder(folder: &str) -> VersionScope {
 }
 
 /// Returns the history of one object, as state and recoverability of each put; `None` for a deletion.
-fn states(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Unrecoverable>)>> {
+fn states(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), RestoreError>)>> {
     let history = history_of(store, VersionScope::Key(name(key).key), 0, 100);
     assert!(!history.truncated && history.versions.is_sorted_by_key(|version| version.lsn));
     let events = history.versions.into_iter().map(|version| match version.event {
@@ -38,20 +38,20 @@ fn states(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Unre
     events.collect()
 }
 
-fn undelete(store: &Store, request: &UndeleteRequest) -> Undeleted {
-    store.undelete(request, &mut go_on).unwrap()
+fn undelete(store: &Store, request: &UndeleteRequest) -> UndeleteReport {
+    store.undelete(request, &mut always_continue).unwrap()
 }
 
-fn undelete_object(store: &Store, key: &str) -> Undeleted {
+fn undelete_object(store: &Store, key: &str) -> UndeleteReport {
     undelete(store, &UndeleteRequest::Object(name(key)))
 }
 
-fn undelete_folder(store: &Store, folder: &str, since_ms: u64) -> Undeleted {
+fn undelete_folder(store: &Store, folder: &str, since_ms: u64) -> UndeleteReport {
     let folder = FolderKey::parse(folder).unwrap();
     undelete(store, &UndeleteRequest::Folder { bucket: bucket(), folder, since_ms })
 }
 
-fn restored(undeleted: &Undeleted) -> Vec<&str> {
+fn restored(undeleted: &UndeleteReport) -> Vec<&str> {
     undeleted.restored.iter().map(|restored| restored.name.key.as_str()).collect()
 }
 
@@ -68,7 +68,7 @@ fn damage(world: &World, bytes: &[u8]) {
 }
 
 #[test]
-fn the_versions_of_an_object_are_told_in_order_with_what_became_of_them() {
+fn version_history_lists_versions_in_order_with_outcome() {
     let world = World::new(1);
     let store = world.open();
     let options = PutOptions { content_type: "image/png".to_owned(), ..PutOptions::default() };
@@ -109,7 +109,7 @@ fn the_versions_of_an_object_are_told_in_order_with_what_became_of_them() {
 }
 
 #[test]
-fn a_history_takes_a_folder_a_bucket_or_what_happened_since() {
+fn version_history_filters_by_folder_bucket_and_time() {
     let world = World::new(1);
     let store = world.open();
     for key in ["x/1", "x/y/2", "xx/3", "4"] {
@@ -138,23 +138,23 @@ fn a_history_takes_a_folder_a_bucket_or_what_happened_since() {
 }
 
 #[test]
-fn a_large_object_that_was_replaced_gave_its_space_back() {
+fn overwritten_large_object_reclaims_its_space() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("big"), &body(1, 9_000)).unwrap();
     put(&store, &name("big"), &body(2, 8_000)).unwrap();
-    let gone = Err(Unrecoverable::SpaceGivenBack);
+    let gone = Err(RestoreError::SpaceReclaimed);
     let expected = [Some((VersionState::Replaced, gone)), Some((VersionState::Current, Ok(())))];
     assert_eq!(states(&store, "big"), expected);
     delete(&store, &name("big")).unwrap();
     let undeleted = undelete_object(&store, "big");
-    assert_eq!(undeleted.refused, [(name("big"), Unrecoverable::SpaceGivenBack)]);
+    assert_eq!(undeleted.failed, [(name("big"), RestoreError::SpaceReclaimed)]);
     assert_eq!(undeleted.restored, []);
     assert_eq!(store.get(&name("big")).unwrap().map(|object| object.bytes()), None);
 }
 
 #[test]
-fn the_file_of_a_large_object_that_is_gone_never_becomes_anothers() {
+fn file_of_deleted_large_object_is_never_reused() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("small"), &body(1, 100)).unwrap();
@@ -169,13 +169,13 @@ fn the_file_of_a_large_object_that_is_gone_never_becomes_anothers() {
     let store = world.open();
     put(&store, &name("second"), &body(2, 9_000)).unwrap();
     assert!(world.files_in("big/") > file);
-    let gone = Err(Unrecoverable::SpaceGivenBack);
+    let gone = Err(RestoreError::SpaceReclaimed);
     assert_eq!(states(&store, "first"), [Some((VersionState::Deleted, gone)), None]);
     assert_eq!(read(&store, &name("second")).unwrap().unwrap(), body(2, 9_000));
 }
 
 #[test]
-fn an_object_comes_back_as_it_was() {
+fn undelete_restores_object_unchanged() {
     let world = World::new(1);
     let store = world.open();
     let options = PutOptions {
@@ -192,8 +192,11 @@ fn an_object_comes_back_as_it_was() {
     world.clock.advance(50);
 
     let undeleted = undelete_object(&store, "a");
-    assert_eq!(undeleted.restored, [Restored { name: name("a"), lsn, newer: None }]);
-    assert_eq!(undeleted.refused, []);
+    assert_eq!(
+        undeleted.restored,
+        [RestoredObject { name: name("a"), lsn, newer_unrecoverable: None }]
+    );
+    assert_eq!(undeleted.failed, []);
     let back = store.get(&name("a")).unwrap().unwrap();
     assert_eq!((back.content_type(), back.attributes()), ("text/plain", &[1, 2, 3][..]));
     assert!(back.is_derived() && back.lsn() > lsn);
@@ -203,7 +206,7 @@ fn an_object_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_goes_along_with_an_undelete_is_done_with_it_or_not_at_all() {
+fn undelete_and_extra_operations_are_atomic() {
     let world = World::new(1);
     let store = world.open();
     let lsn = put(&store, &name("a"), b"first").unwrap().objects[0].lsn();
@@ -217,7 +220,7 @@ fn what_goes_along_with_an_undelete_is_done_with_it_or_not_at_all() {
     };
     let back = |lsn| {
         let request = UndeleteRequest::Version { name: name("a"), lsn };
-        store.undelete_along(&request, &along, &mut go_on).unwrap()
+        store.undelete_with(&request, &along, &mut always_continue).unwrap()
     };
     assert_eq!(back(lsn + 100).restored, []);
     assert!(store.get(&name("of a")).unwrap().is_some());
@@ -227,24 +230,24 @@ fn what_goes_along_with_an_undelete_is_done_with_it_or_not_at_all() {
 }
 
 #[test]
-fn an_object_that_is_there_or_never_was_is_refused() {
+fn undelete_rejects_existing_and_unknown_objects() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), &body(1, 30)).unwrap();
     let lsn = store.get(&name("a")).unwrap().unwrap().lsn();
     let before = store.stats().unwrap().last_lsn;
-    assert_eq!(undelete_object(&store, "a").refused, [(name("a"), Unrecoverable::Present)]);
-    assert_eq!(undelete_object(&store, "b").refused, [(name("b"), Unrecoverable::Unknown)]);
+    assert_eq!(undelete_object(&store, "a").failed, [(name("a"), RestoreError::NotDeleted)]);
+    assert_eq!(undelete_object(&store, "b").failed, [(name("b"), RestoreError::NotFound)]);
     let version = |lsn| UndeleteRequest::Version { name: name("a"), lsn };
-    let refused = undelete(&store, &version(lsn)).refused;
-    assert_eq!(refused, [(name("a"), Unrecoverable::Present)]);
-    let refused = undelete(&store, &version(lsn + 1)).refused;
-    assert_eq!(refused, [(name("a"), Unrecoverable::Unknown)]);
+    let refused = undelete(&store, &version(lsn)).failed;
+    assert_eq!(refused, [(name("a"), RestoreError::NotDeleted)]);
+    let refused = undelete(&store, &version(lsn + 1)).failed;
+    assert_eq!(refused, [(name("a"), RestoreError::NotFound)]);
     assert_eq!(store.stats().unwrap().last_lsn, before, "nothing was written");
 }
 
 #[test]
-fn a_named_version_takes_the_place_of_the_current_one_which_stays_in_the_history() {
+fn restored_version_replaces_current_which_stays_in_history() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), &body(1, 100)).unwrap();
@@ -268,7 +271,7 @@ fn a_named_version_takes_the_place_of_the_current_one_which_stays_in_the_history
 }
 
 #[test]
-fn a_folder_comes_back_as_far_as_it_was_deleted_since() {
+fn undelete_folder_restores_objects_deleted_since() {
     let world = World::new(1);
     let store = world.open();
     // More objects than one batch takes, over several segments.
@@ -291,7 +294,7 @@ fn a_folder_comes_back_as_far_as_it_was_deleted_since() {
     let expected: Vec<&str> =
         keys.iter().map(String::as_str).filter(|key| *key != "x/001").collect();
     assert_eq!(restored(&undeleted), expected);
-    assert_eq!(undeleted.refused, []);
+    assert_eq!(undeleted.failed, []);
     for (at, key) in keys.iter().enumerate().filter(|(at, _)| *at != 1) {
         assert_eq!(read(&store, &name(key)).unwrap().unwrap(), body(at as u64, 900), "{key}");
     }
@@ -301,11 +304,11 @@ fn a_folder_comes_back_as_far_as_it_was_deleted_since() {
     }
     let undeleted = undelete_folder(&store, "", 0);
     assert_eq!(restored(&undeleted), ["x/early", "y/other"]);
-    assert_eq!(undelete_folder(&store, "", 0), Undeleted::default());
+    assert_eq!(undelete_folder(&store, "", 0), UndeleteReport::default());
 }
 
 #[test]
-fn a_damaged_version_is_not_brought_back_and_an_older_one_is_named_as_such() {
+fn damaged_version_is_not_restored_and_older_is_suggested() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), &body(1, 2_000)).unwrap();
@@ -313,12 +316,12 @@ fn a_damaged_version_is_not_brought_back_and_an_older_one_is_named_as_such() {
     let first = states(&store, "a").len();
     delete(&store, &name("a")).unwrap();
     damage(&world, &body(2, 2_000));
-    let damaged = Err(Unrecoverable::Damaged);
+    let damaged = Err(RestoreError::Damaged);
     let expected =
         [Some((VersionState::Replaced, Ok(()))), Some((VersionState::Deleted, damaged)), None];
     assert_eq!((first, states(&store, "a")), (2, expected.to_vec()));
     let undeleted = undelete_object(&store, "a");
-    assert_eq!(undeleted.restored[0].newer, Some(Unrecoverable::Damaged));
+    assert_eq!(undeleted.restored[0].newer_unrecoverable, Some(RestoreError::Damaged));
     assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 2_000));
 
     delete(&store, &name("a")).unwrap();
@@ -326,11 +329,11 @@ fn a_damaged_version_is_not_brought_back_and_an_older_one_is_named_as_such() {
     put(&store, &name("b"), &body(3, 2_000)).unwrap();
     delete(&store, &name("b")).unwrap();
     damage(&world, &body(3, 2_000));
-    assert_eq!(undelete_object(&store, "b").refused, [(name("b"), Unrecoverable::Damaged)]);
+    assert_eq!(undelete_object(&store, "b").failed, [(name("b"), RestoreError::Damaged)]);
 }
 
 #[test]
-fn a_broken_head_hides_a_version_and_is_counted() {
+fn damaged_head_hides_version_and_is_counted() {
     let world = World::new(1);
     let store = world.open();
     for key in ["a", "b", "c"] {
@@ -344,7 +347,7 @@ fn a_broken_head_hides_a_version_and_is_counted() {
 }
 
 #[test]
-fn what_is_put_meanwhile_is_not_overwritten() {
+fn undelete_does_not_overwrite_concurrent_put() {
     let world = World::new(1);
     let store = world.open();
     for key in ["a", "b", "c"] {
@@ -362,14 +365,14 @@ fn what_is_put_meanwhile_is_not_overwritten() {
         })
         .unwrap();
     assert_eq!(restored(&undeleted), ["a", "c"]);
-    assert_eq!(undeleted.refused, [(name("b"), Unrecoverable::Changed)]);
+    assert_eq!(undeleted.failed, [(name("b"), RestoreError::Overwritten)]);
     assert_eq!(read(&store, &name("b")).unwrap().unwrap(), b"newer");
 
     // The same for a version that was to replace another.
-    let lsn = store.history(
+    let lsn = store.version_history(
         &VersionFilter { bucket: bucket(), scope: VersionScope::Key(name("b").key), since_ms: 0 },
         10,
-        &mut go_on,
+        &mut always_continue,
     );
     let lsn = lsn.unwrap().versions[0].lsn;
     let mut is_written = false;
@@ -381,26 +384,26 @@ fn what_is_put_meanwhile_is_not_overwritten() {
             ControlFlow::Continue(())
         })
         .unwrap();
-    assert_eq!(undeleted.refused, [(name("b"), Unrecoverable::Changed)]);
+    assert_eq!(undeleted.failed, [(name("b"), RestoreError::Overwritten)]);
     assert_eq!(read(&store, &name("b")).unwrap().unwrap(), b"newest");
 }
 
 #[test]
-fn who_watches_may_stop_and_nothing_has_happened() {
+fn undelete_can_be_cancelled_without_effect() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), &body(1, 100)).unwrap();
     delete(&store, &name("a")).unwrap();
     let stop = &mut |_: WorkProgress| ControlFlow::Break(());
     let filter = VersionFilter { bucket: bucket(), scope: folder(""), since_ms: 0 };
-    assert!(matches!(store.history(&filter, 10, stop), Err(Error::Cancelled)));
+    assert!(matches!(store.version_history(&filter, 10, stop), Err(Error::Cancelled)));
     let request = UndeleteRequest::Object(name("a"));
     assert!(matches!(store.undelete(&request, stop), Err(Error::Cancelled)));
     assert!(store.get(&name("a")).unwrap().is_none());
 }
 
 #[test]
-fn a_history_goes_on_while_segments_are_begun_and_sealed() {
+fn version_history_continues_during_segment_rollover() {
     let mut world = World::new(1);
     let store = world.open_with_threads();
     put_in_pieces(&store, 0..40);

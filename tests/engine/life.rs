@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::{Batch, Create, Error, Health, OpenOptions, PutOptions, Store};
 use tests::store::{
     Contents, Model, World, body, commit, delete, name, put, read, roll_over, stage,
 };
 
 #[test]
-fn a_second_opening_is_refused_until_the_first_one_ends() {
+fn store_lock_rejects_second_open() {
     let world = World::new(1);
     let store = world.open();
     assert!(matches!(world.try_open(), Err(Error::InUse(Some(1)))));
@@ -24,7 +24,7 @@ fn a_second_opening_is_refused_until_the_first_one_ends() {
 }
 
 #[test]
-fn a_folder_that_is_no_store_is_made_one_only_when_it_is_empty_and_that_was_wanted() {
+fn store_is_created_only_in_empty_folder_when_requested() {
     let mut world = World::new(1);
     world.options.create = Create::Never;
     assert!(matches!(world.try_open(), Err(Error::NotAStore(_))));
@@ -38,7 +38,7 @@ fn a_folder_that_is_no_store_is_made_one_only_when_it_is_empty_and_that_was_want
 }
 
 #[test]
-fn options_that_contradict_each_other_are_refused() {
+fn contradictory_open_options_are_rejected() {
     let mut world = World::new(1);
     let good = world.options.clone();
     let bad: [fn(&mut OpenOptions); 4] = [
@@ -55,21 +55,21 @@ fn options_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn a_closed_store_refuses_writes_and_lets_go_of_everything() {
+fn closed_store_rejects_writes_and_releases_resources() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"1").unwrap();
     store.close().unwrap();
     assert!(matches!(put(&store, &name("b"), b"2"), Err(Error::Closed)));
     store.close().unwrap();
-    let (reopened, report) = world.open_and_tell();
+    let (reopened, report) = world.open_with_report();
     assert_eq!((report.replayed_records, report.segments_sealed), (0, 0), "{report}");
     assert_eq!(read(&reopened, &name("a")).unwrap().unwrap(), b"1");
 }
 
 /// Regression test: redb writes when it is dropped, and once wrote into the index of a store opened since.
 #[test]
-fn dropping_a_closed_store_does_not_touch_the_index_of_the_next_one() {
+fn dropping_closed_store_does_not_touch_new_index() {
     let world = World::new(1);
     let first = world.open();
     put(&first, &name("a"), b"1").unwrap();
@@ -85,19 +85,19 @@ fn dropping_a_closed_store_does_not_touch_the_index_of_the_next_one() {
     put(&second, &name("b"), b"2").unwrap();
     second.checkpoint().unwrap();
     drop(second);
-    let (third, report) = world.open_and_tell();
+    let (third, report) = world.open_with_report();
     assert_eq!((report.index_rebuilt, report.index_fault), (false, None));
     assert_eq!(read(&third, &name("b")).unwrap().unwrap(), b"2");
 }
 
 #[test]
-fn a_failed_sync_is_heard_by_all_and_ends_writing_until_reopening() {
+fn failed_sync_fails_all_waiters_and_stops_writes() {
     let mut world = World::new(1);
     let store = world.open();
     put(&store, &name("before"), b"1").unwrap();
     let (answer, answers) = std::sync::mpsc::channel();
-    let log = Where::Prefix("log/".to_owned());
-    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone));
+    let log = PathPattern::Prefix("log/".to_owned());
+    world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::SyncLost));
     for at in 0..5 {
         let staged = stage(&store, &body(at, 50)).unwrap();
         let batch = Batch::new().put(name(&format!("{at}")), staged, PutOptions::default());
@@ -123,7 +123,7 @@ fn a_failed_sync_is_heard_by_all_and_ends_writing_until_reopening() {
 }
 
 #[test]
-fn a_full_disk_refuses_what_needs_room_and_serves_the_rest() {
+fn full_disk_rejects_writes_and_serves_reads() {
     let world = World::new(1);
     let store = world.open();
     let mut model = Model::default();
@@ -142,18 +142,18 @@ fn a_full_disk_refuses_what_needs_room_and_serves_the_rest() {
     }
     assert!(refused > 10 && model.objects.len() > 10, "{refused} refused");
     assert_eq!(store.health(), Health::Writable);
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
     assert_eq!(world.files_in("big/").len() as u64, store.stats().unwrap().big.segments);
     world.disk.set_free_bytes(10 << 20);
     put(&store, &name("again"), b"room").unwrap();
     drop(store);
     model.objects.insert(name("again"), (b"room".as_slice().into(), false));
-    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+    Contents::of(&world.open()).unwrap().check_against(&model).unwrap();
 }
 
 /// Regression test: of two concurrent checkpoints, the later one to end once hid what had been frozen in between.
 #[test]
-fn checkpoints_from_many_threads_beside_writers_lose_nothing() {
+fn checkpoints_concurrent_with_writers_lose_nothing() {
     let mut world = World::new(1);
     let store = world.open_with_threads();
     let done = AtomicBool::new(false);
@@ -195,7 +195,7 @@ fn checkpoints_from_many_threads_beside_writers_lose_nothing() {
 }
 
 #[test]
-fn dropping_a_store_with_threads_loses_nothing_that_was_answered() {
+fn dropping_threaded_store_keeps_acknowledged_writes() {
     let mut world = World::new(1);
     for round in 0..5_u64 {
         let store = world.open_with_threads();
@@ -212,7 +212,7 @@ fn dropping_a_store_with_threads_loses_nothing_that_was_answered() {
 }
 
 #[test]
-fn a_long_segment_is_sealed_while_the_store_is_in_use() {
+fn long_segment_is_sealed_while_store_is_in_use() {
     let mut world = World::new(1);
     world.options.segment_bytes = 64 << 20;
     world.options.inline_bytes_max = 4 << 20;
@@ -224,7 +224,7 @@ fn a_long_segment_is_sealed_while_the_store_is_in_use() {
     }
     drop(store);
 
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert_eq!((report.replayed_records, report.segments_sealed), (6, 0), "{report}");
     let segment = world.files_in("log").remove(0);
     assert_eq!(world.disk.bytes(&segment).len(), 64 << 20, "it is not cut to its footer yet");
@@ -232,7 +232,7 @@ fn a_long_segment_is_sealed_while_the_store_is_in_use() {
     roll_over(&store).unwrap();
     assert!(world.disk.bytes(&segment).len() < 25 << 20);
     drop(store);
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert!(report.damage.is_empty() && report.torn_tail.is_none(), "{report}");
     for name in &names {
         assert_eq!(read(&store, name).unwrap().unwrap(), bytes);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use engine::{
-    Batch, Entropy, FolderCursor, FolderKey, Grouping, ObjectKey, PutOptions, SeededEntropy, Store,
+    Batch, FolderCursor, FolderKey, KeyGrouping, ObjectKey, PutOptions, Rng, SeededRng, Store,
 };
 use tests::store::{World, bucket, commit, delete, keys, name, stage};
 
@@ -154,13 +154,13 @@ impl Tree {
         for delimiter in ["/", "-", "b", "é", "/b", "a/b/c", "ä/"] {
             for prefix in self.prefixes() {
                 let expected = self.grouped(&prefix, delimiter);
-                let grouping = Grouping { prefix: &prefix, delimiter };
+                let grouping = KeyGrouping { prefix: &prefix, delimiter };
                 for limit in [1, 2, 1_000] {
                     let (mut found, mut after) = (Vec::new(), None::<String>);
                     loop {
                         let page = self
                             .store
-                            .list_groups(&bucket(), grouping, after.as_deref(), limit)
+                            .list_key_groups(&bucket(), grouping, after.as_deref(), limit)
                             .unwrap();
                         let keys = page.objects.iter().map(|object| object.name().key.to_string());
                         let mut items: Vec<String> = page.groups.into_iter().chain(keys).collect();
@@ -177,7 +177,7 @@ impl Tree {
                 }
                 for after in self.prefixes() {
                     let page =
-                        self.store.list_groups(&bucket(), grouping, Some(&after), 1).unwrap();
+                        self.store.list_key_groups(&bucket(), grouping, Some(&after), 1).unwrap();
                     let key = page.objects.first().map(|object| object.name().key.to_string());
                     let found = page.groups.into_iter().next().or(key);
                     // A cursor inside a group is after the group.
@@ -200,7 +200,7 @@ impl Tree {
 }
 
 #[test]
-fn nasty_names_are_listed_in_order_from_every_cursor_in_memory_and_in_the_index() {
+fn listing_orders_unusual_names_from_every_cursor() {
     let world = World::new(1);
     let mut tree = Tree::new(&world);
     tree.put(&NASTY);
@@ -210,7 +210,7 @@ fn nasty_names_are_listed_in_order_from_every_cursor_in_memory_and_in_the_index(
 }
 
 #[test]
-fn entries_in_the_index_and_deletions_and_additions_over_it_are_one_listing() {
+fn listing_merges_index_with_overlay_changes() {
     let world = World::new(1);
     let mut tree = Tree::new(&world);
     let (first, second) = NASTY.split_at(13);
@@ -232,10 +232,10 @@ fn entries_in_the_index_and_deletions_and_additions_over_it_are_one_listing() {
 }
 
 #[test]
-fn random_trees_are_listed_as_the_model_lists_them() {
+fn listing_matches_model_on_random_trees() {
     for seed in 0..12 {
         let world = World::new(seed);
-        let chance = SeededEntropy::new(seed);
+        let chance = SeededRng::new(seed);
         let mut tree = Tree::new(&world);
         for step in 0..30 {
             let parts = ["a", "a-", "a.", "b", "ab", "é"];
@@ -260,7 +260,7 @@ fn random_trees_are_listed_as_the_model_lists_them() {
 }
 
 #[test]
-fn another_bucket_is_another_listing() {
+fn listing_is_limited_to_its_bucket() {
     let world = World::new(1);
     let mut tree = Tree::new(&world);
     tree.put(&["a", "b/c"]);
@@ -275,7 +275,7 @@ fn another_bucket_is_another_listing() {
 }
 
 #[test]
-fn a_group_costs_a_few_seeks_whatever_it_holds() {
+fn key_group_listing_seeks_are_bounded() {
     let reads_of_groups = |files_per_folder: usize| {
         let mut world = World::wide(1);
         world.options.index_cache_bytes = 0;
@@ -289,8 +289,8 @@ fn a_group_costs_a_few_seeks_whatever_it_holds() {
         tree.store.checkpoint().unwrap();
         let groups_of = |delimiter, groups: [&str; 2]| {
             let before = world.disk.reads();
-            let grouping = Grouping { prefix: "", delimiter };
-            let page = tree.store.list_groups(&bucket(), grouping, None, 1_000).unwrap();
+            let grouping = KeyGrouping { prefix: "", delimiter };
+            let page = tree.store.list_key_groups(&bucket(), grouping, None, 1_000).unwrap();
             assert_eq!(page.groups, groups);
             world.disk.reads() - before
         };
@@ -302,7 +302,7 @@ fn a_group_costs_a_few_seeks_whatever_it_holds() {
 }
 
 #[test]
-fn a_page_is_never_longer_than_its_limit() {
+fn listing_page_respects_its_limit() {
     let world = World::wide(1);
     let mut tree = Tree::new(&world);
     let many: Vec<String> = (0..1_024).map(|at| format!("k{at:05}")).collect();

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::SimDisk;
 use engine::disk::{Access, Disk, DiskFile, Lock, Mapping};
 use engine::{
-    Background, Batch, Create, HistogramReading, OpenOptions, PutOptions, SeededEntropy, SimClock,
-    Store, Surroundings,
+    Background, Batch, Create, Environment, HistogramSnapshot, OpenOptions, PutOptions, SeededRng,
+    SimClock, Store,
 };
 use tests::store::{body, name, stage};
 
@@ -135,13 +135,13 @@ fn slow() -> Slow {
     let (sync_ms, took_ms) = (AtomicU64::new(0), Mutex::default());
     let pace = Arc::new(Pace { clock: clock.clone(), sync_ms, took_ms });
     let disk = SimDisk::with_seed(5);
-    let surroundings = Surroundings {
+    let surroundings = Environment {
         disk: Arc::new(SlowDisk { disk: disk.clone(), pace: pace.clone() }),
         clock,
-        entropy: Arc::new(SeededEntropy::new(5)),
+        rng: Arc::new(SeededRng::new(5)),
     };
     let options = OpenOptions {
-        background: Background::Steps,
+        background: Background::Manual,
         compaction: None,
         ..OpenOptions::new(Create::IfMissing)
     };
@@ -175,7 +175,7 @@ impl Slow {
 }
 
 /// Returns the difference to an earlier reading: counts and sum.
-fn since(later: &HistogramReading, earlier: &HistogramReading) -> (Vec<u64>, u64) {
+fn since(later: &HistogramSnapshot, earlier: &HistogramSnapshot) -> (Vec<u64>, u64) {
     let counts = later.counts.iter().zip(&earlier.counts).map(|(later, earlier)| later - earlier);
     (counts.collect(), later.sum - earlier.sum)
 }
@@ -191,17 +191,21 @@ fn held(bounds: &[u64], values: &[u64]) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn every_sync_of_the_log_is_in_the_histogram_with_the_time_that_it_took() {
+fn sync_duration_histogram_counts_every_log_sync() {
     let slow = slow();
     for ms in [0, 1, 3, 5, 40, 999, 5_000, 60_000] {
-        let before = slow.store.measures();
+        let before = slow.store.metrics();
         slow.set_pace(ms);
         slow.put(3).unwrap();
-        let after = slow.store.measures();
+        let after = slow.store.metrics();
         let took_us = slow.took_us();
         assert!(!took_us.is_empty());
-        let bounds = after.syncs_us.bounds;
-        assert_eq!(since(&after.syncs_us, &before.syncs_us), held(bounds, &took_us), "{ms} ms");
+        let bounds = after.sync_duration_us.bounds;
+        assert_eq!(
+            since(&after.sync_duration_us, &before.sync_duration_us),
+            held(bounds, &took_us),
+            "{ms} ms"
+        );
         // A group of three, and perhaps an empty one after it, which is not counted.
         let (groups, records) = since(&after.group_records, &before.group_records);
         assert_eq!((groups.iter().sum::<u64>(), records), (1, 3));
@@ -212,59 +216,60 @@ fn every_sync_of_the_log_is_in_the_histogram_with_the_time_that_it_took() {
 }
 
 #[test]
-fn a_sync_that_fails_has_no_time() {
+fn failed_sync_records_no_duration() {
     let slow = slow();
     slow.set_pace(7);
-    let before = slow.store.measures();
-    let log = Where::Prefix("log/".to_owned());
-    slow.disk.inject(Rule::once(Operation::SyncData, log, Fault::Error));
+    let before = slow.store.metrics();
+    let log = PathPattern::Prefix("log/".to_owned());
+    slow.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::Error));
     slow.put(1).unwrap_err();
-    let after = slow.store.measures();
-    assert_eq!(since(&after.syncs_us, &before.syncs_us).1, 0);
+    let after = slow.store.metrics();
+    assert_eq!(since(&after.sync_duration_us, &before.sync_duration_us).1, 0);
     assert_eq!(after.group_records, before.group_records);
 }
 
 #[test]
-fn a_checkpoint_took_as_long_as_its_syncs() {
+fn checkpoint_duration_includes_its_syncs() {
     let slow = slow();
-    assert_eq!(slow.store.measures().checkpoints_us.count(), 0);
+    assert_eq!(slow.store.metrics().checkpoint_duration_us.count(), 0);
     slow.set_pace(2);
     assert!(slow.store.checkpoint().unwrap());
-    let measures = slow.store.measures();
+    let measures = slow.store.metrics();
     let took_us = slow.took_us().iter().sum::<u64>();
     assert!(took_us > 0);
-    let (counts, sum) = (measures.checkpoints_us.count(), measures.checkpoints_us.sum);
+    let (counts, sum) =
+        (measures.checkpoint_duration_us.count(), measures.checkpoint_duration_us.sum);
     assert_eq!((counts, sum, measures.checkpoints_failed), (1, took_us, 0));
     // Nothing has changed.
     assert!(!slow.store.checkpoint().unwrap());
-    assert_eq!(slow.store.measures().checkpoints_us.count(), 1);
+    assert_eq!(slow.store.metrics().checkpoint_duration_us.count(), 1);
     // Without room it fails, and is retried later.
     slow.put(1).unwrap();
     slow.disk.set_free_bytes(0);
     slow.store.checkpoint().unwrap_err();
-    assert_eq!(slow.store.measures().checkpoints_failed, 1);
+    assert_eq!(slow.store.metrics().checkpoints_failed, 1);
     slow.disk.set_free_bytes(1 << 40);
     assert!(slow.store.checkpoint().unwrap());
-    let measures = slow.store.measures();
-    assert_eq!((measures.checkpoints_us.count(), measures.checkpoints_failed), (2, 1));
+    let measures = slow.store.metrics();
+    assert_eq!((measures.checkpoint_duration_us.count(), measures.checkpoints_failed), (2, 1));
 }
 
 #[test]
-fn what_compaction_and_scrub_do_is_counted() {
+fn compaction_and_scrub_work_is_counted() {
     let slow = slow();
     for _ in 0..4 {
         slow.put(20).unwrap();
     }
     let report = tests::store::compact(&slow.store).unwrap();
-    let measures = slow.store.measures();
+    let measures = slow.store.metrics();
     assert!(report.copied_bytes > 0 && report.freed_bytes > 0, "{report:?}");
     assert_eq!(measures.compactions, 1);
     assert_eq!(
-        (measures.compacted_bytes, measures.given_back_bytes),
+        (measures.compacted_bytes, measures.reclaimed_bytes),
         (report.copied_bytes, report.freed_bytes + report.punched_bytes)
     );
     let scrubbed = slow.store.scrub(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
-    let measures = slow.store.measures();
+    let measures = slow.store.metrics();
     assert!(scrubbed.segments > 0 && scrubbed.bytes > 0);
     assert_eq!(
         (measures.scrubbed_segments, measures.scrubbed_bytes),

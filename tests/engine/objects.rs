@@ -9,7 +9,7 @@ use tests::store::{
 };
 
 #[test]
-fn what_was_put_is_read_back_before_and_after_checkpoint_roll_reopening_and_closing() {
+fn put_is_readable_after_checkpoint_rollover_and_reopen() {
     let world = World::new(1);
     let mut store = world.open();
     let mut model = Model::default();
@@ -32,7 +32,7 @@ fn what_was_put_is_read_back_before_and_after_checkpoint_roll_reopening_and_clos
             }
             _ => {}
         }
-        Contents::of(&store).unwrap().must_be(&model).unwrap();
+        Contents::of(&store).unwrap().check_against(&model).unwrap();
     }
     let stats = store.stats().unwrap();
     assert!(stats.log.segments > 3, "{stats:?}");
@@ -40,7 +40,7 @@ fn what_was_put_is_read_back_before_and_after_checkpoint_roll_reopening_and_clos
 }
 
 #[test]
-fn an_object_keeps_its_type_attributes_etag_and_times() {
+fn object_keeps_type_attributes_etag_and_times() {
     let world = World::new(1);
     let store = world.open();
     let options = PutOptions {
@@ -69,7 +69,7 @@ fn an_object_keeps_its_type_attributes_etag_and_times() {
 }
 
 #[test]
-fn an_object_put_again_after_its_deletion_is_new() {
+fn put_after_delete_creates_a_new_object() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"old").unwrap();
@@ -84,7 +84,7 @@ fn an_object_put_again_after_its_deletion_is_new() {
 }
 
 #[test]
-fn deleting_what_is_not_there_does_nothing_and_says_so() {
+fn delete_of_missing_object_is_a_reported_no_op() {
     let world = World::new(1);
     let store = world.open();
     put(&store, &name("a"), b"1").unwrap();
@@ -97,7 +97,7 @@ fn deleting_what_is_not_there_does_nothing_and_says_so() {
 }
 
 #[test]
-fn the_same_key_in_two_buckets_is_two_objects_and_counters_are_exact() {
+fn same_key_in_two_buckets_is_two_objects() {
     let world = World::new(1);
     let store = world.open();
     let other = bucket_named("other");
@@ -123,7 +123,7 @@ fn the_same_key_in_two_buckets_is_two_objects_and_counters_are_exact() {
 }
 
 #[test]
-fn a_big_object_that_is_overwritten_or_deleted_gives_its_file_back_at_once() {
+fn big_object_overwrite_or_delete_reclaims_file_at_once() {
     let world = World::new(1);
     let store = world.open();
     for key in ["a", "b"] {
@@ -137,7 +137,7 @@ fn a_big_object_that_is_overwritten_or_deleted_gives_its_file_back_at_once() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_by_its_limit() {
+fn oversized_fields_are_rejected_by_their_limit() {
     let world = World::new(1);
     let store = world.open();
     let with = |options: PutOptions| {

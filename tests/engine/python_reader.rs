@@ -74,7 +74,7 @@ fn described(store: &Store) {
 }
 
 #[test]
-fn a_reader_in_python_agrees_object_by_object() {
+fn python_reader_matches_engine_per_object() {
     require_python();
     let world = rich();
     for closed in [false, true] {
@@ -91,7 +91,7 @@ fn a_reader_in_python_agrees_object_by_object() {
 }
 
 #[test]
-fn a_reader_in_python_reads_the_golden_store() {
+fn python_reader_reads_golden_store() {
     require_python();
     let world = golden();
     let told = read_disk_in_python(&world.disk);
@@ -106,7 +106,7 @@ fn a_reader_in_python_reads_the_golden_store() {
 }
 
 #[test]
-fn a_reader_in_python_names_every_damaged_byte() {
+fn python_reader_detects_every_damaged_byte() {
     require_python();
     let world = rich();
     world.open().close().unwrap();

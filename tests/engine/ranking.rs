@@ -1,6 +1,6 @@
 //! Ranking of search hits on realistic trees: the contract of `server/API.md`, example by example.
 
-use engine::{FolderKey, Found, Hit, SearchQuery, Store};
+use engine::{FolderKey, Hit, HitItem, SearchQuery, Store};
 use tests::store::{World, bucket, name, put};
 
 const PHONE: &[&str] = &[
@@ -50,7 +50,7 @@ fn store(world: &mut World, keys: &[&str], is_kept: bool) -> Store {
     if is_kept {
         search(&store, "", "x");
         store.step_names();
-        assert_eq!(store.stats().unwrap().searched_names, keys.len() as u64);
+        assert_eq!(store.stats().unwrap().cached_names, keys.len() as u64);
     }
     store
 }
@@ -59,10 +59,10 @@ fn search(store: &Store, folder: &str, text: &str) -> Vec<String> {
     let folder = FolderKey::parse(folder).unwrap();
     let (bucket, text) = (bucket(), text.to_owned());
     let query =
-        SearchQuery { bucket, folder, text, hidden_ending: String::new(), offset: 0, limit: 100 };
-    let key = |hit: &Hit| match &hit.found {
-        Found::Folder(folder) => folder.to_string(),
-        Found::File(file) => file.name().key.to_string(),
+        SearchQuery { bucket, folder, text, excluded_suffix: String::new(), offset: 0, limit: 100 };
+    let key = |hit: &Hit| match &hit.item {
+        HitItem::Folder(folder) => folder.to_string(),
+        HitItem::File(file) => file.name().key.to_string(),
     };
     store.search(&query, || false).unwrap().hits.iter().map(key).collect()
 }
@@ -81,7 +81,7 @@ fn begin_with(tree: &[&str], examples: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn the_better_match_is_first_among_folders_and_then_among_files() {
+fn ranking_puts_better_match_first_per_kind() {
     begin_with(
         TEAM,
         &[
@@ -115,7 +115,7 @@ fn the_better_match_is_first_among_folders_and_then_among_files() {
 }
 
 #[test]
-fn case_accents_scripts_and_typing_errors_do_not_matter() {
+fn ranking_ignores_case_accents_scripts_and_typos() {
     begin_with(
         TEAM,
         &[
@@ -132,7 +132,7 @@ fn case_accents_scripts_and_typing_errors_do_not_matter() {
 }
 
 #[test]
-fn years_numbers_and_cameras_are_found_as_people_look_for_them() {
+fn ranking_finds_years_numbers_and_camera_names() {
     begin_with(
         PHONE,
         &[
@@ -171,7 +171,7 @@ fn years_numbers_and_cameras_are_found_as_people_look_for_them() {
 }
 
 #[test]
-fn letters_that_are_only_scattered_come_last() {
+fn ranking_puts_subsequence_matches_last() {
     begin_with(
         PHONE,
         &[(
@@ -191,7 +191,7 @@ fn letters_that_are_only_scattered_come_last() {
 }
 
 #[test]
-fn what_is_typed_letter_by_letter_stays_on_top_once_it_is_there() {
+fn ranking_is_stable_while_typing() {
     let mut world = World::new(1);
     let store = store(&mut world, TEAM, true);
     let wanted = "clients/acme/contract.pdf".to_owned();

@@ -36,7 +36,7 @@ fn ranges_are_right(body: &Body, whole: &[u8]) {
 }
 
 #[test]
-fn every_range_is_right_in_growing_sealed_and_big_segments() {
+fn ranges_are_correct_in_unsealed_sealed_and_big_segments() {
     let world = World::wide(1);
     let store = world.open();
     for size in SIZES {
@@ -56,7 +56,7 @@ fn every_range_is_right_in_growing_sealed_and_big_segments() {
 }
 
 #[test]
-fn who_may_not_wait_gets_nothing_that_is_not_in_memory() {
+fn nonblocking_read_returns_only_resident_pages() {
     let world = World::wide(1);
     let store = world.open();
     put(&store, &name("small"), &body(1, 100_000)).unwrap();
@@ -89,7 +89,7 @@ fn who_may_not_wait_gets_nothing_that_is_not_in_memory() {
 }
 
 #[test]
-fn an_open_body_stays_readable_when_its_object_is_overwritten_or_deleted() {
+fn open_body_stays_readable_after_overwrite_or_delete() {
     let world = World::wide(1);
     let store = world.open();
     for (key, size) in [("small", 1_000), ("big", 400_000)] {
@@ -112,7 +112,7 @@ fn an_open_body_stays_readable_when_its_object_is_overwritten_or_deleted() {
 }
 
 #[test]
-fn a_big_object_that_changed_between_lookup_and_reading_is_a_conflict_not_damage() {
+fn big_object_changed_before_read_is_conflict_not_damage() {
     let world = World::wide(1);
     let store = world.open();
     put(&store, &name("big"), &body(1, 400_000)).unwrap();
@@ -123,7 +123,7 @@ fn a_big_object_that_changed_between_lookup_and_reading_is_a_conflict_not_damage
 }
 
 #[test]
-fn damage_is_an_error_that_names_object_file_and_offset_and_leaves_the_rest_readable() {
+fn damage_error_names_object_file_and_offset() {
     let world = World::wide(1);
     let store = world.open();
     put(&store, &name("small"), &body(1, 150_000)).unwrap();
@@ -151,7 +151,7 @@ fn damage_is_an_error_that_names_object_file_and_offset_and_leaves_the_rest_read
 
 /// A verified block stays verified as long as no other process writes to the file.
 #[test]
-fn a_file_that_somebody_changes_is_verified_again() {
+fn file_changed_externally_is_verified_again() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) =
         Store::open_folder(folder.path(), OpenOptions::new(Create::IfMissing)).unwrap();

@@ -4,9 +4,9 @@
 use std::io::ErrorKind;
 
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::LossPolicy;
-use engine::{Batch, Error, PutOptions, Received, ResumableUpload, Store, fsck::Severity};
+use engine::{Batch, Error, PutOptions, ResumableUpload, ResumePoint, Store, fsck::Severity};
 use tests::store::{World, body, commit, name, put, read, stage};
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ fn keep(store: &Store, key: &str, upload: ResumableUpload) {
 }
 
 #[test]
-fn a_body_comes_in_over_several_openings_and_is_what_it_would_be_at_once() {
+fn resumable_upload_across_reopens_equals_single_upload() {
     for bytes in [0, 1, 3_000, 65_536, 65_537, 200_000, 1 << 20, (3 << 20) + 5] {
         let world = World::new(1);
         let whole = body(bytes as u64, bytes);
@@ -60,7 +60,7 @@ fn a_body_comes_in_over_several_openings_and_is_what_it_would_be_at_once() {
 }
 
 #[test]
-fn no_byte_of_a_large_body_is_written_twice() {
+fn large_resumable_body_is_not_written_twice() {
     let world = World::new(1);
     let store = world.open();
     let whole = body(3, 2 << 20);
@@ -83,7 +83,7 @@ fn no_byte_of_a_large_body_is_written_twice() {
 }
 
 /// Uploads a large body, completely received and synced.
-fn whole_upload(store: &Store) -> (Vec<u8>, Received) {
+fn whole_upload(store: &Store) -> (Vec<u8>, ResumePoint) {
     let whole = body(5, 300_000);
     let mut upload = store.begin_upload(ID).unwrap();
     upload.push(&whole).unwrap();
@@ -91,7 +91,7 @@ fn whole_upload(store: &Store) -> (Vec<u8>, Received) {
 }
 
 #[test]
-fn a_large_body_that_was_not_committed_is_taken_up_again() {
+fn uncommitted_large_body_can_be_resumed() {
     let world = World::new(1);
     let store = world.open();
     let (whole, received) = whole_upload(&store);
@@ -116,7 +116,7 @@ fn a_large_body_that_was_not_committed_is_taken_up_again() {
 }
 
 #[test]
-fn a_large_body_that_a_record_may_name_is_not_touched() {
+fn large_body_that_may_be_referenced_is_not_touched() {
     let world = World::new(1);
     let store = world.open();
     let (whole, received) = whole_upload(&store);
@@ -139,7 +139,7 @@ fn a_large_body_that_a_record_may_name_is_not_touched() {
 }
 
 #[test]
-fn a_large_body_whose_commit_nobody_can_tell_of_is_stored_or_taken_up_after_a_power_cut() {
+fn large_body_with_unknown_commit_is_stored_or_resumed() {
     let mut seen = [false; 2];
     for (seed, policy) in (0..60).zip(LossPolicy::ALL.into_iter().cycle()) {
         let world = World::new(1);
@@ -148,8 +148,8 @@ fn a_large_body_whose_commit_nobody_can_tell_of_is_stored_or_taken_up_after_a_po
         // The segment of the commit exists already.
         put(&store, &name("before"), b"1").unwrap();
         let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
-        let log = Where::Prefix("log/".to_owned());
-        world.disk.inject(Rule::once(Operation::SyncData, log, Fault::Error));
+        let log = PathPattern::Prefix("log/".to_owned());
+        world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::Error));
         let batch = Batch::new().put(name("it"), staged, PutOptions::default());
         commit(&store, batch).unwrap_err();
         let refused = store.resume_upload(ID, received).map(|_| ());
@@ -169,10 +169,10 @@ fn a_large_body_whose_commit_nobody_can_tell_of_is_stored_or_taken_up_after_a_po
 }
 
 #[test]
-fn on_a_file_system_without_links_a_large_body_moves() {
+fn large_body_is_renamed_without_hard_link_support() {
     let world = World::new(1);
-    let uploads = Where::Prefix("uploads/".to_owned());
-    world.disk.inject(Rule::always(Operation::Link, uploads, Fault::Unsupported));
+    let uploads = PathPattern::Prefix("uploads/".to_owned());
+    world.disk.inject(FaultRule::always(Operation::Link, uploads, Fault::Unsupported));
     let store = world.open();
     let (whole, received) = whole_upload(&store);
     keep(&store, "it", store.resume_upload(ID, received).unwrap());
@@ -184,7 +184,7 @@ fn on_a_file_system_without_links_a_large_body_moves() {
 }
 
 #[test]
-fn bytes_that_changed_or_are_missing_are_not_taken_up() {
+fn changed_or_missing_bytes_are_not_resumed() {
     let world = World::new(1);
     let store = world.open();
     let mut upload = store.begin_upload(ID).unwrap();
@@ -199,7 +199,7 @@ fn bytes_that_changed_or_are_missing_are_not_taken_up() {
     assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
     file.write_at(70_000, &[&byte]).unwrap();
     store.resume_upload(ID, received).unwrap();
-    let more = Received { bytes: received.bytes + 1, ..received };
+    let more = ResumePoint { bytes: received.bytes + 1, ..received };
     let refused = store.resume_upload(ID, more).map(|_| ());
     assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
     let unknown = store.resume_upload(Uuid::from_u128(8), received).map(|_| ());
@@ -208,7 +208,7 @@ fn bytes_that_changed_or_are_missing_are_not_taken_up() {
 }
 
 #[test]
-fn bodies_on_their_way_are_no_part_of_the_store() {
+fn unfinished_resumable_uploads_are_not_listed() {
     let world = World::new(1);
     let store = world.open();
     let mut upload = store.begin_upload(ID).unwrap();
@@ -227,7 +227,7 @@ fn bodies_on_their_way_are_no_part_of_the_store() {
 }
 
 #[test]
-fn a_full_disk_refuses_what_it_cannot_hold_and_the_body_goes_on_when_there_is_room() {
+fn full_disk_pauses_resumable_upload_until_space_is_free() {
     let mut world = World::new(1);
     world.options.reserve_bytes = Some(1 << 20);
     let store = world.open();

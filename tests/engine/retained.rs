@@ -7,8 +7,9 @@ use std::sync::Arc;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::{
-    Batch, CompactionRules, DeletedAsked, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan,
-    PutOptions, RetainedStats, Store, UndeleteRequest, Undeleted, Unrecoverable, WorkProgress,
+    Batch, CompactionRules, DeletedFilter, FolderKey, LogScanCursor, LsnRange, NoncurrentFilter,
+    NoncurrentVersion, PutOptions, RestoreError, RetainedStats, Store, UndeleteReport,
+    UndeleteRequest, WorkProgress,
 };
 use tests::store::{
     START_MS, World, body, bucket, commit, compact, delete, idle, name, put, read, roll_over,
@@ -18,13 +19,13 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const BIG_BYTES: usize = 90_000;
 
-fn go_on(_: WorkProgress) -> ControlFlow<()> {
+fn always_continue(_: WorkProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
 fn world() -> World {
     let mut world = World::new(1);
-    world.options.undelete_window_ms = HOUR_MS;
+    world.options.retention_window_ms = HOUR_MS;
     world
 }
 
@@ -32,12 +33,12 @@ fn retained(store: &Store) -> RetainedStats {
     store.stats().unwrap().retained
 }
 
-fn bring_back(store: &Store, key: &str) -> Undeleted {
-    store.undelete(&UndeleteRequest::Object(name(key)), &mut go_on).unwrap()
+fn restore(store: &Store, key: &str) -> UndeleteReport {
+    store.undelete(&UndeleteRequest::Object(name(key)), &mut always_continue).unwrap()
 }
 
 /// Creates a store in which `a`, 90,000 bytes, was deleted after a minute.
-fn with_one_gone(world: &World) -> Store {
+fn store_with_one_retained(world: &World) -> Store {
     let store = world.open();
     put(&store, &name("a"), &body(1, BIG_BYTES)).unwrap();
     world.clock.advance(MINUTE_MS);
@@ -46,9 +47,9 @@ fn with_one_gone(world: &World) -> Store {
 }
 
 #[test]
-fn a_large_object_that_was_deleted_or_replaced_can_come_back_for_the_window_and_no_longer() {
+fn large_object_is_restorable_within_retention_window() {
     let world = world();
-    let store = with_one_gone(&world);
+    let store = store_with_one_retained(&world);
     world.clock.advance(MINUTE_MS);
     put(&store, &name("b"), &body(2, BIG_BYTES)).unwrap();
     put(&store, &name("b"), b"small").unwrap();
@@ -58,21 +59,25 @@ fn a_large_object_that_was_deleted_or_replaced_can_come_back_for_the_window_and_
     assert_eq!((stats.retained.segments, stats.retained.next_release_ms), (2, Some(until_ms)));
     assert_eq!((stats.big.segments, stats.object_bytes), (0, 5), "it counts as gone");
 
-    let all =
-        GoneAsked { bucket: bucket(), prefix: "".into(), span: LogSpan::ALL, put_since_ms: 0 };
-    let (lately, _) = store.gone_lately(&all, None, 10).unwrap();
-    let told = |it: &engine::GoneVersion| {
+    let all = NoncurrentFilter {
+        bucket: bucket(),
+        prefix: "".into(),
+        span: LsnRange::ALL,
+        put_since_ms: 0,
+    };
+    let (lately, _) = store.recent_noncurrent(&all, None, 10).unwrap();
+    let told = |it: &engine::NoncurrentVersion| {
         (it.object.name().key.to_string(), store.recoverable_until_ms(&it.object))
     };
     let expected = [("b", until_ms + MINUTE_MS), ("a", until_ms)];
     let expected = expected.map(|(key, until)| (key.to_owned(), Some(until)));
     assert_eq!(lately.iter().map(told).collect::<Vec<_>>(), expected);
-    let in_log = store.gone(&all, None, 10, &mut go_on).unwrap();
+    let in_log = store.list_noncurrent(&all, None, 10, &mut always_continue).unwrap();
     assert_eq!(in_log.versions.len(), 2);
 
     world.clock.advance(HOUR_MS - MINUTE_MS - 1);
     idle(&store);
-    assert_eq!(bring_back(&store, "a").restored.len(), 1);
+    assert_eq!(restore(&store, "a").restored.len(), 1);
     assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, BIG_BYTES));
     world.clock.advance(1);
     idle(&store);
@@ -82,17 +87,17 @@ fn a_large_object_that_was_deleted_or_replaced_can_come_back_for_the_window_and_
     idle(&store);
     assert_eq!(retained(&store), RetainedStats::default());
     assert_eq!(world.files_in("big/").len(), 1, "what came back");
-    assert!(store.gone_lately(&all, None, 10).unwrap().0.is_empty());
+    assert!(store.recent_noncurrent(&all, None, 10).unwrap().0.is_empty());
     let version = UndeleteRequest::Version { name: name("b"), lsn: lately[0].object.lsn() };
-    let refused = store.undelete(&version, &mut go_on).unwrap().refused;
-    assert_eq!(refused[0].1, Unrecoverable::SpaceGivenBack);
+    let refused = store.undelete(&version, &mut always_continue).unwrap().failed;
+    assert_eq!(refused[0].1, RestoreError::SpaceReclaimed);
 }
 
 #[test]
-fn it_stays_over_restarts_and_where_the_index_is_lost_and_its_time_goes_on() {
+fn retention_survives_restart_and_index_loss() {
     for (loses_index, closes) in [(false, false), (false, true), (true, false), (true, true)] {
         let world = world();
-        let mut store = with_one_gone(&world);
+        let mut store = store_with_one_retained(&world);
         let before = retained(&store);
         for _ in 0..2 {
             if closes {
@@ -106,7 +111,7 @@ fn it_stays_over_restarts_and_where_the_index_is_lost_and_its_time_goes_on() {
             store = world.open();
             assert_eq!(retained(&store), before);
         }
-        assert_eq!(bring_back(&store, "a").restored.len(), 1);
+        assert_eq!(restore(&store, "a").restored.len(), 1);
         delete(&store, &name("a")).unwrap();
         assert_eq!(retained(&store).segments, 2);
         store.close().unwrap();
@@ -120,25 +125,25 @@ fn it_stays_over_restarts_and_where_the_index_is_lost_and_its_time_goes_on() {
 }
 
 #[test]
-fn without_a_window_it_goes_at_once_and_with_the_next_opening_what_was_kept() {
+fn zero_retention_window_removes_large_files_at_once() {
     let mut world = world();
-    let store = with_one_gone(&world);
+    let store = store_with_one_retained(&world);
     store.close().unwrap();
     drop(store);
-    world.options.undelete_window_ms = 0;
+    world.options.retention_window_ms = 0;
     let store = world.open();
     assert!(world.files_in("big/").is_empty());
     put(&store, &name("b"), &body(2, BIG_BYTES)).unwrap();
     delete(&store, &name("b")).unwrap();
     assert!(world.files_in("big/").is_empty());
-    assert_eq!(bring_back(&store, "b").refused[0].1, Unrecoverable::SpaceGivenBack);
+    assert_eq!(restore(&store, "b").failed[0].1, RestoreError::SpaceReclaimed);
 }
 
 #[test]
-fn a_put_for_which_there_is_no_room_takes_that_of_what_is_gone_the_oldest_first() {
+fn put_evicts_oldest_retained_files_when_space_is_short() {
     let mut world = world();
     world.options.reserve_bytes = Some(128 << 10);
-    let store = with_one_gone(&world);
+    let store = store_with_one_retained(&world);
     world.clock.advance(MINUTE_MS);
     put(&store, &name("b"), &body(2, BIG_BYTES)).unwrap();
     delete(&store, &name("b")).unwrap();
@@ -156,9 +161,9 @@ fn a_put_for_which_there_is_no_room_takes_that_of_what_is_gone_the_oldest_first(
 }
 
 #[test]
-fn where_the_disk_is_full_to_the_last_a_large_put_takes_what_is_gone() {
+fn large_put_on_full_disk_evicts_retained_files() {
     let world = world();
-    let store = with_one_gone(&world);
+    let store = store_with_one_retained(&world);
     world.disk.set_free_bytes(40 << 10);
     put(&store, &name("b"), &body(2, BIG_BYTES)).unwrap();
     assert_eq!(retained(&store).segments, 0);
@@ -166,7 +171,7 @@ fn where_the_disk_is_full_to_the_last_a_large_put_takes_what_is_gone() {
 }
 
 #[test]
-fn derived_objects_and_what_is_given_up_are_not_kept() {
+fn derived_and_aborted_objects_are_not_retained() {
     let world = world();
     let store = world.open();
     let staged = tests::store::stage(&store, &body(1, BIG_BYTES)).unwrap();
@@ -178,9 +183,9 @@ fn derived_objects_and_what_is_given_up_are_not_kept() {
 }
 
 #[test]
-fn compaction_by_itself_leaves_it_and_one_that_is_asked_for_takes_it() {
+fn manual_compaction_removes_retained_files_automatic_keeps() {
     let world = world();
-    let store = with_one_gone(&world);
+    let store = store_with_one_retained(&world);
     for at in 0..30 {
         put(&store, &name(&format!("{at}")), &body(at, 3_000)).unwrap();
     }
@@ -204,7 +209,7 @@ fn compaction_by_itself_leaves_it_and_one_that_is_asked_for_takes_it() {
     let store = world.open();
     assert!(read(&store, &name("a")).unwrap().is_none());
     assert_eq!(retained(&store).segments, 1);
-    assert_eq!(bring_back(&store, "a").restored.len(), 1);
+    assert_eq!(restore(&store, "a").restored.len(), 1);
     delete(&store, &name("a")).unwrap();
 
     let bytes = retained(&store).bytes;
@@ -220,9 +225,9 @@ fn compaction_by_itself_leaves_it_and_one_that_is_asked_for_takes_it() {
 }
 
 #[test]
-fn a_backup_leaves_it_out_and_what_it_holds_stays_for_it() {
+fn backup_skips_retained_files_and_keeps_pinned_ones() {
     let world = world();
-    let store = with_one_gone(&world);
+    let store = store_with_one_retained(&world);
     put(&store, &name("b"), &body(2, BIG_BYTES)).unwrap();
     let image = SimDisk::new();
     let to: Arc<dyn Disk> = Arc::new(image.clone());
@@ -241,15 +246,15 @@ fn a_backup_leaves_it_out_and_what_it_holds_stays_for_it() {
     let copied = image.paths().into_iter().filter(|path| path.starts_with("big/")).count();
     assert_eq!(copied, 1, "what is gone is not in the image");
     let mut restored = World::on(image, 2);
-    restored.options.undelete_window_ms = HOUR_MS;
+    restored.options.retention_window_ms = HOUR_MS;
     let store = restored.open();
     assert_eq!(retained(&store), RetainedStats::default());
     assert_eq!(read(&store, &name("b")).unwrap().unwrap(), body(2, BIG_BYTES));
-    assert_eq!(bring_back(&store, "a").refused.len(), 1);
+    assert_eq!(restore(&store, "a").failed.len(), 1);
 }
 
 #[test]
-fn who_reads_it_when_it_goes_reads_on() {
+fn open_reader_survives_removal_of_retained_file() {
     let world = world();
     let store = world.open();
     put(&store, &name("a"), &body(1, BIG_BYTES)).unwrap();
@@ -264,7 +269,7 @@ fn who_reads_it_when_it_goes_reads_on() {
 /// Moves an object as the server does: under another name, with its creation time.
 fn move_to(store: &Store, from: &str, to: &str) {
     let object = store.get(&name(from)).unwrap().unwrap();
-    let staged = store.stage_copy(&object, &mut go_on).unwrap();
+    let staged = store.stage_copy(&object, &mut always_continue).unwrap();
     let created_ms = Some(object.created_ms());
     let content_type = object.content_type().to_owned();
     let options = PutOptions { content_type, created_ms, ..PutOptions::default() };
@@ -272,23 +277,35 @@ fn move_to(store: &Store, from: &str, to: &str) {
 }
 
 /// Returns the keys that can be restored, by memory where it knows them, by the log, and by the log in pieces.
-fn gone_keys(store: &Store) -> Vec<String> {
-    let all =
-        GoneAsked { bucket: bucket(), prefix: "".into(), span: LogSpan::ALL, put_since_ms: 0 };
-    let keys = |versions: &[GoneVersion]| -> Vec<String> {
+fn noncurrent_keys(store: &Store) -> Vec<String> {
+    let all = NoncurrentFilter {
+        bucket: bucket(),
+        prefix: "".into(),
+        span: LsnRange::ALL,
+        put_since_ms: 0,
+    };
+    let keys = |versions: &[NoncurrentVersion]| -> Vec<String> {
         let mut keys: Vec<_> = versions.iter().map(|it| it.object.name().key.to_string()).collect();
         keys.sort();
         keys
     };
-    let lately = keys(&store.gone_lately(&all, None, 100).unwrap().0);
-    let log = keys(&store.gone(&all, None, 100, &mut go_on).unwrap().versions);
-    let along = store.gone_along(&all, LogPlace::default(), 100, usize::MAX, &mut go_on).unwrap();
+    let lately = keys(&store.recent_noncurrent(&all, None, 100).unwrap().0);
+    let log = keys(&store.list_noncurrent(&all, None, 100, &mut always_continue).unwrap().versions);
+    let along = store
+        .list_noncurrent_in_log_order(
+            &all,
+            LogScanCursor::default(),
+            100,
+            usize::MAX,
+            &mut always_continue,
+        )
+        .unwrap();
     assert_eq!(keys(&along.versions), log);
     assert!(lately.is_empty() || lately == log, "{lately:?} {log:?}");
-    let GoneAsked { bucket, span, .. } = all;
-    let asked = DeletedAsked { bucket, folder: FolderKey::root(), since_ms: 0, span };
+    let NoncurrentFilter { bucket, span, .. } = all;
+    let asked = DeletedFilter { bucket, folder: FolderKey::root(), since_ms: 0, span };
     let deleted = store
-        .deleted(&asked, &mut go_on)
+        .newest_deleted_versions(&asked, &mut always_continue)
         .unwrap()
         .into_iter()
         .map(|it| it.unwrap().name().key.to_string());
@@ -297,7 +314,7 @@ fn gone_keys(store: &Store) -> Vec<String> {
 }
 
 #[test]
-fn what_was_moved_is_not_gone_and_its_file_goes_at_once() {
+fn moved_large_file_is_not_retained() {
     for bytes in [BIG_BYTES, 1_000] {
         let world = world();
         let store = world.open();
@@ -307,7 +324,7 @@ fn what_was_moved_is_not_gone_and_its_file_goes_at_once() {
             move_to(&store, from, to);
             world.clock.advance(MINUTE_MS);
             assert_eq!(read(&store, &name(to)).unwrap().unwrap(), body(1, bytes));
-            assert_eq!(gone_keys(&store), Vec::<String>::new());
+            assert_eq!(noncurrent_keys(&store), Vec::<String>::new());
             idle(&store);
             assert_eq!(retained(&store), RetainedStats::default());
             assert_eq!(world.files_in("big/").len(), usize::from(bytes == BIG_BYTES));
@@ -315,16 +332,16 @@ fn what_was_moved_is_not_gone_and_its_file_goes_at_once() {
         move_to(&store, "a", "b");
         // An object deleted at its present name can be restored there.
         delete(&store, &name("b")).unwrap();
-        assert_eq!(gone_keys(&store), ["b"]);
+        assert_eq!(noncurrent_keys(&store), ["b"]);
         roll_over(&store).unwrap();
         store.close().unwrap();
         drop(store);
         let store = world.open();
-        assert_eq!(gone_keys(&store), ["b"]);
+        assert_eq!(noncurrent_keys(&store), ["b"]);
         let folder =
             UndeleteRequest::Folder { bucket: bucket(), folder: FolderKey::root(), since_ms: 0 };
-        let back = store.undelete(&folder, &mut go_on).unwrap();
-        assert_eq!((back.restored.len(), back.refused.len()), (1, 0), "{back:?}");
+        let back = store.undelete(&folder, &mut always_continue).unwrap();
+        assert_eq!((back.restored.len(), back.failed.len()), (1, 0), "{back:?}");
         assert_eq!(read(&store, &name("b")).unwrap().unwrap(), body(1, bytes));
         drop(store);
         let checked = World::on(world.disk.fork(), 2).fsck(true).unwrap();
@@ -333,7 +350,7 @@ fn what_was_moved_is_not_gone_and_its_file_goes_at_once() {
 }
 
 #[test]
-fn a_deletion_right_after_the_same_bytes_were_put_elsewhere_is_no_move() {
+fn delete_after_put_of_same_bytes_is_not_a_move() {
     let world = world();
     let store = world.open();
     put(&store, &name("a"), &body(1, BIG_BYTES)).unwrap();
@@ -341,8 +358,8 @@ fn a_deletion_right_after_the_same_bytes_were_put_elsewhere_is_no_move() {
     let staged = tests::store::stage(&store, &body(1, BIG_BYTES)).unwrap();
     let batch = Batch::new().put(name("b"), staged, PutOptions::default()).delete(name("a"));
     commit(&store, batch).unwrap();
-    assert_eq!((gone_keys(&store), retained(&store).segments), (vec!["a".to_owned()], 1));
+    assert_eq!((noncurrent_keys(&store), retained(&store).segments), (vec!["a".to_owned()], 1));
     store.close().unwrap();
     drop(store);
-    assert_eq!(gone_keys(&world.open()), ["a"]);
+    assert_eq!(noncurrent_keys(&world.open()), ["a"]);
 }

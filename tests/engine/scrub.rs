@@ -4,10 +4,11 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::format::{BigTrailer, Checksum, SegmentHeader};
 use engine::limits::{
-    BLOCK_BYTES, DAMAGE_LISTED_MAX, SCRUB_BYTES_PER_SECOND_MIN, SCRUB_LOOK_MS, SCRUB_PERIOD_SECONDS,
+    BLOCK_BYTES, DAMAGE_LISTED_MAX, SCRUB_BYTES_PER_SECOND_MIN, SCRUB_PERIOD_SECONDS,
+    SCRUB_SCHEDULE_POLL_MS,
 };
 use engine::{
     Batch, DamageList, Error, Health, Malformed, RecordName, ScrubOptions, ScrubReport, Store,
@@ -55,7 +56,7 @@ fn sealed(world: &World) -> Store {
 }
 
 #[test]
-fn a_whole_store_has_no_damage_and_every_segment_is_verified() {
+fn scrub_of_intact_store_verifies_every_segment() {
     let world = World::new(1);
     let store = sealed(&world);
     put(&store, &name("growing"), &body(7, 2_000)).unwrap();
@@ -72,7 +73,7 @@ fn a_whole_store_has_no_damage_and_every_segment_is_verified() {
 }
 
 #[test]
-fn each_kind_of_damage_is_found_and_the_object_is_named() {
+fn scrub_finds_each_damage_kind_and_names_the_object() {
     let world = World::new(2);
     drop(sealed(&world));
     let one = find(&world, &body(1, 3_000));
@@ -118,7 +119,7 @@ fn each_kind_of_damage_is_found_and_the_object_is_named() {
 }
 
 #[test]
-fn both_copies_of_a_header_page_or_the_whole_file_gone_name_all_that_was_in_it() {
+fn scrub_names_all_objects_of_an_unreadable_segment() {
     let world = World::new(2);
     drop(sealed(&world));
     let (log, _) = find(&world, &body(1, 3_000));
@@ -138,7 +139,7 @@ fn both_copies_of_a_header_page_or_the_whole_file_gone_name_all_that_was_in_it()
 }
 
 #[test]
-fn a_dead_body_that_fails_is_no_damage() {
+fn scrub_ignores_damaged_dead_body() {
     let world = World::new(4);
     let store = sealed(&world);
     let (path, at) = find(&world, &body(5, 3_000));
@@ -151,7 +152,7 @@ fn a_dead_body_that_fails_is_no_damage() {
 }
 
 #[test]
-fn content_whose_checksums_were_made_to_match_still_fails_its_hash() {
+fn scrub_detects_hash_mismatch_with_valid_checksums() {
     let world = World::new(5);
     let store = sealed(&world);
     let (path, at) = find(&world, &body(4, 3 * BLOCK_BYTES));
@@ -162,7 +163,7 @@ fn content_whose_checksums_were_made_to_match_still_fails_its_hash() {
     let trailer_place = context.at(trailer_at as u64);
     let trailer = BigTrailer::decode(&bytes[trailer_at..], trailer_place).unwrap();
     let mut table = bytes[trailer_at - 12..trailer_at].to_vec();
-    let block = Checksum::of(&bytes[4_096..4_096 + BLOCK_BYTES]).at(context.at(4_096));
+    let block = Checksum::of(&bytes[4_096..4_096 + BLOCK_BYTES]).bind(context.at(4_096));
     table[..4].copy_from_slice(&block.0.to_le_bytes());
     let forged = BigTrailer { table: Checksum::of(&table), ..trailer };
     world.disk.overwrite(&path, trailer_at as u64 - 12, &table);
@@ -171,12 +172,12 @@ fn content_whose_checksums_were_made_to_match_still_fails_its_hash() {
 }
 
 #[test]
-fn what_the_disk_cannot_read_is_damage_until_it_can() {
+fn scrub_reports_unreadable_sector_until_readable() {
     let world = World::new(6);
     let store = sealed(&world);
     let (path, _) = find(&world, &body(4, 3 * BLOCK_BYTES));
-    let place = Where::Prefix(path);
-    world.disk.inject(Rule::always(Operation::Read, place, Fault::Error).after(3));
+    let place = PathPattern::Prefix(path);
+    world.disk.inject(FaultRule::always(Operation::Read, place, Fault::Error).after(3));
     let report = scrub(&store);
     assert_eq!(owners(&report.damage), ["big"]);
     assert_eq!(report.damage.places[0].reason, Malformed::Unreadable);
@@ -186,7 +187,7 @@ fn what_the_disk_cannot_read_is_damage_until_it_can() {
 }
 
 #[test]
-fn damage_and_the_time_of_verification_survive_reopening_but_not_the_index() {
+fn scrub_results_survive_reopen_but_not_index_loss() {
     let world = World::new(7);
     let store = sealed(&world);
     let (path, at) = find(&world, &body(1, 3_000));
@@ -214,7 +215,7 @@ fn damage_and_the_time_of_verification_survive_reopening_but_not_the_index() {
 }
 
 #[test]
-fn damage_found_at_opening_is_still_named_after_a_checkpoint_and_reopening() {
+fn damage_found_at_open_survives_checkpoint_and_reopen() {
     let world = World::new(8);
     let store = world.open();
     for key in ["one", "two", "three"] {
@@ -224,7 +225,7 @@ fn damage_found_at_opening_is_still_named_after_a_checkpoint_and_reopening() {
     drop(store);
     let (path, at) = find(&world, &body(3, 900));
     world.disk.flip(&path, at - 40, 1);
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert_eq!(report.damage.len(), 1);
     let noted = store.damage().unwrap();
     assert_eq!(noted.places[0].offset, report.damage[0].offset);
@@ -232,14 +233,14 @@ fn damage_found_at_opening_is_still_named_after_a_checkpoint_and_reopening() {
     store.checkpoint().unwrap();
     store.close().unwrap();
     drop(store);
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert_eq!(report.damage, [], "the log before the checkpoint is not read again");
     assert_eq!(store.damage().unwrap(), noted);
     assert_eq!(store.stats().unwrap().damage, noted);
 }
 
 #[test]
-fn damage_that_a_read_meets_is_noted() {
+fn damage_found_by_reads_is_recorded() {
     let world = World::wide(9);
     let store = world.open();
     put(&store, &name("small"), &body(1, 900)).unwrap();
@@ -263,7 +264,7 @@ fn damage_that_a_read_meets_is_noted() {
 }
 
 #[test]
-fn more_damage_than_is_listed_is_counted() {
+fn scrub_counts_damage_beyond_the_list_limit() {
     let world = World::new(10);
     let store = world.open();
     let many = DAMAGE_LISTED_MAX as u64 + 44;
@@ -286,7 +287,7 @@ fn more_damage_than_is_listed_is_counted() {
 }
 
 #[test]
-fn without_room_notes_stay_in_memory_and_the_store_goes_on() {
+fn scrub_results_stay_in_memory_when_disk_is_full() {
     let world = World::new(11);
     let store = sealed(&world);
     let (path, at) = find(&world, &body(1, 3_000));
@@ -304,7 +305,7 @@ fn without_room_notes_stay_in_memory_and_the_store_goes_on() {
 }
 
 #[test]
-fn a_segment_that_is_sealed_at_any_moment_of_its_scrub_is_no_damage() {
+fn scrub_tolerates_segment_being_sealed() {
     let mut moment = 0;
     loop {
         let world = World::new(12);
@@ -334,7 +335,7 @@ fn a_segment_that_is_sealed_at_any_moment_of_its_scrub_is_no_damage() {
 }
 
 #[test]
-fn a_scrub_can_be_stopped_and_keeps_what_it_has() {
+fn cancelled_scrub_keeps_its_results() {
     let world = World::new(12);
     let store = sealed(&world);
     let mut looks = 0;
@@ -370,7 +371,7 @@ fn step_until_idle(world: &World, store: &Store) -> u64 {
 }
 
 #[test]
-fn a_scrub_keeps_its_rate_and_then_rests_until_the_period_is_over() {
+fn scrub_respects_rate_and_rests_until_next_period() {
     for (rate_max, rate) in [(64 << 20, SCRUB_BYTES_PER_SECOND_MIN), (256 << 10, 256 << 10)] {
         let mut world = World::new(13);
         let period = Duration::from_secs(SCRUB_PERIOD_SECONDS);
@@ -384,7 +385,7 @@ fn a_scrub_keeps_its_rate_and_then_rests_until_the_period_is_over() {
         let verified = || store.stats().unwrap().segments.iter().map(|it| it.verified_ms).max();
         let first = verified();
         // The scrubber is idle.
-        world.clock.advance(SCRUB_LOOK_MS * 10);
+        world.clock.advance(SCRUB_SCHEDULE_POLL_MS * 10);
         let reads = world.disk.reads();
         store.step_scrub().unwrap();
         store.step_scrub().unwrap();
@@ -396,7 +397,7 @@ fn a_scrub_keeps_its_rate_and_then_rests_until_the_period_is_over() {
 }
 
 #[test]
-fn what_was_checked_longest_ago_comes_first_and_what_is_new_waits_its_turn() {
+fn scrub_starts_with_oldest_verification() {
     let world = World::new(14);
     let store = world.open();
     let verified = |store: &Store| -> Vec<Option<u64>> {
@@ -433,7 +434,7 @@ fn what_was_checked_longest_ago_comes_first_and_what_is_new_waits_its_turn() {
 }
 
 #[test]
-fn segments_that_keep_coming_starve_no_old_one() {
+fn scrub_does_not_starve_old_segments() {
     let mut world = World::new(16);
     let period = Duration::from_secs(60);
     world.options.scrub = Some(ScrubOptions { period, bytes_per_second_max: 10_000 });
@@ -466,7 +467,7 @@ fn segments_that_keep_coming_starve_no_old_one() {
 }
 
 #[test]
-fn closing_stops_a_scrub_that_was_asked_for() {
+fn close_cancels_manual_scrub() {
     let world = World::wide(17);
     let store = world.open();
     for at in 0..15 {
@@ -475,8 +476,8 @@ fn closing_stops_a_scrub_that_was_asked_for() {
     let again = store.clone();
     let scrubbed = store.scrub(&mut |_| {
         again.close().unwrap();
-        let place = Where::Suffix(".seg".to_owned());
-        world.disk.inject(Rule::always(Operation::Read, place, Fault::Error));
+        let place = PathPattern::Suffix(".seg".to_owned());
+        world.disk.inject(FaultRule::always(Operation::Read, place, Fault::Error));
         ControlFlow::Continue(())
     });
     assert!(matches!(scrubbed, Err(Error::Cancelled)), "{scrubbed:?}");
@@ -484,7 +485,7 @@ fn closing_stops_a_scrub_that_was_asked_for() {
 }
 
 #[test]
-fn a_scrub_that_is_stopped_ends_with_the_read_that_is_under_way_whatever_it_does() {
+fn scrub_cancels_after_the_current_read() {
     let world = World::wide(18);
     let store = world.open();
     for at in 0..15 {
@@ -511,8 +512,8 @@ fn a_scrub_that_is_stopped_ends_with_the_read_that_is_under_way_whatever_it_does
             if asked <= stops {
                 return ControlFlow::Continue(());
             }
-            let place = Where::Suffix(".seg".to_owned());
-            world.disk.inject(Rule::always(Operation::Read, place, Fault::Error));
+            let place = PathPattern::Suffix(".seg".to_owned());
+            world.disk.inject(FaultRule::always(Operation::Read, place, Fault::Error));
             ControlFlow::Break(())
         });
         match scrubbed {
@@ -531,7 +532,7 @@ fn a_scrub_that_is_stopped_ends_with_the_read_that_is_under_way_whatever_it_does
 }
 
 #[test]
-fn the_scrub_thread_finds_damage_and_ends_with_the_store() {
+fn scrub_thread_finds_damage_and_stops_with_store() {
     let mut world = World::new(15);
     drop(sealed(&world));
     let (path, at) = find(&world, &body(1, 3_000));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::{
-    Batch, Entropy, Error, FolderKey, Found, Hit, Hits, PutOptions, SearchQuery, SeededEntropy,
-    Store, limits,
+    Batch, Error, FolderKey, Hit, HitItem, HitPage, PutOptions, Rng, SearchQuery, SeededRng, Store,
+    limits,
 };
 use tests::store::{World, bucket, bucket_named, commit, delete, name, name_in, stage};
 
@@ -22,20 +22,20 @@ fn query(folder: &str, text: &str) -> SearchQuery {
         bucket: bucket(),
         folder: FolderKey::parse(folder).unwrap(),
         text: text.to_owned(),
-        hidden_ending: String::new(),
+        excluded_suffix: String::new(),
         offset: 0,
         limit: 1_000,
     }
 }
 
-fn search(store: &Store, query: &SearchQuery) -> Hits {
+fn search(store: &Store, query: &SearchQuery) -> HitPage {
     store.search(query, || false).unwrap()
 }
 
 fn key(hit: &Hit) -> String {
-    match &hit.found {
-        Found::Folder(folder) => folder.to_string(),
-        Found::File(file) => file.name().key.to_string(),
+    match &hit.item {
+        HitItem::Folder(folder) => folder.to_string(),
+        HitItem::File(file) => file.name().key.to_string(),
     }
 }
 
@@ -46,7 +46,7 @@ fn keys(store: &Store, folder: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn folders_come_first_and_then_the_better_match() {
+fn search_lists_folders_first_then_better_matches() {
     let store = World::new(1).open();
     put(
         &store,
@@ -80,7 +80,7 @@ fn folders_come_first_and_then_the_better_match() {
 }
 
 #[test]
-fn a_search_below_a_folder_stays_there() {
+fn search_in_folder_is_limited_to_that_folder() {
     let store = World::new(1).open();
     put(&store, &["a/cat.png", "a/b/cat.png", "a/b/", "ab/cat.png", "cat.png", "a-/cat.png"]);
     assert_eq!(keys(&store, "a/", "cat"), ["a/b/cat.png", "a/cat.png"]);
@@ -91,7 +91,7 @@ fn a_search_below_a_folder_stays_there() {
 }
 
 #[test]
-fn without_a_query_a_folder_shows_what_lies_in_it() {
+fn empty_query_lists_folder_contents() {
     let store = World::new(1).open();
     put(&store, &["a/", "a/z", "a/b/c", "a/b/", "a/a/x", "a/a.png", "b", "a0/x"]);
     assert_eq!(keys(&store, "a/", " "), ["a/a/", "a/b/", "a/a.png", "a/z"]);
@@ -102,11 +102,11 @@ fn without_a_query_a_folder_shows_what_lies_in_it() {
 }
 
 #[test]
-fn files_with_the_hidden_ending_are_passed_over() {
+fn search_skips_files_with_excluded_suffix() {
     let store = World::new(1).open();
     put(&store, &["cat.png", "cat_thumb.webp", "x/dog_thumb.webp"]);
     for text in ["cat", ""] {
-        let hidden = SearchQuery { hidden_ending: "_thumb.webp".into(), ..query("", text) };
+        let hidden = SearchQuery { excluded_suffix: "_thumb.webp".into(), ..query("", text) };
         let hits = search(&store, &hidden);
         let files: Vec<_> = hits.hits.iter().map(key).filter(|key| !key.ends_with('/')).collect();
         assert_eq!(files, ["cat.png"]);
@@ -115,7 +115,7 @@ fn files_with_the_hidden_ending_are_passed_over() {
 }
 
 #[test]
-fn another_bucket_is_not_searched() {
+fn search_is_limited_to_its_bucket() {
     let store = World::new(1).open();
     put(&store, &["a/cat"]);
     for other in ["photo", "photos-", "photos.a"] {
@@ -129,7 +129,7 @@ fn another_bucket_is_not_searched() {
 }
 
 #[test]
-fn a_search_that_nobody_waits_for_ends_soon() {
+fn abandoned_search_is_cancelled() {
     let store = World::wide(1).open();
     let many: Vec<String> = (0..1_000).map(|at| format!("cat {at}")).collect();
     put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
@@ -143,13 +143,13 @@ fn a_search_that_nobody_waits_for_ends_soon() {
     stops_when_asked_twice();
     assert_eq!(search(&store, &query("", "cat")).total, 1_000);
     store.step_names();
-    assert_eq!(store.stats().unwrap().searched_names, 1_000);
+    assert_eq!(store.stats().unwrap().cached_names, 1_000);
     stops_when_asked_twice();
     assert_eq!(search(&store, &query("", "cat")).total, 1_000);
 }
 
 #[test]
-fn the_window_has_a_bound() {
+fn search_window_is_bounded() {
     let store = World::new(1).open();
     let beyond = SearchQuery { offset: limits::SEARCH_WINDOW_MAX, limit: 1, ..query("", "a") };
     assert!(matches!(store.search(&beyond, || false), Err(Error::TooLarge(_))));
@@ -183,12 +183,12 @@ fn holds(name: &str, text: &str) -> bool {
 }
 
 #[test]
-fn random_trees_are_searched_as_the_model_searches_them() {
+fn search_matches_model_on_random_trees() {
     for seed in 0..8 {
         let mut world = World::new(seed);
         // By scans of the index, and in memory.
         world.options.search.objects_min = if seed % 2 == 0 { u64::MAX } else { 0 };
-        let chance = SeededEntropy::new(seed);
+        let chance = SeededRng::new(seed);
         let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
         let mut store = world.open();
         let mut keys = BTreeSet::new();
@@ -221,7 +221,7 @@ fn random_trees_are_searched_as_the_model_searches_them() {
             }
             search(&store, &query("", "cat"));
             store.step_names();
-            let kept = store.stats().unwrap().searched_names;
+            let kept = store.stats().unwrap().cached_names;
             assert_eq!(kept, if seed % 2 == 0 { 0 } else { keys.len() as u64 });
             for folder in ["", "cat/", "été/", "cat/cat/", "none/"] {
                 let names = names_below(&keys, folder);
@@ -239,14 +239,14 @@ fn random_trees_are_searched_as_the_model_searches_them() {
                         let wanted = holds(inside.strip_suffix('/').map_or(inside, own_name), text);
                         assert!(!wanted || unique.contains(name), "{what}: {name} is missing");
                     }
-                    let is_near = |hit: &&Hit| (498..500).contains(&hit.points);
+                    let is_near = |hit: &&Hit| (498..500).contains(&hit.score);
                     for hit in all.hits.iter().filter(|hit| !is_near(hit)) {
                         assert!(holds(&key(hit)[folder.len()..], text), "{what}: {hit:?}");
                     }
                     let ranks = all
                         .hits
                         .iter()
-                        .map(|hit| (matches!(hit.found, Found::File(_)), u16::MAX - hit.points));
+                        .map(|hit| (matches!(hit.item, HitItem::File(_)), u16::MAX - hit.score));
                     assert!(ranks.is_sorted(), "{what}: {found:?}");
                     assert_eq!((all.total, all.total_is_exact), (found.len(), true), "{what}");
                     for limit in [1, 3] {
@@ -268,7 +268,7 @@ fn random_trees_are_searched_as_the_model_searches_them() {
 }
 
 /// Creates a store in which the names of every searched bucket are cached, with so many names in it.
-fn kept(world: &mut World, count: usize) -> Store {
+fn store_with_cached_names(world: &mut World, count: usize) -> Store {
     world.options.search.objects_min = 0;
     let store = world.open();
     let many: Vec<String> = (0..count).map(|at| format!("{}/cat {at}", at % 7)).collect();
@@ -291,8 +291,8 @@ fn another_bucket(store: &Store, count: usize) -> SearchQuery {
 }
 
 #[test]
-fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
-    let store = kept(&mut World::wide(1), 900);
+fn search_sees_commits_and_deletes_with_any_cache_state() {
+    let store = store_with_cached_names(&mut World::wide(1), 900);
     for round in 0..3 {
         assert_eq!(search(&store, &query("", "cat")).total, 900);
         let fresh = format!("new/cat {round}");
@@ -308,13 +308,13 @@ fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
             _ => assert!(store.checkpoint().unwrap()),
         }
     }
-    assert_eq!(store.stats().unwrap().searched_names, 900);
+    assert_eq!(store.stats().unwrap().cached_names, 900);
 }
 
 #[test]
-fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
+fn name_cache_evicts_least_recently_searched_bucket() {
     let mut world = World::wide(1);
-    let store = kept(&mut world, 500);
+    let store = store_with_cached_names(&mut world, 500);
     let (one, other) = (query("", "cat"), another_bucket(&store, 500));
     let look = |store: &Store, asked: &SearchQuery| {
         assert_eq!(search(store, asked).total, 500);
@@ -322,36 +322,36 @@ fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
         store.stats().unwrap()
     };
     let (of_one, of_both) = (look(&store, &one), look(&store, &other));
-    assert_eq!((of_one.searched_names, of_both.searched_names), (500, 1_000));
+    assert_eq!((of_one.cached_names, of_both.cached_names), (500, 1_000));
     drop(store);
-    world.options.search.names_bytes_max = of_both.searched_names_bytes - 1;
+    world.options.search.names_bytes_max = of_both.cached_names_bytes - 1;
     let store = world.open();
     for asked in [&one, &other, &one, &other, &other] {
-        assert_eq!(look(&store, asked).searched_names, 500);
+        assert_eq!(look(&store, asked).cached_names, 500);
     }
     drop(store);
     // Too many for the cache: a scan finds them all the same.
     world.options.search.names_bytes_max = 1_000;
     let store = world.open();
     for _ in 0..3 {
-        assert_eq!(look(&store, &one).searched_names, 0);
+        assert_eq!(look(&store, &one).cached_names, 0);
     }
 }
 
 #[test]
-fn buckets_that_do_not_fit_together_do_not_push_each_other_out() {
+fn name_cache_does_not_thrash_between_large_buckets() {
     let mut world = World::wide(1);
-    let store = kept(&mut world, 500);
+    let store = store_with_cached_names(&mut world, 500);
     let (one, other) = (query("", "cat"), another_bucket(&store, 400));
     let look = |store: &Store, asked: &SearchQuery, count| {
         let hits = search(store, asked);
         assert_eq!((hits.total, hits.total_is_exact), (count, true));
         store.step_names();
-        store.stats().unwrap().searched_names
+        store.stats().unwrap().cached_names
     };
     look(&store, &one, 500);
     look(&store, &other, 400);
-    let bytes = store.stats().unwrap().searched_names_bytes;
+    let bytes = store.stats().unwrap().cached_names_bytes;
     drop(store);
     world.options.search.names_bytes_max = bytes - 1;
     let store = world.open();
@@ -370,15 +370,15 @@ fn buckets_that_do_not_fit_together_do_not_push_each_other_out() {
 }
 
 #[test]
-fn names_whose_last_ones_are_too_much_are_walked_over_and_not_read_again_and_again() {
+fn uncacheable_bucket_is_scanned_and_not_reloaded() {
     // More than a search scans while names are being read.
     let count = 20_000;
     let mut world = World::wide(1);
-    let store = kept(&mut world, count);
+    let store = store_with_cached_names(&mut world, count);
     let asked = query("", "cat");
     search(&store, &asked);
     store.step_names();
-    let bytes = store.stats().unwrap().searched_names_bytes;
+    let bytes = store.stats().unwrap().cached_names_bytes;
     drop(store);
     world.options.search.names_bytes_max = bytes - 1;
     let store = world.open();
@@ -386,11 +386,11 @@ fn names_whose_last_ones_are_too_much_are_walked_over_and_not_read_again_and_aga
     store.step_names();
     let hits = search(&store, &asked);
     assert_eq!((hits.total, hits.total_is_exact, hits.from_memory), (count, true, false));
-    assert_eq!(store.stats().unwrap().searched_names, 0);
+    assert_eq!(store.stats().unwrap().cached_names, 0);
 }
 
 #[test]
-fn searches_beside_commits_find_what_was_acknowledged() {
+fn search_concurrent_with_commits_finds_acknowledged_names() {
     let mut world = World::wide(1);
     world.options.search.objects_min = 0;
     let store = world.open_with_threads();
@@ -407,7 +407,7 @@ fn searches_beside_commits_find_what_was_acknowledged() {
             });
         }
     });
-    while store.stats().unwrap().searched_names == 0 {
+    while store.stats().unwrap().cached_names == 0 {
         std::thread::yield_now();
     }
     assert_eq!(search(&store, &query("", "1")).total, search(&store, &query("", "1")).hits.len());
@@ -415,10 +415,10 @@ fn searches_beside_commits_find_what_was_acknowledged() {
 }
 
 #[test]
-fn many_names_are_searched_by_two_threads_as_by_one() {
+fn two_thread_search_matches_single_thread() {
     let mut world = World::wide(1);
     world.options.search.names_bytes_max = 0;
-    let store = kept(&mut world, 80_000);
+    let store = store_with_cached_names(&mut world, 80_000);
     let one = query("", "cat 77");
     let walked = search(&store, &one);
     drop(store);
@@ -428,9 +428,9 @@ fn many_names_are_searched_by_two_threads_as_by_one() {
     assert!(!meanwhile.total_is_exact && meanwhile.total < walked.total);
     store.step_names();
     let kept = search(&store, &one);
-    assert_eq!(store.stats().unwrap().searched_names, 80_000);
-    let seen = |hits: &Hits| -> Vec<(String, u16)> {
-        hits.hits.iter().map(|hit| (key(hit), hit.points)).collect()
+    assert_eq!(store.stats().unwrap().cached_names, 80_000);
+    let seen = |hits: &HitPage| -> Vec<(String, u16)> {
+        hits.hits.iter().map(|hit| (key(hit), hit.score)).collect()
     };
     assert_eq!((kept.total, seen(&kept)), (walked.total, seen(&walked)));
     assert!(kept.total > 800 && kept.total_is_exact && walked.total_is_exact);

@@ -1,6 +1,6 @@
 //! Segments with unreadable headers: fsck names each and continues with the others, quick and deep.
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::fsck::{Finding, Severity};
 use tests::store::{World, body, commit, compact, delete, fact, idle, name, put, read, roll_over};
 
@@ -32,7 +32,7 @@ fn world(has_compacted: bool) -> World {
 }
 
 #[test]
-fn a_segment_whose_header_cannot_be_read_is_a_finding_and_the_others_are_checked() {
+fn fsck_reports_unreadable_header_and_checks_the_rest() {
     for has_compacted in [false, true] {
         let whole = world(has_compacted);
         assert_eq!(whole.fsck(true).unwrap().findings, []);
@@ -41,7 +41,11 @@ fn a_segment_whose_header_cannot_be_read_is_a_finding_and_the_others_are_checked
         assert!(segments.len() > 2, "{segments:?}");
         for (path, operation, deep) in cases(&segments) {
             let world = World::on(whole.disk.fork(), 22);
-            world.disk.inject(Rule::always(operation, Where::Prefix(path.clone()), Fault::Error));
+            world.disk.inject(FaultRule::always(
+                operation,
+                PathPattern::Prefix(path.clone()),
+                Fault::Error,
+            ));
             let report = world.fsck(deep).unwrap();
             let case = format!("{operation:?} of {path}, deep: {deep}:\n{report}");
             assert!(report.findings.iter().any(|finding| finding.file == *path), "{case}");
@@ -66,13 +70,14 @@ fn cases(segments: &[String]) -> impl Iterator<Item = (&String, Operation, bool)
 }
 
 #[test]
-fn what_the_disk_does_not_read_now_is_not_recorded_as_lost() {
+fn fsck_does_not_record_transient_read_errors_as_loss() {
     let whole = world(true);
     let segments = ["log/", "compacted/", "big/"].map(|folder| whole.files_in(folder)).concat();
     let mut unread = 0;
     for path in segments {
         let world = World::on(whole.disk.fork(), 23);
-        let fail = || Rule::always(Operation::Read, Where::Prefix(path.clone()), Fault::Error);
+        let fail =
+            || FaultRule::always(Operation::Read, PathPattern::Prefix(path.clone()), Fault::Error);
         world.disk.inject(fail());
         let report = world.fsck(true).unwrap();
         let words: Vec<_> = report.findings.iter().map(|it| it.remedy.word()).collect();

@@ -2,11 +2,11 @@
 //! leave nothing behind.
 
 use engine::limits::BLOCK_BYTES;
-use engine::{Batch, Error, PutOptions, Result, Staged, UPLOAD_HEAD_BYTES};
+use engine::{Batch, Error, PutOptions, Result, StagedBody, UPLOAD_HEAD_BYTES};
 use tests::store::{World, body, commit, name, put, read, roll_over, stage};
 
 #[test]
-fn bodies_of_every_size_near_a_boundary_come_back() {
+fn bodies_near_size_boundaries_round_trip() {
     let world = World::wide(1);
     let inline = world.options.inline_bytes_max;
     let store = world.open();
@@ -35,7 +35,7 @@ fn bodies_of_every_size_near_a_boundary_come_back() {
 }
 
 #[test]
-fn the_pieces_that_a_body_comes_in_do_not_matter() {
+fn upload_chunking_does_not_change_the_body() {
     let world = World::wide(1);
     let store = world.open();
     let whole = body(9, 300_000);
@@ -59,7 +59,7 @@ fn the_pieces_that_a_body_comes_in_do_not_matter() {
 }
 
 #[test]
-fn uploads_beyond_the_budget_go_to_disk_and_give_memory_back() {
+fn uploads_over_memory_budget_spill_to_disk() {
     let mut world = World::new(1);
     world.options.upload_memory_bytes = 10_000;
     let store = world.open();
@@ -86,7 +86,7 @@ fn uploads_beyond_the_budget_go_to_disk_and_give_memory_back() {
 }
 
 #[test]
-fn what_would_wait_for_the_disk_is_not_taken_by_who_may_not_wait() {
+fn nonblocking_upload_refuses_bytes_that_need_disk() {
     let mut world = World::new(1);
     world.options.upload_memory_bytes = 6_000;
     let store = world.open();
@@ -108,7 +108,7 @@ fn what_would_wait_for_the_disk_is_not_taken_by_who_may_not_wait() {
 }
 
 #[test]
-fn what_is_dropped_without_a_commit_leaves_no_file() {
+fn dropped_upload_leaves_no_file() {
     let world = World::new(1);
     let store = world.open();
     let mut upload = store.upload();
@@ -131,7 +131,7 @@ fn what_is_dropped_without_a_commit_leaves_no_file() {
 }
 
 /// Reads the whole of a staged body, in the blocks that it is read in.
-fn read_staged(staged: &Staged) -> Result<Vec<u8>> {
+fn read_staged(staged: &StagedBody) -> Result<Vec<u8>> {
     let mut reader = staged.reader()?;
     let mut bytes = Vec::new();
     while let Some(block) = reader.next_block()? {
@@ -143,7 +143,7 @@ fn read_staged(staged: &Staged) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn a_body_is_read_before_it_is_committed_wherever_it_lies() {
+fn staged_body_is_readable_before_commit() {
     let world = World::wide(1);
     let store = world.open();
     let inline = world.options.inline_bytes_max;
@@ -163,7 +163,7 @@ fn a_body_is_read_before_it_is_committed_wherever_it_lies() {
 }
 
 #[test]
-fn who_reads_a_body_keeps_it() {
+fn open_reader_keeps_staged_body_alive() {
     let world = World::new(1);
     let store = world.open();
     let whole = body(1, 9_000);
@@ -177,7 +177,7 @@ fn who_reads_a_body_keeps_it() {
 }
 
 #[test]
-fn damage_of_a_body_is_met_before_it_is_committed() {
+fn damaged_staged_body_is_detected_before_commit() {
     let world = World::wide(1);
     let store = world.open();
     let size = 2 * world.options.inline_bytes_max;

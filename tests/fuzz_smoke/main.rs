@@ -8,13 +8,13 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use engine::{Entropy, SeededEntropy};
+use engine::{Rng, SeededRng};
 use fuzz::Target;
 
 const INPUT_BYTES_MAX: u64 = 2_048;
 
 #[test]
-fn every_target_holds_for_its_corpus_and_for_seeded_inputs() {
+fn fuzz_targets_pass_on_corpus_and_seeded_inputs() {
     thread::scope(|scope| {
         for target in fuzz::TARGETS {
             scope.spawn(|| holds(target));
@@ -38,7 +38,7 @@ fn holds(target: &Target) {
 }
 
 #[test]
-fn every_target_has_a_wrapper() {
+fn every_fuzz_target_has_a_wrapper() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/targets");
     let mut wrappers: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -50,7 +50,7 @@ fn every_target_has_a_wrapper() {
 }
 
 #[test]
-fn every_folder_of_the_corpus_belongs_to_a_target() {
+fn every_corpus_folder_belongs_to_a_fuzz_target() {
     let known: Vec<&str> = fuzz::TARGETS.iter().map(|target| target.name).collect();
     for folder in std::fs::read_dir(corpus_root()).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
@@ -72,7 +72,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Returns a file of the corpus with some bytes changed, cut or repeated; one time in four, random bytes.
 fn seeded_input(seed: u64, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
-    let chance = SeededEntropy::new(seed);
+    let chance = SeededRng::new(seed);
     let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
     if below(4) == 0 {
         let mut input = vec![0; usize::try_from(chance.below(INPUT_BYTES_MAX)).unwrap()];

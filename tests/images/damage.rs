@@ -1,7 +1,7 @@
 //! Truncated files, and files with damaged data.
 
-use fuzz::photograph::{Encoding, Photograph, SamplingFactor};
-use images::scaled_jpeg::{Condition, Decoded, Error, Scale};
+use fuzz::photograph::{Encoding, SamplingFactor, SyntheticPhoto};
+use images::scaled_jpeg::{DecodeStatus, Decoded, Error, Scale};
 
 use super::{PLAIN, SAMPLINGS, decode};
 
@@ -10,7 +10,7 @@ use super::{PLAIN, SAMPLINGS, decode};
 fn cut_off(file: &[u8], step: usize) {
     for scale in [Scale::Eighth, Scale::Half] {
         let whole = decode(file, scale).unwrap();
-        assert_eq!(whole.condition, Condition::Whole);
+        assert_eq!(whole.condition, DecodeStatus::Complete);
         let mut has_begun = false;
         // The end marker is not part of the picture in a baseline file.
         for end in (0..file.len() - 2).step_by(step) {
@@ -25,13 +25,16 @@ fn cut_off(file: &[u8], step: usize) {
                             .collect()
                     };
                     assert_eq!(sizes(&cut), sizes(&whole), "cut off at {end}");
-                    let is_known = cut.condition == Condition::Truncated;
+                    let is_known = cut.condition == DecodeStatus::Truncated;
                     // Only the padding of the last byte may be missing without a trace.
                     assert!(is_known || cut.planes == whole.planes, "cut off at {end}");
                 }
                 Err(error) => {
                     assert!(!has_begun, "{error} at {end}, behind a picture");
-                    assert!(matches!(error, Error::Short | Error::NotJpeg), "{error} at {end}");
+                    assert!(
+                        matches!(error, Error::UnexpectedEof | Error::NotJpeg),
+                        "{error} at {end}"
+                    );
                 }
             }
         }
@@ -40,8 +43,8 @@ fn cut_off(file: &[u8], step: usize) {
 }
 
 #[test]
-fn a_small_file_cut_off_at_every_byte_is_decoded_as_far_as_it_goes() {
-    let photograph = Photograph::new(5, 37, 21);
+fn small_file_truncated_at_every_byte_decodes_partially() {
+    let photograph = SyntheticPhoto::new(5, 37, 21);
     for sampling in SAMPLINGS {
         for (progressive, restart_interval) in [(None, 0), (None, 2), (Some(3), 0), (Some(3), 2)] {
             let encoding =
@@ -53,19 +56,19 @@ fn a_small_file_cut_off_at_every_byte_is_decoded_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_larger_file_cut_off_at_every_64_bytes_is_decoded_as_far_as_it_goes() {
-    let photograph = Photograph::new(6, 320, 200);
+fn large_file_truncated_every_64_bytes_decodes_partially() {
+    let photograph = SyntheticPhoto::new(6, 320, 200);
     cut_off(&photograph.jpeg(&PLAIN), 64);
     cut_off(&photograph.jpeg(&Encoding { progressive: Some(6), ..PLAIN }), 64);
 }
 
 #[test]
-fn what_stands_before_the_cut_is_as_in_the_whole_file() {
+fn truncated_file_matches_whole_file_before_the_cut() {
     let encoding = Encoding { sampling: SamplingFactor::R_4_4_4, ..PLAIN };
-    let file = Photograph::new(7, 256, 256).jpeg(&encoding);
+    let file = SyntheticPhoto::new(7, 256, 256).jpeg(&encoding);
     let whole = decode(&file, Scale::Half).unwrap();
     let cut = decode(&file[..file.len() / 2], Scale::Half).unwrap();
-    assert_eq!(cut.condition, Condition::Truncated);
+    assert_eq!(cut.condition, DecodeStatus::Truncated);
     for (cut, whole) in cut.planes.iter().zip(&whole.planes) {
         let (first, last) = (cut.rows().take(64), cut.rows().skip(112));
         assert!(whole.rows().zip(first).take(40).all(|(whole, cut)| whole == cut));
@@ -74,10 +77,10 @@ fn what_stands_before_the_cut_is_as_in_the_whole_file() {
 }
 
 #[test]
-fn damage_ends_at_the_next_restart_marker() {
+fn damage_is_confined_to_the_restart_interval() {
     // One row of blocks in each interval: damage in one row leaves the others as they are.
     let encoding = Encoding { sampling: SamplingFactor::R_4_4_4, restart_interval: 16, ..PLAIN };
-    let file = Photograph::new(8, 128, 128).jpeg(&encoding);
+    let file = SyntheticPhoto::new(8, 128, 128).jpeg(&encoding);
     let whole = decode(&file, Scale::Half).unwrap();
     let restarts: Vec<usize> = (0..file.len() - 1)
         .filter(|at| file[*at] == 0xff && (0xd0..=0xd7).contains(&file[*at + 1]))
@@ -95,11 +98,11 @@ fn damage_ends_at_the_next_restart_marker() {
     };
     // A marker and its interval are missing.
     let without = [&file[..restarts[4]], &file[restarts[5]..]].concat();
-    assert_eq!(damaged(&without), (Condition::Damaged, vec![5]));
+    assert_eq!(damaged(&without), (DecodeStatus::Damaged, vec![5]));
     // Half of an interval is missing.
     let middle = restarts[7].midpoint(restarts[8]);
     let without = [&file[..middle], &file[restarts[8]..]].concat();
-    assert_eq!(damaged(&without), (Condition::Damaged, vec![8]));
+    assert_eq!(damaged(&without), (DecodeStatus::Damaged, vec![8]));
     // Bits in the middle are changed: wherever decoding fails, the rows below are right.
     for at in restarts[9] + 2..restarts[10] {
         let mut broken = file.clone();

@@ -4,11 +4,11 @@
 //! Options come from a seed: sampling factors, scan scripts, restart intervals, progressive, grey, RGB. `TRUG_SEED=N`
 //! runs the files of one seed.
 
-use fuzz::choices::Choices;
-use fuzz::photograph::Photograph;
+use fuzz::choices::ChoiceSequence;
+use fuzz::photograph::SyntheticPhoto;
 use image::RgbImage;
 use image::imageops::{self, FilterType};
-use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render};
 use tests::pictures::{cjpeg, djpeg};
 
 /// Maximum mean difference to `djpeg`, of 255, at the full size. Measured: up to 0.39.
@@ -25,9 +25,13 @@ const SEEDS: std::ops::Range<u64> = 1..81;
 const BOUNDARIES: [f64; 4] = [9.0, 5.0, 11.0 / 3.0, 3.0];
 
 fn rendered(file: &[u8], width: Option<u32>) -> Result<RgbImage, String> {
-    let wish = Wish { format: Wanted::Format(Format::Png), width, ..Wish::default() };
+    let wish = TransformOptions {
+        format: OutputFormat::Format(Format::Png),
+        width,
+        ..TransformOptions::default()
+    };
     let source = read_source(Format::Jpeg, file).map_err(|error| error.to_string())?;
-    let Ok(Planned::Made(plan)) = plan(&source, &wish) else { panic!("nothing to do") };
+    let Ok(PlanOutcome::Transform(plan)) = plan(&source, &wish) else { panic!("nothing to do") };
     let made = render(file, &source, &plan, &|| false).map_err(|error| error.to_string())?;
     Ok(image::load_from_memory(&made).unwrap().to_rgb8())
 }
@@ -66,7 +70,7 @@ fn compare(file: &[u8], what: &str) -> (f64, f64) {
 }
 
 /// Returns the arguments of `cjpeg`, and a scan script.
-fn options(choices: &mut Choices<'_>) -> (Vec<String>, Option<&'static str>) {
+fn options(choices: &mut ChoiceSequence<'_>) -> (Vec<String>, Option<&'static str>) {
     let mut arguments = vec!["-quality".to_owned(), (60 + choices.below(36)).to_string()];
     let is_grey = choices.below(8) == 0;
     if is_grey {
@@ -78,9 +82,10 @@ fn options(choices: &mut Choices<'_>) -> (Vec<String>, Option<&'static str>) {
         0 => choices.one_of(&["1x1", "2x1", "1x2", "2x2", "4x1", "1x4", "4x2"]).to_owned(),
         1 => choices.one_of(&["3x1", "1x3", "3x3", "3x2", "1x1,2x1,2x1", "1x1,2x2,1x1"]).to_owned(),
         _ => {
-            let factor = |choices: &mut Choices<'_>| 1 + choices.below(4);
-            let pair =
-                |choices: &mut Choices<'_>| format!("{}x{}", factor(choices), factor(choices));
+            let factor = |choices: &mut ChoiceSequence<'_>| 1 + choices.below(4);
+            let pair = |choices: &mut ChoiceSequence<'_>| {
+                format!("{}x{}", factor(choices), factor(choices))
+            };
             [pair(choices), pair(choices), pair(choices)].join(",")
         }
     };
@@ -127,9 +132,9 @@ fn jpeg_of_random_options_agrees_with_libjpeg_turbo() {
         // cjpeg rejects factors that do not divide each other, and MCUs of more than ten blocks.
         for attempt in 0..20_u64 {
             let bytes = bytes(seed << 8 | attempt);
-            let mut choices = Choices::new(&bytes);
+            let mut choices = ChoiceSequence::new(&bytes);
             let sides = (150 + choices.below(150) as u16, 40 + choices.below(150) as u16);
-            let photograph = Photograph::new(seed, sides.0, sides.1);
+            let photograph = SyntheticPhoto::new(seed, sides.0, sides.1);
             let (arguments, script) = options(&mut choices);
             if let Ok(made) = cjpeg(&photograph.rgb, sides, &arguments, script) {
                 file = Some((made, format!("seed {seed}: {sides:?} {arguments:?} {script:?}")));

@@ -4,8 +4,8 @@
 //! are, the mean of areas dampens them. So the thresholds are measured, and a second test shows that they are narrow: a
 //! shift by half a sample, misplaced chroma and a block without its frequencies all fall below.
 
-use fuzz::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
-use images::scaled_jpeg::{Colour, Condition, Plane, Scale, to_pixels};
+use fuzz::photograph::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
+use images::scaled_jpeg::{ColorModel, DecodeStatus, Plane, Scale, to_pixels};
 
 use super::{PLAIN, SAMPLINGS, decode};
 
@@ -32,16 +32,16 @@ fn encodings() -> Vec<Encoding> {
 }
 
 #[test]
-fn planes_are_near_those_of_a_full_decoder() {
+fn scaled_jpeg_planes_match_full_decoder() {
     let mut least = [f64::INFINITY; 5];
     for (seed, size) in (1..).zip(SIZES) {
-        let photograph = Photograph::new(seed, size.0, size.1);
+        let photograph = SyntheticPhoto::new(seed, size.0, size.1);
         for encoding in encodings() {
             let file = photograph.jpeg(&encoding);
             let full = Full::decode(&file).unwrap();
             for (scale, least) in Scale::ALL.into_iter().zip(&mut least) {
                 let decoded = decode(&file, scale).unwrap();
-                assert_eq!(decoded.condition, Condition::Whole);
+                assert_eq!(decoded.condition, DecodeStatus::Complete);
                 for (component, plane) in decoded.planes.iter().enumerate() {
                     let near = decibels(plane, &full.reduced(component, plane.covered));
                     *least = least.min(near);
@@ -55,8 +55,8 @@ fn planes_are_near_those_of_a_full_decoder() {
 }
 
 #[test]
-fn what_is_beside_its_place_or_lacks_frequencies_is_not_near() {
-    let photograph = Photograph::new(3, 203, 117);
+fn comparison_rejects_shifted_or_low_pass_planes() {
+    let photograph = SyntheticPhoto::new(3, 203, 117);
     for sampling in SAMPLINGS {
         let file = photograph.jpeg(&Encoding { sampling, ..PLAIN });
         let full = Full::decode(&file).unwrap();
@@ -110,9 +110,9 @@ fn repeated(coarse: &Plane, size: &Plane) -> Plane {
 /// The encoder writes one scan for each component of a baseline file with optimized tables. `zune-jpeg` 0.5.15 misreads
 /// those with subsampled chroma, so they are compared with the file of one scan.
 #[test]
-fn files_of_the_same_coefficients_give_the_same_planes_whatever_their_scans_are() {
+fn scan_layout_does_not_change_decoded_planes() {
     for (seed, size) in (20..).zip(SIZES) {
-        let photograph = Photograph::new(seed, size.0, size.1);
+        let photograph = SyntheticPhoto::new(seed, size.0, size.1);
         for sampling in SAMPLINGS {
             let plain = Encoding { sampling, ..PLAIN };
             let file = photograph.jpeg(&plain);
@@ -127,7 +127,7 @@ fn files_of_the_same_coefficients_give_the_same_planes_whatever_their_scans_are(
 /// Compares files that `jpegtran` of libjpeg-turbo made from one another without loss, with its own script of scans,
 /// which refines coefficients bit by bit.
 #[test]
-fn refined_coefficients_are_those_of_the_baseline_file() {
+fn progressive_refinement_matches_baseline_coefficients() {
     for (plain, progressive) in [
         (
             include_bytes!("../fixtures/jpeg/420.jpg").as_slice(),
@@ -154,7 +154,10 @@ fn refined_coefficients_are_those_of_the_baseline_file() {
 fn same_planes(one: &[u8], other: &[u8], what: &str) {
     for scale in Scale::ALL {
         let (one, other) = (decode(one, scale).unwrap(), decode(other, scale).unwrap());
-        assert_eq!((one.condition, other.condition), (Condition::Whole, Condition::Whole));
+        assert_eq!(
+            (one.condition, other.condition),
+            (DecodeStatus::Complete, DecodeStatus::Complete)
+        );
         for (one, other) in one.planes.iter().zip(&other.planes) {
             assert!(one.rows().eq(other.rows()), "{what} at {scale:?}");
         }
@@ -162,8 +165,8 @@ fn same_planes(one: &[u8], other: &[u8], what: &str) {
 }
 
 #[test]
-fn colours_are_near_those_of_a_full_decoder() {
-    let photograph = Photograph::new(11, 203, 117);
+fn scaled_jpeg_colours_match_full_decoder() {
+    let photograph = SyntheticPhoto::new(11, 203, 117);
     let rgb = Encoding { sampling: SamplingFactor::R_4_4_4, ..PLAIN };
     let files = SAMPLINGS.map(|sampling| photograph.jpeg(&Encoding { sampling, ..PLAIN }));
     for file in files.into_iter().chain([photograph.jpeg_of_rgb(&rgb)]) {
@@ -186,7 +189,7 @@ fn colours_are_near_those_of_a_full_decoder() {
         }
     }
     let decoded = decode(&photograph.jpeg_of_rgb(&rgb), Scale::Half).unwrap();
-    assert_eq!(decoded.header.colour, Colour::Rgb);
+    assert_eq!(decoded.header.colour, ColorModel::Rgb);
 }
 
 /// Interpolates a plane to the size of another, between the middles of its samples.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use image::imageops::{self, FilterType};
 use image::{DynamicImage, Rgb, RgbImage, Rgba, RgbaImage};
-use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render};
 use tempfile::TempDir;
 use tests::pictures::{
     PHOTOGRAPHS, SCREENSHOTS, WEBP, fetched, likeness, seen_by_vips, vips, vips_thumbnail,
@@ -101,14 +101,16 @@ impl Original {
 
     fn made(&self, task: &Task) -> Vec<u8> {
         let file = fs::read(&self.file).unwrap();
-        let wish = Wish {
-            format: Wanted::Format(task.format),
+        let wish = TransformOptions {
+            format: OutputFormat::Format(task.format),
             width: Some(task.width),
             quality: task.quality,
-            ..Wish::default()
+            ..TransformOptions::default()
         };
-        let source = read_source(Format::of(&file).unwrap(), &file).unwrap();
-        let Planned::Made(plan) = plan(&source, &wish).unwrap() else { panic!("it is as wanted") };
+        let source = read_source(Format::detect(&file).unwrap(), &file).unwrap();
+        let PlanOutcome::Transform(plan) = plan(&source, &wish).unwrap() else {
+            panic!("it is as wanted")
+        };
         render(&file, &source, &plan, &|| false).unwrap()
     }
 }
@@ -134,7 +136,7 @@ fn converted(folder: &Path, name: &str, operation: &[&str], made: &str, more: &[
 }
 
 #[test]
-fn a_photograph_of_any_kind_as_small_webp() {
+fn photo_to_small_webp_meets_quality() {
     for name in [
         // Progressive 4:2:0, 13, 12 and 16 megapixels; the second is smooth.
         "Dragonfly_by_Bolly.jpg",
@@ -151,7 +153,7 @@ fn a_photograph_of_any_kind_as_small_webp() {
 }
 
 #[test]
-fn a_photograph_as_large_jpeg() {
+fn photo_to_large_jpeg_meets_quality() {
     let task = Task {
         width: 1_200,
         format: Format::Jpeg,
@@ -166,20 +168,20 @@ fn a_photograph_as_large_jpeg() {
 }
 
 #[test]
-fn a_photograph_as_png() {
+fn photo_to_png_meets_quality() {
     let task = Task { format: Format::Png, quality: None, options: "[strip]", ..WEBP_400 };
     Original::photograph("picosdeeuropa_by_Aitzol_Berasategi.jpg").compare(&task);
 }
 
 #[test]
-fn a_photograph_as_gif() {
+fn photo_to_gif_meets_quality() {
     let task =
         Task { format: Format::Gif, quality: None, options: "[strip]", bytes: 1.15, ..WEBP_400 };
     Original::photograph("Picture_1A_by_freespace.jpg").compare(&task);
 }
 
 #[test]
-fn a_photograph_as_small_avif() {
+fn photo_to_small_avif_meets_quality() {
     let task = Task {
         width: 256,
         format: Format::Avif,
@@ -194,7 +196,7 @@ fn a_photograph_as_small_avif() {
 }
 
 #[test]
-fn a_screenshot_as_webp() {
+fn screenshot_to_webp_meets_quality() {
     for name in ["dlgedit2.png", "pathfinder.png"] {
         let file = fetched(&format!("{SCREENSHOTS}/{name}"));
         Original::plain(file).compare(&Task { width: 256, ..WEBP_400 });
@@ -202,7 +204,7 @@ fn a_screenshot_as_webp() {
 }
 
 #[test]
-fn a_picture_with_alpha_on_any_ground() {
+fn alpha_image_meets_quality_on_any_background() {
     let file = fetched(&format!("{WEBP}/tux.png"));
     let webp = Task { width: 150, ..WEBP_400 };
     Original::plain(file.clone()).compare(&webp);
@@ -211,7 +213,7 @@ fn a_picture_with_alpha_on_any_ground() {
 }
 
 #[test]
-fn a_photograph_out_of_other_formats() {
+fn photo_from_other_formats_meets_quality() {
     let folder = TempDir::new().unwrap();
     for made in ["large.webp[Q=90]", "large.avif[Q=80]", "large.png"] {
         let size = ["thumbnail"];
@@ -222,7 +224,7 @@ fn a_photograph_out_of_other_formats() {
 }
 
 #[test]
-fn a_photograph_taken_with_the_camera_turned() {
+fn photo_with_exif_orientation_meets_quality() {
     let folder = TempDir::new().unwrap();
     let name = "Dragonfly_by_Bolly.jpg";
     let upright = Original::photograph(name);
@@ -238,7 +240,7 @@ fn a_photograph_taken_with_the_camera_turned() {
 
 /// The picture was sRGB before it was given another profile, so the expected result is known.
 #[test]
-fn a_photograph_in_another_colour_space() {
+fn photo_in_other_colour_space_meets_quality() {
     let folder = TempDir::new().unwrap();
     let name = "Picture_1A_by_freespace.jpg";
     let seen = Original::photograph(name).seen;
@@ -252,7 +254,7 @@ fn a_photograph_in_another_colour_space() {
 
 /// Colours outside the gamut of inks are lost, for both.
 #[test]
-fn a_photograph_in_inks() {
+fn photo_in_cmyk_meets_quality() {
     let folder = TempDir::new().unwrap();
     let name = "Picture_1A_by_freespace.jpg";
     let seen = Original::photograph(name).seen;
@@ -262,7 +264,7 @@ fn a_photograph_in_inks() {
 }
 
 #[test]
-fn a_fault_that_can_be_seen_is_told() {
+fn quality_check_detects_visible_defects() {
     let original = Original::photograph("Dragonfly_by_Bolly.jpg");
     let folder = TempDir::new().unwrap();
     let theirs = folder.path().join("theirs.webp");

@@ -35,7 +35,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_collector_gets_spans_of_requests_and_their_steps_and_no_secret() {
+fn otel_exports_request_spans_without_secrets() {
     let collector = Receiver::start();
     let (folder, key) = DataFolder::with_bucket();
     let server = serve(&folder, &collector.origin(), &[]);
@@ -92,7 +92,7 @@ fn a_collector_gets_spans_of_requests_and_their_steps_and_no_secret() {
 }
 
 #[test]
-fn a_trusted_proxy_is_believed_which_trace_it_belongs_to_and_whether_it_is_sampled() {
+fn otel_trace_context_is_accepted_from_trusted_proxy() {
     let collector = Receiver::start();
     let (folder, _) = DataFolder::with_bucket();
     let proxies = ("TRUG_TRUSTED_PROXIES", "127.0.0.1");
@@ -109,7 +109,7 @@ fn a_trusted_proxy_is_believed_which_trace_it_belongs_to_and_whether_it_is_sampl
 }
 
 #[test]
-fn a_collector_that_is_not_there_or_refuses_disturbs_nothing() {
+fn otel_collector_failure_does_not_affect_requests() {
     let (folder, _) = DataFolder::with_bucket();
     let server = serve(&folder, "http://127.0.0.1:9", &[]);
     let url = format!("http://{}/-/health", server.address());
@@ -132,7 +132,7 @@ fn a_collector_that_is_not_there_or_refuses_disturbs_nothing() {
 }
 
 #[test]
-fn a_wrong_setting_is_told() {
+fn invalid_otel_setting_is_reported() {
     for (name, value, why) in [
         ("TRUG_OTLP_ENDPOINT", "127.0.0.1:4318", "otlp_endpoint: "),
         ("TRUG_OTLP_SAMPLE_RATIO", "2", "otlp_sample_ratio: \"2\" is not a number from 0 to 1"),

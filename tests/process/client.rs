@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::{Entropy, SeededEntropy};
-use tests::{Answer, Connection, Form};
+use engine::{Rng, SeededRng};
+use tests::{Connection, Form, Response};
 
 use crate::ledger::{BodyNumber, Ledger, State};
 
@@ -15,14 +15,14 @@ const SLOTS: u64 = 24;
 /// A client and its ledger.
 pub(crate) struct Client {
     number: u64,
-    chance: SeededEntropy,
+    chance: SeededRng,
     bodies: u64,
     pub(crate) ledger: Ledger,
 }
 
 impl Client {
     pub(crate) fn new(number: u64, seed: u64) -> Self {
-        let chance = SeededEntropy::new(seed ^ (number + 1).wrapping_mul(0x9e37_79b9));
+        let chance = SeededRng::new(seed ^ (number + 1).wrapping_mul(0x9e37_79b9));
         Self { number, chance, bodies: 0, ledger: Ledger::default() }
     }
 
@@ -45,7 +45,7 @@ impl Client {
         }
     }
 
-    fn request(&mut self, connection: &mut Connection) -> io::Result<Answer> {
+    fn request(&mut self, connection: &mut Connection) -> io::Result<Response> {
         match self.pick(10) {
             0..=1 => self.delete(connection),
             2 => self.upload_three(connection),
@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    fn delete(&mut self, connection: &mut Connection) -> io::Result<Answer> {
+    fn delete(&mut self, connection: &mut Connection) -> io::Result<Response> {
         let slot = self.pick(SLOTS);
         let key = self.key(slot);
         if self.ledger.state(&key) == State::Absent {
@@ -63,7 +63,7 @@ impl Client {
         connection.delete(&format!("/photos/{key}"))
     }
 
-    fn upload_one(&mut self, connection: &mut Connection) -> io::Result<Answer> {
+    fn upload_one(&mut self, connection: &mut Connection) -> io::Result<Response> {
         let slot = self.pick(SLOTS);
         let (key, body) = (self.key(slot), self.body());
         let form = Form::new().file("file", "any.bin", None, &body.body());
@@ -72,7 +72,7 @@ impl Client {
     }
 
     /// Uploads three files in one request: all of them are stored, or none.
-    fn upload_three(&mut self, connection: &mut Connection) -> io::Result<Answer> {
+    fn upload_three(&mut self, connection: &mut Connection) -> io::Result<Response> {
         let first = self.pick(SLOTS);
         let mut form = Form::new();
         let mut changes = Vec::new();
@@ -103,6 +103,6 @@ impl Client {
     }
 
     fn pick(&mut self, below: u64) -> u64 {
-        self.chance.number() % below
+        self.chance.next_u64() % below
     }
 }

@@ -14,7 +14,7 @@ fn counted(server: &ServerProcess, key: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn a_stop_writes_what_happened_and_a_kill_loses_only_what_came_since() {
+fn history_survives_stop_and_kill_loses_only_unsaved_data() {
     const GETS: u64 = 25;
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();

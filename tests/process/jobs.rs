@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{Entropy, SeededEntropy};
+use engine::{Rng, SeededRng};
 use serde_json::{Value, json};
 use tests::{Connection, DataFolder, Form, ServerProcess};
 
@@ -45,8 +45,8 @@ fn keys(connection: &mut Connection, prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_job_comes_to_its_end_however_often_the_server_is_killed() {
-    let chance = SeededEntropy::new(4);
+fn job_completes_despite_repeated_sigkill() {
+    let chance = SeededRng::new(4);
     let (folder, key) = DataFolder::with_bucket();
     let serve = ["--listen", "127.0.0.1:0"];
     let mut server = folder.serve_with(&serve);
@@ -61,7 +61,7 @@ fn a_job_comes_to_its_end_however_often_the_server_is_killed() {
     let wish = json!({"kind": "moveFolder", "bucketName": "photos", "prefix": "a/", "to": "b/"});
     let id = begin(&mut connection, &wish);
     for _ in 0..KILLS {
-        thread::sleep(Duration::from_millis(10 + chance.number() % 150));
+        thread::sleep(Duration::from_millis(10 + chance.next_u64() % 150));
         server.kill();
         server = folder.serve_with(&serve);
         let mut connection = connect(&server, &key);

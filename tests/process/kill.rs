@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use engine::{Entropy, SeededEntropy};
+use engine::{Rng, SeededRng};
 use tests::server_process::start_and_kill;
 use tests::{Connection, DataFolder, ServerProcess};
 
@@ -16,24 +16,24 @@ const ROUNDS: u32 = 25;
 pub(crate) const CLIENTS: u64 = 4;
 /// Interval of the rounds in which the server is killed during its start, too.
 const KILL_AT_START_EVERY: u32 = 5;
-const LIFE_MS_MIN: u64 = 30;
-const LIFE_MS_MAX: u64 = 600;
+const RUN_MS_MIN: u64 = 30;
+const RUN_MS_MAX: u64 = 600;
 
 #[test]
-fn what_was_acknowledged_survives_being_killed() {
+fn acknowledged_uploads_survive_sigkill() {
     let seed = std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2);
     println!("seed {seed}");
-    let chance = SeededEntropy::new(seed);
+    let chance = SeededRng::new(seed);
     let (folder, key) = DataFolder::with_bucket();
     let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(number, seed)).collect();
     for round in 0..ROUNDS {
         if round % KILL_AT_START_EVERY == 2 {
             let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-            start_and_kill(&mut command, Duration::from_millis(chance.number() % 60));
+            start_and_kill(&mut command, Duration::from_millis(chance.next_u64() % 60));
         }
         let mut server = folder.serve();
         compare(&server, &mut clients, round);
-        let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
+        let life_ms = RUN_MS_MIN + chance.next_u64() % (RUN_MS_MAX - RUN_MS_MIN);
         load(server.address(), &key, &mut clients, Duration::from_millis(life_ms), || {
             server.kill()
         });

@@ -123,7 +123,7 @@ fn shown(there: Option<&[u8]>) -> String {
 }
 
 #[test]
-fn a_ledger_finds_what_is_lost_torn_or_half_done() {
+fn ledger_detects_lost_torn_and_partial_writes() {
     let body = |number: u64| BodyNumber { number, bytes: 100 };
     let check = |there: &dyn Fn(&str) -> Option<Vec<u8>>| {
         let mut ledger = Ledger::default();

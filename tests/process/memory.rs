@@ -52,7 +52,7 @@ fn memory_stays_flat_while_a_gibibyte_is_uploaded() {
     let connect = || server.connect().with_key(&key);
     upload(connect(), "first", 2);
     let before = held_bytes(server.id());
-    let most = most_held_while(server.id(), || {
+    let most = peak_held_while(server.id(), || {
         thread::scope(|scope| {
             for number in 0..UPLOADERS {
                 let (connection, folder) = (connect(), number.to_string());
@@ -74,7 +74,7 @@ const FORM_FILE_BYTES: usize = 60_000;
 const FORMS_BYTES_MAX: usize = 2 * 256 * MIB + 64 * MIB;
 
 #[test]
-fn memory_of_concurrent_forms_is_within_its_bound() {
+fn concurrent_form_memory_is_bounded() {
     for (forms, files) in FORMS {
         let (folder, key) = DataFolder::with_bucket();
         let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
@@ -82,7 +82,7 @@ fn memory_of_concurrent_forms_is_within_its_bound() {
         let server = ServerProcess::start(&mut command);
         upload(server.connect().with_key(&key), "first", 1);
         let before = held_bytes(server.id());
-        let most = most_held_while(server.id(), || {
+        let most = peak_held_while(server.id(), || {
             let form = form(files);
             thread::scope(|scope| {
                 // A thread for each form would need more memory here than the server has.
@@ -117,7 +117,7 @@ fn send_together(address: SocketAddr, key: &str, form: &[u8], count: usize) {
         }
     }
     for connection in &mut connections {
-        let answer = connection.answer("POST").unwrap();
+        let answer = connection.read_response("POST").unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 }
@@ -138,7 +138,7 @@ fn form(files: usize) -> Vec<u8> {
 }
 
 /// Returns the peak anonymous memory of a process during some work.
-fn most_held_while(process: u32, work: impl FnOnce()) -> usize {
+fn peak_held_while(process: u32, work: impl FnOnce()) -> usize {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let is_done = &is_done;
@@ -168,13 +168,13 @@ fn upload(mut connection: Connection, folder: &str, count: usize) {
         connection.more(head.as_bytes()).unwrap();
         (0..UPLOAD_BYTES / MIB).for_each(|_| connection.more(&piece).unwrap());
         connection.more(end.as_bytes()).unwrap();
-        let answer = connection.answer("POST").unwrap();
+        let answer = connection.read_response("POST").unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 }
 
 #[test]
-fn ten_thousand_idle_connections_take_little_each_however_often_they_come() {
+fn memory_of_10000_idle_connections_is_bounded() {
     let count = CONNECTIONS.min(files_allowed());
     let (folder, _) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);

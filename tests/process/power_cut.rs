@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use engine::{Entropy, SeededEntropy};
+use engine::{Rng, SeededRng};
 use tests::DataFolder;
 
 use crate::client::Client;
@@ -13,16 +13,16 @@ use crate::ext4::Ext4;
 use crate::kill::{CLIENTS, compare, load, totals};
 
 const ROUNDS: u32 = 3;
-const LIFE_MS_MIN: u64 = 100;
-const LIFE_MS_MAX: u64 = 1_500;
+const RUN_MS_MIN: u64 = 100;
+const RUN_MS_MAX: u64 = 1_500;
 
 #[test]
 #[ignore = "needs root, mkfs.ext4 and a free loop device"]
-fn what_was_acknowledged_survives_a_file_system_that_is_cut_off() {
+fn acknowledged_uploads_survive_file_system_shutdown() {
     let set = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let seed = set("TRUG_SEED").unwrap_or(3);
     let rounds = set("TRUG_ROUNDS").and_then(|it| u32::try_from(it).ok()).unwrap_or(ROUNDS);
-    let chance = SeededEntropy::new(seed);
+    let chance = SeededRng::new(seed);
     let folder = DataFolder::new();
     let disk = Ext4::new(&folder.beside().join("disk.ext4"), &folder.path());
     let mut disk = disk.unwrap_or_else(|why| panic!("no file system can be mounted here: {why}"));
@@ -30,7 +30,7 @@ fn what_was_acknowledged_survives_a_file_system_that_is_cut_off() {
     let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(number, seed)).collect();
     for round in 0..rounds {
         let mut server = folder.serve();
-        let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
+        let life_ms = RUN_MS_MIN + chance.next_u64() % (RUN_MS_MAX - RUN_MS_MIN);
         load(server.address(), &key, &mut clients, Duration::from_millis(life_ms), || {
             // In this order, because a sync during the cut may report success. Data in memory is not synced in between.
             server.kill();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use tests::{Answer, DataFolder, Form, ServerProcess};
+use tests::{DataFolder, Form, Response, ServerProcess};
 
 struct Served {
     folder: DataFolder,
@@ -41,7 +41,7 @@ impl Served {
         panic!("{logged:?} is not logged: {}", self.server.log())
     }
 
-    fn upload(&self, bytes: usize) -> Answer {
+    fn upload(&self, bytes: usize) -> Response {
         let form = Form::new().file("file", "a.bin", None, &vec![b'x'; bytes]);
         self.server.connect().with_key(&self.key).upload("/photos/", form).unwrap()
     }
@@ -50,7 +50,7 @@ impl Served {
 const DONE: &str = "settings reloaded";
 
 #[test]
-fn what_may_change_is_so_at_once_and_the_rest_is_told() {
+fn reload_applies_live_settings_and_reports_the_rest() {
     let served = serve("body_bytes_max = 2000\nplan_rates = false\n");
     let mut old = served.server.connect();
     assert_eq!(old.get("/-/health").unwrap().status, 200);
@@ -92,7 +92,7 @@ fn what_may_change_is_so_at_once_and_the_rest_is_told() {
 }
 
 #[test]
-fn what_cannot_be_used_changes_nothing() {
+fn reload_of_invalid_settings_changes_nothing() {
     let served = serve("body_bytes_max = 2000\n");
     let refused = "invalid settings; keeping current values";
     for (text, says) in [
@@ -129,7 +129,7 @@ fn what_cannot_be_used_changes_nothing() {
 }
 
 #[test]
-fn reading_again_and_again_under_load_disturbs_nobody() {
+fn repeated_reload_under_load_disturbs_no_request() {
     let served = serve("plan_rates = false\n");
     assert_eq!(served.upload(100).status, 200);
     let address = served.server.address();

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use engine::{Entropy, SeededEntropy};
-use tests::{Answer, Connection, DataFolder, ServerProcess};
+use engine::{Rng, SeededRng};
+use tests::{Connection, DataFolder, Response, ServerProcess};
 
 use crate::ledger::BodyNumber;
 
@@ -15,7 +15,7 @@ const SWEPT_WITHIN: Duration = Duration::from_secs(30);
 const VERSION: (&str, &str) = ("tus-resumable", "1.0.0");
 const CHUNK: (&str, &str) = ("content-type", "application/offset+octet-stream");
 
-fn offset(answer: &Answer) -> usize {
+fn offset(answer: &Response) -> usize {
     answer.header("upload-offset").parse().unwrap_or_else(|_| panic!("no offset: {answer:?}"))
 }
 
@@ -42,10 +42,10 @@ fn head(server: &ServerProcess, key: &str, path: &str) -> usize {
 }
 
 #[test]
-fn an_upload_that_is_about_to_become_a_file_outlives_every_kill() {
+fn tus_upload_being_completed_survives_every_kill() {
     let seed = std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(4);
     println!("seed {seed}");
-    let chance = SeededEntropy::new(seed);
+    let chance = SeededRng::new(seed);
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let (mut unfinished, mut slowest_micros) = (0, 4_000);
@@ -64,7 +64,7 @@ fn an_upload_that_is_about_to_become_a_file_outlives_every_kill() {
         let mut connection = connect(&server, &key);
         let begun = connection.begin("PATCH", &path, &headers, last.len());
         begun.and_then(|()| connection.more(last)).expect("it takes bytes");
-        std::thread::sleep(Duration::from_micros(chance.number() % slowest_micros));
+        std::thread::sleep(Duration::from_micros(chance.next_u64() % slowest_micros));
         server.kill();
         server = folder.serve();
         let told = head(&server, &key, &path);
@@ -91,10 +91,10 @@ fn an_upload_that_is_about_to_become_a_file_outlives_every_kill() {
 }
 
 #[test]
-fn an_upload_goes_on_however_often_the_server_is_killed() {
+fn tus_upload_resumes_despite_repeated_kills() {
     let seed = std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(3);
     println!("seed {seed}");
-    let chance = SeededEntropy::new(seed);
+    let chance = SeededRng::new(seed);
     let whole = BodyNumber { number: 7, bytes: BYTES }.body();
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
@@ -113,14 +113,14 @@ fn an_upload_goes_on_however_often_the_server_is_killed() {
         // One piece that is acknowledged, and one that the kill may hit anywhere.
         for is_last in [false, true] {
             let rest = &whole[told..];
-            let piece = &rest[..rest.len().min(100_000 + chance.number() as usize % 1_000_000)];
+            let piece = &rest[..rest.len().min(100_000 + chance.next_u64() as usize % 1_000_000)];
             let at = told.to_string();
             let headers = [VERSION, CHUNK, ("upload-offset", &at)];
             let mut connection = connect(&server, &key);
             if is_last {
                 let begun = connection.begin("PATCH", &path, &headers, piece.len());
                 begun.and_then(|()| connection.more(piece)).expect("it takes bytes");
-                std::thread::sleep(Duration::from_micros(chance.number() % 8_000));
+                std::thread::sleep(Duration::from_micros(chance.next_u64() % 8_000));
                 server.kill();
             } else {
                 let answer = connection.send("PATCH", &path, &headers, piece).expect("it answers");

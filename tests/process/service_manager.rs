@@ -73,7 +73,7 @@ fn now() -> std::time::Instant {
 }
 
 #[test]
-fn a_life_is_told_in_its_order() {
+fn sd_notify_reports_lifecycle_in_order() {
     let manager = Manager::new();
     let file = manager.folder.beside().join("trug.toml");
     fs::write(&file, "drain_seconds = 5\n").unwrap();
@@ -103,7 +103,7 @@ fn a_life_is_told_in_its_order() {
 }
 
 #[test]
-fn that_it_works_is_told_as_long_as_it_does() {
+fn sd_notify_watchdog_pings_while_healthy() {
     let manager = Manager::new();
     let mut command = manager.command();
     let server = ServerProcess::start(command.env("WATCHDOG_USEC", "200000"));
@@ -121,7 +121,7 @@ fn that_it_works_is_told_as_long_as_it_does() {
 }
 
 #[test]
-fn nobody_is_told_what_is_meant_for_another_process() {
+fn sd_notify_ignores_variables_of_another_process() {
     let manager = Manager::new();
     let mut command = manager.command();
     command.env("WATCHDOG_USEC", "200000").env("WATCHDOG_PID", "1");
@@ -165,7 +165,7 @@ fn socket() -> TcpListener {
 }
 
 #[test]
-fn sockets_that_systemd_opened_are_taken() {
+fn socket_activation_sockets_are_used() {
     let manager = Manager::new();
     let (public, premium) = (socket(), socket());
     // A client connects before the server has started.
@@ -176,7 +176,7 @@ fn sockets_that_systemd_opened_are_taken() {
     let server =
         ServerProcess::start(&mut activated(&manager, "upload_listen:trug.socket", &sockets));
     assert_eq!(server.address(), address);
-    assert_eq!(early.answer("GET").unwrap().status, 200);
+    assert_eq!(early.read_response("GET").unwrap().status, 200);
     let premium = premium.local_addr().unwrap();
     server.wait_for_output(&format!("  Uploads      http://{premium}"));
     assert_eq!(Connection::connect(premium).unwrap().get("/-/ready").unwrap().status, 200);
@@ -185,7 +185,7 @@ fn sockets_that_systemd_opened_are_taken() {
     let mut between = Connection::connect(address).unwrap();
     between.begin("GET", "/-/ready", &[], 0).unwrap();
     let server = ServerProcess::start(&mut activated(&manager, "trug.socket", &[&public]));
-    assert_eq!(between.answer("GET").unwrap().status, 200);
+    assert_eq!(between.read_response("GET").unwrap().status, 200);
     server.stop();
 
     let other = socket();

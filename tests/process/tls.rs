@@ -60,7 +60,7 @@ impl Served {
 }
 
 #[test]
-fn curl_stores_and_reads_over_both_protocols() {
+fn curl_uploads_and_downloads_over_http1_and_http2() {
     let authority = Authority::new();
     let served = serve(&authority.pair(Holds::Now));
     let output = served.server.output();
@@ -96,7 +96,7 @@ fn curl_stores_and_reads_over_both_protocols() {
 }
 
 #[test]
-fn health_is_asked_over_tls_and_a_name_must_be_proven() {
+fn health_check_over_tls_verifies_server_name() {
     let authority = Authority::new();
     let served = serve(&authority.pair(Holds::Now));
     let roots = served.folder.beside().join("roots.pem");
@@ -130,7 +130,7 @@ fn health_is_asked_over_tls_and_a_name_must_be_proven() {
 }
 
 #[test]
-fn cookies_are_for_tls_alone_where_the_server_speaks_it() {
+fn session_cookies_are_secure_when_tls_is_enabled() {
     let authority = Authority::new();
     let (folder, _) = DataFolder::with_bucket();
     let password = folder.beside().join("password");
@@ -156,7 +156,7 @@ fn cookies_are_for_tls_alone_where_the_server_speaks_it() {
 }
 
 #[test]
-fn another_certificate_is_taken_at_a_signal_and_by_itself() {
+fn certificate_is_reloaded_on_signal_and_on_file_change() {
     let (first, second) = (Authority::new(), Authority::new());
     let served = serve(&first.pair(Holds::Now));
     let (certificates, key) = files(&served.folder);
@@ -201,7 +201,7 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
 }
 
 #[test]
-fn a_check_reads_the_pair_and_a_server_does_not_start_without_one() {
+fn tls_check_reads_key_pair_and_server_requires_one() {
     let authority = Authority::new();
     let folder = DataFolder::new();
     let (certificates, key) = files(&folder);

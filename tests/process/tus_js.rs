@@ -133,7 +133,7 @@ impl Town {
 
 #[test]
 #[ignore = "needs Node, and `npm ci --prefix tests/clients-js`"]
-fn tus_js_client_pauses_and_goes_on_after_the_server_was_killed() {
+fn tus_js_client_pauses_and_resumes_after_server_kill() {
     for more in [json!({}), json!({"checksum": "sha1"}), json!({"checksum": "sha256"})] {
         let mut town = Town::new(BYTES);
         let mut client = TusJs::start(&town.options(more));
@@ -149,7 +149,7 @@ fn tus_js_client_pauses_and_goes_on_after_the_server_was_killed() {
 
 #[test]
 #[ignore = "needs Node, and `npm ci --prefix tests/clients-js`"]
-fn tus_js_client_goes_on_by_itself_when_the_server_is_killed_under_it() {
+fn tus_js_client_resumes_automatically_after_server_kill() {
     let mut town = Town::new(BYTES);
     let retry = json!({"retryDelays": [100, 500, 1_000, 1_000, 2_000, 5_000, 10_000]});
     let mut client = TusJs::start(&town.options(retry));
@@ -161,7 +161,7 @@ fn tus_js_client_goes_on_by_itself_when_the_server_is_killed_under_it() {
 
 #[test]
 #[ignore = "needs Node, and `npm ci --prefix tests/clients-js`"]
-fn tus_js_client_goes_on_with_what_a_process_that_was_killed_had_begun() {
+fn tus_js_client_resumes_upload_of_a_killed_process() {
     let mut town = Town::new(BYTES);
     let notes = town.folder.beside().join("notes.json");
     let options = town.options(json!({"notes": notes}));
@@ -179,7 +179,7 @@ fn tus_js_client_goes_on_with_what_a_process_that_was_killed_had_begun() {
 
 #[test]
 #[ignore = "needs Node, and `npm ci --prefix tests/clients-js`"]
-fn tus_js_client_gives_an_upload_up() {
+fn tus_js_client_terminates_an_upload() {
     let town = Town::new(BYTES);
     let mut client = TusJs::start(&town.options(json!({})));
     client.begin("start", 3);
@@ -192,7 +192,7 @@ fn tus_js_client_gives_an_upload_up() {
 
 #[test]
 #[ignore = "needs Node, and `npm ci --prefix tests/clients-js`"]
-fn tus_js_client_sends_small_files_at_once_and_with_post_alone() {
+fn tus_js_client_sends_small_files_in_one_post() {
     for (bytes, more) in [
         (10, json!({"withCreation": true})),
         (10, json!({"withCreation": true, "checksum": "sha256"})),

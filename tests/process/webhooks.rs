@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use engine::{Entropy, SeededEntropy};
+use engine::{Rng, SeededRng};
 use tests::{DataFolder, Form, Receiver};
 
 const ROUNDS: u64 = 12;
-const LIFE_MS_MIN: u64 = 50;
-const LIFE_MS_MAX: u64 = 400;
+const RUN_MS_MIN: u64 = 50;
+const RUN_MS_MAX: u64 = 400;
 
 #[test]
-fn what_was_acknowledged_is_told_however_often_the_server_is_killed() {
-    let chance = SeededEntropy::new(3);
+fn acknowledged_events_are_delivered_despite_sigkill() {
+    let chance = SeededRng::new(3);
     let (folder, key) = DataFolder::with_bucket();
     let receiver = Receiver::start();
     let url = receiver.url("/");
@@ -40,7 +40,7 @@ fn what_was_acknowledged_is_told_however_often_the_server_is_killed() {
             }
             stored
         });
-        let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
+        let life_ms = RUN_MS_MIN + chance.next_u64() % (RUN_MS_MAX - RUN_MS_MIN);
         thread::sleep(Duration::from_millis(life_ms));
         server.kill();
         acknowledged.extend(client.join().expect("the client ends"));
@@ -48,7 +48,7 @@ fn what_was_acknowledged_is_told_however_often_the_server_is_killed() {
     assert!(acknowledged.len() > ROUNDS as usize, "there was hardly any load");
     let server = folder.serve_with(&serve);
     let told = |seen: &[tests::Seen]| -> BTreeSet<String> {
-        seen.iter().map(|seen| seen.told().1).collect()
+        seen.iter().map(|seen| seen.kind_and_key().1).collect()
     };
     receiver.wait_until(|seen| {
         seen.len() >= acknowledged.len() && told(seen).is_superset(&acknowledged)

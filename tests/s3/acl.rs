@@ -48,7 +48,7 @@ fn bucket_acl_makes_a_bucket_public_and_private() {
 }
 
 #[test]
-fn acls_that_cannot_be_expressed_are_rejected_and_change_nothing() {
+fn unsupported_acls_are_rejected_and_change_nothing() {
     let mut bucket = Bucket::new();
     bucket.put("/photos/a.txt", &[], "hello");
     let owner = element(&bucket.get("/photos?acl", &[]), "ID").unwrap();
@@ -103,7 +103,7 @@ fn create_bucket_with_public_read_is_public() {
 }
 
 #[test]
-fn publishing_a_bucket_takes_the_scopes_manage_and_read() {
+fn publishing_a_bucket_requires_manage_and_read_scopes() {
     let mut bucket = Bucket::new();
     bucket.put("/photos/a.txt", &[], "hello");
     for (scopes, status) in [("manage", 403), ("read,upload,list", 403), ("manage,read", 200)] {

@@ -32,7 +32,7 @@ fn json(place: &Place, words: &[&str]) -> Value {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
-fn a_thousand_files_go_both_ways_and_a_second_time_nothing_does() {
+fn aws_sync_of_1000_files_is_idempotent() {
     let place = Place::new();
     let (here, back) = (place.beside("here"), place.beside("back"));
     make_files(&here, 1_000);
@@ -72,7 +72,7 @@ fn a_thousand_files_go_both_ways_and_a_second_time_nothing_does() {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
-fn a_large_file_comes_in_parts_and_is_one_object() {
+fn aws_multipart_upload_creates_one_object() {
     let mut place = Place::new();
     let file = place.beside("large.bin");
     fs::write(&file, bytes(41_000_003, 1)).unwrap();
@@ -170,7 +170,7 @@ fn a_large_file_comes_in_parts_and_is_one_object() {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
-fn addresses_that_are_signed_work_until_they_expire_and_for_what_they_are_for() {
+fn aws_presigned_urls_expire_and_are_bound_to_request() {
     let place = Place::new();
     let file = place.beside("a.txt");
     fs::write(&file, "hello").unwrap();
@@ -199,7 +199,7 @@ fn addresses_that_are_signed_work_until_they_expire_and_for_what_they_are_for() 
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
-fn who_may_not_is_told_so_in_the_words_of_s3() {
+fn aws_access_denied_uses_s3_error_codes() {
     let place = Place::new();
     let file = place.beside("a.txt");
     fs::write(&file, "hello").unwrap();
@@ -249,7 +249,7 @@ fn jiff_in(seconds: u64) -> String {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
-fn names_and_metadata_that_cannot_be_are_refused_and_the_rest_reads_back() {
+fn aws_invalid_names_and_metadata_are_rejected() {
     let place = Place::new();
     let file = place.beside("a.txt");
     fs::write(&file, "hello").unwrap();

@@ -1,6 +1,6 @@
 //! A server with a private bucket `photos`, and a connection whose requests are signed by a key of its owner.
 
-use tests::{Answer, SignedConnection};
+use tests::{Response, SignedConnection};
 
 use crate::place::{Keys, Place};
 
@@ -27,15 +27,15 @@ impl Bucket {
         address: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> Response {
         self.connection.send(method, address, headers, body.as_bytes()).unwrap()
     }
 
-    pub(crate) fn get(&mut self, address: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) fn get(&mut self, address: &str, headers: &[(&str, &str)]) -> Response {
         self.send("GET", address, headers, "")
     }
 
-    pub(crate) fn put(&mut self, address: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn put(&mut self, address: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let answer = self.send("PUT", address, headers, body);
         assert_eq!(answer.status, 200, "PUT {address} {headers:?}: {}", text(&answer));
         answer
@@ -60,12 +60,12 @@ impl Bucket {
     }
 }
 
-pub(crate) fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Response) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
 /// Returns the content of the first element of this name.
-pub(crate) fn element(answer: &Answer, name: &str) -> Option<String> {
+pub(crate) fn element(answer: &Response, name: &str) -> Option<String> {
     let body = text(answer);
     let (_, rest) = body.split_once(&format!("<{name}>"))?;
     Some(rest.split_once('<')?.0.to_owned())

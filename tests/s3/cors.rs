@@ -1,6 +1,6 @@
 //! CORS rules of a bucket: set by S3 clients, honoured by preflights, delivery and S3 responses.
 
-use tests::{Answer, Connection};
+use tests::{Connection, Response};
 
 use crate::bucket::{Bucket, element, is, text};
 
@@ -11,7 +11,7 @@ const RULES: &str = "<CORSConfiguration>\
     <AllowedMethod>POST</AllowedMethod><AllowedHeader>x-amz-*</AllowedHeader></CORSRule>\
     </CORSConfiguration>";
 
-fn unsigned(bucket: &Bucket, method: &str, headers: &[(&str, &str)]) -> Answer {
+fn unsigned(bucket: &Bucket, method: &str, headers: &[(&str, &str)]) -> Response {
     let mut connection = Connection::connect(bucket.place.server.address()).unwrap();
     connection.send(method, "/photos/a.txt", headers, b"").unwrap()
 }
@@ -97,7 +97,7 @@ fn cors_rules_are_returned_and_invalid_ones_rejected() {
 }
 
 #[test]
-fn preflight_of_a_signed_address_without_origin_is_rejected() {
+fn preflight_of_presigned_url_without_origin_is_rejected() {
     let bucket = Bucket::new();
     let mut connection = Connection::connect(bucket.place.server.address()).unwrap();
     let address = "/photos/a.txt?X-Amz-Signature=abc";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::signed::{amz_date, policy_signed_by_v2, signed_policy};
-use tests::{Answer, Connection};
+use tests::{Connection, Response};
 
 use crate::bucket::{Bucket, element, is, text};
 
@@ -76,7 +76,7 @@ impl Form {
         body + &format!("--{BOUNDARY}--\r\n")
     }
 
-    fn send(&self, bucket: &Bucket) -> Answer {
+    fn send(&self, bucket: &Bucket) -> Response {
         send(bucket, &self.body())
     }
 
@@ -86,7 +86,7 @@ impl Form {
     }
 }
 
-fn send(bucket: &Bucket, body: &str) -> Answer {
+fn send(bucket: &Bucket, body: &str) -> Response {
     let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
     let mut connection = Connection::connect(bucket.place.server.address()).unwrap();
     connection.send("POST", "/photos", &[("content-type", &content_type)], body.as_bytes()).unwrap()
@@ -211,7 +211,7 @@ fn post_object_policy_violations_are_rejected_and_store_nothing() {
 }
 
 #[test]
-fn post_object_takes_the_scope_upload_and_the_folder_of_the_key() {
+fn post_object_requires_upload_scope_and_key_folder() {
     let bucket = Bucket::new();
     for (arguments, key, status) in [
         (&["--scope", "read"][..], "a.txt", 403),

@@ -74,7 +74,7 @@ impl Drop for Nginx {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI and nginx"]
-fn chunks_with_a_checksum_behind_them_are_stored_and_checked() {
+fn aws_chunked_trailing_checksums_are_verified() {
     require_program("nginx", "-v");
     let aws = aws();
     let place = Place::new();

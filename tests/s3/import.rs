@@ -52,7 +52,7 @@ fn filled(count: usize) -> (Place, std::path::PathBuf) {
 }
 
 #[test]
-fn everything_comes_byte_for_byte_and_a_second_time_nothing_does() {
+fn s3_import_is_byte_exact_and_idempotent() {
     let (place, here) = filled(2_500);
     let (to, _) = DataFolder::with_bucket();
     let began = Instant::now();
@@ -71,7 +71,7 @@ fn everything_comes_byte_for_byte_and_a_second_time_nothing_does() {
 }
 
 #[test]
-fn what_was_killed_in_the_middle_goes_on_and_stores_nothing_twice() {
+fn s3_import_resumes_after_kill_without_duplicates() {
     let (place, here) = filled(3_000);
     // An object less than a second younger than an imported one may be another file.
     sleep(Duration::from_millis(1_100));
@@ -113,7 +113,7 @@ fn killed(place: &Place, to: &DataFolder, with_server: bool, after: Duration) ->
 
 #[test]
 #[ignore = "needs rclone"]
-fn type_and_metadata_are_told_again() {
+fn s3_import_keeps_type_and_metadata() {
     require_program("rclone", "version");
     let place = Place::new();
     let file = place.beside("a.bin");
@@ -145,7 +145,7 @@ fn type_and_metadata_are_told_again() {
 }
 
 #[test]
-fn a_wrong_secret_is_told_as_the_gateway_tells_it() {
+fn s3_import_reports_the_gateway_error_for_wrong_secret() {
     let place = Place::new();
     let (to, _) = DataFolder::with_bucket();
     let ran = run(import(&place, &to, "").env("AWS_SECRET_ACCESS_KEY", "wrong-one"));

@@ -21,7 +21,7 @@ fn held(process: u32) -> u64 {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
-fn an_object_that_is_larger_than_what_the_server_takes_goes_through_it() {
+fn large_object_upload_memory_is_bounded() {
     let aws = aws();
     let place = Place::with(&[("TRUG_BODY_BYTES_MAX", "1000000000")]);
     let path = place.beside("large.bin");

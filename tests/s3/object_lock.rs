@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use tests::Answer;
+use tests::Response;
 use tests::commands::run;
 
 use crate::bucket::{Bucket, element, is, text, upload_parts};
@@ -18,7 +18,7 @@ fn vault() -> Bucket {
     bucket
 }
 
-fn version_of(answer: &Answer) -> String {
+fn version_of(answer: &Response) -> String {
     let id = answer.header("x-amz-version-id").to_owned();
     assert!(!id.is_empty(), "{} {}", answer.status, text(answer));
     id
@@ -46,7 +46,7 @@ fn configuration(rule: &str) -> String {
     )
 }
 
-fn outcome(answer: &Answer) -> (u16, String) {
+fn outcome(answer: &Response) -> (u16, String) {
     (answer.status, element(answer, "Code").unwrap_or_default())
 }
 

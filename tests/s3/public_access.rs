@@ -1,13 +1,13 @@
 //! Public access by policies, and its restriction by a public access block.
 
-use tests::{Answer, Connection};
+use tests::{Connection, Response};
 
 use crate::bucket::{Bucket, element, is, text};
 
 const PUBLIC_READ: &str = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*",
     "Action": "s3:GetObject", "Resource": "arn:aws:s3:::photos/*"}]}"#;
 
-fn refusal(answer: &Answer) -> (u16, String) {
+fn refusal(answer: &Response) -> (u16, String) {
     (answer.status, element(answer, "Code").unwrap_or_default())
 }
 

@@ -29,7 +29,7 @@ fn ran(place: &Place, words: &[&str]) -> String {
 
 #[test]
 #[ignore = "needs rclone"]
-fn a_thousand_files_go_both_ways_and_a_second_time_nothing_does() {
+fn rclone_sync_of_1000_files_is_idempotent() {
     let place = Place::new();
     let (here, back) = (place.beside("here"), place.beside("back"));
     make_files(&here, 1_000);
@@ -56,7 +56,7 @@ fn a_thousand_files_go_both_ways_and_a_second_time_nothing_does() {
 
 #[test]
 #[ignore = "needs rclone"]
-fn a_large_file_goes_in_parts_and_keeps_its_time_and_its_bytes() {
+fn rclone_multipart_upload_keeps_time_and_bytes() {
     let place = Place::new();
     let file = place.beside("large.bin");
     fs::write(&file, bytes(23_000_001, 5)).unwrap();

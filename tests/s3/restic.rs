@@ -9,7 +9,7 @@ use crate::place::{Place, bytes, client, done, files, make_files};
 
 #[test]
 #[ignore = "needs restic"]
-fn a_backup_is_checked_and_restored_to_the_last_byte() {
+fn restic_backup_is_checked_and_restored() {
     let place = Place::new();
     require_program("restic", "version");
     let restic = || -> Command {

@@ -1,6 +1,6 @@
 //! Tags of objects: set by uploads, copies and requests of their own, limited as S3 limits them.
 
-use tests::Answer;
+use tests::Response;
 
 use crate::bucket::{Bucket, element, is, text, upload_parts};
 
@@ -14,7 +14,7 @@ fn body_of(tags: &[(&str, &str)]) -> String {
 }
 
 /// `key=value` of each tag of a response.
-fn tags_in(answer: &Answer) -> Vec<String> {
+fn tags_in(answer: &Response) -> Vec<String> {
     assert_eq!(answer.status, 200, "{}", text(answer));
     let body = text(answer);
     let between = |text: &str, name: &str| {
@@ -25,7 +25,7 @@ fn tags_in(answer: &Answer) -> Vec<String> {
     tags.map(|tag| format!("{}={}", between(tag, "Key"), between(tag, "Value"))).collect()
 }
 
-fn refusal(answer: &Answer) -> (u16, String) {
+fn refusal(answer: &Response) -> (u16, String) {
     (answer.status, element(answer, "Code").unwrap_or_default())
 }
 
@@ -108,7 +108,7 @@ fn uploads_set_tags_and_copies_follow_the_tagging_directive() {
 }
 
 #[test]
-fn changing_tags_takes_the_scope_upload_and_reading_them_read() {
+fn tag_changes_require_upload_scope_and_reads_read_scope() {
     let mut bucket = Bucket::new();
     bucket.put("/photos/a.txt", &[("x-amz-tagging", "a=1")], "hello");
     for (scope, read, write) in [("read", 200, 403), ("upload", 403, 200), ("delete", 403, 403)] {

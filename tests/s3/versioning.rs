@@ -1,7 +1,7 @@
 //! Versions of objects: what keeps them, what removes them, and where they count.
 
 use serde_json::Value;
-use tests::{Answer, Connection};
+use tests::{Connection, Response};
 
 use crate::bucket::{Bucket, element, is, text, upload_parts};
 
@@ -18,7 +18,7 @@ fn versioned() -> Bucket {
     bucket
 }
 
-fn version_of(answer: &Answer) -> String {
+fn version_of(answer: &Response) -> String {
     let id = answer.header("x-amz-version-id").to_owned();
     assert!(!id.is_empty(), "{} {}", answer.status, text(answer));
     id
@@ -116,7 +116,7 @@ fn large_versions_survive_compaction() {
 }
 
 #[test]
-fn deletions_leave_markers_and_removed_markers_bring_objects_back() {
+fn delete_markers_are_created_and_their_removal_restores() {
     let mut bucket = versioned();
     let first = version_of(&bucket.put("/photos/a", &[], "first"));
     let deleted = bucket.send("DELETE", "/photos/a", &[], "");
@@ -340,7 +340,7 @@ fn versions_count_to_usage_and_quota_and_keep_their_bucket() {
 }
 
 #[test]
-fn versions_go_with_a_bucket_that_is_deleted_by_force() {
+fn versions_are_deleted_with_a_forced_bucket_delete() {
     let mut bucket = versioned();
     for body in ["1", "2"] {
         bucket.put("/photos/a", &[], body);

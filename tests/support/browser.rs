@@ -24,7 +24,7 @@ pub struct Browser {
 impl Browser {
     /// Creates a browser without a session.
     pub fn of(world: &World) -> Self {
-        Self::with(world.stranger())
+        Self::with(world.anonymous())
     }
 
     /// Creates a browser that sends requests as this client does, with its key.
@@ -47,23 +47,23 @@ impl Browser {
 
     pub async fn sign_in(&mut self, name: &str, password: &str) -> Reply {
         let body = json!({"name": name, "password": password});
-        self.ask(Method::POST, "/-/session", Some(body)).await
+        self.request(Method::POST, "/-/session", Some(body)).await
     }
 
     pub async fn get(&mut self, path: &str) -> Reply {
-        self.ask(Method::GET, path, None).await
+        self.request(Method::GET, path, None).await
     }
 
     pub async fn post(&mut self, path: &str, body: Value) -> Reply {
-        self.ask(Method::POST, path, Some(body)).await
+        self.request(Method::POST, path, Some(body)).await
     }
 
     pub async fn put(&mut self, path: &str, body: Value) -> Reply {
-        self.ask(Method::PUT, path, Some(body)).await
+        self.request(Method::PUT, path, Some(body)).await
     }
 
     pub async fn delete(&mut self, path: &str) -> Reply {
-        self.ask(Method::DELETE, path, None).await
+        self.request(Method::DELETE, path, None).await
     }
 
     /// Whether the server reports it as signed in.
@@ -74,13 +74,13 @@ impl Browser {
     }
 
     /// Sends a request like a same-origin page. A cookie in the response is stored.
-    pub async fn ask(&mut self, method: Method, path: &str, body: Option<Value>) -> Reply {
+    pub async fn request(&mut self, method: Method, path: &str, body: Option<Value>) -> Reply {
         let own = [("sec-fetch-site", "same-origin")];
-        self.ask_with(method, path, &own, body).await
+        self.request_with(method, path, &own, body).await
     }
 
     /// Sends a request with headers other than those of a same-origin page.
-    pub async fn ask_with(
+    pub async fn request_with(
         &mut self,
         method: Method,
         path: &str,

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use server::connection::Peer;
-use server::dispatch::App;
+use server::dispatch::HttpService;
 
 use crate::Form;
 use crate::browser::HOST;
@@ -16,7 +16,7 @@ use crate::browser::HOST;
 /// A client.
 #[derive(Clone)]
 pub struct Client {
-    app: App,
+    app: HttpService,
     /// Sent as `Authorization: Bearer`.
     pub key: Option<String>,
     /// Address of the client; without it, no per-address limit applies.
@@ -32,7 +32,7 @@ pub struct Reply {
 }
 
 impl Client {
-    pub fn new(app: App, key: Option<String>) -> Self {
+    pub fn new(app: HttpService, key: Option<String>) -> Self {
         Self { app, key, peer: None }
     }
 
@@ -102,7 +102,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: Body,
     ) -> Reply {
-        let (head, body) = self.ask(method, path, headers, body).await.into_parts();
+        let (head, body) = self.request(method, path, headers, body).await.into_parts();
         let body = body.collect().await.expect("the body comes whole").to_bytes();
         Reply { status: head.status, headers: head.headers, body }
     }
@@ -114,10 +114,10 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
     ) -> Response<Body> {
-        self.ask(method, path, headers, Body::empty()).await
+        self.request(method, path, headers, Body::empty()).await
     }
 
-    async fn ask(
+    async fn request(
         &self,
         method: Method,
         path: &str,
@@ -144,7 +144,7 @@ impl Client {
 }
 
 /// Reads a body to its end or to where it breaks off; returns whether it was complete.
-pub async fn read_while_it_lasts(mut body: Body) -> (Vec<u8>, bool) {
+pub async fn read_until_closed(mut body: Body) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         match frame {

@@ -19,7 +19,7 @@ pub struct Connection {
 }
 
 /// A response.
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -51,15 +51,15 @@ impl Connection {
         self
     }
 
-    pub fn get(&mut self, path: &str) -> io::Result<Answer> {
+    pub fn get(&mut self, path: &str) -> io::Result<Response> {
         self.send("GET", path, &[], b"")
     }
 
-    pub fn delete(&mut self, path: &str) -> io::Result<Answer> {
+    pub fn delete(&mut self, path: &str) -> io::Result<Response> {
         self.send("DELETE", path, &[], b"")
     }
 
-    pub fn upload(&mut self, path: &str, form: Form) -> io::Result<Answer> {
+    pub fn upload(&mut self, path: &str, form: Form) -> io::Result<Response> {
         let content_type = form.content_type();
         self.send("POST", path, &[("content-type", &content_type)], &form.body())
     }
@@ -70,11 +70,11 @@ impl Connection {
         path: &str,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> io::Result<Answer> {
+    ) -> io::Result<Response> {
         self.begin(method, path, headers, body.len())?;
         // A server that rejects early responds before it has read everything.
         let written = self.more(body);
-        match self.answer(method) {
+        match self.read_response(method) {
             Err(_) if written.is_err() => Err(written.err().unwrap_or(ErrorKind::Other.into())),
             answer => answer,
         }
@@ -108,7 +108,7 @@ impl Connection {
     }
 
     /// Reads the response.
-    pub fn answer(&mut self, method: &str) -> io::Result<Answer> {
+    pub fn read_response(&mut self, method: &str) -> io::Result<Response> {
         let first = self.line()?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| unreadable(&first))?;
@@ -121,7 +121,7 @@ impl Connection {
             let (name, value) = line.split_once(':').ok_or_else(|| unreadable(&line))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
+        let mut answer = Response { status, headers, body: Vec::new() };
         if method != "HEAD" && status != 204 && status != 304 {
             let length = answer.header("content-length").parse();
             let length = length.map_err(|_| unreadable("no content-length"))?;
@@ -141,7 +141,7 @@ impl Connection {
     }
 }
 
-impl Answer {
+impl Response {
     /// Returns the value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
@@ -157,7 +157,7 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.status, self.text())
     }

@@ -14,13 +14,13 @@ pub struct FileHost(Arc<Inner>);
 
 struct Inner {
     address: SocketAddr,
-    seen: Mutex<Vec<Wanted>>,
-    answer: Box<dyn Fn(&Wanted) -> File + Send + Sync>,
+    seen: Mutex<Vec<RequestedFile>>,
+    answer: Box<dyn Fn(&RequestedFile) -> File + Send + Sync>,
 }
 
 /// A recorded request.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RequestedFile {
     /// Path and query.
     pub target: String,
     /// Names in lower case.
@@ -73,7 +73,7 @@ impl File {
     }
 }
 
-impl Wanted {
+impl RequestedFile {
     /// Returns the value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(header, _)| header == name);
@@ -83,7 +83,7 @@ impl Wanted {
 
 impl FileHost {
     /// Starts to listen.
-    pub fn start(answer: impl Fn(&Wanted) -> File + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&RequestedFile) -> File + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("the port is known");
         let answer = Box::new(answer);
@@ -108,7 +108,7 @@ impl FileHost {
     }
 
     /// Returns the requests since the last call.
-    pub fn take_seen(&self) -> Vec<Wanted> {
+    pub fn take_requests(&self) -> Vec<RequestedFile> {
         std::mem::take(&mut self.0.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -147,7 +147,7 @@ impl FileHost {
         Ok(())
     }
 
-    fn read(&self, stream: &mut impl BufRead) -> io::Result<Option<Wanted>> {
+    fn read(&self, stream: &mut impl BufRead) -> io::Result<Option<RequestedFile>> {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();
@@ -164,7 +164,7 @@ impl FileHost {
         let target = lines.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let time = 1 + seen.iter().filter(|it| it.target == target).count();
-        let wanted = Wanted { target: target.to_owned(), headers: headers.collect(), time };
+        let wanted = RequestedFile { target: target.to_owned(), headers: headers.collect(), time };
         seen.push(wanted.clone());
         Ok(Some(wanted))
     }

@@ -37,7 +37,7 @@ impl OpenMetrics {
         for (at, line) in body.lines().enumerate() {
             let place = format!("line {}: {line}", at + 1);
             match line.strip_prefix("# ") {
-                Some(told) => read_told(&mut families, told, &place),
+                Some(told) => read_metadata(&mut families, told, &place),
                 None => {
                     let family = families.last_mut().unwrap_or_else(|| panic!("{place}"));
                     family.samples.push(Sample::read(line, &place));
@@ -95,7 +95,7 @@ impl OpenMetrics {
     }
 }
 
-fn read_told(families: &mut Vec<Family>, told: &str, place: &str) {
+fn read_metadata(families: &mut Vec<Family>, told: &str, place: &str) {
     let (what, rest) = told.split_once(' ').unwrap_or_else(|| panic!("{place}"));
     let (name, text) = rest.split_once(' ').unwrap_or_else(|| panic!("{place}"));
     let last = families.last_mut().filter(|family| family.name == name);
@@ -254,7 +254,7 @@ mod tests {
                         b_total{x=\"a\\\"b\"} 3\n# EOF\n";
 
     #[test]
-    fn what_is_right_is_read() {
+    fn valid_open_metrics_text_is_parsed() {
         let read = OpenMetrics::read(GOOD);
         assert_eq!(read.value("b_total{x=\"a\\\"b\"}"), 3.0);
         assert!(read.names().contains("a_seconds_bucket") && read.names().contains("b_total"));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_found() {
+    fn invalid_open_metrics_text_is_rejected() {
         for (good, bad) in [
             ("# EOF\n", ""),
             ("# TYPE b counter", "# TYPE b gauge"),

@@ -127,7 +127,7 @@ impl Receiver {
     }
 
     /// Returns the requests recorded since the last call.
-    pub fn take_seen(&self) -> Vec<Seen> {
+    pub fn take_received(&self) -> Vec<Seen> {
         std::mem::take(&mut self.state().seen)
     }
 
@@ -236,7 +236,7 @@ impl Seen {
     }
 
     /// Returns the kind of event and the key from the body.
-    pub fn told(&self) -> (String, String) {
+    pub fn kind_and_key(&self) -> (String, String) {
         let json = self.json();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         (text(&json["type"]), text(&json["data"]["key"]))

@@ -15,7 +15,7 @@ use rcgen::{
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use server::tls::{CurrentTls, Identity};
+use server::tls::{TlsConfigCell, TlsIdentity};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -80,8 +80,8 @@ impl Authority {
     }
 
     /// Returns the TLS configuration of a listening server.
-    pub fn server(&self) -> Arc<CurrentTls> {
-        Arc::new(CurrentTls::new(&self.pair(Holds::Now).identity()))
+    pub fn server(&self) -> Arc<TlsConfigCell> {
+        Arc::new(TlsConfigCell::new(&self.pair(Holds::Now).identity()))
     }
 
     /// Opens a TLS connection that offers these ALPN protocols.
@@ -123,8 +123,8 @@ impl Default for Authority {
 }
 
 impl Pair {
-    pub fn identity(&self) -> Identity {
-        Identity::parse(self.certificates.as_bytes(), self.key.as_bytes()).expect("it is a pair")
+    pub fn identity(&self) -> TlsIdentity {
+        TlsIdentity::parse(self.certificates.as_bytes(), self.key.as_bytes()).expect("it is a pair")
     }
 
     /// Writes both as files, each replaced atomically, and the key readable by its owner alone.

@@ -11,7 +11,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::commands::run;
-use crate::{Answer, Connection};
+use crate::{Connection, Response};
 
 /// A connection whose requests are signed with Version 4, over all of their headers.
 pub struct SignedConnection {
@@ -55,7 +55,7 @@ impl SignedConnection {
         address: &str,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> std::io::Result<Answer> {
+    ) -> std::io::Result<Response> {
         let time = &*amz_date();
         let mut all = headers.to_vec();
         all.extend([("x-amz-date", time), ("x-amz-content-sha256", "UNSIGNED-PAYLOAD")]);

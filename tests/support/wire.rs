@@ -11,10 +11,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Body as HttpBody;
 use hyper::service::service_fn;
-use server::Stop;
-use server::admin::AdminApp;
-use server::connection::{ConnectionOptions, Drained, IncomingBody, accept};
-use server::dispatch::App;
+use server::Shutdown;
+use server::admin::AdminService;
+use server::connection::{ConnectionOptions, DrainReport, IncomingBody, accept};
+use server::dispatch::HttpService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -28,15 +28,15 @@ pub const SOON: Duration = Duration::from_secs(15);
 /// A listening service.
 pub struct Listening {
     pub address: SocketAddr,
-    pub stop: watch::Sender<Stop>,
-    pub ended: JoinHandle<Drained>,
+    pub stop: watch::Sender<Shutdown>,
+    pub ended: JoinHandle<DrainReport>,
 }
 
 /// One raw connection.
 pub struct Wire(pub TcpStream);
 
 impl Listening {
-    pub async fn start(app: App, options: ConnectionOptions) -> Self {
+    pub async fn start(app: HttpService, options: ConnectionOptions) -> Self {
         Self::serving(options, move |request| {
             let app = app.clone();
             async move { app.call(request).await }
@@ -45,7 +45,7 @@ impl Listening {
     }
 
     /// Starts the admin listener of a service.
-    pub async fn admin(app: AdminApp, options: ConnectionOptions) -> Self {
+    pub async fn admin(app: AdminService, options: ConnectionOptions) -> Self {
         Self::serving(options, move |request| {
             let app = app.clone();
             async move { app.call(request).await }
@@ -68,7 +68,7 @@ impl Listening {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
-        let (stop, stopped) = watch::channel(Stop::Running);
+        let (stop, stopped) = watch::channel(Shutdown::Running);
         let ended = tokio::spawn(accept(listener, service, options, stopped));
         Self { address, stop, ended }
     }
@@ -81,8 +81,8 @@ impl Listening {
     }
 
     /// Sends these bytes and returns everything received until the peer closes.
-    pub async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
-        self.send(bytes).await.rest().await.0
+    pub async fn request(&self, bytes: impl AsRef<[u8]>) -> String {
+        self.send(bytes).await.read_remaining().await.0
     }
 }
 
@@ -93,7 +93,7 @@ impl Wire {
     }
 
     /// Returns everything received until the peer closes, and how long that took.
-    pub async fn rest(&mut self) -> (String, Duration) {
+    pub async fn read_remaining(&mut self) -> (String, Duration) {
         let (began, mut bytes) = (now(), Vec::new());
         let read = self.0.read_to_end(&mut bytes);
         let _ = tokio::time::timeout(SOON, read).await.expect("the connection ends");
@@ -101,8 +101,8 @@ impl Wire {
     }
 
     /// Reads one response, and leaves the bytes after it unread. Interim responses are skipped.
-    pub async fn answer(&mut self) -> Reply {
-        let mut reply = self.answer_to_head().await;
+    pub async fn read_response(&mut self) -> Reply {
+        let mut reply = self.read_response_to_head().await;
         let length = reply.header("content-length");
         let length = if length.is_empty() { 0 } else { length.parse().expect("a length") };
         let mut body = vec![0; length];
@@ -113,7 +113,7 @@ impl Wire {
     }
 
     /// Reads the response of a request whose response has no body.
-    pub async fn answer_to_head(&mut self) -> Reply {
+    pub async fn read_response_to_head(&mut self) -> Reply {
         loop {
             let head = self.head().await;
             let mut lines = head.split("\r\n");

@@ -5,15 +5,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::disk::faults::Where;
+use engine::disk::faults::PathPattern;
 use engine::disk::sim::SimDisk;
-use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
+use engine::{Clock, Create, Environment, OpenOptions, Rng, SeededRng, SimClock, Store};
 use server::catalog::{Actor, BucketKind, Password, PasswordHash, Plan, Role};
 use server::config::{Config, PublicUrl};
-use server::dispatch::App;
+use server::dispatch::HttpService;
 use server::management::{
-    AccountSettings, ApiKeyIssuedView, ApiKeySettings, BucketOwner, BucketSettings, Reply, Request,
-    execute,
+    AccountSettings, AdminRequest, AdminResponse, ApiKeyIssuedView, ApiKeySettings, BucketOwner,
+    BucketSettings, execute,
 };
 use server::state::AppState;
 
@@ -31,7 +31,7 @@ pub struct World {
     pub clock: Arc<SimClock>,
     pub state: AppState,
     seed: u64,
-    app: App,
+    app: HttpService,
 }
 
 impl World {
@@ -59,18 +59,18 @@ impl World {
 
     fn on(disk: SimDisk, clock: SimClock, seed: u64, config: Config) -> Self {
         let (disk, clock) = (Arc::new(disk), Arc::new(clock));
-        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(seed));
+        let entropy: Arc<dyn Rng> = Arc::new(SeededRng::new(seed));
         let surroundings =
-            Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
+            Environment { disk: disk.clone(), clock: clock.clone(), rng: entropy.clone() };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
-        options.undelete_window_ms = config.undelete_window.as_millis() as u64;
+        options.retention_window_ms = config.undelete_window.as_millis() as u64;
         let (store, _) = Store::open(surroundings, options).expect("the disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();
         let state =
             AppState::new(store.clone(), config, url, ours, entropy).expect("the catalog opens");
-        let app = App::new(state.clone());
+        let app = HttpService::new(state.clone());
         Self { disk, store, clock, state, seed, app }
     }
 
@@ -93,13 +93,13 @@ impl World {
     }
 
     /// Returns the service, for tests that use a socket of their own.
-    pub fn app(&self) -> App {
+    pub fn app(&self) -> HttpService {
         self.app.clone()
     }
 
     /// Returns the same client at the premium endpoint.
     pub fn at_premium(&self, client: &Client) -> Client {
-        Client::new(App::new(self.state.premium()), client.key.clone())
+        Client::new(HttpService::new(self.state.premium()), client.key.clone())
     }
 
     /// Sets the plan of an account.
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// Returns a client without a key.
-    pub fn stranger(&self) -> Client {
+    pub fn anonymous(&self) -> Client {
         Client::new(self.app.clone(), None)
     }
 
@@ -123,14 +123,14 @@ impl World {
     pub fn account(&self, name: &str) -> String {
         let (role, plan) = (Some(Role::User), Some(Plan::Free));
         let settings = AccountSettings { role, plan, ..AccountSettings::default() };
-        match self.manage(Request::CreateAccount { name: name.into(), settings }) {
-            Reply::Account(account) => account.id,
+        match self.manage(AdminRequest::CreateAccount { name: name.into(), settings }) {
+            AdminResponse::Account(account) => account.id,
             other => panic!("an account was to be made, not {other:?}"),
         }
     }
 
     pub fn edit_account(&self, account: &str, settings: AccountSettings) {
-        self.manage(Request::EditAccount { account: account.into(), settings });
+        self.manage(AdminRequest::EditAccount { account: account.into(), settings });
     }
 
     /// Creates an operator; returns a client with a key of full access.
@@ -143,9 +143,10 @@ impl World {
 
     /// Sets the password of an account.
     pub fn set_password(&self, account: &str, password: &str) {
-        let password = Password::choose(password).expect("the password may be chosen");
-        let password = PasswordHash::of(&password, &*self.state.entropy).expect("it is hashed");
-        self.manage(Request::SetPassword { account: account.into(), password });
+        let password = Password::new_checked(password).expect("the password may be chosen");
+        let password =
+            PasswordHash::from_password(&password, &*self.state.entropy).expect("it is hashed");
+        self.manage(AdminRequest::SetPassword { account: account.into(), password });
     }
 
     pub fn bucket(&self, account: &str, name: &str, settings: BucketSettings) {
@@ -154,39 +155,39 @@ impl World {
 
     pub fn bucket_of(&self, owner: BucketOwner, name: &str, settings: BucketSettings) {
         let (name, kind) = (name.into(), Default::default());
-        self.manage(Request::CreateBucket { name, owner, kind, settings });
+        self.manage(AdminRequest::CreateBucket { name, owner, kind, settings });
     }
 
     /// Creates a bucket of the type `phone`.
     pub fn phone_bucket(&self, account: &str, name: &str) {
         let (owner, kind) = (BucketOwner::Account(account.into()), BucketKind::Phone);
         let (name, settings) = (name.into(), BucketSettings::default());
-        self.manage(Request::CreateBucket { name, owner, kind, settings });
+        self.manage(AdminRequest::CreateBucket { name, owner, kind, settings });
     }
 
     pub fn edit_bucket(&self, name: &str, settings: BucketSettings) {
-        self.manage(Request::EditBucket { name: name.into(), settings });
+        self.manage(AdminRequest::EditBucket { name: name.into(), settings });
     }
 
     pub fn api_key(&self, account: &str, settings: ApiKeySettings) -> ApiKeyIssuedView {
-        match self.manage(Request::CreateApiKey { account: account.into(), settings }) {
-            Reply::ApiKeyIssued(issued) => issued,
+        match self.manage(AdminRequest::CreateApiKey { account: account.into(), settings }) {
+            AdminResponse::ApiKeyIssued(issued) => issued,
             other => panic!("a key was to be issued, not {other:?}"),
         }
     }
 
     /// Sends a management request as the operator.
-    pub fn manage(&self, request: Request) -> Reply {
-        let (store, catalog) = (&self.state.store, self.state.catalog.by(Actor::operator()));
+    pub fn manage(&self, request: AdminRequest) -> AdminResponse {
+        let (store, catalog) = (&self.state.store, self.state.catalog.acting_as(Actor::operator()));
         execute(store, &catalog, request, &mut |_| ControlFlow::Continue(()))
             .expect("the operator's request is done")
     }
 
     /// Returns the segment that commits write to, of a log with one segment: a fault there hits commits, and not the
     /// thread that prepares the next segment.
-    pub fn first_log_segment(&self) -> Where {
+    pub fn first_log_segment(&self) -> PathPattern {
         let first = self.disk.paths().into_iter().filter(|path| path.starts_with("log/")).min();
-        Where::Prefix(first.expect("a log"))
+        PathPattern::Prefix(first.expect("a log"))
     }
 
     /// Returns the number of objects in a bucket.

@@ -9,7 +9,7 @@ use crate::{expect_each, expect_none};
 const FOLDER: &str = ".ci/advisories";
 
 #[test]
-fn the_snapshot_of_advisories_was_made_for_every_crate() {
+fn advisory_snapshot_covers_every_crate() {
     expect_none(&check(&repository::files()));
 }
 
@@ -45,7 +45,7 @@ fn packages(lock: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_crate_that_the_snapshot_does_not_know_and_an_advisory_that_is_lost_are_found() {
+fn advisory_check_detects_unknown_crate_and_lost_advisory() {
     let lock = "version = 4\n\n[[package]]\nname = \"server\"\n\n[[package]]\nname = \"old\"\nsource = \"registry\"\n\n\
                 [[package]]\nname = \"new\"\nsource = \"registry\"\n";
     let mut files = vec![

@@ -12,37 +12,37 @@ use crate::{expect_each, expect_none};
 const ROUTE_FILES: &[&str] = &["server/src/router.rs", "server/src/dispatch.rs"];
 
 #[test]
-fn every_path_in_a_document_exists() {
+fn document_paths_exist() {
     expect_none(&check_paths(&repository::files()));
 }
 
 #[test]
-fn constants_in_the_format_document_are_those_in_the_code() {
+fn format_document_constants_match_the_code() {
     expect_none(&check_constants(&repository::files()));
 }
 
 #[test]
-fn every_route_is_in_the_api_document() {
+fn api_document_covers_every_route() {
     expect_none(&check_routes(&repository::files()));
 }
 
 #[test]
-fn every_workspace_dependency_has_a_comment() {
+fn workspace_dependencies_have_comments() {
     expect_none(&check_dependencies(&repository::files()));
 }
 
 #[test]
-fn every_crate_takes_the_lints_of_the_workspace() {
+fn workspace_lints_are_inherited_by_every_crate() {
     expect_none(&check_lints(&repository::files()));
 }
 
 #[test]
-fn the_changelog_has_its_headings() {
+fn changelog_has_its_headings() {
     expect_none(&check_changelog(&repository::files()));
 }
 
 #[test]
-fn every_kind_of_attack_names_the_tests_that_try_it() {
+fn security_document_names_tests_for_every_attack() {
     expect_none(&check_attacks(&repository::files()));
 }
 
@@ -290,7 +290,7 @@ fn check_changelog(files: &[File]) -> Vec<String> {
 }
 
 #[test]
-fn a_path_that_does_not_exist_is_found() {
+fn document_check_detects_missing_path() {
     let text = "`engine/src/name.rs`, `engine/src`, `format/scan.rs`, `engine/gone.rs`, `image/png`\n\
                 [here](engine/src/name.rs#x) [there](gone.md) [out](https://example.org/a.md)\n\
                 ```\n`engine/no.rs`\n```\n`lost.rs`";
@@ -306,7 +306,7 @@ fn a_path_that_does_not_exist_is_found() {
 }
 
 #[test]
-fn a_constant_that_differs_is_found() {
+fn document_check_detects_wrong_constant() {
     let code =
         "pub const A: usize = 4 * K;\nconst K: usize = 1_024;\npub const B: &[u8; 2] = b\"ab\";";
     let table = "# F\n## Constants\n| name | value |\n| --- | --- |\n| `A` | 4 KiB |\n| B | `\"ax\"` |\n\
@@ -320,7 +320,7 @@ fn a_constant_that_differs_is_found() {
 }
 
 #[test]
-fn a_route_that_is_not_described_is_found() {
+fn document_check_detects_undocumented_route() {
     let code = "r.route(\"/api/list\", get(a)).route(\"/{bucket}/{*path}\", get(b)) // \"/no\"\n\
                 .route(\"/api\", get(c)).route(\"/api/list-objects\", get(d))";
     let api = "`GET /api/list-objects`, `GET /{bucket}/{path}`";
@@ -329,7 +329,7 @@ fn a_route_that_is_not_described_is_found() {
 }
 
 #[test]
-fn a_dependency_without_a_reason_is_found() {
+fn document_check_detects_uncommented_dependency() {
     let manifest = "[workspace.dependencies]\n# Ours.\nours = { path = \"ours\" }\n# A.\na = \"1\"\n\
                     b = \"2\"\nc = \"3\" # C.\n\n# D.\n\nd = \"4\"\n";
     let files = [
@@ -341,7 +341,7 @@ fn a_dependency_without_a_reason_is_found() {
 }
 
 #[test]
-fn a_crate_without_lints_is_found() {
+fn document_check_detects_crate_without_lints() {
     let files = [
         File::new("a/Cargo.toml", "[lints]\nworkspace = true\n"),
         File::new("b/Cargo.toml", "[package]\n"),
@@ -350,7 +350,7 @@ fn a_crate_without_lints_is_found() {
 }
 
 #[test]
-fn a_changelog_without_headings_is_found() {
+fn document_check_detects_missing_changelog_heading() {
     let good = "# C\n## [Unreleased]\n### Format\n### API\n## [0.1.0]\n";
     expect_none(&check_changelog(&[File::new("CHANGELOG.md", good)]));
     let bad = "# C\n## [Unreleased]\n### API\n## [0.1.0]\n### Format\n";
@@ -359,7 +359,7 @@ fn a_changelog_without_headings_is_found() {
 }
 
 #[test]
-fn an_attack_that_nobody_tries_is_found() {
+fn document_check_detects_untested_attack() {
     let head = "## Tests\n\n| class | where |\n|---|---|\n";
     let rows = "| a | `tests/a.rs` |\n| b | nowhere |\n| c | `server/src/c.rs` |\n";
     let files = [

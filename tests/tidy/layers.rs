@@ -94,22 +94,22 @@ const DIRECTION: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn files_of_the_engine_name_only_what_is_below_them() {
+fn engine_files_import_only_lower_layers() {
     expect_none(&check_layers("engine", ENGINE, &repository::files()));
 }
 
 #[test]
-fn files_of_the_server_name_only_what_is_below_them() {
+fn server_files_import_only_lower_layers() {
     expect_none(&check_layers("server", SERVER, &repository::files()));
 }
 
 #[test]
-fn the_engine_is_used_through_its_front_door() {
+fn engine_is_used_only_through_its_public_api() {
     expect_none(&check_engine_door(&repository::files()));
 }
 
 #[test]
-fn crates_depend_in_one_direction() {
+fn crate_dependencies_have_one_direction() {
     expect_none(&check_direction(&repository::files()));
 }
 
@@ -272,7 +272,7 @@ fn check_direction(files: &[File]) -> Vec<String> {
 }
 
 #[test]
-fn a_file_that_names_a_neighbour_or_looks_up_is_found() {
+fn layer_check_detects_imports_of_peers_or_upper_layers() {
     let files = [
         File::new("engine/src/format/scan.rs", "use crate::name;\nuse crate::disk::Disk;"),
         File::new("engine/src/error.rs", "use crate::{format::Malformed, store::Store};"),
@@ -293,14 +293,14 @@ fn a_file_that_names_a_neighbour_or_looks_up_is_found() {
 }
 
 #[test]
-fn comments_strings_and_tests_may_name_anything() {
+fn layer_check_ignores_comments_strings_and_tests() {
     let text = "//! [crate::store::Store]\nconst A: &str = \"crate::store\";\n\
                 #[cfg(test)]\nmod tests { use crate::store::Store; }";
     expect_none(&check_layers("engine", ENGINE, &[File::new("engine/src/limits.rs", text)]));
 }
 
 #[test]
-fn super_stays_in_the_folder() {
+fn layer_check_resolves_super_within_the_folder() {
     let good = "use super::record; mod inner_words { use super::Thing; }";
     let files = [
         File::new("engine/src/format/scan.rs", good),
@@ -313,7 +313,7 @@ fn super_stays_in_the_folder() {
 }
 
 #[test]
-fn a_way_around_the_front_door_is_found() {
+fn layer_check_detects_private_engine_imports() {
     let text =
         "use engine::{Store, limits, disk::SimDisk};\nuse redb::Database;\nuse engine::format;";
     let files = [File::new("server/src/state.rs", text), File::new("tests/crash/main.rs", text)];
@@ -322,7 +322,7 @@ fn a_way_around_the_front_door_is_found() {
 }
 
 #[test]
-fn a_dependency_against_the_direction_is_found() {
+fn layer_check_detects_reversed_crate_dependency() {
     let files = [
         File::new("engine/Cargo.toml", "[dependencies]\nserver.workspace = true\n"),
         File::new("server/Cargo.toml", "[dependencies]\nengine.workspace = true\nredb = \"4\"\n"),

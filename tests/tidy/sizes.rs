@@ -10,7 +10,7 @@ const FILE_LINES_MAX: usize = 600;
 const LINE_CHARS_MAX: usize = 120;
 
 #[test]
-fn files_and_lines_are_short_enough() {
+fn files_and_lines_respect_size_limits() {
     expect_none(&check(&repository::files()));
 }
 
@@ -44,7 +44,7 @@ fn may_be_long(line: &str) -> bool {
 }
 
 #[test]
-fn long_files_and_long_lines_are_found() {
+fn size_check_detects_long_files_and_lines() {
     let long = "x".repeat(LINE_CHARS_MAX + 1);
     let files = [
         File::new("a.rs", &"x\n".repeat(FILE_LINES_MAX + 1)),

@@ -224,7 +224,7 @@ fn spread<'a>(
 }
 
 #[test]
-fn comments_strings_and_tests_are_blanked_and_lines_stay() {
+fn source_blanking_keeps_line_numbers() {
     let text = "a /* b /* c */ d */ e\nlet s = \"x // y\\\"\"; // z\nlet r = r#\"\"q\"#; 'q' '\\'' 'life\n\
                 #[cfg(test)]\nmod tests { fn t() {} }\nend";
     let code = without_tests(&code(text));
@@ -240,7 +240,7 @@ fn comments_strings_and_tests_are_blanked_and_lines_stay() {
 }
 
 #[test]
-fn groups_are_spread_out() {
+fn nested_use_groups_are_expanded() {
     let code =
         "use crate::{a::{self, B as C}, d::*};\nlet x = crate::e::F::<G>::new(); x::crate::no";
     let tokens = tokens(code);

@@ -209,7 +209,7 @@ fn number(text: &str) -> Option<i128> {
 }
 
 #[test]
-fn constants_are_worth_what_rust_says() {
+fn constant_expressions_are_evaluated_like_rust() {
     let limits = "const KIB: usize = 1_024;\npub const A: u64 = 4 * KIB as u64 + 1;\n\
                   pub const B: [u8; 4] = *b\"AB\\r\\n\";\npub const C: u32 = 1 << 16;\n\
                   pub const D: usize = (A - 1) as usize / 2;\nconst _: () = assert!(A > 0);\n\
@@ -230,7 +230,7 @@ fn constants_are_worth_what_rust_says() {
 }
 
 #[test]
-fn documents_write_numbers_as_people_do() {
+fn document_numbers_are_formatted_for_readers() {
     for (text, number) in [
         ("4096", 4_096),
         ("`4,096`", 4_096),

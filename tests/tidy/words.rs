@@ -32,7 +32,7 @@ const DRAWERS: &[&str] =
 
 /// Where `unsafe` may stand: the memory maps, the call that begins to write back, libaom, the option of the allocator,
 /// sockets that are inherited, the wrappers that the fuzzer's macro needs, and the test that shuts a file system down.
-const UNSAFE_PLACES: &[&str] = &[
+const UNSAFE_FILES: &[&str] = &[
     "engine/src/disk/mmap.rs",
     "engine/src/disk/write_back.rs",
     "server/images/src/encode/avif/aom.rs",
@@ -64,22 +64,22 @@ fn private_idiom_only_decreases() {
 }
 
 #[test]
-fn file_names_say_what_is_inside() {
+fn file_names_are_descriptive() {
     expect_none(&check_file_names(&repository::files()));
 }
 
 #[test]
-fn nothing_is_left_over() {
+fn no_leftover_markers_remain() {
     expect_none(&check_leftovers(&repository::files()));
 }
 
 #[test]
-fn unsafe_stays_in_its_place() {
+fn unsafe_is_confined_to_listed_files() {
     expect_none(&check_unsafe(&repository::files()));
 }
 
 #[test]
-fn nothing_belongs_to_one_machine() {
+fn no_machine_specific_paths_remain() {
     expect_none(&check_machine(&repository::files()));
 }
 
@@ -196,13 +196,13 @@ fn is_commented_out(line: &str) -> bool {
 fn check_unsafe(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| file.is_rust()) {
-        if UNSAFE_PLACES.iter().any(|place| file.path.starts_with(place)) {
+        if UNSAFE_FILES.iter().any(|place| file.path.starts_with(place)) {
             continue;
         }
         let code = source::code(&file.text);
         let lines = source::tokens(&code).into_iter().filter(|token| token.text == "unsafe");
         complaints.extend(lines.map(|token| {
-            format!("{}:{}: unsafe stands in {UNSAFE_PLACES:?} only", file.path, token.line)
+            format!("{}:{}: unsafe stands in {UNSAFE_FILES:?} only", file.path, token.line)
         }));
     }
     complaints
@@ -244,7 +244,7 @@ fn has_path(line: &str, start: &str) -> bool {
 }
 
 #[test]
-fn more_idiom_and_bounds_that_are_too_high_are_found() {
+fn idiom_check_detects_increase_and_loose_bounds() {
     let files = [
         File::new("a.md", "It is told.\nTold_again, retold.\nfolders"),
         File::new("b.rs", "// any-more"),
@@ -255,7 +255,7 @@ fn more_idiom_and_bounds_that_are_too_high_are_found() {
 }
 
 #[test]
-fn a_name_that_says_nothing_is_found() {
+fn file_name_check_detects_vague_names() {
     let files = [
         File::new("engine/src/utils.rs", ""),
         File::new("server/src/common/mod.rs", ""),
@@ -265,7 +265,7 @@ fn a_name_that_says_nothing_is_found() {
 }
 
 #[test]
-fn leftovers_are_found() {
+fn leftover_check_detects_markers() {
     let text = format!("// {}{}: later\ndbg!(x);\n#[ignore]\nfn f() {{}}\n", "FIX", "ME");
     let text = text + "#[ignore = \"slow\"]\n// let x = f(y);\n// Order matters here;\n// if a {\n";
     let files = [File::new("a.rs", &text), File::new("a.rs.orig", "")];
@@ -274,7 +274,7 @@ fn leftovers_are_found() {
 }
 
 #[test]
-fn unsafe_out_of_its_place_is_found() {
+fn unsafe_check_detects_unlisted_files() {
     let text = "// unsafe\nfn f() { unsafe { g() } }";
     let files = [
         File::new("engine/src/disk/mmap.rs", text),
@@ -285,7 +285,7 @@ fn unsafe_out_of_its_place_is_found() {
 }
 
 #[test]
-fn what_belongs_to_one_machine_is_found() {
+fn machine_path_check_detects_local_paths() {
     let path = format!("see /{}/x and photos/work/y", "tmp");
     let files = [
         File::new("a.md", &path),

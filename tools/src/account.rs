@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Plan, Role, Standing};
 use server::config::PublicUrl;
-use server::management::{AccountSettings, Request};
+use server::management::{AccountSettings, AdminRequest};
 
 use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
@@ -164,32 +164,32 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Create(Create { store, name, plan, reach }) => {
             let (name, settings) = (name.get(), AccountSettings { plan, ..reach.settings() });
-            perform_creating(&store, Request::CreateAccount { name: name.clone(), settings })?;
+            perform_creating(&store, AdminRequest::CreateAccount { name: name.clone(), settings })?;
             let (name, data) = (quoted(&name), quoted(&store.data().display().to_string()));
-            output::note(&format!(
+            output::print_note(&format!(
                 "next: set a password to sign in to the dashboard, or create an invitation link:\n  \
                  trug account password {name} --data {data}\n  \
                  trug account invite {name} --data {data}"
             ));
             Ok(())
         }
-        Command::List(List { store }) => perform(&store, Request::ListAccounts),
+        Command::List(List { store }) => perform(&store, AdminRequest::ListAccounts),
         Command::Password(SetPassword { store, account, password_file }) => {
             let password = password::read(password_file.as_deref())?;
-            perform(&store, Request::SetPassword { account: account.get(), password })
+            perform(&store, AdminRequest::SetPassword { account: account.get(), password })
         }
         Command::Invite(Invite { store, account, public_url }) => {
             let public_url = public_url.map(|url| PublicUrl::parse(&url)).transpose()?;
             let public_url = public_url.map(|url| url.as_str().to_owned());
-            perform(&store, Request::InviteAccount { account: account.get(), public_url })
+            perform(&store, AdminRequest::InviteAccount { account: account.get(), public_url })
         }
         Command::Delete(Delete { store, account, force }) => {
-            perform(&store, Request::DeleteAccount { account: account.get(), force })
+            perform(&store, AdminRequest::DeleteAccount { account: account.get(), force })
         }
-        Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
+        Command::Sweep(Sweep { store }) => perform(&store, AdminRequest::SweepAccounts),
         Command::Edit(Edit { store, account, name, plan, standing, reach }) => {
             let settings = AccountSettings { name, plan, standing, ..reach.settings() };
-            perform(&store, Request::EditAccount { account: account.get(), settings })
+            perform(&store, AdminRequest::EditAccount { account: account.get(), settings })
         }
     }
 }

@@ -21,7 +21,7 @@ const PURGE_DELAY_ENV: &str = "MIMALLOC_PURGE_DELAY";
 ///
 /// With a delay, a page is returned when its thread next allocates, so an idle thread retains its pages. Must be
 /// called before other threads are started.
-pub(crate) fn give_back_at_once() {
+pub(crate) fn return_freed_pages_immediately() {
     if env::var_os(PURGE_DELAY_ENV).is_none() {
         // SAFETY: the option exists in this version, and no other thread can read it concurrently.
         unsafe { mi_option_set(PURGE_DELAY, 0) };

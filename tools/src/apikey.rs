@@ -4,7 +4,7 @@
 
 use clap::{Args, Subcommand};
 use server::catalog::Scope;
-use server::management::{ApiKeySettings, Request};
+use server::management::{AdminRequest, ApiKeySettings};
 
 use crate::choice;
 use crate::exit::{self, Failure};
@@ -95,19 +95,21 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             let expires_at = create.expires.filter(|time| !time.is_empty());
             let Create { store, account, name, scopes, bucket, prefix, .. } = create;
             let settings = ApiKeySettings { name, scopes, bucket, prefix, expires_at };
-            let request = Request::CreateApiKey { account, settings };
+            let request = AdminRequest::CreateApiKey { account, settings };
             #[cfg(feature = "s3")]
             return create.s3.perform(&store, request);
             #[cfg(not(feature = "s3"))]
             perform(&store, request)
         }
-        Command::List(List { store, account }) => perform(&store, Request::ListApiKeys { account }),
+        Command::List(List { store, account }) => {
+            perform(&store, AdminRequest::ListApiKeys { account })
+        }
         #[cfg(feature = "s3")]
         Command::S3(One { store, id }) => {
-            perform(&store, Request::ShowS3Credentials { id: id.get() })
+            perform(&store, AdminRequest::ShowS3Credentials { id: id.get() })
         }
         Command::Revoke(One { store, id }) => {
-            perform(&store, Request::RevokeApiKey { id: id.get() })
+            perform(&store, AdminRequest::RevokeApiKey { id: id.get() })
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use server::archive::Place;
+use server::archive::ArchiveLocation;
 
 use crate::exit::Failure;
 
@@ -21,7 +21,7 @@ pub(crate) fn is_stream(typed: &Path) -> bool {
 }
 
 /// Returns the destination of an export.
-pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
+pub(crate) fn to(typed: &Path, data: &Path) -> Result<ArchiveLocation, Failure> {
     if is_stream(typed) {
         if io::stdout().is_terminal() {
             let advice =
@@ -30,11 +30,11 @@ pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
         }
         return Ok(stream(1));
     }
-    outside(typed, data).map(Place::Path)
+    outside(typed, data).map(ArchiveLocation::Path)
 }
 
 /// Returns the source of an import.
-pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
+pub(crate) fn from(typed: &Path, data: &Path) -> Result<ArchiveLocation, Failure> {
     if is_stream(typed) {
         if io::stdin().is_terminal() {
             return Err(Failure::wrong_usage(
@@ -43,11 +43,11 @@ pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
         }
         return Ok(stream(0));
     }
-    outside(typed, data).map(Place::Path)
+    outside(typed, data).map(ArchiveLocation::Path)
 }
 
-fn stream(number: u8) -> Place {
-    Place::Stream(PathBuf::from(format!("/proc/self/fd/{number}")))
+fn stream(number: u8) -> ArchiveLocation {
+    ArchiveLocation::Stream(PathBuf::from(format!("/proc/self/fd/{number}")))
 }
 
 /// Returns the absolute path, which must be outside of the data folder.
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_become_absolute_and_stay_out_of_the_data_folder() {
+    fn archive_path_must_be_outside_the_data_directory() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let data = folder.join("src");
         let path = outside(Path::new("x/y.tar"), &data).unwrap();

@@ -3,7 +3,7 @@
 //! Non-goals: recording.
 
 use server::limits::AUDIT_PAGE_MAX;
-use server::management::{AuditAsked, Request};
+use server::management::{AdminRequest, AuditQuery};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -33,16 +33,16 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "COUNT",
-        default_value_t = SHOWN,
+        default_value_t = ENTRIES_DEFAULT,
         value_parser = clap::value_parser!(u64).range(1..=AUDIT_PAGE_MAX as u64)
     )]
     limit: u64,
 }
 
-const SHOWN: u64 = 100;
+const ENTRIES_DEFAULT: u64 = 100;
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, bucket, action, actor, before, limit } = args;
     let before = before.map(|number| number.to_string());
-    perform(&store, Request::Audit(AuditAsked { bucket, action, actor, before, limit }))
+    perform(&store, AdminRequest::Audit(AuditQuery { bucket, action, actor, before, limit }))
 }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use server::management::Request;
+use server::management::AdminRequest;
 
 use crate::archive_place;
 use crate::exit::{self, Failure};
@@ -28,5 +28,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, to } = args;
     let to = archive_place::outside(&to, store.data())?;
-    perform(&store, Request::Backup { to })
+    perform(&store, AdminRequest::Backup { to })
 }

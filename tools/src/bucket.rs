@@ -5,7 +5,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Access, BucketKind};
 use server::limits::MANAGEMENT_PAGE_MAX;
-use server::management::{BucketOwner, BucketSettings, Request};
+use server::management::{AdminRequest, BucketOwner, BucketSettings};
 
 use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
@@ -182,17 +182,20 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
                 None => BucketOwner::Account(account.unwrap_or_default()),
             };
             let (name, settings) = (name.get(), settings.into());
-            perform(&store, Request::CreateBucket { name, owner, kind, settings })
+            perform(&store, AdminRequest::CreateBucket { name, owner, kind, settings })
         }
-        Command::List(List { store, account }) => perform(&store, Request::ListBuckets { account }),
+        Command::List(List { store, account }) => {
+            perform(&store, AdminRequest::ListBuckets { account })
+        }
         Command::Folders(Folders { store, name, after, limit }) => {
-            perform(&store, Request::ListFolders { bucket: name.get(), after, limit })
+            perform(&store, AdminRequest::ListFolders { bucket: name.get(), after, limit })
         }
-        Command::Edit(Edit { store, name, settings }) => {
-            perform(&store, Request::EditBucket { name: name.get(), settings: settings.into() })
-        }
+        Command::Edit(Edit { store, name, settings }) => perform(
+            &store,
+            AdminRequest::EditBucket { name: name.get(), settings: settings.into() },
+        ),
         Command::Delete(Delete { store, name, force }) => {
-            perform(&store, Request::DeleteBucket { name: name.get(), force })
+            perform(&store, AdminRequest::DeleteBucket { name: name.get(), force })
         }
     }
 }

@@ -95,7 +95,7 @@ mod tests {
                         aws_session_token = Q==\n[half]\naws_access_key_id = H\n";
 
     #[test]
-    fn a_profile_is_read_and_what_is_missing_is_said_without_secrets() {
+    fn aws_profile_errors_do_not_leak_secrets() {
         let read_one = |profile| {
             read(FILE, profile).map(|it| (it.access_key_id, it.secret_access_key, it.session_token))
         };

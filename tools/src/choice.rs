@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use server::archive::OnConflict;
+use server::archive::ImportConflictRule;
 use server::catalog::{Access, BucketKind, MemberRole, Plan, Role, Scope, Standing};
 
 /// Word and the value that it represents.
@@ -44,11 +44,11 @@ pub(crate) const SCOPE: &[Choice<Scope>] = &[
     ("presign", Scope::Presign),
     ("manage", Scope::Manage),
 ];
-pub(crate) const ON_CONFLICT: &[Choice<OnConflict>] = &[
-    ("skip", OnConflict::Skip),
-    ("replace", OnConflict::Replace),
-    ("rename", OnConflict::Rename),
-    ("fail", OnConflict::Fail),
+pub(crate) const ON_CONFLICT: &[Choice<ImportConflictRule>] = &[
+    ("skip", ImportConflictRule::Skip),
+    ("replace", ImportConflictRule::Replace),
+    ("rename", ImportConflictRule::Rename),
+    ("fail", ImportConflictRule::Fail),
 ];
 
 /// Returns a parser of these words; the argument that uses it must set `ignore_case`.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_those_of_the_json() {
+    fn choice_words_match_json_values() {
         check(PLAN);
         check(STANDING);
         check(ROLE);

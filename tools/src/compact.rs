@@ -3,7 +3,7 @@
 //! Non-goals: selecting and copying segments.
 
 use engine::CompactionRules;
-use server::management::{CompactionAsked, Request};
+use server::management::{AdminRequest, CompactionParams};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value_t = CompactionRules::SHORT_OF_SPACE.segment_dead_percent_min,
+        default_value_t = CompactionRules::LOW_SPACE.segment_dead_percent_min,
         value_parser = clap::value_parser!(u8).range(0..=100)
     )]
     dead_percent_min: u8,
@@ -36,7 +36,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, dry_run, dead_percent_min, rate } = args;
-    let asked = CompactionAsked { dead_percent_min, bytes_per_second_max: rate };
-    let request = if dry_run { Request::SelectCompaction(asked) } else { Request::Compact(asked) };
+    let asked = CompactionParams { dead_percent_min, bytes_per_second_max: rate };
+    let request =
+        if dry_run { AdminRequest::SelectCompaction(asked) } else { AdminRequest::Compact(asked) };
     perform(&store, request)
 }

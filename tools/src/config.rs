@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use engine::{Clock, SystemClock};
-use server::config::{InForce, SettingDefault, VARIABLE_PREFIX, settings};
+use server::config::{ENV_PREFIX, EffectiveSetting, SettingDefault, settings};
 
 use crate::exit::{self, Failure};
 use crate::{output, settings as sources};
@@ -46,10 +46,10 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Check(args) => {
             let config = sources::config(&args.settings.sources()?)?;
             for warning in sources::warnings(&config, SystemClock::new().unix_ms()) {
-                output::note(&format!("warning: {warning}"));
+                output::print_note(&format!("warning: {warning}"));
             }
             let mut text = "the settings are valid\n".to_owned();
-            if let Some(end) = config.tls.and_then(|identity| identity.ends()) {
+            if let Some(end) = config.tls.and_then(|identity| identity.not_after_text()) {
                 text.push_str(&format!("the certificate is valid until {end}\n"));
             }
             if let Some(acme) = config.acme {
@@ -65,18 +65,18 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Show(args) => {
             let found = args.settings.sources()?;
             sources::config(&found)?;
-            output::result(&shown(&found.in_force(), args.sources))
+            output::result(&format_settings(&found.effective(), args.sources))
         }
         Command::Reference(_) => output::result(&reference()),
     }
 }
 
-fn shown(in_force: &[InForce], with_sources: bool) -> String {
+fn format_settings(in_force: &[EffectiveSetting], with_sources: bool) -> String {
     let mut lines = Vec::new();
     for setting in in_force {
         let line = match &setting.value {
             SettingDefault::Value(value) => format!("{} = {value}", setting.name),
-            SettingDefault::Words(words) => format!("# {}: {words}", setting.name),
+            SettingDefault::Description(words) => format!("# {}: {words}", setting.name),
         };
         lines.push((line, &setting.source));
     }
@@ -99,14 +99,14 @@ fn reference() -> String {
         let default = match &setting.default {
             SettingDefault::Value(value) if value == "[]" => "none".to_owned(),
             SettingDefault::Value(value) => format!("`{value}`"),
-            SettingDefault::Words(words) => (*words).to_owned(),
+            SettingDefault::Description(words) => (*words).to_owned(),
         };
         let variable = setting.name.to_ascii_uppercase();
         let name = setting.name;
-        let (takes, about) = (setting.change.name(), setting.about);
+        let (takes, about) = (setting.change.name(), setting.description);
         let _ = writeln!(
             text,
-            "| `{name}` | `{VARIABLE_PREFIX}{variable}` | {default} | {takes} | {about} |"
+            "| `{name}` | `{ENV_PREFIX}{variable}` | {default} | {takes} | {about} |"
         );
     }
     text

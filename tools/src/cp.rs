@@ -4,12 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use server::archive::{Place as ArchivePlace, Source};
-use server::management::{Copying, ObjectRequest, Reply, Request};
+use server::archive::{ArchiveLocation as ArchivePlace, ImportSource};
+use server::management::{AdminRequest, AdminResponse, Copying, ObjectRequest};
 
 use crate::exit::{self, Failure};
 use crate::management::{Connection, StoreArgs};
-use crate::places::{ObjectPath, Place, resolve};
+use crate::places::{Location, ObjectPath, resolve};
 use crate::transfer::{self, Report};
 use crate::{archive_place, local_file, output};
 
@@ -54,8 +54,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     match destination {
         // Standard output has the content.
-        Place::Stream => Ok(()),
-        Place::Object(_) | Place::Local(_) => copier.report.print("copied", &store),
+        Location::Stream => Ok(()),
+        Location::Object(_) | Location::Local(_) => copier.report.print("copied", &store),
     }
 }
 
@@ -69,32 +69,32 @@ struct Copier {
 impl Copier {
     fn copy(
         &mut self,
-        source: &Place,
-        destination: &Place,
+        source: &Location,
+        destination: &Location,
         into_folder: bool,
         recursive: bool,
     ) -> Result<(), Failure> {
         match (source, destination) {
-            (Place::Local(file), Place::Object(to)) if file.is_dir() => {
+            (Location::Local(file), Location::Object(to)) if file.is_dir() => {
                 transfer::require_recursive(recursive, &file.display())?;
                 self.import(file, to)
             }
-            (Place::Local(file), Place::Object(to)) => {
+            (Location::Local(file), Location::Object(to)) => {
                 let to = if into_folder { to.join(&local_file::name(file)?) } else { to.clone() };
                 self.upload(local_file::readable(file)?, to)
             }
-            (Place::Stream, Place::Object(to)) if !to.is_folder() => {
+            (Location::Stream, Location::Object(to)) if !to.is_folder() => {
                 self.upload((transfer::STDIN.into(), 0), to.clone())
             }
-            (Place::Stream, Place::Object(_)) => {
+            (Location::Stream, Location::Object(_)) => {
                 Err(Failure::wrong_usage("an object from standard input needs a name: BUCKET/PATH"))
             }
-            (Place::Object(from), Place::Object(to)) => {
+            (Location::Object(from), Location::Object(to)) => {
                 let (connection, report) = (&mut self.connection, &mut self.report);
-                let request = |it: Copying| Request::Object(ObjectRequest::Copy(it));
+                let request = |it: Copying| AdminRequest::Object(ObjectRequest::Copy(it));
                 transfer::within(connection, from, to, into_folder, recursive, request, report)
             }
-            (Place::Object(from), Place::Local(to)) => {
+            (Location::Object(from), Location::Local(to)) => {
                 if transfer::is_folder_of_objects(&mut self.connection, from)? {
                     transfer::require_recursive(recursive, from)?;
                     return self.export(from, to);
@@ -103,11 +103,11 @@ impl Copier {
                 self.report.add(transfer::download(&mut self.connection, from, &to)?);
                 Ok(())
             }
-            (Place::Object(from), Place::Stream) => {
+            (Location::Object(from), Location::Stream) => {
                 let object = ObjectPath::parse_object(&from.to_string())?;
                 transfer::read_to(&mut self.connection, &object, transfer::STDOUT.into()).map(drop)
             }
-            (Place::Local(_) | Place::Stream, _) => {
+            (Location::Local(_) | Location::Stream, _) => {
                 Err(Failure::wrong_usage("neither SRC nor DST begins with the name of a bucket"))
             }
         }
@@ -115,7 +115,7 @@ impl Copier {
 
     /// Stores a file, or a stream of unknown size (0).
     fn upload(&mut self, (file, bytes): (PathBuf, u64), to: ObjectPath) -> Result<(), Failure> {
-        let from = Source::File {
+        let from = ImportSource::File {
             place: ArchivePlace::Stream(file),
             bytes,
             path: to.path.clone(),
@@ -136,7 +136,7 @@ impl Copier {
             Some(_) => to.join(&local_file::name(folder)?),
             None => to.clone(),
         };
-        let from = Source::Files(ArchivePlace::Path(place));
+        let from = ImportSource::Files(ArchivePlace::Path(place));
         let report = transfer::import(&mut self.connection, &to.bucket, Some(to.folder()), from)?;
         self.report.add((
             report.imported_count + report.replaced_count + report.unchanged_count,
@@ -144,7 +144,7 @@ impl Copier {
         ));
         let refused = &report.refused;
         for file in &refused.listed {
-            output::note(&format!("{}: {}", file.name, file.why));
+            output::print_note(&format!("{}: {}", file.name, file.why));
         }
         match refused.count {
             0 => Ok(()),
@@ -157,15 +157,15 @@ impl Copier {
         let to = if from.is_folder() { to.to_owned() } else { to.join(from.name()) };
         // A path with "/" at its end is a folder to be created.
         let place = archive_place::outside(&to.join(""), &self.data)?;
-        let reply = self.connection.request(Request::Export {
+        let reply = self.connection.request(AdminRequest::Export {
             bucket: from.bucket.clone(),
             folder: Some(from.folder()),
             to: ArchivePlace::Path(place),
         })?;
-        let Reply::Exported(report) = &reply else { return Err(output::unexpected()) };
+        let AdminResponse::Exported(report) = &reply else { return Err(output::unexpected()) };
         self.report.add((report.exported_count + report.unchanged_count, report.exported_bytes));
         for object in report.damaged.listed.iter().chain(&report.not_written.listed) {
-            output::note(&format!("{}: {}", object.name, object.why));
+            output::print_note(&format!("{}: {}", object.name, object.why));
         }
         exit::verdict(&reply)
     }

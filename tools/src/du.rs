@@ -1,6 +1,6 @@
 //! `trug du`: object counts and sizes by folder.
 
-use server::management::{ObjectRequest, Request};
+use server::management::{AdminRequest, ObjectRequest};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -23,9 +23,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, folder } = args;
     let Some(folder) = folder else {
-        return perform(&store, Request::ListBuckets { account: None });
+        return perform(&store, AdminRequest::ListBuckets { account: None });
     };
     let folder = ObjectPath::parse(&folder);
     let (bucket, folder) = (folder.bucket.clone(), folder.folder());
-    perform(&store, Request::Object(ObjectRequest::Usage { bucket, folder }))
+    perform(&store, AdminRequest::Object(ObjectRequest::Usage { bucket, folder }))
 }

@@ -10,7 +10,7 @@ use server::archive::ImportReport;
 use server::catalog::CatalogError;
 use server::config::ConfigError;
 use server::control::ControlError;
-use server::management::Reply;
+use server::management::AdminResponse;
 
 /// Exit codes as shown in every help text.
 pub(crate) const CODES: &str =
@@ -83,29 +83,29 @@ impl Failure {
 }
 
 /// Returns an error if the reply reports damage or an incomplete result.
-pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
+pub(crate) fn verdict(reply: &AdminResponse) -> Result<(), Failure> {
     match reply {
-        Reply::Exported(report) if report.damaged.count > 0 => {
+        AdminResponse::Exported(report) if report.damaged.count > 0 => {
             let count = report.damaged.count;
             let message = format!("{count} corrupt files are not in the export");
             Err(Failure::new(Exit::Damage, message))
         }
-        Reply::Exported(report) if report.not_written.count > 0 => {
+        AdminResponse::Exported(report) if report.not_written.count > 0 => {
             let count = report.not_written.count;
             Err(Failure::failed(format!("{count} files cannot be written to a folder")))
         }
-        Reply::Imported(ImportReport { stopped: Some(why), .. }) => {
+        AdminResponse::Imported(ImportReport { stopped: Some(why), .. }) => {
             Err(Failure::failed(format!("the import ended early: {why}")))
         }
-        Reply::Imported(report) if report.refused.count > 0 => {
+        AdminResponse::Imported(report) if report.refused.count > 0 => {
             Err(Failure::failed(format!("{} files were refused", report.refused.count)))
         }
-        Reply::History(history) if history.damage_count > 0 => {
+        AdminResponse::History(history) if history.damage_count > 0 => {
             let count = history.damage_count;
             let message = format!("the log is corrupt in {count} places: versions may be missing");
             Err(Failure::new(Exit::Damage, message))
         }
-        Reply::Undeleted(undeleted) => match undeleted.refused.as_slice() {
+        AdminResponse::Undeleted(undeleted) => match undeleted.refused.as_slice() {
             refused if refused.iter().any(|it| it.damaged) => {
                 let count = refused.iter().filter(|it| it.damaged).count();
                 Err(Failure::new(Exit::Damage, format!("{count} files are corrupt")))
@@ -115,25 +115,25 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
             }
             _ => Ok(()),
         },
-        Reply::WebhookTested(tested) if !tested.delivered => {
+        AdminResponse::WebhookTested(tested) if !tested.delivered => {
             Err(Failure::failed("the test was not delivered"))
         }
-        Reply::BackedUp(backed_up) if backed_up.damage_count > 0 => {
+        AdminResponse::BackedUp(backed_up) if backed_up.damage_count > 0 => {
             let count = backed_up.damage_count;
             let message = format!("the store is corrupt in {count} places, and so is the backup");
             Err(Failure::new(Exit::Damage, message))
         }
-        Reply::Scrubbed(scrubbed) if scrubbed.damage.count > 0 => {
+        AdminResponse::Scrubbed(scrubbed) if scrubbed.damage.count > 0 => {
             let count = scrubbed.damage.count;
             let message = format!("{count} places are corrupt: run `trug fsck`");
             Err(Failure::new(Exit::Damage, message))
         }
-        Reply::Compacted(compacted) if !compacted.refused.is_empty() => {
+        AdminResponse::Compacted(compacted) if !compacted.refused.is_empty() => {
             let count = compacted.refused.len();
             let message = format!("{count} segments are corrupt and were not compacted");
             Err(Failure::new(Exit::Damage, message))
         }
-        Reply::Compacted(compacted) if compacted.postponed => {
+        AdminResponse::Compacted(compacted) if compacted.postponed => {
             let why = "replaced segments were not deleted: a backup uses them, or their deletion \
                 failed";
             Err(Failure::failed(format!("incomplete: {why}; try again later")))
@@ -160,7 +160,7 @@ impl From<CatalogError> for Failure {
     fn from(error: CatalogError) -> Self {
         let exit = match &error {
             CatalogError::Store(error) => exit_of_store(error),
-            CatalogError::Unreadable { .. } => Exit::Damage,
+            CatalogError::CorruptRecord { .. } => Exit::Damage,
             _ => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());
@@ -178,9 +178,9 @@ impl From<ControlError> for Failure {
         let exit = match &error {
             ControlError::NotRunning => Exit::InUse,
             ControlError::Refused { code, .. } if code == "damaged" => Exit::Damage,
-            ControlError::Refused { .. } | ControlError::Broken(_) | ControlError::Stream(_) => {
-                Exit::Failed
-            }
+            ControlError::Refused { .. }
+            | ControlError::Disconnected(_)
+            | ControlError::Stream(_) => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());
         match error {
@@ -223,7 +223,7 @@ impl fmt::Display for Failure {
 mod tests {
     use std::io;
 
-    use server::archive::{ExportReport, NamedList};
+    use server::archive::{ExportReport, TruncatedList};
     use server::management::{
         BackedUpView, CompactedView, DamageView, HistoryView, RefusedSegmentView,
         RefusedVersionView, ScrubbedView, UndeletedView,
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_end_as_the_help_says() {
+    fn failures_map_to_documented_exit_codes() {
         let damage = engine::Error::Corrupt(engine::Corruption {
             file: "log/0000000001.seg".into(),
             offset: 7,
@@ -251,7 +251,7 @@ mod tests {
             (Failure::from(engine::Error::NoSpace), Exit::Failed),
             (Failure::from(engine::Error::Cancelled), Exit::Failed),
             (Failure::from(ControlError::cancelled()), Exit::Failed),
-            (Failure::from(CatalogError::Missing("it".into())), Exit::Failed),
+            (Failure::from(CatalogError::NotFound("it".into())), Exit::Failed),
             (Failure::from(refused("damaged")), Exit::Damage),
             (Failure::from(refused("not_found")), Exit::Failed),
             (Failure::from(ControlError::NotRunning), Exit::InUse),
@@ -262,17 +262,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_no_success() {
-        let none = NamedList::default();
-        let some = NamedList { count: 1, listed: Vec::new() };
-        let exported = |damaged: &NamedList, not_written: &NamedList| {
+    fn partial_result_is_a_failure_exit() {
+        let none = TruncatedList::default();
+        let some = TruncatedList { count: 1, listed: Vec::new() };
+        let exported = |damaged: &TruncatedList, not_written: &TruncatedList| {
             let (damaged, not_written) = (damaged.clone(), not_written.clone());
-            Reply::Exported(ExportReport { damaged, not_written, ..ExportReport::default() })
+            AdminResponse::Exported(ExportReport {
+                damaged,
+                not_written,
+                ..ExportReport::default()
+            })
         };
-        let imported = |refused: &NamedList, skipped: &NamedList, stopped: Option<&str>| {
+        let imported = |refused: &TruncatedList, skipped: &TruncatedList, stopped: Option<&str>| {
             let (refused, skipped) = (refused.clone(), skipped.clone());
             let stopped = stopped.map(str::to_owned);
-            Reply::Imported(ImportReport { refused, skipped, stopped, ..ImportReport::default() })
+            AdminResponse::Imported(ImportReport {
+                refused,
+                skipped,
+                stopped,
+                ..ImportReport::default()
+            })
         };
         let undeleted = |damaged: &[bool], by_name| {
             let refused = damaged.iter().map(|damaged| RefusedVersionView {
@@ -281,16 +290,16 @@ mod tests {
                 damaged: *damaged,
             });
             let refused = refused.collect();
-            Reply::Undeleted(UndeletedView { refused, by_name, ..UndeletedView::default() })
+            AdminResponse::Undeleted(UndeletedView { refused, by_name, ..UndeletedView::default() })
         };
         let scrubbed = |count| {
             let damage = DamageView { count, ..DamageView::default() };
-            Reply::Scrubbed(ScrubbedView { damage, ..ScrubbedView::default() })
+            AdminResponse::Scrubbed(ScrubbedView { damage, ..ScrubbedView::default() })
         };
         let compacted = |refused_count| {
             let refused = RefusedSegmentView { id: 1, why: "why".to_owned() };
             let refused = vec![refused; refused_count];
-            Reply::Compacted(CompactedView { refused, ..CompactedView::default() })
+            AdminResponse::Compacted(CompactedView { refused, ..CompactedView::default() })
         };
         for (reply, exit) in [
             (exported(&none, &none), Exit::Done),
@@ -299,18 +308,21 @@ mod tests {
             (imported(&none, &some, None), Exit::Done),
             (imported(&some, &none, None), Exit::Failed),
             (imported(&none, &none, Some("cut off")), Exit::Failed),
-            (Reply::History(HistoryView::default()), Exit::Done),
+            (AdminResponse::History(HistoryView::default()), Exit::Done),
             (
-                Reply::History(HistoryView { damage_count: 1, ..HistoryView::default() }),
+                AdminResponse::History(HistoryView { damage_count: 1, ..HistoryView::default() }),
                 Exit::Damage,
             ),
             (undeleted(&[], true), Exit::Done),
             (undeleted(&[false], false), Exit::Done),
             (undeleted(&[false], true), Exit::Failed),
             (undeleted(&[false, true], false), Exit::Damage),
-            (Reply::BackedUp(BackedUpView::default()), Exit::Done),
+            (AdminResponse::BackedUp(BackedUpView::default()), Exit::Done),
             (
-                Reply::BackedUp(BackedUpView { damage_count: 1, ..BackedUpView::default() }),
+                AdminResponse::BackedUp(BackedUpView {
+                    damage_count: 1,
+                    ..BackedUpView::default()
+                }),
                 Exit::Damage,
             ),
             (scrubbed(0), Exit::Done),
@@ -318,7 +330,10 @@ mod tests {
             (compacted(0), Exit::Done),
             (compacted(1), Exit::Damage),
             (
-                Reply::Compacted(CompactedView { postponed: true, ..CompactedView::default() }),
+                AdminResponse::Compacted(CompactedView {
+                    postponed: true,
+                    ..CompactedView::default()
+                }),
                 Exit::Failed,
             ),
         ] {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use server::management::Request;
+use server::management::AdminRequest;
 
 use crate::archive_place;
 use crate::exit::{self, Failure};
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, bucket, prefix, to: typed } = args;
     let to = archive_place::to(&typed, store.data())?;
-    let request = Request::Export { bucket: bucket.get(), folder: prefix, to };
+    let request = AdminRequest::Export { bucket: bucket.get(), folder: prefix, to };
     match archive_place::is_stream(&typed) {
         true => perform_to_stderr(&store, request),
         false => perform(&store, request),

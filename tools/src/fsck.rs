@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::fsck::{self, CheckOptions, Finding, RepairOptions, Report, Severity};
 use engine::{
-    BucketName, Create, Error, OpenOptions, RealDisk, Surroundings, SystemClock, SystemEntropy,
+    BucketName, Create, Environment, Error, OpenOptions, RealDisk, SystemClock, SystemRng,
     WorkProgress,
 };
 use serde::Serialize;
@@ -49,10 +49,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         }
         _ => Failure::failed(format!("opening {}: {source}", args.data.display())),
     })?;
-    let surroundings = Surroundings {
+    let surroundings = Environment {
         disk: Arc::new(disk),
         clock: Arc::new(SystemClock::new()),
-        entropy: Arc::new(SystemEntropy),
+        rng: Arc::new(SystemRng),
     };
     let bar = Bar::new();
     let watch = &mut |progress: WorkProgress| {
@@ -62,15 +62,23 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let (deep, workers) = (args.deep, CheckOptions::workers_here());
     let remade = BucketName::parse(reserved::VARIANTS).ok();
     let done = match args.repair {
-        false => fsck::check(&surroundings, CheckOptions { deep, remade, workers }, watch).map(
-            |report| Done { has_lost: !report.is_clean(), report, before: None, steps: Vec::new() },
-        ),
+        false => fsck::check(
+            &surroundings,
+            CheckOptions { deep, derived_bucket: remade, workers },
+            watch,
+        )
+        .map(|report| Done {
+            has_lost: !report.is_clean(),
+            report,
+            before: None,
+            steps: Vec::new(),
+        }),
         true => {
             let open = OpenOptions {
-                undelete_window_ms: UNDELETE_WINDOW_MS,
+                retention_window_ms: UNDELETE_WINDOW_MS,
                 ..OpenOptions::new(Create::Never)
             };
-            let options = RepairOptions { deep, remade, workers, open };
+            let options = RepairOptions { deep, derived_bucket: remade, workers, open };
             let mut steps = Vec::new();
             let say = &mut |step: &str| steps.push(step.to_owned());
             fsck::repair(&surroundings, &options, watch, say).map(|repaired| Done {
@@ -108,7 +116,7 @@ impl Done {
     fn text(&self) -> String {
         let mut text = String::new();
         if let Some(before) = &self.before {
-            let _ = writeln!(text, "{}", shown(before));
+            let _ = writeln!(text, "{}", format_report(before));
             for step in &self.steps {
                 let _ = writeln!(text, "done: {}", output::plain(step));
             }
@@ -118,7 +126,7 @@ impl Done {
             }
             text.push_str("\nafter the repair:\n");
         }
-        let _ = writeln!(text, "{}", shown(&self.report));
+        let _ = writeln!(text, "{}", format_report(&self.report));
         text
     }
 
@@ -145,7 +153,7 @@ impl Done {
 }
 
 /// Formats a report for a terminal, which names cannot control.
-fn shown(report: &Report) -> String {
+fn format_report(report: &Report) -> String {
     let text = report.to_string();
     text.lines().map(output::plain).collect::<Vec<_>>().join("\n")
 }
@@ -201,7 +209,7 @@ impl<'a> ReportView<'a> {
             note_count: report.count(Severity::Note),
             segments: report.segments,
             objects: report.objects,
-            lost_before: report.lost_before,
+            lost_before: report.known_losses,
             facts: report.facts,
             bytes: report.bytes,
             took_ms: report.took_ms,

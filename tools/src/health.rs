@@ -54,14 +54,14 @@ const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// Response of a healthy or unhealthy server.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Said {
+enum HealthReply {
     Well { status: String, store: String },
     NotWell { error: String, code: String },
 }
 
 /// Endpoint of the health check.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct HealthEndpoint {
     /// Host and port.
     authority: String,
     /// The host, where TLS is spoken with it.
@@ -79,14 +79,14 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             let added = ca_file.map(|path| settings::read_roots("--ca-file", &path)).transpose()?;
             (url, Trust::Vouched(added.unwrap_or_default()))
         }
-        None => (listener_of(settings)?, Trust::Anybody),
+        None => (listener_of(settings)?, Trust::AnyCertificate),
     };
-    let place = Place::of(&url, if ready { "/-/ready" } else { "/-/health" })?;
+    let place = HealthEndpoint::of(&url, if ready { "/-/ready" } else { "/-/health" })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let timeout_after = Duration::from_secs(timeout);
     let asked =
-        runtime.block_on(async { tokio::time::timeout(timeout_after, place.ask(&trust)).await });
+        runtime.block_on(async { tokio::time::timeout(timeout_after, place.fetch(&trust)).await });
     let not_well = |why: String| Failure::failed(format!("{} is unhealthy: {why}", url.as_str()));
     let answer = match asked {
         Err(_) => return Err(not_well(format!("no response within {timeout} s"))),
@@ -113,10 +113,10 @@ fn listener_of(settings: settings::Flags) -> Result<PublicUrl, Failure> {
         let why = "the configured port is 0: pass the server's address with --url";
         return Err(Failure::wrong_usage(why));
     }
-    Ok(PublicUrl::of_listener(config.scheme(), listen))
+    Ok(PublicUrl::from_listener(config.scheme(), listen))
 }
 
-impl Place {
+impl HealthEndpoint {
     fn of(url: &PublicUrl, path: &str) -> Result<Self, Failure> {
         let rest = url.as_str().split_once("://").map(|(_, rest)| rest).unwrap_or_default();
         let (authority, before) = match rest.find('/') {
@@ -135,19 +135,19 @@ impl Place {
         Ok(Self { authority, tls_name, path: format!("{before}{path}") })
     }
 
-    async fn ask(&self, trust: &Trust) -> io::Result<Vec<u8>> {
+    async fn fetch(&self, trust: &Trust) -> io::Result<Vec<u8>> {
         let stream = TcpStream::connect(&self.authority).await?;
         match self.tls_name.clone() {
-            None => self.ask_over(stream).await,
+            None => self.fetch_over(stream).await,
             Some(name) => {
                 let client = trust.client().map_err(io::Error::other)?;
                 let stream = TlsConnector::from(client).connect(name, stream).await?;
-                self.ask_over(stream).await
+                self.fetch_over(stream).await
             }
         }
     }
 
-    async fn ask_over(
+    async fn fetch_over(
         &self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
     ) -> io::Result<Vec<u8>> {
@@ -173,9 +173,9 @@ fn read(answer: &[u8]) -> Result<(String, String, &str), String> {
     }
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(stranger)?;
     let code = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).ok_or_else(stranger)?;
-    match (code, serde_json::from_str::<Said>(body)) {
-        ("200", Ok(Said::Well { status, store })) => Ok((status, store, body)),
-        (_, Ok(Said::NotWell { error, code })) => {
+    match (code, serde_json::from_str::<HealthReply>(body)) {
+        ("200", Ok(HealthReply::Well { status, store })) => Ok((status, store, body)),
+        (_, Ok(HealthReply::NotWell { error, code })) => {
             Err(format!("{} ({})", output::plain(&error), output::plain(&code)))
         }
         _ => Err(stranger()),
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_host_with_a_port_and_a_path() {
+    fn health_target_is_host_port_and_path() {
         for (url, authority, path, tls_name) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080", "/-/health", None),
             ("http://example.com", "example.com:80", "/-/health", None),
@@ -197,7 +197,7 @@ mod tests {
             ("https://127.0.0.1:8443", "127.0.0.1:8443", "/-/health", Some("127.0.0.1")),
             ("https://[::1]:81", "[::1]:81", "/-/health", Some("::1")),
         ] {
-            let place = Place::of(&PublicUrl::parse(url).unwrap(), "/-/health").unwrap();
+            let place = HealthEndpoint::of(&PublicUrl::parse(url).unwrap(), "/-/health").unwrap();
             assert_eq!((&*place.authority, &*place.path), (authority, path));
             let name = tls_name.map(|it| ServerName::try_from(it).unwrap());
             assert_eq!(place.tls_name, name);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_that_says_so_is_well() {
+    fn health_requires_a_healthy_response() {
         let of = |head: &str, body: &str| read(format!("{head}\r\n\r\n{body}").as_bytes()).is_ok();
         let well = r#"{"success":true,"status":"ok","store":"writable"}"#;
         assert!(of("HTTP/1.1 200 OK", well));

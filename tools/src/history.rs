@@ -2,7 +2,7 @@
 //!
 //! Non-goals: reading the log.
 
-use server::management::{Reply, Request};
+use server::management::{AdminRequest, AdminResponse};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, request};
@@ -28,20 +28,20 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "COUNT",
-        default_value_t = SHOWN,
+        default_value_t = VERSIONS_DEFAULT,
         value_parser = clap::value_parser!(u64).range(1..=engine::limits::VERSIONS_MAX as u64)
     )]
     limit: u64,
 }
 
-const SHOWN: u64 = 1_000;
+const VERSIONS_DEFAULT: u64 = 1_000;
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, objects, since, limit } = args;
     let (bucket, path) = objects.get();
     let named = (!path.is_empty() && !path.ends_with('/')).then(|| format!("{bucket}/{path}"));
-    let reply = request(&store, Request::History { bucket, path, since, limit })?;
-    if let (Some(name), Reply::History(history)) = (named, &reply)
+    let reply = request(&store, AdminRequest::History { bucket, path, since, limit })?;
+    if let (Some(name), AdminResponse::History(history)) = (named, &reply)
         && history.versions.is_empty()
     {
         return Err(Failure::failed(format!("no version of {name:?} found")));

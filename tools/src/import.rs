@@ -4,9 +4,11 @@
 
 use std::path::PathBuf;
 
-use server::archive::{BucketSource, ImportRules, OnConflict, Reach, Source};
+use server::archive::{
+    BucketSource, ImportConflictRule, ImportNetworkPolicy, ImportRules, ImportSource,
+};
 use server::limits::archives::IMPORT_FILES_MAX;
-use server::management::Request;
+use server::management::AdminRequest;
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -82,7 +84,7 @@ pub(crate) struct Args {
         default_value = "skip",
         value_parser = choice::of(choice::ON_CONFLICT)
     )]
-    on_conflict: OnConflict,
+    on_conflict: ImportConflictRule,
     /// Maximum number of files.
     #[arg(long, value_name = "COUNT", default_value_t = IMPORT_FILES_MAX)]
     files_max: u64,
@@ -99,25 +101,25 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         bytes_max: args.bytes_max.and_then(|SizeLimit(bytes)| bytes),
     };
     let Args { store, bucket, prefix: folder, .. } = args;
-    perform(&store, Request::Import { bucket: bucket.get(), folder, from, rules })
+    perform(&store, AdminRequest::Import { bucket: bucket.get(), folder, from, rules })
 }
 
-fn source(args: &Args) -> Result<Source, Failure> {
+fn source(args: &Args) -> Result<ImportSource, Failure> {
     let data = args.store.data();
     if let Some(address) = &args.from_s3 {
         return s3_source(args, address.clone(), args.virtual_hosted, &args.allow);
     }
     if let Some(list) = &args.from_urls {
         let reach = reach(args, &args.allow)?;
-        return Ok(Source::Addresses { list: archive_place::from(list, data)?, reach });
+        return Ok(ImportSource::Addresses { list: archive_place::from(list, data)?, reach });
     }
     let missing = || Failure::wrong_usage("--from or --from-urls is missing");
     let files = args.from.as_ref().ok_or_else(missing)?;
     match files.to_str().and_then(|files| files.strip_prefix("s3://")) {
-        Some(place) => s3_place(args, place),
+        Some(place) => bucket_source(args, place),
         None => {
             reject_remote_options(args)?;
-            Ok(Source::Files(archive_place::from(files, data)?))
+            Ok(ImportSource::Files(archive_place::from(files, data)?))
         }
     }
 }
@@ -140,7 +142,7 @@ fn reject_remote_options(args: &Args) -> Result<(), Failure> {
 }
 
 /// Returns the source of `s3://BUCKET[/PREFIX]` at the endpoint, which may be private since the operator names it.
-fn s3_place(args: &Args, place: &str) -> Result<Source, Failure> {
+fn bucket_source(args: &Args, place: &str) -> Result<ImportSource, Failure> {
     let Some(endpoint) = &args.endpoint else {
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         let region = region(args)?;
@@ -171,7 +173,7 @@ fn s3_source(
     address: String,
     is_virtual_hosted: bool,
     allow: &[String],
-) -> Result<Source, Failure> {
+) -> Result<ImportSource, Failure> {
     let credentials = match &args.credentials_file {
         Some(path) => Some(bucket_credentials::of_file(path, &args.profile)?),
         None => bucket_credentials::of_environment()?,
@@ -179,16 +181,16 @@ fn s3_source(
     let (region, reach) = (region(args)?, reach(args, allow)?);
     let source = BucketSource { address, is_virtual_hosted, region, credentials, reach };
     source.check().map_err(|why| Failure::wrong_usage(format!("S3 source: {why}")))?;
-    Ok(Source::Bucket(source))
+    Ok(ImportSource::Bucket(source))
 }
 
 /// Returns the private origins and certificate authorities of the import.
-fn reach(args: &Args, allow: &[String]) -> Result<Reach, Failure> {
+fn reach(args: &Args, allow: &[String]) -> Result<ImportNetworkPolicy, Failure> {
     let ca = args.ca_file.as_deref().map(|path| {
         settings::read_text(path, CA_FILE_BYTES_MAX)
             .map_err(|why| Failure::wrong_usage(format!("--ca-file {}: {why}", path.display())))
     });
-    let reach = Reach { allow: allow.to_vec(), ca: ca.transpose()? };
+    let reach = ImportNetworkPolicy { allow: allow.to_vec(), ca: ca.transpose()? };
     reach.outbound().map_err(Failure::wrong_usage)?;
     Ok(reach)
 }

@@ -10,7 +10,7 @@
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use server::Inherited;
+use server::InheritedSockets;
 
 use crate::exit::Failure;
 
@@ -18,10 +18,10 @@ use crate::exit::Failure;
 const PREMIUM: &str = "upload_listen";
 
 /// Takes the inherited sockets. Must be called once, before any other file is opened.
-pub(crate) fn take() -> Result<Inherited, Failure> {
+pub(crate) fn take() -> Result<InheritedSockets, Failure> {
     let refuse = |why: String| Failure::wrong_usage(format!("sockets of systemd: {why}"));
     let found = sd_notify::listen_fds_with_names().map_err(|why| refuse(why.to_string()))?;
-    let mut inherited = Inherited::default();
+    let mut inherited = InheritedSockets::default();
     for (number, name) in found {
         // SAFETY: according to LISTEN_PID these descriptors are open and belong to this process, and nothing else
         // uses them, because this runs once, at the start.

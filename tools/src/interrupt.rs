@@ -45,7 +45,7 @@ impl Interrupt {
                 if tell.swap(true, Ordering::Relaxed) {
                     process::exit(ENDED_AT_ONCE);
                 }
-                output::note("stopping; press Ctrl+C again to stop immediately");
+                output::print_note("stopping; press Ctrl+C again to stop immediately");
             }
         });
         Ok(Self { has_come, _runtime: runtime })

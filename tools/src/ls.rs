@@ -1,6 +1,6 @@
 //! `trug ls`: lists buckets or objects.
 
-use server::management::{ObjectRequest, ObjectsView, Reply, Request};
+use server::management::{AdminRequest, AdminResponse, ObjectRequest, ObjectsView};
 
 use crate::exit::{self, Failure};
 use crate::management::{Connection, StoreArgs, perform};
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, prefix, recursive } = args;
     let Some(prefix) = prefix else {
-        return perform(&store, Request::ListBuckets { account: None });
+        return perform(&store, AdminRequest::ListBuckets { account: None });
     };
     let ObjectPath { bucket, path: prefix } = ObjectPath::parse(&prefix);
     let mut connection = Connection::open(&store)?;
@@ -37,7 +37,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let (bucket, prefix) = (bucket.clone(), prefix.clone());
         let limit = engine::limits::LIST_PAGE_MAX as u64;
         let list = ObjectRequest::List { bucket, prefix, recursive, after, limit };
-        let Reply::Objects(mut page) = connection.request(Request::Object(list))? else {
+        let AdminResponse::Objects(mut page) = connection.request(AdminRequest::Object(list))?
+        else {
             return Err(output::unexpected());
         };
         after = page.next_after.take();

@@ -124,7 +124,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    allocator::give_back_at_once();
+    allocator::return_freed_pages_immediately();
     // Usage errors exit with 2.
     match run(Cli::parse().command) {
         Ok(()) => Exit::Done.into(),
@@ -174,12 +174,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_of_the_command_line_is_sound() {
+    fn clap_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_command_names_the_exit_codes_and_shows_an_example() {
+    fn every_command_has_exit_codes_and_an_example() {
         let mut cli = Cli::command();
         cli.build();
         let mut leaves = 0;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_can_be_typed() {
+    fn help_examples_parse() {
         let mut cli = Cli::command();
         cli.build();
         let mut open: Vec<&clap::Command> = cli.get_subcommands().collect();

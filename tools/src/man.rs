@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_has_a_page_with_its_help_and_its_exit_codes() {
+    fn man_page_of_each_command_has_help_and_exit_codes() {
         let cli = built(crate::Cli::command());
         let pages = pages(&cli).unwrap();
         let mut open = vec![(&cli, "trug".to_owned())];

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use engine::{Create, Error, OpenOptions, RecoveryReport, Store, SystemClock, SystemEntropy};
+use engine::{Create, Error, OpenOptions, RecoveryReport, Store, SystemClock, SystemRng};
 use server::catalog::{Actor, Catalog};
 use server::control::{self, ControlError};
 use server::limits;
-use server::management::{Reply, Request, execute};
+use server::management::{AdminRequest, AdminResponse, execute};
 
 use crate::exit::{self, Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -62,11 +62,11 @@ pub(crate) struct Connection {
     data: PathBuf,
     create: Create,
     /// The store in this process; `None` where a server has it open.
-    here: Option<Here>,
+    local: Option<LocalStore>,
 }
 
 /// An open store in this process.
-struct Here {
+struct LocalStore {
     store: Store,
     catalog: Catalog,
     /// Watched from the first long request on.
@@ -85,9 +85,9 @@ impl Connection {
             if attempt > 0 {
                 thread::sleep(WAIT_BETWEEN_TRIES);
             }
-            let connection = |here| Ok(Self { data: data.to_owned(), create, here });
+            let connection = |here| Ok(Self { data: data.to_owned(), create, local: here });
             match open(data, create) {
-                Ok(store) => return connection(Some(Here::new(store)?)),
+                Ok(store) => return connection(Some(LocalStore::new(store)?)),
                 Err(Error::InUse(pid)) => holder = pid,
                 Err(error @ Error::NotAStore(_)) => {
                     let hint = "use --data to name the data folder; `trug serve` and `trug \
@@ -112,12 +112,12 @@ impl Connection {
     }
 
     /// Performs a request. Long requests show their progress and can be interrupted.
-    pub(crate) fn request(&mut self, request: Request) -> Result<Reply, Failure> {
+    pub(crate) fn request(&mut self, request: AdminRequest) -> Result<AdminResponse, Failure> {
         loop {
-            if let Some(here) = &mut self.here {
+            if let Some(here) = &mut self.local {
                 return here.request(request);
             }
-            match ask_server(&self.data, &request) {
+            match send_to_server(&self.data, &request) {
                 // The server stopped in the meantime.
                 Err(ControlError::NotRunning) => *self = Self::open_or(&self.data, self.create)?,
                 reply => return reply.map_err(Failure::from),
@@ -126,11 +126,11 @@ impl Connection {
     }
 }
 
-impl Here {
+impl LocalStore {
     fn new(store: Store) -> Result<Self, Failure> {
-        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemRng));
         let catalog = Catalog::open(store.clone(), clock, entropy).and_then(|catalog| {
-            catalog.finish_removals()?;
+            catalog.resume_deletions()?;
             Ok(catalog)
         });
         match catalog {
@@ -142,8 +142,8 @@ impl Here {
         }
     }
 
-    fn request(&mut self, request: Request) -> Result<Reply, Failure> {
-        if request.is_long() && self.interrupt.is_none() {
+    fn request(&mut self, request: AdminRequest) -> Result<AdminResponse, Failure> {
+        if request.is_long_running() && self.interrupt.is_none() {
             self.interrupt = Some(Interrupt::watched()?);
         }
         let interrupt = self.interrupt.as_ref();
@@ -155,14 +155,14 @@ impl Here {
                 false => ControlFlow::Continue(()),
             }
         };
-        let catalog = self.catalog.by(Actor::operator());
+        let catalog = self.catalog.acting_as(Actor::operator());
         let done = execute(&self.store, &catalog, request, &mut watch);
         bar.remove();
         Ok(done?)
     }
 }
 
-impl Drop for Here {
+impl Drop for LocalStore {
     fn drop(&mut self) {
         close(&self.store);
     }
@@ -171,31 +171,31 @@ impl Drop for Here {
 /// Closes a store. What was done is durable, whether or not the last checkpoint can be written.
 fn close(store: &Store) {
     if let Err(error) = store.close() {
-        output::note(&format!("the store did not close cleanly: {error}"));
+        output::print_note(&format!("the store did not close cleanly: {error}"));
     }
 }
 
 /// Performs a request and returns the reply.
-pub(crate) fn request(args: &StoreArgs, request: Request) -> Result<Reply, Failure> {
+pub(crate) fn request(args: &StoreArgs, request: AdminRequest) -> Result<AdminResponse, Failure> {
     Connection::open(args)?.request(request)
 }
 
 /// Performs a request and prints the reply.
-pub(crate) fn perform(args: &StoreArgs, request: Request) -> Result<(), Failure> {
+pub(crate) fn perform(args: &StoreArgs, request: AdminRequest) -> Result<(), Failure> {
     let reply = self::request(args, request)?;
     output::reply(&reply, args.format())?;
     exit::verdict(&reply)
 }
 
 /// Performs a request like [`perform`], with the reply on stderr, since stdout has the content.
-pub(crate) fn perform_to_stderr(args: &StoreArgs, request: Request) -> Result<(), Failure> {
+pub(crate) fn perform_to_stderr(args: &StoreArgs, request: AdminRequest) -> Result<(), Failure> {
     let reply = self::request(args, request)?;
     output::reply_to_stderr(&reply, args.format())?;
     exit::verdict(&reply)
 }
 
 /// Performs a request like [`perform`], and creates the store if there is none.
-pub(crate) fn perform_creating(args: &StoreArgs, request: Request) -> Result<(), Failure> {
+pub(crate) fn perform_creating(args: &StoreArgs, request: AdminRequest) -> Result<(), Failure> {
     let reply = Connection::open_or(&args.data, Create::IfMissing)?.request(request)?;
     output::reply(&reply, args.format())
 }
@@ -209,33 +209,33 @@ fn open(data: &Path, create: Create) -> Result<Store, Error> {
     // A command does only what was requested, without background work.
     let options = |create| OpenOptions {
         compaction: None,
-        undelete_window_ms: UNDELETE_WINDOW_MS,
+        retention_window_ms: UNDELETE_WINDOW_MS,
         ..OpenOptions::new(create)
     };
     let opened = match Store::open_folder(data, options(Create::Never)) {
         Err(Error::NotAStore(_)) if create == Create::IfMissing => {
             let opened = Store::open_folder(data, options(Create::IfMissing));
             if opened.is_ok() {
-                output::note(&format!("created a new store in {}", data.display()));
+                output::print_note(&format!("created a new store in {}", data.display()));
             }
             opened
         }
         opened => opened,
     };
     let (store, report) = opened?;
-    tell_damage(&report);
+    print_damage(&report);
     Ok(store)
 }
 
-fn tell_damage(report: &RecoveryReport) {
+fn print_damage(report: &RecoveryReport) {
     if !report.damage.is_empty() {
-        output::note(&report.to_string());
+        output::print_note(&report.to_string());
     }
 }
 
-fn ask_server(data: &Path, request: &Request) -> Result<Reply, ControlError> {
+fn send_to_server(data: &Path, request: &AdminRequest) -> Result<AdminResponse, ControlError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| ControlError::Broken(error.to_string()))?;
+    let runtime = runtime.map_err(|error| ControlError::Disconnected(error.to_string()))?;
     let bar = Bar::new();
     let mut watch = |progress| {
         bar.show(progress);

@@ -1,10 +1,10 @@
 //! `trug mv`: moves or renames objects.
 
-use server::management::{Copying, ObjectRequest, Request};
+use server::management::{AdminRequest, Copying, ObjectRequest};
 
 use crate::exit::{self, Failure};
 use crate::management::{Connection, StoreArgs};
-use crate::places::{ObjectPath, Place};
+use crate::places::{Location, ObjectPath};
 use crate::transfer::{self, Report};
 
 /// Move or rename objects.
@@ -31,11 +31,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, sources, destination, recursive } = args;
     let destination = ObjectPath::parse(&destination);
-    let place = Place::Object(destination.clone());
+    let place = Location::Object(destination.clone());
     let into_folder = transfer::is_folder(&place, sources.len() > 1)?;
     let mut connection = Connection::open(&store)?;
     let mut report = Report::default();
-    let request = |it: Copying| Request::Object(ObjectRequest::Move(it));
+    let request = |it: Copying| AdminRequest::Object(ObjectRequest::Move(it));
     for source in &sources {
         let from = ObjectPath::parse(source);
         let (to, report) = (&destination, &mut report);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_raised_as_far_as_it_goes() {
+    fn open_file_limit_is_raised_to_the_maximum() {
         allow(usize::MAX / 4);
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum);

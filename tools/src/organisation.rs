@@ -4,7 +4,7 @@
 
 use clap::{Args, Subcommand};
 use server::catalog::MemberRole;
-use server::management::Request;
+use server::management::AdminRequest;
 
 use crate::choice;
 use crate::exit::{self, Failure};
@@ -109,23 +109,25 @@ pub(crate) struct Remove {
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     let (store, request) = match command {
         Command::Create(Create { store, name, account }) => {
-            (store, Request::CreateOrganisation { name: name.get(), account })
+            (store, AdminRequest::CreateOrganisation { name: name.get(), account })
         }
-        Command::List(List { store, account }) => (store, Request::ListOrganisations { account }),
+        Command::List(List { store, account }) => {
+            (store, AdminRequest::ListOrganisations { account })
+        }
         Command::Rename(Rename { store, organisation, name }) => {
             let (organisation, name) = (organisation.get(), name.get());
-            (store, Request::RenameOrganisation { organisation, name })
+            (store, AdminRequest::RenameOrganisation { organisation, name })
         }
         Command::Delete(Delete { store, organisation }) => {
-            (store, Request::DeleteOrganisation { organisation: organisation.get() })
+            (store, AdminRequest::DeleteOrganisation { organisation: organisation.get() })
         }
         Command::Add(Add { store, organisation, account, role }) => {
             let (organisation, account) = (organisation.get(), account.get());
-            (store, Request::SetMember { organisation, account, role })
+            (store, AdminRequest::SetMember { organisation, account, role })
         }
         Command::Remove(Remove { store, organisation, account }) => {
             let (organisation, account) = (organisation.get(), account.get());
-            (store, Request::RemoveMember { organisation, account })
+            (store, AdminRequest::RemoveMember { organisation, account })
         }
     };
     perform(&store, request)

@@ -14,11 +14,11 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 
 use serde::Serialize;
-use server::archive::{ExportReport, ImportReport, Named, NamedList};
+use server::archive::{ExportReport, ImportReport, NamedIssue, TruncatedList};
 use server::catalog::Standing;
 use server::management::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, InvitedView, MemberView,
-    OrganisationView, Reply, StandingStepView, SweptView,
+    AccountView, AdminResponse, ApiKeyIssuedView, ApiKeyView, BucketView, InvitedView, MemberView,
+    OrganisationView, StandingStepView, SweptView,
 };
 
 #[cfg(feature = "s3")]
@@ -48,50 +48,52 @@ pub(crate) struct Format {
     pub(crate) wide: bool,
 }
 
-fn text(reply: &Reply, format: Format) -> Result<String, Failure> {
+fn text(reply: &AdminResponse, format: Format) -> Result<String, Failure> {
     if format.json { json_of(reply) } else { Ok(text_of(reply, format.wide)) }
 }
 
 /// Prints the reply to a request.
-pub(crate) fn reply(reply: &Reply, format: Format) -> Result<(), Failure> {
+pub(crate) fn reply(reply: &AdminResponse, format: Format) -> Result<(), Failure> {
     let text = text(reply, format)?;
-    if let Reply::ApiKeyIssued(issued) = reply {
+    if let AdminResponse::ApiKeyIssued(issued) = reply {
         let id = &issued.api_key.id;
-        note(&format!("API key {id} created. Save the key now; it will not be shown again."));
+        print_note(&format!("API key {id} created. Save the key now; it will not be shown again."));
     }
-    if let Reply::Invited(invited) = reply {
+    if let AdminResponse::Invited(invited) = reply {
         let InvitedView { name, expires_at, url, .. } = invited;
-        note(&format!(
+        print_note(&format!(
             "for {name}; works once, until {expires_at}. Save it now; it will not be shown again."
         ));
         if url.starts_with('/') {
-            note("prefix it with the server's address, or use --public-url");
+            print_note("prefix it with the server's address, or use --public-url");
         }
     }
-    if let Reply::WebhookCreated(created) = reply {
+    if let AdminResponse::WebhookCreated(created) = reply {
         let id = &created.webhook.id;
-        note(&format!("webhook {id} created. Save the secret now; it will not be shown again."));
+        print_note(&format!(
+            "webhook {id} created. Save the secret now; it will not be shown again."
+        ));
     }
-    if let Reply::Folders(folders) = reply
+    if let AdminResponse::Folders(folders) = reply
         && let Some(last) = &folders.next_cursor
     {
-        note(&format!("more folders: use --after {last:?}"));
+        print_note(&format!("more folders: use --after {last:?}"));
     }
-    if let Reply::History(history) = reply
+    if let AdminResponse::History(history) = reply
         && let Some(text) = history_note(history)
     {
-        note(&text);
+        print_note(&text);
     }
-    if let Reply::Audit(audit) = reply
+    if let AdminResponse::Audit(audit) = reply
         && let Some(text) = audit_note(audit)
     {
-        note(&text);
+        print_note(&text);
     }
     result(&text)
 }
 
 /// Prints the reply to a request to stderr, since stdout has the content.
-pub(crate) fn reply_to_stderr(reply: &Reply, format: Format) -> Result<(), Failure> {
+pub(crate) fn reply_to_stderr(reply: &AdminResponse, format: Format) -> Result<(), Failure> {
     let text = text(reply, format)?;
     // Nothing can be done about a stderr that is closed.
     let _ = io::stderr().lock().write_all(text.as_bytes());
@@ -115,91 +117,97 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a note to stderr, in addition to the result.
-pub(crate) fn note(text: &str) {
+pub(crate) fn print_note(text: &str) {
     // Nothing can be done about a stderr that is closed.
     let _ = writeln!(io::stderr(), "trug: {}", lines(text));
 }
 
 /// Prints the failure to stderr.
 pub(crate) fn failure(failure: &Failure) {
-    note(&failure.to_string());
+    print_note(&failure.to_string());
 }
 
-fn text_of(reply: &Reply, wide: bool) -> String {
+fn text_of(reply: &AdminResponse, wide: bool) -> String {
     match reply {
-        Reply::Account(account) => table(ACCOUNT, &[account_row(account)], wide),
-        Reply::Accounts(accounts) => {
+        AdminResponse::Account(account) => table(ACCOUNT, &[account_row(account)], wide),
+        AdminResponse::Accounts(accounts) => {
             table(ACCOUNT, &accounts.iter().map(account_row).collect::<Vec<_>>(), wide)
         }
-        Reply::AccountDeleted(deleted) => format!(
+        AdminResponse::AccountDeleted(deleted) => format!(
             "deleted the account {} and {} objects\n",
             plain(&deleted.name),
             count_text(deleted.deleted_count)
         ),
-        Reply::Swept(swept) => swept_text(swept, wide),
-        Reply::PasswordSet(set) => format!(
+        AdminResponse::Swept(swept) => swept_text(swept, wide),
+        AdminResponse::PasswordSet(set) => format!(
             "{} has a new password; {} sessions ended\n",
             plain(&set.name),
             set.ended_session_count
         ),
-        Reply::Invited(invited) => format!("{}\n", plain(&invited.url)),
-        Reply::Bucket(bucket) => table(BUCKET, &[bucket_row(bucket)], wide),
-        Reply::Buckets(buckets) => {
+        AdminResponse::Invited(invited) => format!("{}\n", plain(&invited.url)),
+        AdminResponse::Bucket(bucket) => table(BUCKET, &[bucket_row(bucket)], wide),
+        AdminResponse::Buckets(buckets) => {
             table(BUCKET, &buckets.iter().map(bucket_row).collect::<Vec<_>>(), wide)
         }
-        Reply::BucketDeleted(deleted) => format!(
+        AdminResponse::BucketDeleted(deleted) => format!(
             "deleted the bucket {} and {} files\n",
             plain(&deleted.bucket_name),
             deleted.deleted_count
         ),
-        Reply::Folders(folders) => folders_text(&folders.folders, wide),
-        Reply::Organisation(organisation) => {
+        AdminResponse::Folders(folders) => folders_text(&folders.folders, wide),
+        AdminResponse::Organisation(organisation) => {
             organisations_text(std::slice::from_ref(organisation), wide)
         }
-        Reply::Organisations(organisations) => organisations_text(organisations, wide),
-        Reply::OrganisationDeleted(deleted) => {
+        AdminResponse::Organisations(organisations) => organisations_text(organisations, wide),
+        AdminResponse::OrganisationDeleted(deleted) => {
             format!("deleted the organisation {}\n", plain(&deleted.id))
         }
-        Reply::ApiKeyIssued(ApiKeyIssuedView { key, .. }) => format!("{}\n", plain(key)),
+        AdminResponse::ApiKeyIssued(ApiKeyIssuedView { key, .. }) => format!("{}\n", plain(key)),
         #[cfg(feature = "s3")]
-        Reply::S3Credentials(S3CredentialsView { access_key_id, secret_access_key }) => {
+        AdminResponse::S3Credentials(S3CredentialsView { access_key_id, secret_access_key }) => {
             let (id, secret) = (plain(access_key_id), plain(secret_access_key));
             format!("AWS_ACCESS_KEY_ID={id}\nAWS_SECRET_ACCESS_KEY={secret}\n")
         }
-        Reply::ApiKey(api_key) => table(API_KEY, &[api_key_row(api_key)], wide),
-        Reply::ApiKeys(api_keys) => {
+        AdminResponse::ApiKey(api_key) => table(API_KEY, &[api_key_row(api_key)], wide),
+        AdminResponse::ApiKeys(api_keys) => {
             table(API_KEY, &api_keys.iter().map(api_key_row).collect::<Vec<_>>(), wide)
         }
-        Reply::WebhookCreated(created) => format!("{}\n", plain(&created.secret)),
-        Reply::Webhook(webhook) => webhooks_text(std::slice::from_ref(webhook), wide),
-        Reply::Webhooks(webhooks) => webhooks_text(webhooks, wide),
-        Reply::WebhookDeleted(deleted) => format!("deleted the webhook {}\n", plain(&deleted.id)),
-        Reply::WebhookTested(tested) => tested_text(tested),
-        Reply::DeadLetters(letters) => dead_letters_text(letters, wide),
-        Reply::DeadLettersRetried(retried) => {
+        AdminResponse::WebhookCreated(created) => format!("{}\n", plain(&created.secret)),
+        AdminResponse::Webhook(webhook) => webhooks_text(std::slice::from_ref(webhook), wide),
+        AdminResponse::Webhooks(webhooks) => webhooks_text(webhooks, wide),
+        AdminResponse::WebhookDeleted(deleted) => {
+            format!("deleted the webhook {}\n", plain(&deleted.id))
+        }
+        AdminResponse::WebhookTested(tested) => tested_text(tested),
+        AdminResponse::DeadLetters(letters) => dead_letters_text(letters, wide),
+        AdminResponse::DeadLettersRetried(retried) => {
             format!("{} events queued again\n", retried.retried_count)
         }
-        Reply::DeadLettersForgotten(forgotten) => {
+        AdminResponse::DeadLettersForgotten(forgotten) => {
             format!("{} events deleted\n", forgotten.deleted_count)
         }
-        Reply::Objects(objects) => objects_text(objects),
-        Reply::Object(object) => object_text(object),
-        Reply::Usage(usage) => usage_text(usage, wide),
-        Reply::ObjectRead(it) | Reply::ObjectCopied(it) | Reply::ObjectMoved(it) => {
+        AdminResponse::Objects(objects) => objects_text(objects),
+        AdminResponse::Object(object) => object_text(object),
+        AdminResponse::Usage(usage) => usage_text(usage, wide),
+        AdminResponse::ObjectRead(it)
+        | AdminResponse::ObjectCopied(it)
+        | AdminResponse::ObjectMoved(it) => {
             format!("{}/{}  {}\n", plain(&it.bucket_name), plain(&it.path), bytes_text(it.bytes))
         }
-        Reply::ObjectsDeleted(deleted) => format!("deleted {} objects\n", deleted.deleted_count),
-        Reply::Presigned(presigned) => format!("{}\n", plain(&presigned.url)),
-        Reply::Stats(stats) => stats_text(stats, wide),
-        Reply::Exported(report) => exported_text(report),
-        Reply::Imported(report) => imported_text(report),
-        Reply::History(history) => history_text(history, wide),
-        Reply::Audit(audit) => audit_text(audit, wide),
-        Reply::Undeleted(undeleted) => undeleted_text(undeleted),
-        Reply::BackedUp(backed_up) => backed_up_text(backed_up),
-        Reply::Selection(selection) => selection_text(selection, wide),
-        Reply::Compacted(compacted) => compacted_text(compacted),
-        Reply::Scrubbed(scrubbed) => scrubbed_text(scrubbed),
+        AdminResponse::ObjectsDeleted(deleted) => {
+            format!("deleted {} objects\n", deleted.deleted_count)
+        }
+        AdminResponse::Presigned(presigned) => format!("{}\n", plain(&presigned.url)),
+        AdminResponse::Stats(stats) => stats_text(stats, wide),
+        AdminResponse::Exported(report) => exported_text(report),
+        AdminResponse::Imported(report) => imported_text(report),
+        AdminResponse::History(history) => history_text(history, wide),
+        AdminResponse::Audit(audit) => audit_text(audit, wide),
+        AdminResponse::Undeleted(undeleted) => undeleted_text(undeleted),
+        AdminResponse::BackedUp(backed_up) => backed_up_text(backed_up),
+        AdminResponse::Selection(selection) => selection_text(selection, wide),
+        AdminResponse::Compacted(compacted) => compacted_text(compacted),
+        AdminResponse::Scrubbed(scrubbed) => scrubbed_text(scrubbed),
     }
 }
 
@@ -344,8 +352,8 @@ fn exported_text(report: &ExportReport) -> String {
     let bytes = bytes_text(report.exported_bytes);
     let mut text = format!("exported      {} files, {bytes}\n", report.exported_count);
     count_line(&mut text, "unchanged", report.unchanged_count);
-    named_lines(&mut text, "damaged", &report.damaged);
-    named_lines(&mut text, "not written", &report.not_written);
+    push_issues(&mut text, "damaged", &report.damaged);
+    push_issues(&mut text, "not written", &report.not_written);
     text
 }
 
@@ -355,8 +363,8 @@ fn imported_text(report: &ImportReport) -> String {
     count_line(&mut text, "renamed", report.renamed_count);
     let _ = writeln!(text, "stored        {}", bytes_text(report.imported_bytes));
     count_line(&mut text, "unchanged", report.unchanged_count);
-    named_lines(&mut text, "skipped", &report.skipped);
-    named_lines(&mut text, "refused", &report.refused);
+    push_issues(&mut text, "skipped", &report.skipped);
+    push_issues(&mut text, "refused", &report.refused);
     let seconds = report.duration_ms.div_ceil(1_000);
     let _ = writeln!(text, "took          {}", time_text(seconds));
     text
@@ -369,9 +377,9 @@ fn count_line(text: &mut String, what: &str, count: u64) {
     }
 }
 
-fn named_lines(text: &mut String, what: &str, list: &NamedList) {
+fn push_issues(text: &mut String, what: &str, list: &TruncatedList) {
     count_line(text, what, list.count);
-    for Named { name, why } in &list.listed {
+    for NamedIssue { name, why } in &list.listed {
         let _ = writeln!(text, "  {}: {}", plain(name), plain(why));
     }
     let more = list.count.saturating_sub(list.listed.len() as u64);
@@ -393,50 +401,52 @@ pub(crate) fn count_text(count: u64) -> String {
     text
 }
 
-fn json_of(reply: &Reply) -> Result<String, Failure> {
+fn json_of(reply: &AdminResponse) -> Result<String, Failure> {
     match reply {
-        Reply::Account(it) => document(it),
-        Reply::Accounts(it) => document(it),
-        Reply::AccountDeleted(it) => document(it),
-        Reply::Swept(it) => document(it),
-        Reply::PasswordSet(it) => document(it),
-        Reply::Invited(it) => document(it),
-        Reply::Bucket(it) => document(it),
-        Reply::Buckets(it) => document(it),
-        Reply::BucketDeleted(it) => document(it),
-        Reply::Folders(it) => document(it),
-        Reply::Organisation(it) => document(it),
-        Reply::Organisations(it) => document(it),
-        Reply::OrganisationDeleted(it) => document(it),
-        Reply::ApiKeyIssued(it) => document(it),
+        AdminResponse::Account(it) => document(it),
+        AdminResponse::Accounts(it) => document(it),
+        AdminResponse::AccountDeleted(it) => document(it),
+        AdminResponse::Swept(it) => document(it),
+        AdminResponse::PasswordSet(it) => document(it),
+        AdminResponse::Invited(it) => document(it),
+        AdminResponse::Bucket(it) => document(it),
+        AdminResponse::Buckets(it) => document(it),
+        AdminResponse::BucketDeleted(it) => document(it),
+        AdminResponse::Folders(it) => document(it),
+        AdminResponse::Organisation(it) => document(it),
+        AdminResponse::Organisations(it) => document(it),
+        AdminResponse::OrganisationDeleted(it) => document(it),
+        AdminResponse::ApiKeyIssued(it) => document(it),
         #[cfg(feature = "s3")]
-        Reply::S3Credentials(it) => document(it),
-        Reply::ApiKey(it) => document(it),
-        Reply::ApiKeys(it) => document(it),
-        Reply::WebhookCreated(it) => document(it),
-        Reply::Webhook(it) => document(it),
-        Reply::Webhooks(it) => document(it),
-        Reply::WebhookDeleted(it) => document(it),
-        Reply::WebhookTested(it) => document(it),
-        Reply::DeadLetters(it) => document(it),
-        Reply::DeadLettersRetried(it) => document(it),
-        Reply::DeadLettersForgotten(it) => document(it),
-        Reply::Objects(it) => document(it),
-        Reply::Object(it) => document(it),
-        Reply::Usage(it) => document(it),
-        Reply::ObjectRead(it) | Reply::ObjectCopied(it) | Reply::ObjectMoved(it) => document(it),
-        Reply::ObjectsDeleted(it) => document(it),
-        Reply::Presigned(it) => document(it),
-        Reply::Stats(it) => document(it),
-        Reply::Exported(it) => document(it),
-        Reply::Imported(it) => document(it),
-        Reply::History(it) => document(it),
-        Reply::Audit(it) => document(it),
-        Reply::Undeleted(it) => document(it),
-        Reply::BackedUp(it) => document(it),
-        Reply::Selection(it) => document(it),
-        Reply::Compacted(it) => document(it),
-        Reply::Scrubbed(it) => document(it),
+        AdminResponse::S3Credentials(it) => document(it),
+        AdminResponse::ApiKey(it) => document(it),
+        AdminResponse::ApiKeys(it) => document(it),
+        AdminResponse::WebhookCreated(it) => document(it),
+        AdminResponse::Webhook(it) => document(it),
+        AdminResponse::Webhooks(it) => document(it),
+        AdminResponse::WebhookDeleted(it) => document(it),
+        AdminResponse::WebhookTested(it) => document(it),
+        AdminResponse::DeadLetters(it) => document(it),
+        AdminResponse::DeadLettersRetried(it) => document(it),
+        AdminResponse::DeadLettersForgotten(it) => document(it),
+        AdminResponse::Objects(it) => document(it),
+        AdminResponse::Object(it) => document(it),
+        AdminResponse::Usage(it) => document(it),
+        AdminResponse::ObjectRead(it)
+        | AdminResponse::ObjectCopied(it)
+        | AdminResponse::ObjectMoved(it) => document(it),
+        AdminResponse::ObjectsDeleted(it) => document(it),
+        AdminResponse::Presigned(it) => document(it),
+        AdminResponse::Stats(it) => document(it),
+        AdminResponse::Exported(it) => document(it),
+        AdminResponse::Imported(it) => document(it),
+        AdminResponse::History(it) => document(it),
+        AdminResponse::Audit(it) => document(it),
+        AdminResponse::Undeleted(it) => document(it),
+        AdminResponse::BackedUp(it) => document(it),
+        AdminResponse::Selection(it) => document(it),
+        AdminResponse::Compacted(it) => document(it),
+        AdminResponse::Scrubbed(it) => document(it),
     }
 }
 
@@ -511,10 +521,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_steers_the_terminal() {
+    fn terminal_escapes_are_sanitized() {
         let evil = "a\u{1b}[31m\u{9b}2J\r\n\u{202e}b\u{7}";
-        let listed = vec![Named { name: evil.into(), why: evil.into() }];
-        let list = NamedList { count: 3, listed };
+        let listed = vec![NamedIssue { name: evil.into(), why: evil.into() }];
+        let list = TruncatedList { count: 3, listed };
         let exported = ExportReport { damaged: list.clone(), ..ExportReport::default() };
         let imported = ImportReport { refused: list, ..ImportReport::default() };
         let version = VersionView {
@@ -538,16 +548,22 @@ mod tests {
         let refused = vec![RefusedSegmentView { id: 7, why: evil.into() }];
         let compacted = CompactedView { refused, ..CompactedView::default() };
         let replies = [
-            Reply::Account(account(evil)),
-            Reply::Accounts(vec![account(evil)]),
-            Reply::Exported(exported),
-            Reply::Imported(imported),
-            Reply::History(HistoryView { versions: vec![version], ..HistoryView::default() }),
-            Reply::Undeleted(undeleted),
-            Reply::BackedUp(backed_up),
-            Reply::Compacted(compacted),
-            Reply::Scrubbed(ScrubbedView { damage: damaged.clone(), ..ScrubbedView::default() }),
-            Reply::Stats(Box::new(StatsView { damage: damaged, ..StatsView::default() })),
+            AdminResponse::Account(account(evil)),
+            AdminResponse::Accounts(vec![account(evil)]),
+            AdminResponse::Exported(exported),
+            AdminResponse::Imported(imported),
+            AdminResponse::History(HistoryView {
+                versions: vec![version],
+                ..HistoryView::default()
+            }),
+            AdminResponse::Undeleted(undeleted),
+            AdminResponse::BackedUp(backed_up),
+            AdminResponse::Compacted(compacted),
+            AdminResponse::Scrubbed(ScrubbedView {
+                damage: damaged.clone(),
+                ..ScrubbedView::default()
+            }),
+            AdminResponse::Stats(Box::new(StatsView { damage: damaged, ..StatsView::default() })),
         ];
         for reply in &replies {
             for text in [text_of(reply, true), json_of(reply).unwrap()] {
@@ -561,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_stands_alone() {
+    fn new_api_key_is_printed_alone() {
         let api_key = ApiKeyView {
             id: "abcdefghijklmnop".into(),
             account: "x".into(),
@@ -575,7 +591,7 @@ mod tests {
             revoked_at: None,
         };
         let issued = ApiKeyIssuedView { key: "trug_a_b_c".into(), s3: None, api_key };
-        assert_eq!(text_of(&Reply::ApiKeyIssued(issued), false), "trug_a_b_c\n");
+        assert_eq!(text_of(&AdminResponse::ApiKeyIssued(issued), false), "trug_a_b_c\n");
     }
 
     #[test]

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_names_the_user_that_runs_and_the_folder() {
+    fn wrong_owner_message_names_user_and_directory() {
         let there = command(Path::new("/srv/my data"), true, 65_532, 65_533);
         assert!(there.ends_with(". As root: chown -R 65532:65533 '/srv/my data'"), "{there}");
         let missing = command(Path::new("/srv/data"), false, 1, 2);
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_refusal_is_about_who_owns_the_folder() {
+    fn only_permission_errors_suggest_ownership() {
         let of = |kind: ErrorKind| engine::Error::Io {
             doing: "opening".to_owned(),
             source: io::Error::from(kind).into(),

@@ -6,7 +6,7 @@
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
-use engine::SystemEntropy;
+use engine::SystemRng;
 use server::catalog::{Password, PasswordHash};
 
 use crate::exit::Failure;
@@ -21,7 +21,7 @@ pub(crate) fn read(file: Option<&Path>) -> Result<PasswordHash, Failure> {
         None if io::stdin().is_terminal() => typed()?,
         None => first_line(io::stdin().lock(), "stdin")?,
     };
-    Ok(PasswordHash::of(&Password::choose(&text)?, &SystemEntropy)?)
+    Ok(PasswordHash::from_password(&Password::new_checked(&text)?, &SystemRng)?)
 }
 
 #[allow(
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_the_first_line() {
+    fn password_is_read_from_the_first_line() {
         for (bytes, line) in [
             (&b"correct horse"[..], "correct horse"),
             (b"correct horse\n", "correct horse"),

@@ -4,14 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use server::management::{Reply, Request};
+use server::management::{AdminRequest, AdminResponse};
 
 use crate::exit::Failure;
 use crate::management::Connection;
 
 /// A source or destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Object(ObjectPath),
     Local(PathBuf),
     /// `-`: standard input or output.
@@ -83,23 +83,24 @@ impl std::fmt::Display for ObjectPath {
 pub(crate) fn resolve(
     connection: &mut Connection,
     typed: &[String],
-) -> Result<Vec<Place>, Failure> {
-    let Reply::Buckets(buckets) = connection.request(Request::ListBuckets { account: None })?
+) -> Result<Vec<Location>, Failure> {
+    let AdminResponse::Buckets(buckets) =
+        connection.request(AdminRequest::ListBuckets { account: None })?
     else {
         return Err(Failure::failed("unexpected reply"));
     };
     let is_bucket = |name: &str| buckets.iter().any(|bucket| bucket.bucket_name == name);
-    Ok(typed.iter().map(|typed| place(typed, is_bucket)).collect())
+    Ok(typed.iter().map(|typed| parse_location(typed, is_bucket)).collect())
 }
 
-fn place(typed: &str, is_bucket: impl Fn(&str) -> bool) -> Place {
+fn parse_location(typed: &str, is_bucket: impl Fn(&str) -> bool) -> Location {
     if typed == "-" {
-        return Place::Stream;
+        return Location::Stream;
     }
     let object = ObjectPath::parse(typed);
     match is_bucket(&object.bucket) {
-        true => Place::Object(object),
-        false => Place::Local(Path::new(typed).to_owned()),
+        true => Location::Object(object),
+        false => Location::Local(Path::new(typed).to_owned()),
     }
 }
 
@@ -108,16 +109,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_buckets_are_objects_and_the_rest_is_local() {
-        let of = |typed: &str| place(typed, |name| name == "pics");
+    fn bucket_paths_are_objects_and_others_are_local() {
+        let of = |typed: &str| parse_location(typed, |name| name == "pics");
         let object =
-            |path: &str| Place::Object(ObjectPath { bucket: "pics".into(), path: path.into() });
+            |path: &str| Location::Object(ObjectPath { bucket: "pics".into(), path: path.into() });
         assert_eq!(of("pics"), object(""));
         assert_eq!(of("pics/a/b.jpg"), object("a/b.jpg"));
         assert_eq!(of("pics/a/"), object("a/"));
-        assert_eq!(of("-"), Place::Stream);
+        assert_eq!(of("-"), Location::Stream);
         for local in ["./pics/a.jpg", "/pics/a.jpg", "../pics", "picz/a.jpg", "a.jpg"] {
-            assert_eq!(of(local), Place::Local(local.into()), "{local}");
+            assert_eq!(of(local), Location::Local(local.into()), "{local}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `trug presign`: creates a URL that downloads or uploads one object.
 
-use server::management::{ObjectRequest, Reply, Request};
+use server::management::{AdminRequest, AdminResponse, ObjectRequest};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, request};
@@ -34,13 +34,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let ObjectPath { bucket, path } = ObjectPath::parse_object(&args.path)?;
     let Args { store, put: upload, expires: expires_in, public_url, .. } = args;
     let presign = ObjectRequest::Presign { bucket, path, upload, expires_in, public_url };
-    let reply = request(&store, Request::Object(presign))?;
-    if let Reply::Presigned(presigned) = &reply {
+    let reply = request(&store, AdminRequest::Object(presign))?;
+    if let AdminResponse::Presigned(presigned) = &reply {
         if presigned.expires_at.is_none() {
-            output::note("the bucket is public: this URL does not expire");
+            output::print_note("the bucket is public: this URL does not expire");
         }
         if presigned.url.starts_with('/') {
-            output::note("no server is running: add its address, or use --public-url");
+            output::print_note("no server is running: add its address, or use --public-url");
         }
     }
     output::reply(&reply, store.format())

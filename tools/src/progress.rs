@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_templates_are_sound() {
+    fn progress_templates_are_valid() {
         for template in [KNOWN, UNKNOWN] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use engine::{Clock, SystemClock};
 use server::bridge::blocking;
-use server::config::{Reloaded, Running, TlsFiles};
-use server::{Change, Config, Stop};
+use server::config::{ActiveConfig, Reloaded, TlsFiles};
+use server::{Config, ConfigChange, Shutdown};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
@@ -21,21 +21,21 @@ use crate::service_manager;
 use crate::settings::{self, Flags};
 
 /// Interval between checks for changed files.
-const LOOK_WAIT: Duration = Duration::from_secs(10);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Watcher of configuration changes.
 pub(crate) struct Reload {
     flags: Flags,
     hangup: Signal,
     had_terminal: bool,
-    stop: watch::Sender<Stop>,
-    changes: mpsc::Sender<Change>,
+    stop: watch::Sender<Shutdown>,
+    changes: mpsc::Sender<ConfigChange>,
     /// Settings in effect.
-    running: Running,
+    running: ActiveConfig,
     /// Configuration derived from the settings.
     config: Config,
     /// Stamps of the files at the last check.
-    seen: Option<Stamps>,
+    last_stamps: Option<Stamps>,
 }
 
 /// Stamps of the certificate and the key.
@@ -54,33 +54,34 @@ impl Reload {
     /// Registers for SIGHUP. Changes are sent to the receiver.
     pub(crate) fn begin(
         flags: Flags,
-        running: Running,
+        running: ActiveConfig,
         config: Config,
-        stop: watch::Sender<Stop>,
-    ) -> io::Result<(Self, mpsc::Receiver<Change>)> {
+        stop: watch::Sender<Shutdown>,
+    ) -> io::Result<(Self, mpsc::Receiver<ConfigChange>)> {
         let hangup = signal(SignalKind::hangup())?;
         let had_terminal = io::stderr().is_terminal();
         let (changes, receiver) = mpsc::channel(1);
         let seen = None;
-        let this = Self { flags, hangup, had_terminal, stop, changes, running, config, seen };
+        let this =
+            Self { flags, hangup, had_terminal, stop, changes, running, config, last_stamps: seen };
         Ok((this, receiver))
     }
 
     /// Waits for changes until the receiver is dropped.
     pub(crate) async fn run(mut self) {
-        let mut looks = interval(LOOK_WAIT);
+        let mut looks = interval(FILE_CHECK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => {
                     // The system also sends SIGHUP when the terminal of a server started from it is closed.
                     if self.had_terminal && !io::stderr().is_terminal() {
-                        let _ = self.stop.send(Stop::Drain);
+                        let _ = self.stop.send(Shutdown::Drain);
                         return;
                     }
                     self.reload().await;
                 }
-                _ = looks.tick() => self.look().await,
+                _ = looks.tick() => self.check_files().await,
                 () = self.changes.closed() => return,
             }
         }
@@ -93,7 +94,7 @@ impl Reload {
         match blocking(move || read_again(&flags, &running, was)).await {
             Ok((reloaded, stamps)) => {
                 let Reloaded { running, config, changed, unchanged } = reloaded;
-                (self.running, self.seen) = (running, stamps);
+                (self.running, self.last_stamps) = (running, stamps);
                 self.change(config).await;
                 tracing::info!(changed = changed.join(", "), "settings reloaded");
                 if !unchanged.is_empty() {
@@ -112,17 +113,17 @@ impl Reload {
     }
 
     /// Reads certificate and key again if their files changed since the last check.
-    async fn look(&mut self) {
+    async fn check_files(&mut self) {
         let Some(files) = self.config.tls_files.clone() else { return };
         let read = blocking({
-            let seen = self.seen;
+            let seen = self.last_stamps;
             move || {
                 let stamps = Some(Stamp::of_both(&files));
                 (stamps, (stamps != seen).then(|| settings::read_identity(&files)))
             }
         });
         let (stamps, read) = read.await;
-        self.seen = stamps;
+        self.last_stamps = stamps;
         match read {
             Some(Ok(identity)) => {
                 self.change(Config { tls: Some(identity), ..self.config.clone() }).await;
@@ -147,13 +148,13 @@ impl Reload {
             tracing::warn!("{warning}");
         }
         let (done, is_done) = oneshot::channel();
-        let change = Change { config: self.config.clone(), done };
+        let change = ConfigChange { config: self.config.clone(), done };
         if self.changes.send(change).await.is_ok() {
             // A stopping server does not respond.
             let _ = is_done.await;
         }
         if let Some(identity) = self.config.tls.as_ref().filter(|_| is_other) {
-            let ends = identity.ends().unwrap_or_default();
+            let ends = identity.not_after_text().unwrap_or_default();
             tracing::info!(ends, "certificate reloaded");
         }
     }
@@ -162,7 +163,7 @@ impl Reload {
 /// Reads the configuration, with the stamps of the certificate files as they were when read.
 fn read_again(
     flags: &Flags,
-    running: &Running,
+    running: &ActiveConfig,
     was: Config,
 ) -> Result<(Reloaded, Option<Stamps>), Failure> {
     let mut reloaded = running.reload(&flags.sources()?)?;

@@ -1,6 +1,6 @@
 //! `trug rm`: deletes objects.
 
-use server::management::{ObjectRequest, Reply, Request};
+use server::management::{AdminRequest, AdminResponse, ObjectRequest};
 
 use crate::exit::{self, Failure};
 use crate::management::{Connection, StoreArgs};
@@ -56,8 +56,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 /// Deletes objects of a bucket. Returns their number.
 fn delete(connection: &mut Connection, bucket: &str, paths: Vec<String>) -> Result<u64, Failure> {
     let request = ObjectRequest::Delete { bucket: bucket.to_owned(), paths };
-    match connection.request(Request::Object(request))? {
-        Reply::ObjectsDeleted(deleted) => Ok(deleted.deleted_count),
+    match connection.request(AdminRequest::Object(request))? {
+        AdminResponse::ObjectsDeleted(deleted) => Ok(deleted.deleted_count),
         _ => Err(output::unexpected()),
     }
 }

@@ -3,7 +3,7 @@
 //! Non-goals: how they are derived.
 
 use clap::ValueEnum;
-use server::management::{Reply, Request, S3CredentialsView};
+use server::management::{AdminRequest, AdminResponse, S3CredentialsView};
 
 use crate::exit::Failure;
 use crate::management::{StoreArgs, request};
@@ -30,11 +30,11 @@ pub(crate) struct Args {
 
 impl Args {
     /// Creates the API key of the request and prints it.
-    pub(crate) fn perform(self, store: &StoreArgs, key: Request) -> Result<(), Failure> {
+    pub(crate) fn perform(self, store: &StoreArgs, key: AdminRequest) -> Result<(), Failure> {
         let Self { s3, format, endpoint } = self;
         let reply = request(store, key)?;
         let credentials = match &reply {
-            Reply::ApiKeyIssued(issued) if s3 => issued.s3.as_ref(),
+            AdminResponse::ApiKeyIssued(issued) if s3 => issued.s3.as_ref(),
             _ => None,
         };
         if let Some((credentials, format)) = credentials.zip(format) {
@@ -42,7 +42,7 @@ impl Args {
         }
         output::reply(&reply, store.format())?;
         if let Some(S3CredentialsView { access_key_id, secret_access_key }) = credentials {
-            output::note(&format!(
+            output::print_note(&format!(
                 "S3 credentials\n\
                  endpoint           {endpoint}\n\
                  region             us-east-1\n\

@@ -2,7 +2,7 @@
 //!
 //! Non-goals: reading segments.
 
-use server::management::Request;
+use server::management::AdminRequest;
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -19,5 +19,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    perform(&args.store, Request::Scrub)
+    perform(&args.store, AdminRequest::Scrub)
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
+use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemRng};
 use server::config::PublicUrl;
-use server::{ServeError, Service, Started, Stop};
+use server::{ServeError, ServeOptions, Shutdown, StartupReport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -20,7 +20,7 @@ use crate::{inherited, logging, open_files, output, ownership, service_manager, 
 
 /// Number of tasks that a worker polls before it checks for new events. A task that sends a long body takes a tenth
 /// of a millisecond; with the default of 61 a new request would wait for six milliseconds behind such tasks.
-const TASKS_BETWEEN_LOOKS: u32 = 4;
+const TASKS_PER_EVENT_POLL: u32 = 4;
 
 /// Start the server (creates the data folder if needed).
 ///
@@ -46,9 +46,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     open_files::allow(config.connections_max);
     // Created before the store is opened, so that an early signal is not lost.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.event_interval(TASKS_BETWEEN_LOOKS).enable_all().build();
+    let runtime = runtime.event_interval(TASKS_PER_EVENT_POLL).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let (stop, stopped) = watch::channel(Stop::Running);
+    let (stop, stopped) = watch::channel(Shutdown::Running);
     let (reload, changes) = {
         let _entered = runtime.enter();
         let running = sources.running();
@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let options = OpenOptions {
         reserve_bytes: config.reserve_bytes,
-        undelete_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
+        retention_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
         compaction: config.compaction,
         scrub: config.scrub.clone(),
         search: SearchOptions {
@@ -72,18 +72,18 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     };
     let (store, opened) = open(&data, options)?;
     let announced = store.clone();
-    let service = Service {
+    let service = ServeOptions {
         store,
         data: data.clone(),
         config,
         clock: Arc::new(SystemClock::new()),
-        entropy: Arc::new(SystemEntropy),
+        entropy: Arc::new(SystemRng),
         changes: Some(changes),
         inherited,
     };
     runtime.spawn(reload.run());
-    runtime.spawn(service_manager::tell_of_stop(stopped.clone()));
-    runtime.spawn(service_manager::tell_of_work(service.store.clone()));
+    runtime.spawn(service_manager::notify_stopping(stopped.clone()));
+    runtime.spawn(service_manager::send_watchdog_keepalives(service.store.clone()));
     let served = runtime.block_on(server::serve(service, stopped, |started| {
         announce(&data, &announced, &opened, started);
     }));
@@ -115,12 +115,12 @@ fn open(data: &Path, options: OpenOptions) -> Result<(Store, Opened), Failure> {
 }
 
 /// Prints the start-up output and reports readiness to the service manager.
-fn announce(data: &Path, store: &Store, opened: &Opened, started: &Started) {
+fn announce(data: &Path, store: &Store, opened: &Opened, started: &StartupReport) {
     let program = env::args_os().next().map(|name| name.to_string_lossy().into_owned());
     let program = program.unwrap_or_else(|| "trug".to_owned());
     // A closed stdout does not stop the server.
     let _ = output::result(&startup::text(&program, data, store, opened, started));
-    service_manager::ready(PublicUrl::of_listener(started.scheme, started.listen).as_str());
+    service_manager::ready(PublicUrl::from_listener(started.scheme, started.listen).as_str());
     tracing::info!(listen = %started.listen, public_url = started.public_url.as_str(), "serving");
 }
 
@@ -134,16 +134,16 @@ fn with_hint(error: ServeError) -> Failure {
 }
 
 /// Stops by the first SIGTERM or SIGINT, at once by the second.
-fn stop_by_signals(stop: watch::Sender<Stop>) -> std::io::Result<()> {
+fn stop_by_signals(stop: watch::Sender<Shutdown>) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
         either(&mut terminate, &mut interrupt).await;
         tracing::info!("graceful shutdown started; a second signal stops immediately");
-        let _ = stop.send(Stop::Drain);
+        let _ = stop.send(Shutdown::Drain);
         either(&mut terminate, &mut interrupt).await;
         tracing::warn!("forced shutdown");
-        let _ = stop.send(Stop::Now);
+        let _ = stop.send(Shutdown::Immediate);
         // Dropping the sender would request draining.
         std::future::pending::<()>().await;
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use engine::{Batch, Store};
 use sd_notify::NotifyState;
-use server::Stop;
+use server::Shutdown;
 use server::bridge::commit;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
@@ -21,38 +21,38 @@ const LEAST_WAIT: Duration = Duration::from_millis(10);
 /// Reports that requests are accepted.
 pub(crate) fn ready(address: &str) {
     let status = format!("serving {address}");
-    tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+    notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
 /// Reports that settings are being reloaded.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(_) => notify(&[NotifyState::Reloading]),
     }
 }
 
 /// Reports that settings were reloaded.
 pub(crate) fn reloaded() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
 /// Reports when the server begins to stop.
-pub(crate) async fn tell_of_stop(mut stop: watch::Receiver<Stop>) {
-    let _ = stop.wait_for(|it| *it != Stop::Running).await;
+pub(crate) async fn notify_stopping(mut stop: watch::Receiver<Shutdown>) {
+    let _ = stop.wait_for(|it| *it != Shutdown::Running).await;
     let status = "stopping: draining requests in flight";
-    tell(&[NotifyState::Stopping, NotifyState::Status(status)]);
+    notify(&[NotifyState::Stopping, NotifyState::Status(status)]);
 }
 
 /// Sends keep-alives, twice per watchdog period.
-pub(crate) async fn tell_of_work(store: Store) {
+pub(crate) async fn send_watchdog_keepalives(store: Store) {
     let Some(patience) = sd_notify::watchdog_enabled() else { return };
     let mut looks = interval((patience / 2).max(LEAST_WAIT));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
         if works(&store).await {
-            tell(&[NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
         }
     }
 }
@@ -65,7 +65,7 @@ async fn works(store: &Store) -> bool {
     tokio::spawn(async {}).await.is_ok()
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "sd_notify failed");
     }

@@ -9,10 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use server::Config;
-use server::config::{Layer, Sources, Texts, TlsFiles, VARIABLE_PREFIX};
+use server::config::{ENV_PREFIX, Layer, Sources, StringList, TlsFiles};
 use server::limits::SECRET_FILE_BYTES_MAX;
-use server::roots::ExtraRoots;
-use server::tls::{BadIdentity, Identity};
+use server::roots::TrustAnchors;
+use server::tls::{CertificateError, TlsIdentity};
 
 use crate::exit::Failure;
 
@@ -44,15 +44,15 @@ impl Flags {
     pub(crate) fn sources(&self) -> Result<Sources, Failure> {
         let Self { config, listen, upload_listen, public_url, webhook_allow, set } = self.clone();
         let set = Layer::from_assignments(set.iter().map(String::as_str), "--set")?;
-        let webhook_allow = webhook_allow.map(Texts);
+        let webhook_allow = webhook_allow.map(StringList);
         let flags = Layer { listen, upload_listen, public_url, webhook_allow, ..Layer::default() };
         let mut sources = Sources::new();
         if let Some(path) = &config {
             let name = path.display().to_string();
-            sources = sources.under(&name, read_file(path, &name)?);
+            sources = sources.overlay(&name, read_file(path, &name)?);
         }
-        let sources = sources.under("environment", environment()?);
-        Ok(sources.under("command line", flags.over(set)))
+        let sources = sources.overlay("environment", environment()?);
+        Ok(sources.overlay("command line", flags.over(set)))
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
         acme.roots = read_roots("acme_ca_file", path)?;
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
-    config.take_secrets(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
+    config.load_secret_files(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
     Ok(config)
 }
 
@@ -93,7 +93,7 @@ const OPEN_TO_OTHERS: u32 = 0o007;
 
 /// Reads a certificate and its key.
 #[allow(clippy::disallowed_methods, reason = "certificates are no files of the store")]
-pub(crate) fn read_identity(files: &TlsFiles) -> Result<Identity, Failure> {
+pub(crate) fn read_identity(files: &TlsFiles) -> Result<TlsIdentity, Failure> {
     let refuse = |setting: &str, path: &Path, why: &dyn Display| {
         Failure::wrong_usage(format!("{setting}: {}: {why}", path.display()))
     };
@@ -101,9 +101,9 @@ pub(crate) fn read_identity(files: &TlsFiles) -> Result<Identity, Failure> {
     let bad_key = |why: &dyn Display| refuse("tls_key_file", &files.key, why);
     let certificates = std::fs::read(&files.certificates).map_err(|why| bad_chain(&why))?;
     let key = std::fs::read(&files.key).map_err(|why| bad_key(&why))?;
-    Identity::parse(&certificates, &key).map_err(|bad| match bad {
-        BadIdentity::Certificates(why) => bad_chain(&why),
-        BadIdentity::Key(why) => bad_key(&why),
+    TlsIdentity::parse(&certificates, &key).map_err(|bad| match bad {
+        CertificateError::Certificates(why) => bad_chain(&why),
+        CertificateError::Key(why) => bad_key(&why),
     })
 }
 
@@ -111,13 +111,13 @@ pub(crate) fn read_identity(files: &TlsFiles) -> Result<Identity, Failure> {
 fn environment() -> Result<Layer, Failure> {
     let mut variables = Vec::new();
     for (name, value) in env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else {
             continue;
         };
         let not_text = || Failure::wrong_usage(format!("{name} is not UTF-8"));
         variables.push((name.to_owned(), value.into_string().map_err(|_| not_text())?));
     }
-    Ok(Layer::from_variables(variables.into_iter())?)
+    Ok(Layer::from_env(variables.into_iter())?)
 }
 
 #[allow(clippy::disallowed_methods, reason = "the configuration is no file of the store")]
@@ -140,9 +140,9 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
 
 /// Reads certificates of authorities from a file that a setting or a flag names.
 #[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
-pub(crate) fn read_roots(named_by: &str, path: &Path) -> Result<ExtraRoots, Failure> {
+pub(crate) fn read_roots(named_by: &str, path: &Path) -> Result<TrustAnchors, Failure> {
     let refuse =
         |why: &dyn Display| Failure::wrong_usage(format!("{named_by}: {}: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
-    ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
+    TrustAnchors::parse(&pem).map_err(|why| refuse(&why))
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use engine::{RecoveryReport, Store};
-use server::Started;
+use server::StartupReport;
 use server::config::{PublicUrl, Scheme};
-use server::limits::SET_UP_LINK_LIFE;
+use server::limits::SETUP_LINK_LIFETIME;
 
 use crate::output::{count_text, plain};
 use crate::units::bytes_text;
@@ -27,7 +27,7 @@ pub(crate) fn text(
     data: &Path,
     store: &Store,
     opened: &Opened,
-    started: &Started,
+    started: &StartupReport,
 ) -> String {
     let mut text = format!("trug {}\n", env!("CARGO_PKG_VERSION"));
     for (label, value) in rows(data, store, opened, started) {
@@ -47,9 +47,9 @@ fn rows(
     data: &Path,
     store: &Store,
     opened: &Opened,
-    started: &Started,
+    started: &StartupReport,
 ) -> Vec<(&'static str, String)> {
-    let of_listener = |scheme, listen| PublicUrl::of_listener(scheme, listen).as_str().to_owned();
+    let of_listener = |scheme, listen| PublicUrl::from_listener(scheme, listen).as_str().to_owned();
     let mut rows = vec![("Dashboard", format!("{}/", started.public_url.as_str()))];
     if let Some(url) = network_url(started) {
         rows.push(("Network", format!("{}/", url.as_str())));
@@ -111,22 +111,22 @@ fn recovered(report: &RecoveryReport) -> Option<String> {
 }
 
 /// Returns the URL of the server on its network, if it listens on all addresses and has no public URL.
-fn network_url(started: &Started) -> Option<PublicUrl> {
-    let Started { listen, scheme, .. } = started;
-    let is_default = started.public_url == PublicUrl::of_listener(*scheme, *listen);
+fn network_url(started: &StartupReport) -> Option<PublicUrl> {
+    let StartupReport { listen, scheme, .. } = started;
+    let is_default = started.public_url == PublicUrl::from_listener(*scheme, *listen);
     if !is_default || !listen.ip().is_unspecified() {
         return None;
     }
     let address = SocketAddr::new(network_address()?, listen.port());
-    Some(PublicUrl::of_listener(*scheme, address))
+    Some(PublicUrl::from_listener(*scheme, address))
 }
 
 /// Returns the source address of packets to other networks. Connecting a UDP socket sends none.
 fn network_address() -> Option<IpAddr> {
     /// Address of documentation (RFC 5737).
-    const ELSEWHERE: (&str, u16) = ("192.0.2.1", 9);
+    const DOCUMENTATION_ADDRESS: (&str, u16) = ("192.0.2.1", 9);
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect(ELSEWHERE).ok()?;
+    socket.connect(DOCUMENTATION_ADDRESS).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
 }
 
@@ -135,7 +135,7 @@ fn path_of(link: &str) -> &str {
 }
 
 fn set_up(program: &str, data: &Path, links: &[String], has_accounts: bool) -> String {
-    let minutes = SET_UP_LINK_LIFE.as_secs() / 60;
+    let minutes = SETUP_LINK_LIFETIME.as_secs() / 60;
     let (program, data) = (quoted(program), quoted(&data.display().to_string()));
     let (command, account) = match has_accounts {
         true => ("edit NAME --role operator", "NAME"),

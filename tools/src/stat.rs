@@ -1,6 +1,6 @@
 //! `trug stat`: describes an object.
 
-use server::management::{ObjectRequest, Request};
+use server::management::{AdminRequest, ObjectRequest};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -19,5 +19,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let ObjectPath { bucket, path } = ObjectPath::parse_object(&args.path)?;
-    perform(&args.store, Request::Object(ObjectRequest::Stat { bucket, path }))
+    perform(&args.store, AdminRequest::Object(ObjectRequest::Stat { bucket, path }))
 }

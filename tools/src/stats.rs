@@ -2,7 +2,7 @@
 //!
 //! Non-goals: counting.
 
-use server::management::Request;
+use server::management::AdminRequest;
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -20,5 +20,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, segments } = args;
-    perform(&store, Request::Stats { segments })
+    perform(&store, AdminRequest::Stats { segments })
 }

@@ -6,15 +6,19 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use server::archive::{ImportReport, ImportRules, OnConflict, Place as ArchivePlace, Source};
+use server::archive::{
+    ArchiveLocation as ArchivePlace, ImportConflictRule, ImportReport, ImportRules, ImportSource,
+};
 use server::limits::archives::IMPORT_FILES_MAX;
-use server::management::{Copying, ListedObjectView, ObjectRequest, ObjectsView, Reply, Request};
+use server::management::{
+    AdminRequest, AdminResponse, Copying, ListedObjectView, ObjectRequest, ObjectsView,
+};
 
 use crate::exit::Failure;
 use crate::local_file::UnfinishedFile;
 use crate::management::{Connection, StoreArgs};
 use crate::output;
-use crate::places::{ObjectPath, Place};
+use crate::places::{Location, ObjectPath};
 use crate::units::bytes_text;
 
 pub(crate) const STDIN: &str = "/proc/self/fd/0";
@@ -53,11 +57,13 @@ impl Report {
 /// # Errors
 ///
 /// [`Exit::WrongUsage`](crate::exit::Exit::WrongUsage) if there are several sources and it is not.
-pub(crate) fn is_folder(destination: &Place, several: bool) -> Result<bool, Failure> {
+pub(crate) fn is_folder(destination: &Location, several: bool) -> Result<bool, Failure> {
     let is_folder = match destination {
-        Place::Object(object) => object.is_folder(),
-        Place::Local(path) => path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/"),
-        Place::Stream => false,
+        Location::Object(object) => object.is_folder(),
+        Location::Local(path) => {
+            path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+        }
+        Location::Stream => false,
     };
     match several && !is_folder {
         true => Err(Failure::wrong_usage("DST must be a bucket or folder for several SRC")),
@@ -85,7 +91,7 @@ pub(crate) fn is_folder_of_objects(
         return Ok(true);
     }
     let ObjectPath { bucket, path } = object.clone();
-    match connection.request(Request::Object(ObjectRequest::Stat { bucket, path })) {
+    match connection.request(AdminRequest::Object(ObjectRequest::Stat { bucket, path })) {
         Ok(_) => Ok(false),
         Err(missing) => {
             let page = list(connection, object, None, 1)?;
@@ -97,8 +103,8 @@ pub(crate) fn is_folder_of_objects(
 /// Returns the size of an object in bytes.
 pub(crate) fn bytes_of(connection: &mut Connection, object: &ObjectPath) -> Result<u64, Failure> {
     let ObjectPath { bucket, path } = object.clone();
-    match connection.request(Request::Object(ObjectRequest::Stat { bucket, path }))? {
-        Reply::Object(object) => Ok(object.bytes),
+    match connection.request(AdminRequest::Object(ObjectRequest::Stat { bucket, path }))? {
+        AdminResponse::Object(object) => Ok(object.bytes),
         _ => Err(output::unexpected()),
     }
 }
@@ -112,8 +118,8 @@ pub(crate) fn list(
 ) -> Result<ObjectsView, Failure> {
     let (bucket, prefix) = (folder.bucket.clone(), folder.folder());
     let request = ObjectRequest::List { bucket, prefix, recursive: true, after, limit };
-    match connection.request(Request::Object(request))? {
-        Reply::Objects(objects) => Ok(objects),
+    match connection.request(AdminRequest::Object(request))? {
+        AdminResponse::Objects(objects) => Ok(objects),
         _ => Err(output::unexpected()),
     }
 }
@@ -142,7 +148,7 @@ pub(crate) fn within(
     to: &ObjectPath,
     into_folder: bool,
     recursive: bool,
-    request: impl Fn(Copying) -> Request,
+    request: impl Fn(Copying) -> AdminRequest,
     report: &mut Report,
 ) -> Result<(), Failure> {
     if !is_folder_of_objects(connection, from)? {
@@ -179,7 +185,7 @@ fn within_one(
     connection: &mut Connection,
     from: &ObjectPath,
     to: &ObjectPath,
-    request: &impl Fn(Copying) -> Request,
+    request: &impl Fn(Copying) -> AdminRequest,
 ) -> Result<(u64, u64), Failure> {
     let copying = Copying {
         bucket: from.bucket.clone(),
@@ -188,7 +194,9 @@ fn within_one(
         to_path: to.path.clone(),
     };
     match connection.request(request(copying))? {
-        Reply::ObjectCopied(written) | Reply::ObjectMoved(written) => Ok((1, written.bytes)),
+        AdminResponse::ObjectCopied(written) | AdminResponse::ObjectMoved(written) => {
+            Ok((1, written.bytes))
+        }
         _ => Err(output::unexpected()),
     }
 }
@@ -198,16 +206,16 @@ pub(crate) fn import(
     connection: &mut Connection,
     bucket: &str,
     folder: Option<String>,
-    from: Source,
+    from: ImportSource,
 ) -> Result<ImportReport, Failure> {
     let rules = ImportRules {
-        on_conflict: OnConflict::Replace,
+        on_conflict: ImportConflictRule::Replace,
         files_max: IMPORT_FILES_MAX,
         bytes_max: None,
     };
-    let request = Request::Import { bucket: bucket.to_owned(), folder, from, rules };
+    let request = AdminRequest::Import { bucket: bucket.to_owned(), folder, from, rules };
     match connection.request(request)? {
-        Reply::Imported(report) => match &report.stopped {
+        AdminResponse::Imported(report) => match &report.stopped {
             Some(why) => Err(Failure::failed(why.clone())),
             None => Ok(report),
         },
@@ -223,8 +231,8 @@ pub(crate) fn read_to(
 ) -> Result<u64, Failure> {
     let ObjectPath { bucket, path } = object.clone();
     let request = ObjectRequest::Read { bucket, path, to: ArchivePlace::Stream(to) };
-    match connection.request(Request::Object(request))? {
-        Reply::ObjectRead(read) => Ok(read.bytes),
+    match connection.request(AdminRequest::Object(request))? {
+        AdminResponse::ObjectRead(read) => Ok(read.bytes),
         _ => Err(output::unexpected()),
     }
 }

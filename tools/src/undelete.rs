@@ -2,7 +2,7 @@
 //!
 //! Non-goals: reading the log.
 
-use server::management::{Request, Wanted};
+use server::management::{AdminRequest, UndeleteSelector};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -39,9 +39,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let is_folder = path.is_empty() || path.ends_with('/');
     let wanted = match (is_folder, version, since) {
-        (true, None, since) => Wanted::Folder { path, since },
-        (false, None, None) => Wanted::File { path },
-        (false, Some(lsn), _) => Wanted::Version { path, lsn },
+        (true, None, since) => UndeleteSelector::Folder { path, since },
+        (false, None, None) => UndeleteSelector::File { path },
+        (false, Some(lsn), _) => UndeleteSelector::Version { path, lsn },
         (true, Some(_), _) => {
             return Err(Failure::wrong_usage("--version needs the path of an object"));
         }
@@ -51,5 +51,5 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             ));
         }
     };
-    perform(&store, Request::Undelete { bucket, wanted })
+    perform(&store, AdminRequest::Undelete { bucket, wanted })
 }

@@ -3,7 +3,7 @@
 //! Non-goals: the operations, which `management` performs.
 
 use clap::{ArgGroup, Args, Subcommand};
-use server::management::{Request, WebhookRequest, WebhookSettings};
+use server::management::{AdminRequest, WebhookRequest, WebhookSettings};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
@@ -150,5 +150,5 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             (store, WebhookRequest::Forget { id: id.get(), event: event.or(event_option) })
         }
     };
-    perform(&store, Request::Webhook(request))
+    perform(&store, AdminRequest::Webhook(request))
 }

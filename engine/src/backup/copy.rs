@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::BackupReport;
 use super::destination::{at_destination, part_of};
-use super::source::{AskIndex, SourceFile};
+use super::source::{IndexAccess, SourceFile};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Corruption, Error, Result};
 use crate::format::{
@@ -16,7 +16,7 @@ use crate::format::{
     SegmentHeader,
 };
 use crate::limits;
-use crate::progress::{Watch, WorkProgress};
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{RecordCursor, read_header};
 
 /// Copier of segments from one folder to another.
@@ -24,7 +24,7 @@ pub(super) struct Copier<'a> {
     pub(super) from: &'a dyn Disk,
     pub(super) to: &'a dyn Disk,
     pub(super) store: uuid::Uuid,
-    pub(super) index: &'a AskIndex<'a>,
+    pub(super) index: &'a IndexAccess<'a>,
 }
 
 impl Copier<'_> {
@@ -34,7 +34,7 @@ impl Copier<'_> {
         file: &SourceFile,
         report: &mut BackupReport,
         progress: &mut WorkProgress,
-        watch: &mut Watch<'_>,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<()> {
         let part = part_of(&file.path);
         let io = |source| at_destination(&part, source);
@@ -58,7 +58,7 @@ impl Copier<'_> {
         file: &SourceFile,
         copy: &dyn DiskFile,
         progress: &mut WorkProgress,
-        watch: &mut Watch<'_>,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<()> {
         let io = |source| Error::io(format!("reading {}", file.path), source);
         let source = self.from.open(&file.path).map_err(io)?;
@@ -113,7 +113,7 @@ fn verify_records(
     copy: &Arc<dyn DiskFile>,
     file: &SourceFile,
     header: SegmentHeader,
-    index: &AskIndex<'_>,
+    index: &IndexAccess<'_>,
     report: &mut BackupReport,
 ) -> Result<()> {
     let mut cursor = RecordCursor::open(Arc::clone(copy), file.path.clone(), header, file.end)?;

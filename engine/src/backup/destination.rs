@@ -30,7 +30,7 @@ impl<'a> Destination<'a> {
     /// Locks the folder, and rejects one that is not an image of this store.
     pub(super) fn open(disk: &'a dyn Disk, store: uuid::Uuid) -> Result<Self> {
         let names = disk.list("").map_err(|source| at_destination("the folder", source))?;
-        if let Some(file) = names.iter().find(|name| !KNOWN.contains(&name.as_str())) {
+        if let Some(file) = names.iter().find(|name| !KNOWN_FILES.contains(&name.as_str())) {
             let why = format!("the backup folder contains other files, such as {file}");
             return Err(Error::NotAStore(why));
         }
@@ -62,7 +62,7 @@ impl<'a> Destination<'a> {
                 }
                 let ours = source.files.iter().find(|file| (file.id, file.class) == (id, class));
                 if ours.and_then(|file| file.header).is_some_and(|header| header != found) {
-                    return Err(Error::NotAStore(GONE_ITS_OWN_WAY.to_owned()));
+                    return Err(Error::NotAStore(DIVERGED_STORE.to_owned()));
                 }
             }
         }
@@ -247,11 +247,11 @@ const _: () = assert!(BIG_TRAILER_BYTES == FOOTER_TRAILER_BYTES);
 const STORE_FILE: &str = "STORE";
 const PART_SUFFIX: &str = ".part";
 const OTHER_STORE: &str = "the backup folder contains another store";
-const GONE_ITS_OWN_WAY: &str = "the backup was opened as a store and modified: use another folder";
+const DIVERGED_STORE: &str = "the backup was opened as a store and modified: use another folder";
 const FOLDERS: [(&str, SegmentClass); 2] =
     [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
 /// Names that the folder may contain.
-const KNOWN: [&str; 12] = [
+const KNOWN_FILES: [&str; 12] = [
     LOCK,
     STORE_FILE,
     BACKUP_FILE,

@@ -9,7 +9,7 @@ use crate::format::{
     Location, Malformed, Predecessor, Record, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
 };
 use crate::segment::{
-    COMPACTED_FOLDER, LOG_FOLDER, LogPosition, NamesHeld, SegmentSet, read_footer, read_header,
+    COMPACTED_FOLDER, LOG_FOLDER, LogPosition, RemovalGuard, SegmentSet, read_footer, read_header,
 };
 
 /// Published state at one moment.
@@ -21,7 +21,7 @@ pub(crate) struct Published {
 }
 
 /// Access to the current index.
-pub(crate) struct AskIndex<'a> {
+pub(crate) struct IndexAccess<'a> {
     /// Returns the published state.
     pub(crate) published: &'a dyn Fn() -> Result<Published>,
     /// Returns the usage of a segment in use.
@@ -69,8 +69,8 @@ enum NamedEnd {
 impl Source {
     pub(super) fn find(
         segments: &SegmentSet,
-        held: &NamesHeld,
-        index: &AskIndex<'_>,
+        held: &RemovalGuard,
+        index: &IndexAccess<'_>,
     ) -> Result<Self> {
         loop {
             let retired = held.retired();
@@ -119,7 +119,7 @@ impl Source {
         segments: &SegmentSet,
         ids: &[SegmentId],
         position: &LogPosition,
-        index: &AskIndex<'_>,
+        index: &IndexAccess<'_>,
     ) -> Result<()> {
         let mut successor: Option<SegmentHeader> = None;
         let mut log = Vec::new();

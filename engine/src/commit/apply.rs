@@ -5,29 +5,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::batch::{Batch, Committed, Etag, Operation, Precondition};
-use super::lately::{EndedVersion, VersionEnd};
-use super::moves::{is_what_moved, may_be_move};
+use super::batch::{Batch, CommitInfo, Etag, Operation, Precondition};
+use super::lately::{NoncurrentReason, RecentVersion};
+use super::moves::{is_move, may_be_move};
 use crate::error::{Conflict, Error, Result};
 use crate::format::{
-    Checksum, Content, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta,
-    Placed, SegmentId, What,
+    Checksum, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta, Placed,
+    RecordContent, RecordOp, SegmentId,
 };
-use crate::index::{Fact, Object, Replaced, Unnamed, View};
+use crate::index::{Fact, Object, ReplacedEntry, UnreferencedSegment, View};
 use crate::name::ObjectName;
-use crate::upload::{Staged, StagedContent};
+use crate::upload::{StagedBody, StagedContent};
 
 /// Effects of one batch, valid once its group is durable.
 #[derive(Default)]
-pub(super) struct Decided {
-    pub(super) committed: Committed,
-    pub(super) staged: Vec<Staged>,
+pub(super) struct BatchOutcome {
+    pub(super) committed: CommitInfo,
+    pub(super) staged: Vec<StagedBody>,
     /// Big segments that no record refers to after the batch.
-    pub(super) unnamed: Vec<Unnamed>,
+    pub(super) unnamed: Vec<UnreferencedSegment>,
     /// Big segments among them whose content has another name now.
     pub(super) moved: Vec<SegmentId>,
     /// Versions that the batch made noncurrent.
-    pub(super) ended: Vec<EndedVersion>,
+    pub(super) ended: Vec<RecentVersion>,
     pub(super) has_records: bool,
     /// Whether the index changes, with or without log records.
     pub(super) changes_index: bool,
@@ -44,12 +44,12 @@ pub(super) fn require(view: &View, preconditions: &[Precondition]) -> Result<()>
                 Some(_) => None,
                 None => Some(Conflict::KeyMissing(name.clone())),
             },
-            Precondition::KeyIs(name, etag) => match view.entry(name)? {
+            Precondition::KeyHasEtag(name, etag) => match view.entry(name)? {
                 Some(entry) if Etag::of_hash(&entry.meta.hash) == *etag => None,
                 Some(_) => Some(Conflict::KeyChanged(name.clone())),
                 None => Some(Conflict::KeyMissing(name.clone())),
             },
-            Precondition::KeyVersion(name, lsn) => match view.entry(name)? {
+            Precondition::KeyHasLsn(name, lsn) => match view.entry(name)? {
                 Some(entry) if entry.lsn == *lsn => None,
                 Some(_) => Some(Conflict::KeyChanged(name.clone())),
                 None => Some(Conflict::KeyMissing(name.clone())),
@@ -81,7 +81,7 @@ pub(super) fn add(
     batch: &Batch,
     now_ms: u64,
     named: &mut BTreeSet<SegmentId>,
-) -> Result<Result<Decided>> {
+) -> Result<Result<BatchOutcome>> {
     if let [operation] = batch.operations.as_slice()
         && let Some(decided) = change_index(view, operation)?
     {
@@ -107,10 +107,10 @@ pub(super) fn add(
                 let (content, pieces) = match content {
                     StagedContent::Memory(blocks) => {
                         let (pieces, blocks) = blocks.into_iter().unzip();
-                        (Content::Inline { bytes: staged.bytes(), blocks }, pieces)
+                        (RecordContent::Inline { bytes: staged.bytes(), blocks }, pieces)
                     }
                     StagedContent::Big(segment) => {
-                        (Content::Big { bytes: staged.bytes(), segment }, Vec::new())
+                        (RecordContent::Big { bytes: staged.bytes(), segment }, Vec::new())
                     }
                 };
                 let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
@@ -126,7 +126,7 @@ pub(super) fn add(
                 };
                 staged_bodies.push(staged.clone());
                 present.insert(name, true);
-                let what = What::Put { name: name.clone(), meta, content };
+                let what = RecordOp::Put { name: name.clone(), meta, content };
                 records.push((what, pieces));
             }
             Operation::Delete { name } => {
@@ -136,7 +136,7 @@ pub(super) fn add(
                 };
                 if is_present {
                     present.insert(name, false);
-                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
+                    let what = RecordOp::Delete { name: name.clone(), deleted_ms: now_ms };
                     records.push((what, Vec::new()));
                 }
             }
@@ -146,34 +146,35 @@ pub(super) fn add(
                 if is_meant {
                     present.insert(name, false);
                     uncounted.insert(records.len());
-                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
+                    let what = RecordOp::Delete { name: name.clone(), deleted_ms: now_ms };
                     records.push((what, Vec::new()));
                 }
             }
             Operation::PutFact { name, value } => {
                 let check = Checksum::of(value);
                 let bytes = value.len() as u32;
-                let what = What::Fact { name: name.clone(), bytes, check };
+                let what = RecordOp::PutFact { name: name.clone(), bytes, check };
                 records.push((what, vec![value.clone()]));
             }
             Operation::DeleteFact { name } => {
-                let what = What::FactGone { name: name.clone() };
+                let what = RecordOp::DeleteFact { name: name.clone() };
                 records.push((what, Vec::new()));
             }
             Operation::MarkLost { name, lsn } => {
                 if let Some(old) = view.entry(name)?.filter(|old| old.lsn == *lsn) {
-                    let content = Content::Lost { bytes: old.body_bytes() };
-                    let what = What::Put { name: name.clone(), meta: old.meta.clone(), content };
+                    let content = RecordContent::Lost { bytes: old.body_bytes() };
+                    let what =
+                        RecordOp::Put { name: name.clone(), meta: old.meta.clone(), content };
                     records.push((what, Vec::new()));
                 }
             }
-            Operation::Compacted { outputs, inputs } => {
+            Operation::CommitCompaction { outputs, inputs } => {
                 let outputs = outputs.iter().map(|(segment, _)| *segment).collect();
-                let what = What::Compacted { outputs, inputs: inputs.clone() };
+                let what = RecordOp::Compaction { outputs, inputs: inputs.clone() };
                 records.push((what, Vec::new()));
             }
-            Operation::Punched { segment, bytes } => {
-                let what = What::Punched { segment: *segment, bytes: *bytes };
+            Operation::RecordHolePunch { segment, bytes } => {
+                let what = RecordOp::HolePunch { segment: *segment, bytes: *bytes };
                 records.push((what, Vec::new()));
             }
             // Such an operation is the only one of its batch.
@@ -181,20 +182,21 @@ pub(super) fn add(
         }
     }
     if records.is_empty() {
-        return Ok(Ok(Decided::default()));
+        return Ok(Ok(BatchOutcome::default()));
     }
     *named = named_now;
     let placed = builder.frame(&records);
-    let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
+    let mut decided =
+        BatchOutcome { staged: staged_bodies, has_records: true, ..BatchOutcome::default() };
     // Object put by the previous record.
     let mut before: Option<Object> = None;
     for (at, (placed, (what, body))) in placed.into_iter().zip(records).enumerate() {
         let Placed { lsn, segment, offset, head_bytes } = placed;
         let record = Location { segment, offset, head_bytes };
-        let mut replaced = Replaced::default();
+        let mut replaced = ReplacedEntry::default();
         let put_before = before.take();
         match what {
-            What::Put { name, meta, content } => {
+            RecordOp::Put { name, meta, content } => {
                 let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
                 let (old, entry) = view.put(&name, entry)?;
                 replaced = old;
@@ -202,45 +204,47 @@ pub(super) fn add(
                 let is_given_up = matches!(entry.content, EntryContent::Lost { .. });
                 let old = replaced.entry.take().filter(|_| !is_given_up);
                 let ended = old.and_then(|old| {
-                    EndedVersion::new(&name, old, VersionEnd::Replaced, lsn, now_ms)
+                    RecentVersion::new(&name, old, NoncurrentReason::Replaced, lsn, now_ms)
                 });
                 decided.ended.extend(ended);
                 let object = Object { name, entry };
                 before = Some(object.clone());
                 decided.committed.objects.push(object);
             }
-            What::Delete { name, deleted_ms } => {
+            RecordOp::Delete { name, deleted_ms } => {
                 replaced = view.delete(&name, deleted_ms, record)?;
                 let counts = replaced.entry.is_some() && !uncounted.contains(&at);
                 decided.committed.deleted_count += usize::from(counts);
                 let is_moved = replaced.entry.as_ref().zip(put_before).is_some_and(|(old, to)| {
                     let put = (&to.name, &to.entry.meta);
-                    may_be_move(put, &name, deleted_ms) && is_what_moved(put.1, &old.meta)
+                    may_be_move(put, &name, deleted_ms) && is_move(put.1, &old.meta)
                 });
                 if is_moved {
                     // A moved object has nothing to restore: it still exists.
                     decided.moved.extend(replaced.big.take().map(|big| big.segment));
                 } else {
                     let ended = replaced.entry.take().and_then(|old| {
-                        EndedVersion::new(&name, old, VersionEnd::Deleted, lsn, now_ms)
+                        RecentVersion::new(&name, old, NoncurrentReason::Deleted, lsn, now_ms)
                     });
                     decided.ended.extend(ended);
                 }
             }
-            What::Fact { name, .. } => {
+            RecordOp::PutFact { name, .. } => {
                 let value = body.into_iter().next().unwrap_or_default();
                 view.put_fact(&name, Fact { lsn, record, value })?;
             }
-            What::FactGone { name } => view.delete_fact(&name, record)?,
-            What::Compacted { .. } => {
-                view.note(record)?;
+            RecordOp::DeleteFact { name } => view.delete_fact(&name, record)?,
+            RecordOp::Compaction { .. } => {
+                view.apply_segment_record(record)?;
                 for operation in &batch.operations {
-                    if let Operation::Compacted { outputs, .. } = operation {
+                    if let Operation::CommitCompaction { outputs, .. } = operation {
                         view.add_compacted(outputs);
                     }
                 }
             }
-            What::Punched { segment, bytes } => view.punched(segment, bytes, record)?,
+            RecordOp::HolePunch { segment, bytes } => {
+                view.apply_hole_punch(segment, bytes, record)?
+            }
         }
         decided.unnamed.extend(replaced.big);
     }
@@ -254,8 +258,8 @@ fn is_derived(entry: &Entry, attributes: &[u8]) -> bool {
 
 /// Applies an operation that changes only the index, because its effect is already in the log. `None` for other
 /// operations.
-fn change_index(view: &mut View, operation: &Operation) -> Result<Option<Decided>> {
-    let mut decided = Decided { changes_index: true, ..Decided::default() };
+fn change_index(view: &mut View, operation: &Operation) -> Result<Option<BatchOutcome>> {
+    let mut decided = BatchOutcome { changes_index: true, ..BatchOutcome::default() };
     match operation {
         Operation::Repoint { moved } => {
             for moved in moved {

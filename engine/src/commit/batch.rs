@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::format::{FRAME_HEADER_BYTES, HEAD_BYTES_MAX, SegmentId, SegmentUsage};
-use crate::index::{Moved, Object};
+use crate::index::{Object, RelocatedRecord};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
-use crate::upload::Staged;
+use crate::upload::StagedBody;
 
 /// Strong validator of a body: the first 16 bytes of its BLAKE3 hash, formatted as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,9 +34,9 @@ pub enum Precondition {
     /// An object has this name.
     KeyPresent(ObjectName),
     /// The object of this name has this content.
-    KeyIs(ObjectName, Etag),
+    KeyHasEtag(ObjectName, Etag),
     /// The object of this name is the version with this LSN; putting the same content again creates another version.
-    KeyVersion(ObjectName, u64),
+    KeyHasLsn(ObjectName, u64),
     /// No object has this name, or only a derived one with these attributes.
     KeyAbsentOrDerived(ObjectName, Vec<u8>),
     /// The fact does not exist.
@@ -70,7 +70,7 @@ pub enum ObjectChange {
 
 /// Result of a committed batch.
 #[derive(Clone, Debug, Default)]
-pub struct Committed {
+pub struct CommitInfo {
     /// Objects put, in the order of the batch.
     pub objects: Vec<Object>,
     /// Number of deletions that found an object, without those of [`Batch::delete_derived`].
@@ -83,7 +83,7 @@ pub struct Committed {
 pub(crate) enum Operation {
     Put {
         name: ObjectName,
-        staged: Staged,
+        staged: StagedBody,
         options: PutOptions,
     },
     Delete {
@@ -106,20 +106,20 @@ pub(crate) enum Operation {
         lsn: u64,
     },
     /// Commit point of a compaction.
-    Compacted {
+    CommitCompaction {
         outputs: Vec<(SegmentId, SegmentUsage)>,
         inputs: Vec<SegmentId>,
     },
     /// Makes the index refer to some copies of a committed compaction. Only operation of its batch, not logged.
     Repoint {
-        moved: Vec<Moved>,
+        moved: Vec<RelocatedRecord>,
     },
     /// Ends the repointing of a compaction. Only operation of its batch, not logged.
     Repointed {
         inputs: Vec<SegmentId>,
     },
     /// Records punched holes in dead bodies.
-    Punched {
+    RecordHolePunch {
         segment: SegmentId,
         bytes: u64,
     },
@@ -132,7 +132,7 @@ impl Batch {
     }
 
     /// Puts an object and replaces an existing one of its name.
-    pub fn put(mut self, name: ObjectName, staged: Staged, options: PutOptions) -> Self {
+    pub fn put(mut self, name: ObjectName, staged: StagedBody, options: PutOptions) -> Self {
         self.operations.push(Operation::Put { name, staged, options });
         self
     }
@@ -223,7 +223,7 @@ impl Batch {
 
     /// Returns whether the batch has bodies, which may not use the reserve of free space. Facts do not count: they
     /// are small, and a full store must still be able to use up a token or revoke a key.
-    pub(crate) fn has_bodies(&self) -> bool {
+    pub(crate) fn has_puts(&self) -> bool {
         self.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
     }
 
@@ -265,8 +265,8 @@ impl Operation {
             Self::PutFact { name, value } => (name.as_str().len(), value.len() as u64),
             Self::DeleteFact { name } => (name.as_str().len(), 0),
             Self::MarkLost { .. } => (HEAD_BYTES_MAX, 0),
-            Self::Compacted { outputs, inputs } => (8 * (outputs.len() + inputs.len()), 0),
-            Self::Repoint { .. } | Self::Repointed { .. } | Self::Punched { .. } => (0, 0),
+            Self::CommitCompaction { outputs, inputs } => (8 * (outputs.len() + inputs.len()), 0),
+            Self::Repoint { .. } | Self::Repointed { .. } | Self::RecordHolePunch { .. } => (0, 0),
         };
         (RECORD_FIXED_BYTES_MAX + head) as u64 + body
     }
@@ -318,7 +318,7 @@ mod tests {
     use crate::name::{BucketName, ObjectKey};
 
     #[test]
-    fn object_changes_of_a_batch_are_listed_in_order() {
+    fn batch_lists_object_changes_in_order() {
         let name = |key: &str| {
             let bucket = BucketName::parse("pics").unwrap();
             ObjectName::new(bucket, ObjectKey::parse(key).unwrap())

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::AppliedPosition;
 use crate::index::Index;
 use crate::limits;
-use crate::measures::Measures;
+use crate::measures::Metrics;
 use crate::segment::SegmentSet;
 
 /// Writes the frozen overlay to the index. If the disk is full, the overlay stays frozen and the call can be
@@ -16,7 +16,7 @@ pub(crate) fn checkpoint(
     index: &Index,
     segments: &SegmentSet,
     health: &HealthState,
-    measures: &Measures,
+    measures: &Metrics,
 ) -> Result<()> {
     let entries = index.view().frozen.as_ref().map(|frozen| frozen.len());
     let work = || write_frozen(index, segments, health, entries.unwrap_or(0));
@@ -35,8 +35,8 @@ fn write_frozen(
     health: &HealthState,
     entries: usize,
 ) -> Result<()> {
-    let room_bytes = limits::CHECKPOINT_ENTRY_ROOM_BYTES * entries as u64;
-    health.space().require_bytes(limits::CHECKPOINT_ROOM_BYTES + room_bytes)?;
+    let room_bytes = limits::CHECKPOINT_FREE_BYTES_PER_ENTRY * entries as u64;
+    health.space().require_bytes(limits::CHECKPOINT_FREE_BYTES_MIN + room_bytes)?;
     let foot = Foot::take(segments).inspect_err(|error| health.fail(error))?;
     foot.write(index).inspect_err(|error| {
         if !matches!(error, Error::NoSpace) {

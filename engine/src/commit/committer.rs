@@ -11,39 +11,39 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::apply::{Decided, add, require};
-use super::batch::{Batch, Committed};
+use super::apply::{BatchOutcome, add, require};
+use super::batch::{Batch, CommitInfo};
 use super::health::HealthState;
-use super::held::HeldAnswers;
-use super::lately::Lately;
-use super::load::Load;
-use super::queue::{Queue, Taken, Waiting};
-use super::rollover::{Rollover, Spare};
+use super::held::DeferredCallbacks;
+use super::lately::RecentNoncurrent;
+use super::load::CommitLatency;
+use super::queue::{Dequeued, PendingBatch, Queue};
+use super::rollover::{Rollover, SpareSegment};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SEGMENT_HEADER_BYTES, SegmentClass};
 use crate::index::{Index, View};
 use crate::limits;
-use crate::measures::Measures;
+use crate::measures::Metrics;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
 
 /// Writer of the log.
 pub(crate) struct Committer {
-    desk: Desk,
+    context: CommitterContext,
     log: Log,
-    held: HeldAnswers,
+    deferred: DeferredCallbacks,
 }
 
 /// Dependencies of the committer.
-pub(crate) struct Desk {
+pub(crate) struct CommitterContext {
     pub(crate) queue: Arc<Queue>,
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Arc<Index>,
     pub(crate) rollover: Arc<Rollover>,
     pub(crate) health: Arc<HealthState>,
-    pub(crate) load: Arc<Load>,
-    pub(crate) lately: Arc<Lately>,
-    pub(crate) measures: Arc<Measures>,
+    pub(crate) commit_latency: Arc<CommitLatency>,
+    pub(crate) recent_noncurrent: Arc<RecentNoncurrent>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
 }
@@ -53,7 +53,7 @@ struct Log {
     active: Option<ActiveSegment>,
     position: LogPosition,
     /// LSN up to which a group header in the log confirms durability.
-    vouched_lsn: u64,
+    watermark_lsn: u64,
     /// Log bytes written since the last freeze, and the time of the first of them.
     unfrozen_bytes: u64,
     unfrozen_since_ms: Option<u64>,
@@ -61,7 +61,7 @@ struct Log {
 
 /// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum CommitStep {
     /// Committed a group, or rejected batches.
     Worked,
     /// Nothing to commit.
@@ -72,47 +72,47 @@ pub enum Progress {
 
 /// Whether a group accepts batches with bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bodies {
-    With,
-    Without,
+enum BodyPolicy {
+    Allowed,
+    Refused,
 }
 
 impl Committer {
     /// Creates a committer that continues at `position`.
-    pub(crate) fn new(desk: Desk, position: LogPosition) -> Self {
+    pub(crate) fn new(desk: CommitterContext, position: LogPosition) -> Self {
         let log = Log {
             active: None,
             position,
-            vouched_lsn: position.lsn,
+            watermark_lsn: position.lsn,
             unfrozen_bytes: 0,
             unfrozen_since_ms: None,
         };
-        Self { desk, log, held: HeldAnswers::default() }
+        Self { context: desk, log, deferred: DeferredCallbacks::default() }
     }
 
     /// Commits queued batches. With none queued, writes a watermark if the last group has no later confirmation yet.
-    pub(crate) fn step(&mut self) -> Progress {
-        self.desk.segments.release_due();
+    pub(crate) fn step(&mut self) -> CommitStep {
+        self.context.segments.release_due();
         let bytes_max = limits::GROUP_BYTES_MAX.min(self.batch_bytes_max());
-        match self.desk.queue.take(bytes_max) {
-            Taken::Closed => Progress::Closed,
-            Taken::Nothing => {
-                self.vouch();
-                Progress::Idle
+        match self.context.queue.take(bytes_max) {
+            Dequeued::Closed => CommitStep::Closed,
+            Dequeued::Empty => {
+                self.write_watermark();
+                CommitStep::Idle
             }
-            Taken::Batches(waiting) => {
-                let began_us = self.desk.clock.monotonic_us();
+            Dequeued::Batches(waiting) => {
+                let began_us = self.context.clock.monotonic_us();
                 self.commit(waiting);
-                let now_us = self.desk.clock.monotonic_us();
-                self.desk.load.committed(now_us.saturating_sub(began_us));
-                Progress::Worked
+                let now_us = self.context.clock.monotonic_us();
+                self.context.commit_latency.observe(now_us.saturating_sub(began_us));
+                CommitStep::Worked
             }
         }
     }
 
     /// Returns the maximum length of a batch in bytes.
     pub(crate) fn batch_bytes_max(&self) -> u64 {
-        limits::BATCH_BYTES_MAX.min(self.desk.segment_bytes / 2)
+        limits::BATCH_BYTES_MAX.min(self.context.segment_bytes / 2)
     }
 
     /// Returns whether a checkpoint is due by the amount or age of changes.
@@ -121,13 +121,13 @@ impl Committer {
             return false;
         };
         self.log.unfrozen_bytes >= limits::CHECKPOINT_LOG_BYTES
-            || self.desk.clock.monotonic_ms().saturating_sub(since_ms) >= limits::CHECKPOINT_MS
-            || self.desk.index.view().active.len() >= limits::CHECKPOINT_ENTRIES
+            || self.context.clock.monotonic_ms().saturating_sub(since_ms) >= limits::CHECKPOINT_MS
+            || self.context.index.view().active.len() >= limits::CHECKPOINT_ENTRIES
     }
 
     /// Freezes the active overlay for a checkpoint. Returns false if it is empty or a checkpoint is running.
     pub(crate) fn freeze(&mut self) -> bool {
-        let frozen = self.desk.index.freeze();
+        let frozen = self.context.index.freeze();
         if frozen {
             self.log.unfrozen_bytes = 0;
             self.log.unfrozen_since_ms = None;
@@ -141,23 +141,23 @@ impl Committer {
         let Some(active) = self.log.active.take() else { return };
         let header = *active.header();
         if active.end() > SEGMENT_HEADER_BYTES as u64 {
-            self.desk.rollover.close_segment(header, active.end());
+            self.context.rollover.close_segment(header, active.end());
         } else {
-            self.desk.segments.sealed(header.segment);
-            self.desk.segments.retire(header.segment, SegmentClass::Log);
+            self.context.segments.sealed(header.segment);
+            self.context.segments.retire(header.segment, SegmentClass::Log);
         }
     }
 
     /// Writes a watermark (an empty group) that confirms the durability of the last group: without it, damage to the
     /// last acknowledged group would look like a torn tail.
-    pub(crate) fn vouch(&mut self) {
-        let due = self.log.vouched_lsn < self.log.position.lsn && self.log.active.is_some();
+    pub(crate) fn write_watermark(&mut self) {
+        let due = self.log.watermark_lsn < self.log.position.lsn && self.log.active.is_some();
         if due
-            && self.desk.health.require_writable().is_ok()
+            && self.context.health.require_writable().is_ok()
             // If there is no space for another segment, the watermark is omitted; that is not a failure.
-            && let Ok(builder) = self.begin_group(GROUP_OVERHEAD_BYTES as u64, Bodies::Without)
+            && let Ok(builder) = self.begin_group(GROUP_OVERHEAD_BYTES as u64, BodyPolicy::Refused)
         {
-            let view = View::clone(&self.desk.index.view());
+            let view = View::clone(&self.context.index.view());
             if let Err(error) = self.write(builder, view) {
                 self.fail(&error);
             }
@@ -166,57 +166,57 @@ impl Committer {
 
     /// Ends the newest log segment and begins the next one with a watermark, so that the old one can be compacted
     /// after a checkpoint.
-    pub(crate) fn begin_next_segment(&mut self) -> Result<()> {
-        self.desk.health.require_writable()?;
+    pub(crate) fn roll_over(&mut self) -> Result<()> {
+        self.context.health.require_writable()?;
         self.close_segment();
-        let builder = self.begin_group(GROUP_OVERHEAD_BYTES as u64, Bodies::Without)?;
-        let view = View::clone(&self.desk.index.view());
+        let builder = self.begin_group(GROUP_OVERHEAD_BYTES as u64, BodyPolicy::Refused)?;
+        let view = View::clone(&self.context.index.view());
         self.write(builder, view).inspect_err(|error| self.fail(error))
     }
 
-    fn commit(&mut self, waiting: Vec<Waiting>) {
+    fn commit(&mut self, waiting: Vec<PendingBatch>) {
         let (batches, answers): (Vec<Batch>, Vec<_>) =
-            waiting.into_iter().map(|waiting| (waiting.batch, waiting.answer)).unzip();
+            waiting.into_iter().map(|waiting| (waiting.batch, waiting.callback)).unzip();
         let is_long =
             batches.iter().map(Batch::bytes).sum::<u64>() > limits::WRITE_BYTES_MAX as u64;
         if !is_long {
-            self.held.tell();
+            self.deferred.run_all();
         }
         let outcomes = self.commit_group(&batches);
         // Callbacks of the previous group that were not called because this group was not written.
-        self.held.tell();
-        let may_wait = is_long && outcomes.is_ok() && self.desk.queue.len() > 0;
+        self.deferred.run_all();
+        let may_wait = is_long && outcomes.is_ok() && self.context.queue.len() > 0;
         match outcomes {
-            Ok(outcomes) => self.held.hold(outcomes.into_iter().zip(answers)),
+            Ok(outcomes) => self.deferred.defer(outcomes.into_iter().zip(answers)),
             Err(error) => {
                 if Index::is_damage(&error) {
-                    self.desk.index.condemn();
+                    self.context.index.mark_corrupt();
                 }
-                self.held.hold(answers.into_iter().map(|answer| (Err(error.clone()), answer)));
+                self.deferred.defer(answers.into_iter().map(|answer| (Err(error.clone()), answer)));
             }
         }
         if !may_wait {
-            self.held.tell();
+            self.deferred.run_all();
         }
     }
 
-    fn commit_group(&mut self, batches: &[Batch]) -> Result<Vec<Result<Committed>>> {
-        self.desk.health.require_writable()?;
-        if self.desk.index.changes() > limits::OVERLAY_ENTRIES_MAX {
-            self.held.tell();
-            self.desk.index.wait_for_drain(Duration::from_millis(limits::OVERLAY_WAIT_MS));
+    fn commit_group(&mut self, batches: &[Batch]) -> Result<Vec<Result<CommitInfo>>> {
+        self.context.health.require_writable()?;
+        if self.context.index.changes() > limits::OVERLAY_ENTRIES_MAX {
+            self.deferred.run_all();
+            self.context.index.wait_for_drain(Duration::from_millis(limits::OVERLAY_WAIT_MS));
         }
-        if self.desk.index.changes() > limits::OVERLAY_ENTRIES_MAX {
+        if self.context.index.changes() > limits::OVERLAY_ENTRIES_MAX {
             return Err(Error::Busy);
         }
-        let mut view = View::clone(&self.desk.index.view());
+        let mut view = View::clone(&self.context.index.view());
         let (mut builder, taken) = self.begin_group_for(batches)?;
-        let now_ms = self.desk.clock.unix_ms();
+        let now_ms = self.context.clock.unix_ms();
         let mut decided = Vec::with_capacity(batches.len());
         let mut named = BTreeSet::new();
         for batch in batches {
             decided.push(match require(&view, &batch.preconditions) {
-                Ok(()) if taken == Bodies::Without && batch.has_bodies() => Err(Error::NoSpace),
+                Ok(()) if taken == BodyPolicy::Refused && batch.has_puts() => Err(Error::NoSpace),
                 Ok(()) => add(&mut builder, &mut view, batch, now_ms, &mut named)?,
                 Err(refused) => Err(refused),
             });
@@ -224,7 +224,7 @@ impl Committer {
         if decided.iter().flatten().any(|batch| batch.has_records) {
             if let Err(error) = self.write(builder, view) {
                 for staged in decided.iter().flatten().flat_map(|batch| &batch.staged) {
-                    staged.keep();
+                    staged.disarm_cleanup();
                 }
                 self.fail(&error);
                 return Err(error);
@@ -232,57 +232,67 @@ impl Committer {
         } else if decided.iter().flatten().any(|batch| batch.changes_index) {
             self.publish(view);
         }
-        Ok(decided.into_iter().map(|outcome| outcome.map(|batch| self.settle(batch))).collect())
+        Ok(decided
+            .into_iter()
+            .map(|outcome| outcome.map(|batch| self.finish_batch(batch)))
+            .collect())
     }
 
     /// Releases what a durable and published group replaced, and commits the big segments it refers to.
-    fn settle(&self, batch: Decided) -> Committed {
+    fn finish_batch(&self, batch: BatchOutcome) -> CommitInfo {
         for staged in &batch.staged {
             staged.committed();
         }
         for unnamed in batch.unnamed {
-            self.desk.segments.let_go(unnamed.segment, unnamed.retained);
+            self.context.segments.retain_or_release(unnamed.segment, unnamed.retained);
         }
         if !batch.moved.is_empty() {
-            self.desk.segments.release(&batch.moved);
+            self.context.segments.release(&batch.moved);
         }
-        self.desk.lately.add(batch.ended);
+        self.context.recent_noncurrent.add(batch.ended);
         batch.committed
     }
 
     /// Returns a builder for a group of these batches, and whether those with bodies fit in it.
-    fn begin_group_for(&mut self, batches: &[Batch]) -> Result<(GroupBuilder, Bodies)> {
+    fn begin_group_for(&mut self, batches: &[Batch]) -> Result<(GroupBuilder, BodyPolicy)> {
         let bytes_of = |bodies| {
-            let taken = batches.iter().filter(|it| bodies == Bodies::With || !it.has_bodies());
+            let taken = batches.iter().filter(|it| bodies == BodyPolicy::Allowed || !it.has_puts());
             taken.map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64
         };
-        if !batches.iter().any(Batch::has_bodies) || self.desk.health.space().require_room().is_ok()
+        if !batches.iter().any(Batch::has_puts)
+            || self.context.health.space().require_reserve().is_ok()
         {
             // Once a segment could not be begun for lack of space, nothing more is written.
             let is_short = |begun: &Result<GroupBuilder>, health: &HealthState| {
                 matches!(begun, Err(Error::NoSpace)) && health.require_writable().is_ok()
             };
-            let mut begun = self.begin_group(bytes_of(Bodies::With), Bodies::With);
-            if is_short(&begun, &self.desk.health) && self.desk.health.space().ran_out() {
-                begun = self.begin_group(bytes_of(Bodies::With), Bodies::With);
+            let mut begun = self.begin_group(bytes_of(BodyPolicy::Allowed), BodyPolicy::Allowed);
+            if is_short(&begun, &self.context.health) && self.context.health.space().on_disk_full()
+            {
+                begun = self.begin_group(bytes_of(BodyPolicy::Allowed), BodyPolicy::Allowed);
             }
-            if !is_short(&begun, &self.desk.health) {
-                return Ok((begun?, Bodies::With));
+            if !is_short(&begun, &self.context.health) {
+                return Ok((begun?, BodyPolicy::Allowed));
             }
         }
-        if batches.iter().all(Batch::has_bodies) {
+        if batches.iter().all(Batch::has_puts) {
             return Err(Error::NoSpace);
         }
-        Ok((self.begin_group(bytes_of(Bodies::Without), Bodies::Without)?, Bodies::Without))
+        Ok((
+            self.begin_group(bytes_of(BodyPolicy::Refused), BodyPolicy::Refused)?,
+            BodyPolicy::Refused,
+        ))
     }
 
     /// Returns a builder for the next group, in a segment with room for it. A group without bodies accepts a smaller
     /// segment than usual: a deletion can be logged as long as there is any space.
-    fn begin_group(&mut self, bytes: u64, bodies: Bodies) -> Result<GroupBuilder> {
+    fn begin_group(&mut self, bytes: u64, bodies: BodyPolicy) -> Result<GroupBuilder> {
         if !self.log.active.as_ref().is_some_and(|active| active.has_room_for(bytes)) {
             self.roll(match bodies {
-                Bodies::With => self.desk.segment_bytes,
-                Bodies::Without => ActiveSegment::bytes_for(bytes).max(limits::SEGMENT_BYTES_MIN),
+                BodyPolicy::Allowed => self.context.segment_bytes,
+                BodyPolicy::Refused => {
+                    ActiveSegment::bytes_for(bytes).max(limits::SEGMENT_BYTES_MIN)
+                }
             })?;
         }
         let active = self.log.active.as_ref().ok_or(Error::NoSpace)?;
@@ -299,11 +309,11 @@ impl Committer {
     }
 
     fn roll(&mut self, bytes_min: u64) -> Result<()> {
-        self.held.tell();
-        let Spare { file, header, bytes } = self.desk.rollover.take_spare(bytes_min)?;
+        self.deferred.run_all();
+        let SpareSegment { file, header, bytes } = self.context.rollover.take_spare(bytes_min)?;
         let begun = ActiveSegment::begin(Arc::clone(&file), header, &self.log.position, bytes);
-        let next = begun.inspect_err(|error| self.desk.health.fail(error))?;
-        self.desk.segments.add_growing(*next.header(), file);
+        let next = begun.inspect_err(|error| self.context.health.fail(error))?;
+        self.context.segments.register_unsealed(*next.header(), file);
         self.close_segment();
         self.log.active = Some(next);
         Ok(())
@@ -316,13 +326,13 @@ impl Committer {
         let durable_lsn = self.log.position.lsn;
         let group = builder.finish();
         active.append(&group)?;
-        self.held.tell();
-        let measures = &self.desk.measures;
+        self.deferred.run_all();
+        let measures = &self.context.metrics;
         measures.timed(&measures.syncs_us, || active.sync())?;
         let records = group.last_lsn.saturating_sub(durable_lsn);
         if records > 0 {
-            measures.group_records.note(records);
-            measures.group_bytes.note(group.bytes);
+            measures.group_records.observe(records);
+            measures.group_bytes.observe(group.bytes);
         }
         self.log.position = LogPosition {
             lsn: group.last_lsn,
@@ -331,22 +341,22 @@ impl Committer {
             next_group: self.log.position.next_group + 1,
             previous_group: group.header_checksum,
         };
-        self.log.vouched_lsn = durable_lsn;
+        self.log.watermark_lsn = durable_lsn;
         self.log.unfrozen_bytes += group.bytes;
-        self.desk.health.space().count_written(group.bytes);
+        self.context.health.space().count_written(group.bytes);
         self.publish(view);
         Ok(())
     }
 
     /// Publishes a view with the current log position.
     fn publish(&mut self, mut view: View) {
-        self.log.unfrozen_since_ms.get_or_insert(self.desk.clock.monotonic_ms());
+        self.log.unfrozen_since_ms.get_or_insert(self.context.clock.monotonic_ms());
         view.active.position = Some(self.log.position.applied());
-        view.forget_retained(self.desk.segments.take_released());
-        self.desk.index.publish(view.active);
+        view.forget_retained(self.context.segments.take_released());
+        self.context.index.publish(view.active);
     }
 
     fn fail(&self, error: &Error) {
-        self.desk.health.fail(error);
+        self.context.health.fail(error);
     }
 }

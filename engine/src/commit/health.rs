@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
-use crate::space::Space;
+use crate::space::FreeSpace;
 
 /// Whether the store accepts writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub enum Health {
 /// Health of an open store, shared by all writers.
 pub(crate) struct HealthState {
     failed: OnceLock<Arc<str>>,
-    space: Arc<Space>,
+    space: Arc<FreeSpace>,
 }
 
 impl HealthState {
     /// Creates the health of a store on a disk with this free space.
-    pub(crate) fn new(space: Arc<Space>) -> Self {
+    pub(crate) fn new(space: Arc<FreeSpace>) -> Self {
         Self { failed: OnceLock::new(), space }
     }
 
@@ -49,7 +49,7 @@ impl HealthState {
     }
 
     /// Returns the free-space accounting.
-    pub(crate) fn space(&self) -> &Space {
+    pub(crate) fn space(&self) -> &FreeSpace {
         &self.space
     }
 

@@ -8,22 +8,25 @@
 //! Guarantees: callbacks are called in order, once.
 //! Non-goals: the decision how long to defer.
 
-use super::batch::Committed;
-use super::queue::Answer;
+use super::batch::CommitInfo;
+use super::queue::CommitCallback;
 use crate::error::Result;
 
 /// Batch results with their callbacks.
 #[derive(Default)]
-pub(super) struct HeldAnswers(Vec<(Result<Committed>, Answer)>);
+pub(super) struct DeferredCallbacks(Vec<(Result<CommitInfo>, CommitCallback)>);
 
-impl HeldAnswers {
+impl DeferredCallbacks {
     /// Adds results.
-    pub(super) fn hold(&mut self, outcomes: impl IntoIterator<Item = (Result<Committed>, Answer)>) {
+    pub(super) fn defer(
+        &mut self,
+        outcomes: impl IntoIterator<Item = (Result<CommitInfo>, CommitCallback)>,
+    ) {
         self.0.extend(outcomes);
     }
 
     /// Calls all callbacks.
-    pub(super) fn tell(&mut self) {
+    pub(super) fn run_all(&mut self) {
         for (outcome, answer) in self.0.drain(..) {
             answer(outcome);
         }

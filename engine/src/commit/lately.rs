@@ -1,9 +1,8 @@
 //! In-memory ring of recently deleted or overwritten versions, so that restoring them needs no scan of the log.
 //!
-//! Guarantees: contains only durable changes, in commit order; memory is bounded by [`limits::LATELY_BYTES_MAX`],
-//! and the oldest are evicted first. It is only a cache: after a start it is empty, and the log has the same
-//! information.
-//! Non-goals: whether the content of a version still exists.
+//! Guarantees: contains only durable changes, in commit order; memory is bounded by
+//! [`limits::RECENT_NONCURRENT_BYTES_MAX`], and the oldest are evicted first. It is only a cache: after a start it is
+//! empty, and the log has the same information. Non-goals: whether the content of a version still exists.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,18 +14,18 @@ use crate::name::ObjectName;
 
 /// Noncurrent version of an object.
 #[derive(Clone, Debug)]
-pub struct GoneVersion {
+pub struct NoncurrentVersion {
     /// Object as it was.
     pub object: Object,
     /// Reason why the version is noncurrent.
-    pub end: VersionEnd,
+    pub reason: NoncurrentReason,
     /// Time at which the version became noncurrent, if known, in milliseconds since 1970.
-    pub ended_ms: Option<u64>,
+    pub noncurrent_since_ms: Option<u64>,
 }
 
 /// Reason why a version is noncurrent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionEnd {
+pub enum NoncurrentReason {
     /// The object was deleted.
     Deleted,
     /// The object was overwritten.
@@ -34,28 +33,28 @@ pub enum VersionEnd {
 }
 
 /// Noncurrent version with the LSN of the record that replaced or deleted it.
-pub(crate) struct EndedVersion {
-    pub(crate) version: GoneVersion,
-    pub(crate) ended_lsn: u64,
+pub(crate) struct RecentVersion {
+    pub(crate) version: NoncurrentVersion,
+    pub(crate) noncurrent_lsn: u64,
 }
 
 /// Recent noncurrent versions, oldest first.
 #[derive(Default)]
-pub(crate) struct Lately(Mutex<Kept>);
+pub(crate) struct RecentNoncurrent(Mutex<RecentState>);
 
 #[derive(Default)]
-struct Kept {
-    versions: VecDeque<Arc<EndedVersion>>,
+struct RecentState {
+    versions: VecDeque<Arc<RecentVersion>>,
     bytes: usize,
 }
 
-impl EndedVersion {
+impl RecentVersion {
     /// Creates the entry of a version ended by the record with this LSN. `None` for a version that cannot be
     /// restored or can be regenerated.
     pub(crate) fn new(
         name: &ObjectName,
         entry: Arc<Entry>,
-        end: VersionEnd,
+        end: NoncurrentReason,
         ended_lsn: u64,
         ended_ms: u64,
     ) -> Option<Self> {
@@ -63,7 +62,14 @@ impl EndedVersion {
         let is_kept = !is_lost && !entry.meta.flags.derived;
         is_kept.then(|| {
             let object = Object { name: name.clone(), entry };
-            Self { version: GoneVersion { object, end, ended_ms: Some(ended_ms) }, ended_lsn }
+            Self {
+                version: NoncurrentVersion {
+                    object,
+                    reason: end,
+                    noncurrent_since_ms: Some(ended_ms),
+                },
+                noncurrent_lsn: ended_lsn,
+            }
         })
     }
 
@@ -79,18 +85,18 @@ impl EndedVersion {
     }
 }
 
-impl Lately {
+impl RecentNoncurrent {
     /// Adds versions in commit order.
-    pub(crate) fn add(&self, ended: Vec<EndedVersion>) {
+    pub(crate) fn add(&self, ended: Vec<RecentVersion>) {
         if ended.is_empty() {
             return;
         }
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         for version in ended {
             kept.bytes += version.bytes();
             kept.versions.push_back(Arc::new(version));
         }
-        while kept.bytes > limits::LATELY_BYTES_MAX {
+        while kept.bytes > limits::RECENT_NONCURRENT_BYTES_MAX {
             let Some(oldest) = kept.versions.pop_front() else { return };
             kept.bytes -= oldest.bytes();
         }
@@ -102,19 +108,19 @@ impl Lately {
         &self,
         before_lsn: Option<u64>,
         limit: usize,
-        is_wanted: impl Fn(&GoneVersion) -> bool,
-    ) -> Vec<Arc<EndedVersion>> {
-        let kept = self.kept();
+        is_wanted: impl Fn(&NoncurrentVersion) -> bool,
+    ) -> Vec<Arc<RecentVersion>> {
+        let kept = self.lock();
         let newest = kept.versions.iter().rev();
         newest
-            .filter(|it| before_lsn.is_none_or(|before| it.ended_lsn < before))
+            .filter(|it| before_lsn.is_none_or(|before| it.noncurrent_lsn < before))
             .filter(|it| is_wanted(&it.version))
             .take(limit)
             .cloned()
             .collect()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, RecentState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Latencies of the last groups.
 #[derive(Default)]
-pub(crate) struct Load(Mutex<Recent>);
+pub(crate) struct CommitLatency(Mutex<Recent>);
 
 #[derive(Default)]
 struct Recent {
@@ -15,9 +15,9 @@ struct Recent {
     next: usize,
 }
 
-impl Load {
+impl CommitLatency {
     /// Records the latency of a group in microseconds, from its first batch to the acknowledgement.
-    pub(crate) fn committed(&self, us: u64) {
+    pub(crate) fn observe(&self, us: u64) {
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = recent.next % RECENT_GROUPS;
         if at < recent.us.len() {
@@ -49,15 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_of_the_last_groups_are_remembered_and_forgotten() {
-        let load = Load::default();
+    fn commit_latency_remembers_the_slowest_recent_groups() {
+        let load = CommitLatency::default();
         assert_eq!(load.percentile_99_us(), None);
         for us in 1..=1_000 {
-            load.committed(us);
+            load.observe(us);
         }
         assert!(load.percentile_99_us().is_some_and(|us| us >= 990));
         for _ in 0..RECENT_GROUPS {
-            load.committed(5);
+            load.observe(5);
         }
         assert_eq!(load.percentile_99_us(), Some(5));
     }

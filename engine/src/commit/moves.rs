@@ -22,6 +22,6 @@ pub(crate) fn may_be_move(to: (&ObjectName, &ObjectMeta), from: &ObjectName, at_
 }
 
 /// Returns whether the object that was put is the deleted one.
-pub(crate) fn is_what_moved(put: &ObjectMeta, deleted: &ObjectMeta) -> bool {
+pub(crate) fn is_move(put: &ObjectMeta, deleted: &ObjectMeta) -> bool {
     is_same_file(put, deleted) && put.created_ms == deleted.created_ms
 }

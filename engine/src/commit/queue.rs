@@ -8,17 +8,17 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::batch::{Batch, Committed};
+use super::batch::{Batch, CommitInfo};
 use crate::error::{Error, Result};
 use crate::limits;
 
 /// Callback with the result of a batch, called once on the committer thread.
-pub(crate) type Answer = Box<dyn FnOnce(Result<Committed>) + Send>;
+pub(crate) type CommitCallback = Box<dyn FnOnce(Result<CommitInfo>) + Send>;
 
 /// Queued batch with its callback.
-pub(crate) struct Waiting {
+pub(crate) struct PendingBatch {
     pub(crate) batch: Batch,
-    pub(crate) answer: Answer,
+    pub(crate) callback: CommitCallback,
 }
 
 /// Queue of batches for the committer.
@@ -30,23 +30,23 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingBatch>,
     closed: bool,
 }
 
 /// Result of [`Queue::take`].
-pub(crate) enum Taken {
+pub(crate) enum Dequeued {
     /// Batches for one group.
-    Batches(Vec<Waiting>),
+    Batches(Vec<PendingBatch>),
     /// The queue is empty.
-    Nothing,
+    Empty,
     /// The queue is empty and closed.
     Closed,
 }
 
 impl Queue {
     /// Queues a batch, or calls the callback with an error if it cannot be queued.
-    pub(crate) fn push(&self, batch: Batch, answer: Answer) {
+    pub(crate) fn push(&self, batch: Batch, answer: CommitCallback) {
         let refused = {
             let mut state = self.lock();
             if state.closed {
@@ -54,7 +54,7 @@ impl Queue {
             } else if state.waiting.len() >= limits::QUEUE_BATCHES_MAX {
                 Some((Error::Busy, answer))
             } else {
-                state.waiting.push_back(Waiting { batch, answer });
+                state.waiting.push_back(PendingBatch { batch, callback: answer });
                 None
             }
         };
@@ -75,7 +75,7 @@ impl Queue {
 
     /// Takes the batches of one group without waiting: at least one batch, at most [`limits::GROUP_RECORDS_MAX`]
     /// records or `bytes_max` bytes unless a single batch is larger.
-    pub(crate) fn take(&self, bytes_max: u64) -> Taken {
+    pub(crate) fn take(&self, bytes_max: u64) -> Dequeued {
         let mut state = self.lock();
         let mut taken = Vec::new();
         let (mut records, mut bytes) = (0, 0);
@@ -89,9 +89,9 @@ impl Queue {
             taken.extend(state.waiting.pop_front());
         }
         match (taken.is_empty(), state.closed) {
-            (false, _) => Taken::Batches(taken),
-            (true, true) => Taken::Closed,
-            (true, false) => Taken::Nothing,
+            (false, _) => Dequeued::Batches(taken),
+            (true, true) => Dequeued::Closed,
+            (true, false) => Dequeued::Empty,
         }
     }
 

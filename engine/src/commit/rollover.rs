@@ -13,7 +13,7 @@ use crate::format::SegmentHeader;
 use crate::segment::{SegmentSet, seal};
 
 /// Log segment with a name and reserved space but no header yet.
-pub(crate) struct Spare {
+pub(crate) struct SpareSegment {
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) header: SegmentHeader,
     /// Reserved bytes.
@@ -32,9 +32,9 @@ pub(crate) struct Rollover {
 
 #[derive(Default)]
 struct State {
-    spare: Option<Spare>,
+    spare: Option<SpareSegment>,
     /// Whether a log segment is in use, so that a spare will be needed.
-    wants_spare: bool,
+    needs_spare: bool,
     closed: VecDeque<(SegmentHeader, u64)>,
     stopped: bool,
 }
@@ -52,7 +52,7 @@ impl Rollover {
     }
 
     /// Returns the spare, or creates one. On a full disk it may be smaller than usual, down to `bytes_min`.
-    pub(crate) fn take_spare(&self, bytes_min: u64) -> Result<Spare> {
+    pub(crate) fn take_spare(&self, bytes_min: u64) -> Result<SpareSegment> {
         // Waits for a running preallocation: ids must ascend in the order in which segments are begun.
         let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = self.lock().spare.take();
@@ -61,7 +61,7 @@ impl Rollover {
             None => self.create_spare(bytes_min)?,
         };
         drop(making);
-        self.lock().wants_spare = true;
+        self.lock().needs_spare = true;
         self.changed.notify_one();
         Ok(spare)
     }
@@ -79,7 +79,7 @@ impl Rollover {
             self.seal(&header, end)?;
             return Ok(true);
         }
-        if !std::mem::take(&mut self.lock().wants_spare) {
+        if !std::mem::take(&mut self.lock().needs_spare) {
             return Ok(false);
         }
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Rollover {
             let state = self.lock();
             let state = self
                 .changed
-                .wait_while(state, |s| !s.stopped && !s.wants_spare && s.closed.is_empty())
+                .wait_while(state, |s| !s.stopped && !s.needs_spare && s.closed.is_empty())
                 .unwrap_or_else(PoisonError::into_inner);
             if state.stopped {
                 return;
@@ -113,9 +113,9 @@ impl Rollover {
 
     /// Seals the remaining closed segments and removes the spare, when the store closes.
     pub(crate) fn finish(&self) -> Result<()> {
-        self.lock().wants_spare = false;
+        self.lock().needs_spare = false;
         let spare = self.lock().spare.take();
-        if let Some(Spare { header, .. }) = spare {
+        if let Some(SpareSegment { header, .. }) = spare {
             self.segments.retire(header.segment, header.class);
         }
         while self.step()? {}
@@ -123,11 +123,11 @@ impl Rollover {
     }
 
     /// Creates a spare, halving its size down to `bytes_min` while the disk has not enough space.
-    fn create_spare(&self, bytes_min: u64) -> Result<Spare> {
+    fn create_spare(&self, bytes_min: u64) -> Result<SpareSegment> {
         let mut bytes = self.segment_bytes;
         loop {
             match self.segments.create_spare(bytes) {
-                Ok((file, header)) => return Ok(Spare { file, header, bytes }),
+                Ok((file, header)) => return Ok(SpareSegment { file, header, bytes }),
                 Err(Error::NoSpace) if bytes / 2 >= bytes_min => bytes /= 2,
                 Err(other) => return Err(other),
             }

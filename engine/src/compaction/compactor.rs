@@ -7,41 +7,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use super::punch::dead_pages;
-use super::rewrite::{Rewrite, Rewritten, removals_needed_from};
-use super::selection::{self, Candidate, CompactionRules, CompactionStep, Selection};
+use super::rewrite::{Rewrite, Rewritten, tombstones_needed_from};
+use super::selection::{self, Candidate, CompactionPlan, CompactionRules, CompactionStep};
 use super::throttle::Throttle;
 use crate::clock::Clock;
 use crate::commit::{
-    self, Batch, Committed, Committer, HealthState, Operation, Progress, Queue, Rollover,
+    self, Batch, CommitInfo, CommitStep, Committer, HealthState, Operation, Queue, Rollover,
 };
 use crate::error::{Error, Result};
-use crate::format::{Covers, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
+use crate::format::{LsnRanges, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
 use crate::index::{Index, View};
 use crate::limits;
-use crate::measures::Measures;
-use crate::progress::{Watch, WorkProgress};
+use crate::measures::Metrics;
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read_origin};
 
 /// Compactor of a store.
 pub(crate) struct Compactor {
-    desk: CompactorDesk,
+    context: CompactorContext,
     /// Locked by the running compaction. Segments that could not be compacted, until the store is reopened.
-    refused: Mutex<BTreeSet<SegmentId>>,
+    skipped: Mutex<BTreeSet<SegmentId>>,
     /// Number of requested compactions; a background compaction yields to them.
     asking: AtomicUsize,
     /// Bytes of records in compacted segments that the index does not refer to and that belong to retained segments.
-    kept: Mutex<BTreeMap<SegmentId, u64>>,
+    retained_dead_bytes: Mutex<BTreeMap<SegmentId, u64>>,
 }
 
 /// Dependencies of a compactor.
-pub(crate) struct CompactorDesk {
+pub(crate) struct CompactorContext {
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Arc<Index>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) committer: Arc<Mutex<Committer>>,
     pub(crate) health: Arc<HealthState>,
     pub(crate) rollover: Arc<Rollover>,
-    pub(crate) measures: Arc<Measures>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
     /// Whether the compactor runs the committer itself.
@@ -66,19 +66,19 @@ pub struct CompactionReport {
     /// Bytes of retained large objects that were released and can no longer be restored.
     pub released_bytes: u64,
     /// Number of tombstones and fact deletions dropped because they are no longer needed.
-    pub removals_dropped: u64,
+    pub tombstones_dropped: u64,
     /// Whether it stopped early because previously replaced segments still exist: a backup holds them, or they could
     /// not be removed.
-    pub is_postponed: bool,
+    pub is_deferred: bool,
     /// Damaged segments that were skipped, with their errors, for `fsck`.
-    pub refused: Vec<(SegmentId, Error)>,
+    pub skipped: Vec<(SegmentId, Error)>,
 }
 
 /// Progress of a compaction.
 #[derive(Default)]
-pub(super) struct Tally(WorkProgress);
+pub(super) struct CompactionProgress(WorkProgress);
 
-impl Tally {
+impl CompactionProgress {
     pub(super) fn copied(&mut self, bytes: u64) {
         self.0.done_bytes += bytes;
     }
@@ -89,13 +89,18 @@ impl Tally {
 }
 
 impl Compactor {
-    pub(crate) fn new(desk: CompactorDesk) -> Self {
+    pub(crate) fn new(desk: CompactorContext) -> Self {
         let (refused, kept) = (Mutex::default(), Mutex::default());
-        Self { desk, refused, asking: AtomicUsize::new(0), kept }
+        Self {
+            context: desk,
+            skipped: refused,
+            asking: AtomicUsize::new(0),
+            retained_dead_bytes: kept,
+        }
     }
 
     /// Returns the plan of a compaction by these rules.
-    pub(crate) fn select(&self, rules: CompactionRules) -> Result<Selection> {
+    pub(crate) fn plan(&self, rules: CompactionRules) -> Result<CompactionPlan> {
         let refused = self.lock().clone();
         self.select_without(rules, &refused)
     }
@@ -104,9 +109,9 @@ impl Compactor {
         &self,
         rules: CompactionRules,
         refused: &BTreeSet<SegmentId>,
-    ) -> Result<Selection> {
-        let view = self.desk.index.view();
-        let kept = self.kept_now();
+    ) -> Result<CompactionPlan> {
+        let view = self.context.index.view();
+        let kept = self.retained_dead_bytes();
         let usages: Vec<_> = view
             .segments()?
             .into_iter()
@@ -127,20 +132,20 @@ impl Compactor {
                 candidates.extend(self.candidate(id, usage)?);
             }
         }
-        let selection = selection::select(candidates, totals, rules, self.desk.segment_bytes);
+        let selection = selection::select(candidates, totals, rules, self.context.segment_bytes);
         let newest_dead_bytes = match self.newest(&view)? {
             Some((_, usage)) => selection::reclaimable_bytes(&usage),
             None => 0,
         };
-        let retained_bytes = self.desk.segments.retained_stats().bytes;
-        Ok(Selection { newest_dead_bytes, retained_bytes, ..selection })
+        let retained_bytes = self.context.segments.retained_stats().bytes;
+        Ok(CompactionPlan { newest_dead_bytes, retained_bytes, ..selection })
     }
 
     /// Returns the bytes of records that belong to retained segments, by compacted segment; empty if nothing is
     /// retained.
-    fn kept_now(&self) -> BTreeMap<SegmentId, u64> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.desk.segments.retained_stats().segments == 0 {
+    fn retained_dead_bytes(&self) -> BTreeMap<SegmentId, u64> {
+        let mut kept = self.retained_dead_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.context.segments.retained_stats().segments == 0 {
             kept.clear();
         }
         kept.clone()
@@ -155,19 +160,19 @@ impl Compactor {
     }
 
     /// Closes the newest log segment if much of it is dead, so that it can be compacted.
-    fn end_newest(&self, rules: CompactionRules) -> Result<()> {
-        let view = self.desk.index.view();
+    fn roll_over_newest(&self, rules: CompactionRules) -> Result<()> {
+        let view = self.context.index.view();
         let Some((segment, usage)) = self.newest(&view)? else { return Ok(()) };
         let is_worth_it =
-            selection::reclaimable_bytes(&usage) >= limits::COMPACTION_NEWEST_BYTES_MIN;
+            selection::reclaimable_bytes(&usage) >= limits::COMPACTION_ROLLOVER_DEAD_BYTES_MIN;
         if !is_worth_it || !selection::is_dead_enough(&usage, rules) {
             return Ok(());
         }
-        self.committer().begin_next_segment()?;
+        self.committer().roll_over()?;
         // Another thread may still be sealing it. A segment that cannot be sealed is not compacted.
         for _ in 0..SEAL_TRIES {
-            while self.desk.rollover.step()? {}
-            if !self.desk.segments.is_growing(segment) {
+            while self.context.rollover.step()? {}
+            if !self.context.segments.is_unsealed(segment) {
                 break;
             }
             std::thread::sleep(SEAL_WAIT);
@@ -177,10 +182,10 @@ impl Compactor {
 
     /// Returns a candidate if the segment is intact, sealed and not needed unchanged.
     fn candidate(&self, id: SegmentId, usage: SegmentUsage) -> Result<Option<Candidate>> {
-        let segments = &self.desk.segments;
+        let segments = &self.context.segments;
         let found = match usage.class {
-            SegmentClass::Compacted => self.origin_of(id),
-            _ => self.stretch_of(id),
+            SegmentClass::Compacted => self.open_compacted_input(id),
+            _ => self.open_log_input(id),
         };
         let (header, covers, file_bytes) = match found {
             Ok(Some(found)) => found,
@@ -190,35 +195,38 @@ impl Compactor {
         };
         // The successor of an unsealed segment records where its groups end, so it must not be replaced.
         let before_is_sealed =
-            header.predecessor.is_none_or(|before| !segments.is_growing(before.segment));
-        if segments.is_growing(id) || !before_is_sealed {
+            header.predecessor.is_none_or(|before| !segments.is_unsealed(before.segment));
+        if segments.is_unsealed(id) || !before_is_sealed {
             return Ok(None);
         }
-        let age_ms = self.desk.clock.unix_ms().saturating_sub(header.created_ms);
-        Ok(Some(Candidate { id, usage, file_bytes, age_ms, covers }))
+        let age_ms = self.context.clock.unix_ms().saturating_sub(header.created_ms);
+        Ok(Some(Candidate { id, usage, file_bytes, age_ms, lsn_ranges: covers }))
     }
 
-    fn origin_of(&self, id: SegmentId) -> Result<Option<(SegmentHeader, Covers, u64)>> {
-        let segments = &self.desk.segments;
+    fn open_compacted_input(
+        &self,
+        id: SegmentId,
+    ) -> Result<Option<(SegmentHeader, LsnRanges, u64)>> {
+        let segments = &self.context.segments;
         let (header, origin) = read_origin(segments.disk(), id, segments.store())?;
-        Ok(Some((header, origin.covers, self.file_bytes(id)?)))
+        Ok(Some((header, origin.lsn_ranges, self.file_bytes(id)?)))
     }
 
-    fn stretch_of(&self, id: SegmentId) -> Result<Option<(SegmentHeader, Covers, u64)>> {
-        let segments = &self.desk.segments;
+    fn open_log_input(&self, id: SegmentId) -> Result<Option<(SegmentHeader, LsnRanges, u64)>> {
+        let segments = &self.context.segments;
         let header = segments.header(id)?;
         let path = id.path(SegmentClass::Log);
         let file = segments.disk().open(&path);
         let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
         let Some(footer) = read_footer(file.as_ref(), &header)? else { return Ok(None) };
-        let mut covers = Covers::default();
+        let mut covers = LsnRanges::default();
         covers.add(header.base_lsn, footer.last_lsn);
         Ok(Some((header, covers, self.file_bytes(id)?)))
     }
 
     fn file_bytes(&self, id: SegmentId) -> Result<u64> {
-        let path = id.path(self.desk.segments.class_of(id));
-        let bytes = self.desk.segments.disk().open(&path).and_then(|file| file.bytes_len());
+        let path = id.path(self.context.segments.class_of(id));
+        let bytes = self.context.segments.disk().open(&path).and_then(|file| file.bytes_len());
         bytes.map_err(|source| Error::io(format!("reading {path}"), source))
     }
 
@@ -228,11 +236,11 @@ impl Compactor {
         &self,
         rules: CompactionRules,
         throttle: &Throttle,
-        watch: &mut Watch<'_>,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<CompactionReport> {
         // Segments that the index on disk does not contain cannot be compacted yet. If there is no space for a
         // checkpoint, the others can be.
-        let prepared = self.end_newest(rules).and_then(|()| {
+        let prepared = self.roll_over_newest(rules).and_then(|()| {
             self.checkpoint()?;
             self.checkpoint()
         });
@@ -240,21 +248,21 @@ impl Compactor {
             Ok(()) | Err(Error::NoSpace) => {}
             Err(other) => return Err(other),
         }
-        let released_bytes = self.desk.segments.release_bytes(u64::MAX);
+        let released_bytes = self.context.segments.release_bytes(u64::MAX);
         self.asking.fetch_add(1, Ordering::SeqCst);
-        let report = self.run_alone(rules, throttle, watch);
+        let report = self.run_exclusively(rules, throttle, watch);
         self.asking.fetch_sub(1, Ordering::SeqCst);
         report.map(|report| CompactionReport { released_bytes, ..report })
     }
 
     /// Runs a background compaction, which yields to requested ones.
-    pub(crate) fn run_by_itself(
+    pub(crate) fn run_in_background(
         &self,
         rules: CompactionRules,
         throttle: &Throttle,
-        watch: &mut Watch<'_>,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<CompactionReport> {
-        self.run_alone(rules, throttle, &mut |progress| {
+        self.run_exclusively(rules, throttle, &mut |progress| {
             if self.asking.load(Ordering::SeqCst) > 0 {
                 return ControlFlow::Break(());
             }
@@ -262,20 +270,20 @@ impl Compactor {
         })
     }
 
-    fn run_alone(
+    fn run_exclusively(
         &self,
         rules: CompactionRules,
         throttle: &Throttle,
-        watch: &mut Watch<'_>,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<CompactionReport> {
         let mut refused = self.lock();
-        self.finish_begun()?;
+        self.resume_unfinished()?;
         let selection = self.select_without(rules, &refused)?;
         if !selection.steps.is_empty() {
-            self.desk.measures.compactions.add(1);
+            self.context.metrics.compactions.add(1);
         }
         let mut report = CompactionReport::default();
-        let mut tally = Tally(WorkProgress {
+        let mut tally = CompactionProgress(WorkProgress {
             total_bytes: selection.live_bytes(),
             total_items: selection.inputs().count() as u64,
             ..WorkProgress::default()
@@ -284,8 +292,8 @@ impl Compactor {
             if watch(tally.progress()) == ControlFlow::Break(()) {
                 return Err(Error::Cancelled);
             }
-            if !self.is_settled()? {
-                report.is_postponed = true;
+            if !self.has_no_leftovers()? {
+                report.is_deferred = true;
                 return Ok(report);
             }
             match self.step(step, throttle, &mut tally, watch, &mut report) {
@@ -293,12 +301,12 @@ impl Compactor {
                 Err(error @ Error::Corrupt(_)) if !Index::is_damage(&error) => {
                     for input in &step.inputs {
                         refused.insert(input.segment);
-                        report.refused.push((input.segment, error.clone()));
+                        report.skipped.push((input.segment, error.clone()));
                     }
                 }
                 // The step is committed, but the disk is too full to finish it.
-                Err(Error::NoSpace) if !self.is_settled()? => {
-                    report.is_postponed = true;
+                Err(Error::NoSpace) if !self.has_no_leftovers()? => {
+                    report.is_deferred = true;
                     return Ok(report);
                 }
                 Err(Error::NoSpace) => {
@@ -319,8 +327,8 @@ impl Compactor {
 
     /// Returns whether no replaced or unreferenced segment is left. While one exists, an index rebuild could read it
     /// instead of, or in addition to, its copy, so the records that keep its content dead are still needed.
-    fn is_settled(&self) -> Result<bool> {
-        let segments = &self.desk.segments;
+    fn has_no_leftovers(&self) -> Result<bool> {
+        let segments = &self.context.segments;
         // Segments held by a backup are removed when it ends, possibly without a checkpoint since.
         segments.sync_removals()?;
         let listed = |folder: &str| -> Result<BTreeSet<SegmentId>> {
@@ -329,7 +337,7 @@ impl Compactor {
             Ok(names.iter().filter_map(|name| SegmentId::from_file_name(name)).collect())
         };
         let (log, compacted) = (listed(LOG_FOLDER)?, listed(COMPACTED_FOLDER)?);
-        let view = self.desk.index.view();
+        let view = self.context.index.view();
         // An uncommitted output would be in effect once its inputs are removed; its removal had failed.
         for id in &compacted {
             if view.segment_usage(*id)?.is_none() {
@@ -357,39 +365,39 @@ impl Compactor {
         &self,
         step: &CompactionStep,
         throttle: &Throttle,
-        tally: &mut Tally,
-        watch: &mut Watch<'_>,
+        tally: &mut CompactionProgress,
+        watch: &mut ProgressCallback<'_>,
         report: &mut CompactionReport,
     ) -> Result<()> {
-        let segments = &self.desk.segments;
-        let view = self.desk.index.view();
+        let segments = &self.context.segments;
+        let view = self.context.index.view();
         let inputs: Vec<SegmentId> = step.inputs.iter().map(|input| input.segment).collect();
-        let mut origin = Origin { inputs: inputs.clone(), covers: Covers::default() };
+        let mut origin = Origin { inputs: inputs.clone(), lsn_ranges: LsnRanges::default() };
         let mut input_bytes = 0;
         for input in &inputs {
             let found = match segments.class_of(*input) {
-                SegmentClass::Compacted => self.origin_of(*input)?,
-                _ => self.stretch_of(*input)?,
+                SegmentClass::Compacted => self.open_compacted_input(*input)?,
+                _ => self.open_log_input(*input)?,
             };
             let Some((_, covers, bytes)) = found else { return Ok(()) };
-            origin.covers.add_all(&covers);
+            origin.lsn_ranges.add_all(&covers);
             input_bytes += bytes;
         }
         let room_bytes = step.inputs.iter().map(|input| input.live_bytes).sum::<u64>();
-        self.desk.health.space().require_bytes(room_bytes + OUTPUT_ROOM_BYTES)?;
+        self.context.health.space().require_bytes(room_bytes + OUTPUT_RESERVE_BYTES)?;
         let rewrite = Rewrite {
             segments,
-            removals_needed_from: removals_needed_from(&view, segments, step)?,
+            removals_needed_from: tombstones_needed_from(&view, segments, step)?,
             view,
             step,
             origin,
-            segment_bytes: self.desk.segment_bytes,
+            segment_bytes: self.context.segment_bytes,
             throttle,
         };
         let rewritten = rewrite.run(tally, watch)?;
         self.replace(&inputs, &rewritten)?;
         {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.retained_dead_bytes.lock().unwrap_or_else(PoisonError::into_inner);
             kept.retain(|id, _| !inputs.contains(id));
             kept.extend(&rewritten.kept);
         }
@@ -397,15 +405,15 @@ impl Compactor {
         report.segments_removed += inputs.len() as u64;
         report.segments_written += rewritten.outputs.len() as u64;
         report.copied_bytes += rewritten.copied_bytes;
-        report.removals_dropped += rewritten.removals_dropped;
+        report.tombstones_dropped += rewritten.removals_dropped;
         let mut output_bytes = 0;
         for (output, _) in &rewritten.outputs {
             output_bytes += self.file_bytes(*output)?;
         }
         let freed_bytes = input_bytes.saturating_sub(output_bytes);
         report.freed_bytes += freed_bytes;
-        self.desk.measures.compacted_bytes.add(rewritten.copied_bytes);
-        self.desk.measures.given_back_bytes.add(freed_bytes);
+        self.context.metrics.compacted_bytes.add(rewritten.copied_bytes);
+        self.context.metrics.reclaimed_bytes.add(freed_bytes);
         Ok(())
     }
 
@@ -413,16 +421,16 @@ impl Compactor {
     fn punch(&self, step: &CompactionStep, report: &mut CompactionReport) -> Result<()> {
         for input in &step.inputs {
             let segment = input.segment;
-            let view = self.desk.index.view();
+            let view = self.context.index.view();
             let Some(usage) = view.segment_usage(segment)? else { continue };
-            let pages = dead_pages(&self.desk.segments, &view, segment)?;
+            let pages = dead_pages(&self.context.segments, &view, segment)?;
             let all_bytes = pages.iter().map(|pages| pages.end - pages.start).sum::<u64>();
             let bytes = all_bytes.saturating_sub(usage.punched_bytes);
             if bytes == 0 {
                 continue;
             }
-            let punched = self.desk.segments.while_unread(segment, |file| {
-                self.commit(Operation::Punched { segment, bytes })?;
+            let punched = self.context.segments.with_exclusive_file(segment, |file| {
+                self.commit(Operation::RecordHolePunch { segment, bytes })?;
                 let path = segment.path(usage.class);
                 let done = pages.into_iter().try_for_each(|pages| file.punch(pages));
                 done.and_then(|()| file.sync_data())
@@ -430,25 +438,26 @@ impl Compactor {
             })?;
             if punched.is_some() {
                 report.punched_bytes += bytes;
-                self.desk.measures.given_back_bytes.add(bytes);
+                self.context.metrics.reclaimed_bytes.add(bytes);
             }
         }
-        let _ = self.desk.health.space().ran_out();
+        let _ = self.context.health.space().on_disk_full();
         Ok(())
     }
 
     /// Commits the durable copies and removes the originals.
     fn replace(&self, inputs: &[SegmentId], rewritten: &Rewritten) -> Result<()> {
-        let segments = &self.desk.segments;
+        let segments = &self.context.segments;
         let outputs = rewritten.outputs.clone();
         for (output, _) in &outputs {
             segments.add_compacted(*output);
         }
-        let committed = self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
+        let committed =
+            self.commit(Operation::CommitCompaction { outputs, inputs: inputs.to_vec() });
         if let Err(error) = committed {
             // After a failed write it is unknown whether the record is on disk: the next open decides.
             let is_refused = matches!(error, Error::Busy | Error::NoSpace | Error::Closed);
-            if is_refused && self.desk.health.require_writable().is_ok() {
+            if is_refused && self.context.health.require_writable().is_ok() {
                 for (output, _) in &rewritten.outputs {
                     segments.retire(*output, SegmentClass::Compacted);
                 }
@@ -461,9 +470,9 @@ impl Compactor {
 
     /// Finishes compactions that were committed and then failed: until then the index refers to the originals,
     /// nothing else can be compacted, and a rebuild would not know the copies.
-    fn finish_begun(&self) -> Result<()> {
-        let view = self.desk.index.view();
-        let segments = &self.desk.segments;
+    fn resume_unfinished(&self) -> Result<()> {
+        let view = self.context.index.view();
+        let segments = &self.context.segments;
         let mut begun: BTreeMap<Vec<SegmentId>, Vec<SegmentId>> = BTreeMap::new();
         for (id, usage) in view.segments()? {
             if usage.class != SegmentClass::Compacted {
@@ -475,7 +484,7 @@ impl Compactor {
                 Err(Error::Corrupt(_)) => continue,
                 Err(other) => return Err(other),
             };
-            if view.knows_any(&origin.inputs)? {
+            if view.contains_any_segment(&origin.inputs)? {
                 begun.entry(origin.inputs).or_default().push(id);
             }
         }
@@ -492,7 +501,7 @@ impl Compactor {
 
     /// Makes the index refer to the copies of a committed compaction, and removes the originals.
     fn finish(&self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
-        let segments = &self.desk.segments;
+        let segments = &self.context.segments;
         for output in outputs {
             self.repoint(*output, inputs)?;
         }
@@ -511,27 +520,27 @@ impl Compactor {
 
     /// Makes the index refer to the copies in a segment, in batches, between which other batches are committed.
     fn repoint(&self, output: SegmentId, inputs: &[SegmentId]) -> Result<()> {
-        let mut copies = self.desk.segments.records(output)?;
+        let mut copies = self.context.segments.records(output)?;
         let mut is_done = false;
         while !is_done {
-            let view = self.desk.index.view();
-            let mut moved = Vec::with_capacity(limits::REPOINT_BATCH);
-            while moved.len() < limits::REPOINT_BATCH {
+            let view = self.context.index.view();
+            let mut moved = Vec::with_capacity(limits::REPOINT_BATCH_ENTRIES);
+            while moved.len() < limits::REPOINT_BATCH_ENTRIES {
                 let Some(copy) = copies.step()? else {
                     is_done = true;
                     break;
                 };
-                moved.extend(view.moved_to(&copy.record, copy.place, inputs)?);
+                moved.extend(view.relocation_of(&copy.record, copy.place, inputs)?);
             }
             if !moved.is_empty() {
-                self.commit_patiently(moved)?;
+                self.commit_with_retry(moved)?;
             }
         }
         Ok(())
     }
 
     /// Commits a batch of repointings, and waits for the checkpoint if too many changes are in memory.
-    fn commit_patiently(&self, moved: Vec<crate::index::Moved>) -> Result<()> {
+    fn commit_with_retry(&self, moved: Vec<crate::index::RelocatedRecord>) -> Result<()> {
         loop {
             match self.commit(Operation::Repoint { moved: moved.clone() }) {
                 Err(Error::Busy) => self.checkpoint()?,
@@ -543,7 +552,7 @@ impl Compactor {
     /// Writes checkpoints until the index on disk does not contain these segments.
     fn checkpoint_without(&self, inputs: &[SegmentId]) -> Result<()> {
         loop {
-            let view: Arc<View> = self.desk.index.view();
+            let view: Arc<View> = self.context.index.view();
             let mut is_free = true;
             for input in inputs {
                 is_free &= view.checkpointed_usage(*input)?.is_none();
@@ -557,33 +566,33 @@ impl Compactor {
 
     fn checkpoint(&self) -> Result<()> {
         self.committer().freeze();
-        let CompactorDesk { index, segments, health, measures, .. } = &self.desk;
+        let CompactorContext { index, segments, health, metrics: measures, .. } = &self.context;
         commit::checkpoint(index, segments, health, measures)
     }
 
-    fn commit(&self, operation: Operation) -> Result<Committed> {
+    fn commit(&self, operation: Operation) -> Result<CommitInfo> {
         let (answer, outcome) = mpsc::sync_channel(1);
         let answer = Box::new(move |result| {
             let _ = answer.send(result);
         });
-        self.desk.queue.push(Batch::of(operation), answer);
-        if self.desk.steps_committer {
-            while self.committer().step() == Progress::Worked {}
+        self.context.queue.push(Batch::of(operation), answer);
+        if self.context.steps_committer {
+            while self.committer().step() == CommitStep::Worked {}
         }
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
 
     fn committer(&self) -> MutexGuard<'_, Committer> {
-        self.desk.committer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.context.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<SegmentId>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Space that a compaction needs in addition to the copies: groups, footers, a header page, and the index.
-const OUTPUT_ROOM_BYTES: u64 = 1 << 20;
+const OUTPUT_RESERVE_BYTES: u64 = 1 << 20;
 /// Number of polls whether a segment is sealed, and the interval between them.
 const SEAL_TRIES: u32 = 400;
 const SEAL_WAIT: Duration = Duration::from_millis(5);

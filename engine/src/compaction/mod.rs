@@ -17,8 +17,8 @@ mod rewrite;
 mod selection;
 mod throttle;
 
+use self::compactor::CompactionProgress;
 pub use self::compactor::CompactionReport;
-use self::compactor::Tally;
-pub(crate) use self::compactor::{Compactor, CompactorDesk};
-pub use self::selection::{CompactionInput, CompactionRules, CompactionStep, Selection};
+pub(crate) use self::compactor::{Compactor, CompactorContext};
+pub use self::selection::{CompactionInput, CompactionPlan, CompactionRules, CompactionStep};
 pub(crate) use self::throttle::Throttle;

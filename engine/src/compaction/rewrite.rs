@@ -17,11 +17,12 @@ use super::selection::CompactionStep;
 use super::throttle::Throttle;
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Location, Malformed, Origin, Record, SegmentClass, SegmentId, SegmentUsage, What,
+    Location, Malformed, Origin, Record, RecordContent, RecordOp, SegmentClass, SegmentId,
+    SegmentUsage,
 };
 use crate::index::View;
-use crate::progress::Watch;
-use crate::replay::Merge;
+use crate::progress::ProgressCallback;
+use crate::replay::SegmentMerge;
 use crate::segment::{CompactedWriter, RecordCursor, SegmentSet};
 
 /// Result of a rewrite.
@@ -44,7 +45,7 @@ pub(super) struct Rewrite<'a> {
     pub(super) view: Arc<View>,
     pub(super) step: &'a CompactionStep,
     pub(super) origin: Origin,
-    /// Tombstones at or below this LSN are not needed: see [`removals_needed_from`].
+    /// Tombstones at or below this LSN are not needed: see [`tombstones_needed_from`].
     pub(super) removals_needed_from: Option<u64>,
     pub(super) segment_bytes: u64,
     pub(super) throttle: &'a Throttle,
@@ -54,8 +55,8 @@ impl Rewrite<'_> {
     /// Writes the outputs and makes them durable. After an error they are removed.
     pub(super) fn run(
         mut self,
-        progress: &mut super::Tally,
-        watch: &mut Watch<'_>,
+        progress: &mut super::CompactionProgress,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<Rewritten> {
         let mut readers: BTreeMap<SegmentId, RecordCursor> = BTreeMap::new();
         let mut headers = Vec::new();
@@ -65,16 +66,16 @@ impl Rewrite<'_> {
         }
         let first_lsn = headers.iter().map(|header| header.base_lsn).min().unwrap_or(1);
         let segments = Arc::clone(self.segments);
-        let mut records = Merge::new(headers, move |id| segments.records(id));
+        let mut records = SegmentMerge::new(headers, move |id| segments.records(id));
         let mut found: BTreeMap<SegmentId, u64> = BTreeMap::new();
         let mut rewritten = Rewritten::default();
         let mut finished: Vec<CompactedWriter> = Vec::new();
         let mut writer: Option<CompactedWriter> = None;
         let mut is_retaining = false;
         while let Some((record, at)) = records.next_head()? {
-            let is_live = match self.fate(&record, at)? {
-                Fate::Dead => continue,
-                Fate::Retained => {
+            let is_live = match self.disposition(&record, at)? {
+                RecordDisposition::Dead => continue,
+                RecordDisposition::Retained => {
                     is_retaining = true;
                     // The tombstone that keeps it dead comes later, and must be copied as well.
                     let before = record.lsn.saturating_sub(1);
@@ -82,18 +83,18 @@ impl Rewrite<'_> {
                     self.removals_needed_from = Some(from);
                     false
                 }
-                Fate::Removal => {
+                RecordDisposition::Tombstone => {
                     rewritten.removals_dropped += 1;
                     continue;
                 }
-                Fate::Live => {
+                RecordDisposition::Live => {
                     *found.entry(at.segment).or_default() += 1;
                     true
                 }
-                Fate::Kept => false,
+                RecordDisposition::Required => false,
             };
             let reader = readers.get(&at.segment).ok_or(Error::Closed)?;
-            let body = reader.read_body_as_it_is(&record, at)?;
+            let body = reader.read_body_unverified(&record, at)?;
             let is_full =
                 writer.as_ref().is_some_and(|it| it.bytes_with(&record) > self.segment_bytes);
             if is_full {
@@ -115,7 +116,7 @@ impl Rewrite<'_> {
             rewritten.copied_bytes += bytes;
             rewritten.copied_count += 1;
             progress.copied(bytes);
-            self.throttle.take(bytes);
+            self.throttle.consume(bytes);
             if watch(progress.progress()) == ControlFlow::Break(()) {
                 return Err(Error::Cancelled);
             }
@@ -138,7 +139,7 @@ impl Rewrite<'_> {
         let finish = || {
             for (writer, to) in finished.into_iter().zip(ends) {
                 let segment = writer.header().segment;
-                let covers = self.origin.covers.between(from, to);
+                let covers = self.origin.lsn_ranges.intersect(from, to);
                 rewritten.outputs.push((segment, writer.finish(covers)?));
                 from = to.saturating_add(1);
             }
@@ -154,37 +155,45 @@ impl Rewrite<'_> {
         Ok(rewritten)
     }
 
-    fn fate(&self, record: &Record, at: Location) -> Result<Fate> {
-        let is_live = match &record.what {
-            What::Put { .. } | What::Fact { .. } => self.view.points_to(record, at)?,
-            What::Delete { name, .. } => {
-                return self.fate_of_removal(record.lsn, self.view.entry(name)?.is_some());
+    fn disposition(&self, record: &Record, at: Location) -> Result<RecordDisposition> {
+        let is_live = match &record.op {
+            RecordOp::Put { .. } | RecordOp::PutFact { .. } => self.view.points_to(record, at)?,
+            RecordOp::Delete { name, .. } => {
+                return self.tombstone_disposition(record.lsn, self.view.entry(name)?.is_some());
             }
-            What::FactGone { name } => {
-                return self.fate_of_removal(record.lsn, self.view.fact(name)?.is_some());
+            RecordOp::DeleteFact { name } => {
+                return self.tombstone_disposition(record.lsn, self.view.fact(name)?.is_some());
             }
             // The segments that it refers to are already handled.
-            What::Compacted { .. } => false,
-            What::Punched { segment, .. } => {
+            RecordOp::Compaction { .. } => false,
+            RecordOp::HolePunch { segment, .. } => {
                 let is_input = self.step.inputs.iter().any(|input| input.segment == *segment);
                 let stays = !is_input && self.view.segment_usage(*segment)?.is_some();
-                return Ok(if stays { Fate::Kept } else { Fate::Dead });
+                return Ok(if stays {
+                    RecordDisposition::Required
+                } else {
+                    RecordDisposition::Dead
+                });
             }
         };
-        Ok(match &record.what {
-            _ if is_live => Fate::Live,
-            What::Put { content: Content::Big { segment, .. }, .. }
+        Ok(match &record.op {
+            _ if is_live => RecordDisposition::Live,
+            RecordOp::Put { content: RecordContent::Big { segment, .. }, .. }
                 if self.segments.is_retained(*segment) =>
             {
-                Fate::Retained
+                RecordDisposition::Retained
             }
-            _ => Fate::Dead,
+            _ => RecordDisposition::Dead,
         })
     }
 
-    fn fate_of_removal(&self, lsn: u64, has_come_back: bool) -> Result<Fate> {
+    fn tombstone_disposition(&self, lsn: u64, has_come_back: bool) -> Result<RecordDisposition> {
         let is_needed = self.removals_needed_from.is_some_and(|from| lsn > from);
-        Ok(if is_needed && !has_come_back { Fate::Kept } else { Fate::Removal })
+        Ok(if is_needed && !has_come_back {
+            RecordDisposition::Required
+        } else {
+            RecordDisposition::Tombstone
+        })
     }
 
     /// Checks that every record that the index refers to in the inputs was found.
@@ -202,22 +211,22 @@ impl Rewrite<'_> {
 }
 
 /// Disposition of a record.
-enum Fate {
+enum RecordDisposition {
     /// Copied: the index refers to it.
     Live,
     /// Copied, although the index does not refer to it.
-    Kept,
+    Required,
     /// Copied, because its object can be restored.
     Retained,
     /// Dropped: unreachable.
     Dead,
     /// Tombstone that may be dropped unless a remaining record requires it.
-    Removal,
+    Tombstone,
 }
 
 /// Returns the lowest LSN of the remaining segments that may have superseded records: a later tombstone may keep
 /// such a record dead. `None` if there is no such segment.
-pub(super) fn removals_needed_from(
+pub(super) fn tombstones_needed_from(
     view: &View,
     segments: &SegmentSet,
     step: &CompactionStep,
@@ -226,7 +235,7 @@ pub(super) fn removals_needed_from(
     for (id, usage) in view.segments()? {
         let is_input = step.inputs.iter().any(|input| input.segment == id);
         let holds_records = usage.class != crate::format::SegmentClass::Big;
-        if holds_records && !is_input && usage.may_hold_replaced() {
+        if holds_records && !is_input && usage.may_hold_dead_records() {
             let base_lsn = segments.header(id)?.base_lsn;
             from = Some(from.map_or(base_lsn, |lowest| lowest.min(base_lsn)));
         }

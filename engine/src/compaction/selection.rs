@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use crate::format::{Covers, SegmentClass, SegmentId, SegmentUsage};
+use crate::format::{LsnRanges, SegmentClass, SegmentId, SegmentUsage};
 use crate::limits;
 
 /// Thresholds of a compaction.
@@ -27,8 +27,7 @@ impl CompactionRules {
     /// Rules of background compaction.
     pub const BACKGROUND: Self = Self { store_dead_percent_min: 20, segment_dead_percent_min: 50 };
     /// Rules when the disk is nearly full.
-    pub const SHORT_OF_SPACE: Self =
-        Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
+    pub const LOW_SPACE: Self = Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
 }
 
 /// Segment that may be compacted.
@@ -41,12 +40,12 @@ pub(crate) struct Candidate {
     /// Age of the segment.
     pub(crate) age_ms: u64,
     /// LSN ranges that the segment replaces.
-    pub(crate) covers: Covers,
+    pub(crate) lsn_ranges: LsnRanges,
 }
 
 /// Compaction plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct CompactionPlan {
     /// Steps in order; each is committed separately.
     pub steps: Vec<CompactionStep>,
     /// Record bytes of all log and compacted segments.
@@ -81,7 +80,7 @@ pub struct CompactionInput {
     pub live_count: u64,
 }
 
-impl Selection {
+impl CompactionPlan {
     /// Returns the number of bytes to be copied.
     pub fn live_bytes(&self) -> u64 {
         self.inputs().map(|input| input.live_bytes).sum()
@@ -99,7 +98,7 @@ impl Selection {
     }
 }
 
-impl fmt::Display for Selection {
+impl fmt::Display for CompactionPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -119,9 +118,9 @@ pub(crate) fn select(
     totals: (u64, u64),
     rules: CompactionRules,
     segment_bytes: u64,
-) -> Selection {
+) -> CompactionPlan {
     let (record_bytes, dead_bytes) = totals;
-    let mut selection = Selection { record_bytes, dead_bytes, ..Selection::default() };
+    let mut selection = CompactionPlan { record_bytes, dead_bytes, ..CompactionPlan::default() };
     let is_small = |candidate: &Candidate| candidate.file_bytes <= segment_bytes / SMALL_PART;
     let are_many_small =
         candidates.iter().filter(|candidate| is_small(candidate)).count() >= SMALL_COUNT_MIN;
@@ -150,14 +149,14 @@ pub(crate) fn select(
 /// Takes the best candidates that fit together in one segment. The first always fits.
 fn take_step(chosen: &mut Vec<Candidate>, segment_bytes: u64) -> CompactionStep {
     let mut step = CompactionStep::default();
-    let mut covers = Covers::default();
+    let mut covers = LsnRanges::default();
     let mut live_bytes = 0;
     chosen.retain(|candidate| {
         let mut with_it = covers.clone();
-        with_it.add_all(&candidate.covers);
+        with_it.add_all(&candidate.lsn_ranges);
         let copied = live_bytes + copied_bytes(&candidate.usage);
         let fits = step.inputs.len() < limits::COMPACTION_SEGMENTS_MAX
-            && with_it.count() <= limits::COVERS_MAX
+            && with_it.count() <= limits::LSN_RANGES_MAX
             && copied <= segment_bytes;
         if !fits && !step.inputs.is_empty() {
             return true;
@@ -227,7 +226,7 @@ mod tests {
     const SEGMENT: u64 = 1_000_000;
 
     fn candidate(id: u64, live_percent: u64, age_ms: u64) -> Candidate {
-        let mut covers = Covers::default();
+        let mut covers = LsnRanges::default();
         covers.add(id * 100, id * 100 + 99);
         let usage = SegmentUsage {
             record_bytes: SEGMENT,
@@ -237,7 +236,7 @@ mod tests {
             ..SegmentUsage::empty(SegmentClass::Log)
         };
         let id = SegmentId::new(id).unwrap();
-        Candidate { id, usage, file_bytes: SEGMENT, age_ms, covers }
+        Candidate { id, usage, file_bytes: SEGMENT, age_ms, lsn_ranges: covers }
     }
 
     fn chosen(candidates: Vec<Candidate>, rules: CompactionRules) -> Vec<Vec<u64>> {
@@ -248,29 +247,29 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_while_little_is_dead() {
+    fn plan_is_empty_below_dead_threshold() {
         let mut all = vec![candidate(1, 10, 5)];
         assert_eq!(chosen(all.clone(), CompactionRules::BACKGROUND), [[1]]);
         all.extend((2..=10).map(|id| candidate(id, 95, 5)));
         assert!(chosen(all.clone(), CompactionRules::BACKGROUND).is_empty(), "13 % are dead");
-        assert_eq!(chosen(all, CompactionRules::SHORT_OF_SPACE), [[1]]);
+        assert_eq!(chosen(all, CompactionRules::LOW_SPACE), [[1]]);
     }
 
     #[test]
-    fn a_segment_is_taken_when_half_of_it_is_dead_and_earlier_when_space_is_short() {
+    fn compaction_threshold_drops_when_space_is_short() {
         let all = vec![candidate(1, 49, 5), candidate(2, 51, 5), candidate(3, 71, 5)];
         assert_eq!(chosen(all.clone(), CompactionRules::BACKGROUND), [vec![1]]);
-        assert_eq!(chosen(all, CompactionRules::SHORT_OF_SPACE), [vec![1], vec![2]]);
+        assert_eq!(chosen(all, CompactionRules::LOW_SPACE), [vec![1], vec![2]]);
     }
 
     #[test]
-    fn the_emptiest_and_oldest_go_first_and_a_step_fits_in_one_segment() {
+    fn plan_orders_by_cost_benefit_and_fills_one_segment() {
         let all = vec![candidate(1, 50, 5), candidate(2, 10, 5), candidate(3, 45, 50)];
         assert_eq!(chosen(all, CompactionRules::BACKGROUND), [vec![2, 3], vec![1]]);
     }
 
     #[test]
-    fn many_small_segments_become_one_whether_anything_is_dead_or_not() {
+    fn many_small_segments_are_merged() {
         let small = |id| {
             let mut small = candidate(id, 100, 5);
             small.usage.record_bytes = 50;
@@ -285,20 +284,20 @@ mod tests {
     }
 
     #[test]
-    fn a_step_takes_no_more_than_a_header_page_can_name() {
+    fn plan_step_is_bounded_by_header_page_capacity() {
         let scattered: Vec<_> = (1..=200).map(|id| candidate(2 * id, 0, 5)).collect();
         let steps = chosen(scattered, CompactionRules::BACKGROUND);
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [64, 64, 64, 8]);
     }
 
     #[test]
-    fn one_segment_without_anything_dead_is_left_alone() {
+    fn single_segment_without_dead_bytes_is_not_planned() {
         let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 0 };
         assert!(chosen(vec![candidate(1, 100, 5)], rules).is_empty());
     }
 
     #[test]
-    fn space_that_was_punched_counts_no_more() {
+    fn punched_bytes_are_not_reclaimable_again() {
         let mut punched = candidate(1, 20, 5);
         punched.usage.punched_bytes = 700_000;
         assert!(chosen(vec![punched], CompactionRules::BACKGROUND).is_empty());

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::commit::Load;
+use crate::commit::CommitLatency;
 
 /// Rate limiter of copied bytes.
 pub(crate) struct Throttle {
     clock: Arc<dyn Clock>,
-    load: Arc<Load>,
+    load: Arc<CommitLatency>,
     /// Waits for this duration, or until cancelled.
     wait: Box<dyn Fn(Duration) + Send + Sync>,
     bytes_per_second_max: Option<u64>,
@@ -26,7 +26,7 @@ pub(crate) struct Throttle {
 
 struct State {
     bytes_per_second: u64,
-    judged_ms: u64,
+    adjusted_ms: u64,
     /// Bytes copied since the last pause.
     owed_bytes: u64,
 }
@@ -35,16 +35,16 @@ impl Throttle {
     /// Creates a limiter of this many bytes per second, or without a limit.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
-        load: Arc<Load>,
+        load: Arc<CommitLatency>,
         bytes_per_second_max: Option<u64>,
         wait: impl Fn(Duration) + Send + Sync + 'static,
     ) -> Self {
         let now = clock.monotonic_ms();
         let bytes_per_second = bytes_per_second_max.unwrap_or(u64::MAX);
         Self {
-            quiet_us: load.percentile_99_us().unwrap_or(0).max(NOTICEABLE_US / 2),
+            quiet_us: load.percentile_99_us().unwrap_or(0).max(SLOW_COMMIT_US / 2),
             wait: Box::new(wait),
-            state: Mutex::new(State { bytes_per_second, judged_ms: now, owed_bytes: 0 }),
+            state: Mutex::new(State { bytes_per_second, adjusted_ms: now, owed_bytes: 0 }),
             bytes_per_second_max,
             clock,
             load,
@@ -52,13 +52,13 @@ impl Throttle {
     }
 
     /// Charges copied bytes to the limit and waits if necessary.
-    pub(crate) fn take(&self, bytes: u64) {
+    pub(crate) fn consume(&self, bytes: u64) {
         let Some(most) = self.bytes_per_second_max else { return };
         let pause = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            self.judge(&mut state, most);
+            self.adjust_rate(&mut state, most);
             state.owed_bytes += bytes;
-            if state.owed_bytes < HELPING_BYTES.min(state.bytes_per_second / 8) {
+            if state.owed_bytes < CHUNK_BYTES.min(state.bytes_per_second / 8) {
                 return;
             }
             let owed = std::mem::take(&mut state.owed_bytes);
@@ -67,12 +67,12 @@ impl Throttle {
         (self.wait)(pause);
     }
 
-    fn judge(&self, state: &mut State, most: u64) {
+    fn adjust_rate(&self, state: &mut State, most: u64) {
         let now = self.clock.monotonic_ms();
-        if now.saturating_sub(state.judged_ms) < JUDGE_MS {
+        if now.saturating_sub(state.adjusted_ms) < ADJUST_INTERVAL_MS {
             return;
         }
-        state.judged_ms = now;
+        state.adjusted_ms = now;
         let suffers = self.load.percentile_99_us().is_some_and(|us| us > 2 * self.quiet_us);
         state.bytes_per_second = if suffers {
             (state.bytes_per_second / 2).max(BYTES_PER_SECOND_MIN.min(most))
@@ -83,13 +83,13 @@ impl Throttle {
 }
 
 /// Commit latency below which commits are not considered slow, in microseconds.
-const NOTICEABLE_US: u64 = 4_000;
+const SLOW_COMMIT_US: u64 = 4_000;
 /// Interval of rate adjustments, in milliseconds.
-const JUDGE_MS: u64 = 250;
+const ADJUST_INTERVAL_MS: u64 = 250;
 /// Minimum rate, so that every compaction ends.
 const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 /// Bytes copied between two pauses.
-const HELPING_BYTES: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -100,7 +100,12 @@ mod tests {
 
     /// Copies for some seconds of simulated time, with a commit of `commit_us` after each chunk; returns the bytes
     /// copied.
-    fn copied_in(seconds: u64, load: &Arc<Load>, clock: &Arc<SimClock>, commit_us: u64) -> u64 {
+    fn copied_in(
+        seconds: u64,
+        load: &Arc<CommitLatency>,
+        clock: &Arc<SimClock>,
+        commit_us: u64,
+    ) -> u64 {
         let waited = Arc::new(AtomicU64::new(0));
         let (time, counter) = (Arc::clone(clock), Arc::clone(&waited));
         let wait = move |pause: Duration| {
@@ -112,23 +117,23 @@ mod tests {
             Throttle::new(Arc::clone(clock) as _, Arc::clone(load), Some(64 << 20), wait);
         let mut copied = 0;
         while waited.load(Ordering::SeqCst) < seconds * 1_000 {
-            load.committed(commit_us);
-            throttle.take(1 << 20);
+            load.observe(commit_us);
+            throttle.consume(1 << 20);
             copied += 1 << 20;
         }
         copied
     }
 
     #[test]
-    fn the_rate_is_kept_when_nobody_suffers() {
-        let (load, clock) = (Arc::new(Load::default()), Arc::new(SimClock::at(0)));
+    fn throttle_keeps_rate_while_commits_are_fast() {
+        let (load, clock) = (Arc::new(CommitLatency::default()), Arc::new(SimClock::at(0)));
         let copied = copied_in(10, &load, &clock, 100);
         assert!((600 << 20..=680 << 20).contains(&copied), "{copied}");
     }
 
     #[test]
-    fn the_rate_gives_way_to_slow_commits_and_comes_back() {
-        let (load, clock) = (Arc::new(Load::default()), Arc::new(SimClock::at(0)));
+    fn throttle_halves_rate_on_slow_commits_and_recovers() {
+        let (load, clock) = (Arc::new(CommitLatency::default()), Arc::new(SimClock::at(0)));
         let slow = copied_in(20, &load, &clock, 50_000);
         assert!(slow < 200 << 20, "{slow}");
         let again = copied_in(10, &load, &clock, 100);

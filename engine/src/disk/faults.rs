@@ -1,13 +1,13 @@
 //! Fault injection rules for the simulated disk.
 //!
-//! A [`Rule`] makes the n-th matching operation fail; [`Odds`] make a random fraction of operations fail, from a
-//! seed. The simulated disk consults them before each operation and carries out the fault. [`Ignore`] is for the
-//! mutation check: a sync that returns Ok and does nothing, as if the engine had forgotten to call it.
+//! A [`FaultRule`] makes the n-th matching operation fail; [`FaultRate`] makes a random fraction of operations fail,
+//! from a seed. The simulated disk consults them before each operation and carries out the fault. [`IgnoredSync`] is
+//! for the mutation check: a sync that returns Ok and does nothing, as if the engine had forgotten to call it.
 //!
 //! Guarantees: the same rules, seed and operations give the same faults.
 //! Non-goals: file contents.
 
-use crate::entropy::{Entropy, SeededEntropy};
+use crate::entropy::{Rng, SeededRng};
 
 /// Kind of operation that a fault can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,15 +56,15 @@ pub enum Fault {
     Unsupported,
     /// Sync of a file or folder: EIO once. The unsynced data never becomes durable, although it can still be read
     /// and the next sync returns Ok, as in real kernels.
-    SyncGone,
+    SyncLost,
     /// Write: EIO after the first bytes were written.
     Torn,
     /// Write: Ok, but nothing is written.
-    Lost,
+    WriteLost,
     /// Write: Ok, but the bytes go to another sector of the same file.
     Misdirected,
     /// Read, write or map: Ok, with one bit flipped.
-    Flipped,
+    BitFlip,
 }
 
 impl Fault {
@@ -85,29 +85,29 @@ impl Fault {
                     | O::Punch
             ),
             Self::Unsupported => matches!(operation, O::Link | O::Punch),
-            Self::SyncGone => matches!(operation, O::SyncData | O::SyncFolder),
-            Self::Torn | Self::Lost | Self::Misdirected => operation == O::Write,
-            Self::Flipped => matches!(operation, O::Read | O::Write | O::Map),
+            Self::SyncLost => matches!(operation, O::SyncData | O::SyncFolder),
+            Self::Torn | Self::WriteLost | Self::Misdirected => operation == O::Write,
+            Self::BitFlip => matches!(operation, O::Read | O::Write | O::Map),
         }
     }
 }
 
 /// Set of paths that a fault applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Where {
+pub enum PathPattern {
     /// All paths.
-    Anywhere,
+    Any,
     /// Paths with this prefix, for example `log/`.
     Prefix(String),
     /// Paths with this suffix, for example `.seg`.
     Suffix(String),
 }
 
-impl Where {
+impl PathPattern {
     /// Returns whether the path is in the set.
-    pub fn holds(&self, path: &str) -> bool {
+    pub fn matches(&self, path: &str) -> bool {
         match self {
-            Self::Anywhere => true,
+            Self::Any => true,
             Self::Prefix(prefix) => path.starts_with(prefix.as_str()),
             Self::Suffix(suffix) => path.ends_with(suffix.as_str()),
         }
@@ -116,23 +116,23 @@ impl Where {
 
 /// Single fault at a chosen moment.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct FaultRule {
     operation: Operation,
-    place: Where,
+    path_pattern: PathPattern,
     fault: Fault,
     skipped: u64,
     times: u64,
 }
 
-impl Rule {
+impl FaultRule {
     /// Creates a rule for the next matching operation only.
-    pub fn once(operation: Operation, place: Where, fault: Fault) -> Self {
-        Self { operation, place, fault, skipped: 0, times: 1 }
+    pub fn once(operation: Operation, place: PathPattern, fault: Fault) -> Self {
+        Self { operation, path_pattern: place, fault, skipped: 0, times: 1 }
     }
 
     /// Creates a rule for every matching operation.
-    pub fn always(operation: Operation, place: Where, fault: Fault) -> Self {
-        Self { operation, place, fault, skipped: 0, times: u64::MAX }
+    pub fn always(operation: Operation, place: PathPattern, fault: Fault) -> Self {
+        Self { operation, path_pattern: place, fault, skipped: 0, times: u64::MAX }
     }
 
     /// Skips the first `count` matching operations.
@@ -141,7 +141,7 @@ impl Rule {
     }
 
     fn decide(&mut self, operation: Operation, path: &str) -> Option<Fault> {
-        let matches = self.operation == operation && self.place.holds(path);
+        let matches = self.operation == operation && self.path_pattern.matches(path);
         if !matches || !self.fault.fits(operation) {
             return None;
         }
@@ -156,44 +156,44 @@ impl Rule {
 
 /// Random faults.
 #[derive(Clone, Debug)]
-pub struct Odds {
+pub struct FaultRate {
     /// Mean number of operations per fault; 0 disables faults.
     pub one_in: u64,
     /// Possible faults; one that does not fit the operation is not applied.
     pub faults: Vec<Fault>,
     /// Paths that may be affected.
-    pub place: Where,
+    pub path_pattern: PathPattern,
 }
 
 /// All faults of a disk.
 #[derive(Clone, Debug)]
-pub struct Faults {
-    rules: Vec<Rule>,
-    odds: Option<Odds>,
+pub struct FaultInjector {
+    rules: Vec<FaultRule>,
+    rate: Option<FaultRate>,
     chance: u64,
     hit_count: u64,
 }
 
-impl Faults {
+impl FaultInjector {
     /// Creates a set without faults; later random choices are drawn from the seed.
     pub fn none(seed: u64) -> Self {
-        Self { rules: Vec::new(), odds: None, chance: seed, hit_count: 0 }
+        Self { rules: Vec::new(), rate: None, chance: seed, hit_count: 0 }
     }
 
     /// Adds a rule. If several match, the first one added applies; the others still count the operation.
-    pub fn add(&mut self, rule: Rule) {
+    pub fn add(&mut self, rule: FaultRule) {
         self.rules.push(rule);
     }
 
     /// Enables random faults.
-    pub fn by_chance(&mut self, odds: Odds) {
-        self.odds = Some(odds);
+    pub fn by_chance(&mut self, odds: FaultRate) {
+        self.rate = Some(odds);
     }
 
     /// Removes all rules and random faults.
     pub fn clear(&mut self) {
         self.rules.clear();
-        self.odds = None;
+        self.rate = None;
     }
 
     /// Returns the number of injected faults.
@@ -214,25 +214,26 @@ impl Faults {
 
     /// Returns a number from 0 to `bound` - 1; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.chance = SeededEntropy::new(self.chance).number();
+        self.chance = SeededRng::new(self.chance).next_u64();
         self.chance.checked_rem(bound).unwrap_or(0)
     }
 
     fn decide_by_chance(&mut self, operation: Operation, path: &str) -> Option<Fault> {
-        let odds = self.odds.as_ref().filter(|odds| odds.one_in > 0 && odds.place.holds(path))?;
+        let odds =
+            self.rate.as_ref().filter(|odds| odds.one_in > 0 && odds.path_pattern.matches(path))?;
         let (one_in, choice) = (odds.one_in, odds.faults.len() as u64);
         if self.below(one_in) != 0 {
             return None;
         }
         let chosen = usize::try_from(self.below(choice)).unwrap_or_default();
-        let fault = self.odds.as_ref().and_then(|odds| odds.faults.get(chosen).copied());
+        let fault = self.rate.as_ref().and_then(|odds| odds.faults.get(chosen).copied());
         fault.filter(|fault| fault.fits(operation))
     }
 }
 
 /// Syncs that return Ok without making anything durable; for the mutation check only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ignore {
+pub enum IgnoredSync {
     /// Every `DiskFile::sync_data`.
     DataSync,
     /// Every `Disk::sync_folder`.
@@ -241,9 +242,9 @@ pub enum Ignore {
     SyncOf(String),
 }
 
-impl Ignore {
+impl IgnoredSync {
     /// Returns whether this sync is ignored.
-    pub fn holds(&self, operation: Operation, path: &str) -> bool {
+    pub fn matches(&self, operation: Operation, path: &str) -> bool {
         match self {
             Self::DataSync => operation == Operation::SyncData,
             Self::FolderSync => operation == Operation::SyncFolder,
@@ -257,10 +258,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_hits_the_operation_it_names_and_no_other() {
-        let mut faults = Faults::none(0);
-        let log = Where::Prefix("log/".to_owned());
-        faults.add(Rule::once(Operation::Write, log, Fault::Error).after(1));
+    fn fault_rule_hits_only_its_operation() {
+        let mut faults = FaultInjector::none(0);
+        let log = PathPattern::Prefix("log/".to_owned());
+        faults.add(FaultRule::once(Operation::Write, log, Fault::Error).after(1));
         assert_eq!(faults.decide(Operation::Write, "log/1"), None);
         assert_eq!(faults.decide(Operation::Write, "big/1"), None);
         assert_eq!(faults.decide(Operation::Read, "log/1"), None);
@@ -270,11 +271,15 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_faults() {
+    fn fault_injection_is_deterministic_per_seed() {
         let run = |seed| -> Vec<Option<Fault>> {
-            let mut faults = Faults::none(seed);
-            let choice = vec![Fault::Error, Fault::Torn, Fault::Lost];
-            faults.by_chance(Odds { one_in: 4, faults: choice, place: Where::Anywhere });
+            let mut faults = FaultInjector::none(seed);
+            let choice = vec![Fault::Error, Fault::Torn, Fault::WriteLost];
+            faults.by_chance(FaultRate {
+                one_in: 4,
+                faults: choice,
+                path_pattern: PathPattern::Any,
+            });
             (0..200).map(|_| faults.decide(Operation::Write, "a")).collect()
         };
         assert_eq!(run(1), run(1));

@@ -1,6 +1,6 @@
 //! Memory maps of immutable files; contains `unsafe` code.
 //!
-//! The caller of [`map_unchanging`] must ensure that the file neither shrinks nor changes while any slice of the map
+//! The caller of [`map_immutable`] must ensure that the file neither shrinks nor changes while any slice of the map
 //! exists. Segments satisfy this: sealed segments never change while mapped, no segment shrinks, retiring one
 //! unlinks it, and recovery truncates a file before it is first mapped. Another process that truncates files in the
 //! data folder violates it; the folder is private to its owner.
@@ -28,12 +28,12 @@ use super::{Access, Mapping};
 /// Bytes that are read at once if the kernel cannot populate a map.
 const TOUCH_BYTES: usize = 64 * 1_024;
 /// Number of pages per residency query to the kernel.
-const ASKED_PAGES: usize = 256;
+const RESIDENCY_QUERY_PAGES: usize = 256;
 
 /// Maps a whole file read-only; the caller ensures that it neither shrinks nor changes from now on.
 ///
 /// An empty file has an empty map.
-pub(super) fn map_unchanging<F: AsFd>(file: Arc<F>, access: Access) -> io::Result<FileMap<F>> {
+pub(super) fn map_immutable<F: AsFd>(file: Arc<F>, access: Access) -> io::Result<FileMap<F>> {
     // SAFETY: the caller ensures that the file is not truncated (an access beyond its end would raise a signal) and
     // that its bytes, which are handed out as `&[u8]`, do not change while the map exists.
     let map = unsafe { Mmap::map(file.as_fd().as_raw_fd())? };
@@ -68,7 +68,7 @@ impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
         self.bytes.clone()
     }
 
-    fn held(&self) -> Weak<dyn Send + Sync> {
+    fn liveness_handle(&self) -> Weak<dyn Send + Sync> {
         let map: Weak<Mmap> = Arc::downgrade(&self.map);
         map
     }
@@ -76,10 +76,10 @@ impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
     fn is_resident(&self, range: Range<usize>) -> bool {
         let range = self.clamp(range);
         let page_bytes = rustix::param::page_size();
-        let mut pages = [0_u8; ASKED_PAGES];
+        let mut pages = [0_u8; RESIDENCY_QUERY_PAGES];
         let mut start = range.start - range.start % page_bytes;
         while start < range.end {
-            let asked = (range.end - start).min(ASKED_PAGES * page_bytes);
+            let asked = (range.end - start).min(RESIDENCY_QUERY_PAGES * page_bytes);
             // SAFETY: `start` is a multiple of the page size inside the map, which starts on a page; `start + asked`
             // is at most its length; and `pages` has a byte for each page of `asked`, including a partial last one.
             let answer = unsafe {
@@ -144,11 +144,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_the_kernel_cannot_populate_the_file_is_read_instead() {
+    fn mmap_without_populate_falls_back_to_read() {
         let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 200_000).unwrap();
         let file = Arc::new(file);
-        let map = map_unchanging(Arc::clone(&file), Access::Random).unwrap();
+        let map = map_immutable(Arc::clone(&file), Access::Random).unwrap();
         map.touch(0..200_000).unwrap();
         map.touch(199_999..200_000).unwrap();
         map.populate(100_000..200_000).unwrap();

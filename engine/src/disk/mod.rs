@@ -32,10 +32,10 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
-pub use self::private::PrivateDisk;
+pub use self::private::CopyOnWriteDisk;
 pub use self::real::RealDisk;
 pub use self::redb_file::RedbFile;
-pub(crate) use self::redb_file::{GivenUp, Why};
+pub(crate) use self::redb_file::{FailureKind, FileFailure};
 
 /// Name of the lock file in the root folder.
 pub const LOCK: &str = "LOCK";
@@ -109,7 +109,7 @@ pub trait DiskFile: Send + Sync {
 
     /// Starts read-ahead of a range without waiting. A hint without guarantees, to reduce the latency of a later
     /// read.
-    fn begin_read(&self, range: Range<u64>) {
+    fn prefetch(&self, range: Range<u64>) {
         let _ = range;
     }
 
@@ -128,7 +128,7 @@ pub trait DiskFile: Send + Sync {
 
     /// Starts write-back of a range without waiting. A hint, to reduce the latency of a later sync: nothing is
     /// durable without [`DiskFile::sync_data`], which also reports write-back errors.
-    fn begin_sync(&self, range: Range<u64>) {
+    fn start_write_back(&self, range: Range<u64>) {
         let _ = range;
     }
 
@@ -173,7 +173,7 @@ pub trait Mapping: Send + Sync {
     fn bytes(&self) -> Bytes;
 
     /// Returns a weak reference that can be upgraded while the mapping or a slice of it is alive.
-    fn held(&self) -> Weak<dyn Send + Sync>;
+    fn liveness_handle(&self) -> Weak<dyn Send + Sync>;
 
     /// Returns whether every page of the range is resident, so that an access does not wait for the disk.
     fn is_resident(&self, range: Range<usize>) -> bool;

@@ -14,21 +14,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Access, Disk, DiskFile, Lock, Mapping};
 
 /// Read-only view of another disk.
-pub struct PrivateDisk(Arc<dyn Disk>);
+pub struct CopyOnWriteDisk(Arc<dyn Disk>);
 
-impl PrivateDisk {
+impl CopyOnWriteDisk {
     /// Creates a view of this disk.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
         Self(disk)
     }
 }
 
-impl Disk for PrivateDisk {
+impl Disk for CopyOnWriteDisk {
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
         let below = self.0.open(path)?;
         let bytes = below.bytes_len()?;
         let written = Written { pages: BTreeMap::new(), below_bytes: bytes, bytes };
-        Ok(Arc::new(PrivateFile { below, written: Mutex::new(written) }))
+        Ok(Arc::new(CopyOnWriteFile { below, written: Mutex::new(written) }))
     }
 
     fn create(&self, _: &str) -> io::Result<Arc<dyn DiskFile>> {
@@ -80,7 +80,7 @@ fn refused() -> io::Error {
     ErrorKind::ReadOnlyFilesystem.into()
 }
 
-struct PrivateFile {
+struct CopyOnWriteFile {
     below: Arc<dyn DiskFile>,
     written: Mutex<Written>,
 }
@@ -93,7 +93,7 @@ struct Written {
     bytes: u64,
 }
 
-impl PrivateFile {
+impl CopyOnWriteFile {
     fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +120,7 @@ fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>
     })
 }
 
-impl DiskFile for PrivateFile {
+impl DiskFile for CopyOnWriteFile {
     fn bytes_len(&self) -> io::Result<u64> {
         Ok(self.written().bytes)
     }
@@ -141,8 +141,8 @@ impl DiskFile for PrivateFile {
         Ok(())
     }
 
-    fn begin_read(&self, range: Range<u64>) {
-        self.below.begin_read(range);
+    fn prefetch(&self, range: Range<u64>) {
+        self.below.prefetch(range);
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
@@ -219,12 +219,12 @@ mod tests {
     use crate::disk::sim::SimDisk;
 
     #[test]
-    fn what_is_written_is_read_again_and_the_disk_below_stays_as_it_was() {
+    fn copy_on_write_leaves_underlying_disk_unchanged() {
         let disk = SimDisk::new();
         let file = disk.create("a").unwrap();
         let original: Vec<u8> = (0..10_000_u32).map(|at| at as u8).collect();
         file.write_at(0, &[&original]).unwrap();
-        let private = PrivateDisk::new(Arc::new(disk.clone()));
+        let private = CopyOnWriteDisk::new(Arc::new(disk.clone()));
         let open = private.open("a").unwrap();
         let mut model = original.clone();
         let read = |open: &Arc<dyn DiskFile>| {

@@ -213,7 +213,7 @@ impl DiskFile for RealFile {
         Ok(true)
     }
 
-    fn begin_read(&self, range: Range<u64>) {
+    fn prefetch(&self, range: Range<u64>) {
         if let Some(bytes) = NonZeroU64::new(range.end.saturating_sub(range.start)) {
             // If the hint is refused, the next read waits for the whole range.
             let _ = fadvise(&*self.file, range.start, Some(bytes), Advice::WillNeed);
@@ -253,8 +253,8 @@ impl DiskFile for RealFile {
         Ok(())
     }
 
-    fn begin_sync(&self, range: Range<u64>) {
-        write_back::begin(&*self.file, range);
+    fn start_write_back(&self, range: Range<u64>) {
+        write_back::start_write_back(&*self.file, range);
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
@@ -294,7 +294,7 @@ impl DiskFile for RealFile {
     }
 
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {
-        Ok(Box::new(mmap::map_unchanging(Arc::clone(&self.file), access)?))
+        Ok(Box::new(mmap::map_immutable(Arc::clone(&self.file), access)?))
     }
 }
 

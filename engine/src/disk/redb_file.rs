@@ -16,16 +16,16 @@ use super::DiskFile;
 /// File of the disk as redb storage backend.
 pub struct RedbFile {
     file: Arc<dyn DiskFile>,
-    given_up: Arc<GivenUp>,
+    failure: Arc<FileFailure>,
 }
 
 /// First error after which redb's file is no longer used, if any.
 #[derive(Default)]
-pub(crate) struct GivenUp(OnceLock<(Why, io::ErrorKind, String)>);
+pub(crate) struct FileFailure(OnceLock<(FailureKind, io::ErrorKind, String)>);
 
 /// Kind of the first failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum FailureKind {
     /// Read: the file is unchanged.
     Read,
     /// Write without enough space: the file is unchanged, or in a state that a crash could have left.
@@ -34,9 +34,9 @@ pub(crate) enum Why {
     Write,
 }
 
-impl GivenUp {
+impl FileFailure {
     /// Returns the kind of the failure, if any.
-    pub(crate) fn why(&self) -> Option<Why> {
+    pub(crate) fn kind(&self) -> Option<FailureKind> {
         self.0.get().map(|(why, ..)| *why)
     }
 
@@ -49,32 +49,32 @@ impl GivenUp {
 impl RedbFile {
     /// Creates a backend over the file.
     pub fn new(file: Arc<dyn DiskFile>) -> Self {
-        Self { file, given_up: Arc::default() }
+        Self { file, failure: Arc::default() }
     }
 
     /// Returns a handle that reports whether the file failed.
-    pub(crate) fn given_up(&self) -> Arc<GivenUp> {
-        Arc::clone(&self.given_up)
+    pub(crate) fn failure(&self) -> Arc<FileFailure> {
+        Arc::clone(&self.failure)
     }
 
     fn call<T>(
         &self,
-        why: impl FnOnce(&io::Error) -> Why,
+        why: impl FnOnce(&io::Error) -> FailureKind,
         call: impl FnOnce(&dyn DiskFile) -> io::Result<T>,
     ) -> io::Result<T> {
-        if let Some(error) = self.given_up.error() {
+        if let Some(error) = self.failure.error() {
             return Err(error);
         }
         call(self.file.as_ref()).inspect_err(|error| {
-            let _ = self.given_up.0.set((why(error), error.kind(), error.to_string()));
+            let _ = self.failure.0.set((why(error), error.kind(), error.to_string()));
         })
     }
 }
 
-fn of_write(error: &io::Error) -> Why {
+fn of_write(error: &io::Error) -> FailureKind {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::Full,
-        _ => Why::Write,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FailureKind::Full,
+        _ => FailureKind::Write,
     }
 }
 
@@ -86,11 +86,11 @@ impl fmt::Debug for RedbFile {
 
 impl StorageBackend for RedbFile {
     fn len(&self) -> io::Result<u64> {
-        self.call(|_| Why::Read, |file| file.bytes_len())
+        self.call(|_| FailureKind::Read, |file| file.bytes_len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.call(|_| Why::Read, |file| file.read_at(offset, out))
+        self.call(|_| FailureKind::Read, |file| file.read_at(offset, out))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -98,7 +98,7 @@ impl StorageBackend for RedbFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.call(|_| Why::Write, |file| file.sync_data())
+        self.call(|_| FailureKind::Write, |file| file.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 
-use super::faults::{Ignore, Odds, Operation, Rule};
+use super::faults::{FaultRate, FaultRule, IgnoredSync, Operation};
 use super::sim_image::pages;
 use super::sim_state::State;
 use super::{Access, Disk, DiskFile, Lock, Mapping, check_folder, check_path};
@@ -132,12 +132,12 @@ impl SimDisk {
     // Faults.
 
     /// Adds a fault rule.
-    pub fn inject(&self, rule: Rule) {
+    pub fn inject(&self, rule: FaultRule) {
         self.state().faults.add(rule);
     }
 
     /// Enables random faults.
-    pub fn inject_by_chance(&self, odds: Odds) {
+    pub fn inject_randomly(&self, odds: FaultRate) {
         self.state().faults.by_chance(odds);
     }
 
@@ -152,7 +152,7 @@ impl SimDisk {
     }
 
     /// Makes matching syncs return Ok without effect, permanently; for the mutation check.
-    pub fn ignore(&self, ignore: Ignore) {
+    pub fn ignore_syncs(&self, ignore: IgnoredSync) {
         self.state().ignored.push(ignore);
     }
 
@@ -423,7 +423,7 @@ impl Mapping for SimMapping {
         self.bytes.clone()
     }
 
-    fn held(&self) -> Weak<dyn Send + Sync> {
+    fn liveness_handle(&self) -> Weak<dyn Send + Sync> {
         let copy: Weak<Vec<u8>> = Arc::downgrade(&self.copy);
         copy
     }

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_off_reads_as_zeros_when_the_file_grows_again() {
+    fn truncated_range_reads_as_zeros_after_regrowth() {
         let mut image = Image::default();
         image.write(4_000, &[7; 9_000]);
         assert_eq!(image.bytes_len(), 13_000);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_does_not_see_later_writes() {
+    fn disk_image_copy_is_independent() {
         let mut image = Image::default();
         image.write(0, b"before");
         let copy = image.clone();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_empty_file_holds_no_pages() {
+    fn sparse_file_uses_no_pages() {
         let mut image = Image::default();
         image.set_len(1 << 40);
         assert_eq!(image.pages_from(0).count(), 0);

@@ -10,7 +10,7 @@ use super::sim::LossPolicy;
 use super::sim_image::{PAGE_BYTES, pages, sectors};
 use super::sim_journal::{Change, Pending, take_renames_along};
 use super::sim_state::{File, State};
-use crate::entropy::{Entropy, SeededEntropy};
+use crate::entropy::{Rng, SeededRng};
 
 impl State {
     /// Cuts power, possibly in the middle of a change.
@@ -28,7 +28,7 @@ impl State {
     /// Turns power on: the surviving part of the journal becomes durable, and only the durable state remains.
     pub(super) fn power_on(&mut self, policy: LossPolicy, seed: u64) {
         let journal = std::mem::take(&mut self.journal);
-        self.lose(&journal, policy, &SeededEntropy::new(seed));
+        self.lose(&journal, policy, &SeededRng::new(seed));
         self.durable.forget_unreachable();
         self.live = self.durable.clone();
         let named: BTreeSet<u64> = self.live.files.values().copied().collect();
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Makes durable what the policy preserves.
-    fn lose(&mut self, journal: &[Pending], policy: LossPolicy, entropy: &SeededEntropy) {
+    fn lose(&mut self, journal: &[Pending], policy: LossPolicy, entropy: &SeededRng) {
         let done = journal.iter().filter(|pending| !pending.in_flight);
         match policy {
             LossPolicy::KeepSynced => {}
@@ -99,7 +99,7 @@ impl State {
     /// Makes a random part durable: some sectors of each write, some names, and any one of the lengths of each file.
     ///
     /// A surviving sector has the content of the file at that moment, including earlier writes.
-    fn persist_sectors(&mut self, changes: &[&Change], entropy: &SeededEntropy) {
+    fn persist_sectors(&mut self, changes: &[&Change], entropy: &SeededRng) {
         // Survival probability of a sector, drawn once: sometimes most survive, sometimes hardly any.
         let eighths = 1 + entropy.below(7);
         let survives = || entropy.below(8) < eighths;

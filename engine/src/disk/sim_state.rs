@@ -14,7 +14,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::LOCK;
-use super::faults::{Fault, Faults, Ignore, Operation};
+use super::faults::{Fault, FaultInjector, IgnoredSync, Operation};
 use super::sim_image::{Image, PAGE_BYTES, SECTOR_BYTES, pages, whole_pages};
 use super::sim_journal::{Change, Names, Pending, ancestors, parent, take_synced};
 
@@ -32,8 +32,8 @@ pub(super) struct State {
     pub(super) cut_after: Option<u64>,
     pub(super) locked: bool,
     pub(super) cold: bool,
-    pub(super) faults: Faults,
-    pub(super) ignored: Vec<Ignore>,
+    pub(super) faults: FaultInjector,
+    pub(super) ignored: Vec<IgnoredSync>,
     /// If recording, the disk as it was at the start of each operation.
     pub(super) cuts: Option<Vec<State>>,
     pub(super) files: BTreeMap<u64, File>,
@@ -71,7 +71,7 @@ impl State {
             cut_after: None,
             locked: false,
             cold: false,
-            faults: Faults::none(seed),
+            faults: FaultInjector::none(seed),
             ignored: Vec::new(),
             cuts: None,
             files: BTreeMap::new(),
@@ -189,11 +189,11 @@ impl State {
         self.powered(self.generation)?;
         self.must_have_folder(folder)?;
         let fault = self.begin(Operation::SyncFolder, folder, None)?;
-        if self.ignored.iter().any(|ignore| ignore.holds(Operation::SyncFolder, folder)) {
+        if self.ignored.iter().any(|ignore| ignore.matches(Operation::SyncFolder, folder)) {
             return Ok(());
         }
         let synced = take_synced(&mut self.journal, folder);
-        if fault == Some(Fault::SyncGone) {
+        if fault == Some(Fault::SyncLost) {
             return Err(input_output());
         }
         for change in &synced {
@@ -248,7 +248,7 @@ impl State {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         self.file(id).live.read(offset, buffer);
-        if fault == Some(Fault::Flipped) {
+        if fault == Some(Fault::BitFlip) {
             self.flip_one(buffer);
         }
         Ok(())
@@ -257,7 +257,7 @@ impl State {
     pub(super) fn whole(&mut self, id: u64, path: &str) -> io::Result<Vec<u8>> {
         let fault = self.read_begins(Operation::Map, path)?;
         let mut bytes = self.peek(id);
-        if fault == Some(Fault::Flipped) {
+        if fault == Some(Fault::BitFlip) {
             self.flip_one(&mut bytes);
         }
         Ok(bytes)
@@ -278,7 +278,7 @@ impl State {
         }
         let change = Change::Write { file: id, offset, bytes: bytes.clone() };
         match self.begin(Operation::Write, path, Some(&change))? {
-            Some(Fault::Lost) => Ok(()),
+            Some(Fault::WriteLost) => Ok(()),
             Some(Fault::Torn) => {
                 let kept = self.faults.below(bytes.len() as u64);
                 bytes.truncate(usize::try_from(kept).unwrap_or_default());
@@ -291,7 +291,7 @@ impl State {
                 let shift = if elsewhere == offset { SECTOR_BYTES } else { 0 };
                 self.write_live(id, elsewhere + shift, bytes)
             }
-            Some(Fault::Flipped) => {
+            Some(Fault::BitFlip) => {
                 let mut flipped = bytes.to_vec();
                 self.flip_one(&mut flipped);
                 self.write_live(id, offset, flipped.into())
@@ -339,13 +339,13 @@ impl State {
 
     pub(super) fn sync_data(&mut self, id: u64, path: &str) -> io::Result<()> {
         let fault = self.begin(Operation::SyncData, path, None)?;
-        if self.ignored.iter().any(|ignore| ignore.holds(Operation::SyncData, path)) {
+        if self.ignored.iter().any(|ignore| ignore.matches(Operation::SyncData, path)) {
             return Ok(());
         }
         self.journal.retain(|pending| pending.change.file() != Some(id));
         let file = self.file(id);
         let dirty = std::mem::take(&mut file.dirty);
-        if fault == Some(Fault::SyncGone) {
+        if fault == Some(Fault::SyncLost) {
             return Err(input_output());
         }
         file.durable.take_pages(&dirty, &file.live);

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Starts write-back of a range, if supported (Linux, `sync_file_range`).
-pub(super) fn begin(file: impl AsFd, range: Range<u64>) {
+pub(super) fn start_write_back(file: impl AsFd, range: Range<u64>) {
     let file = file.as_fd();
     let bytes = range.end.saturating_sub(range.start);
     let (Ok(start), Ok(bytes)) = (i64::try_from(range.start), i64::try_from(bytes)) else { return };

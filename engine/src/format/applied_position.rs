@@ -14,9 +14,9 @@
 //! Guarantees: written in the same transaction as the applied changes.
 //! Non-goals: the replay itself.
 
-use super::bytes::{Put, Take};
+use super::bytes::{ByteReader, ByteWriter};
 use super::checksum::Checksum;
-use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
@@ -48,7 +48,7 @@ impl AppliedPosition {
     /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(APPLIED_POSITION_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u64(self.lsn)
             .u64(self.segment.map_or(0, SegmentId::get))
             .u64(self.offset)
@@ -56,16 +56,16 @@ impl AppliedPosition {
             .u64(self.next_segment)
             .u64(self.orphan_floor)
             .u32(self.previous_group.0);
-        seal(&[], out)
+        append_checksum(&[], out)
     }
 
     /// Decodes the index value.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(&[], bytes)?);
+        let mut take = ByteReader::new(verify_checksum(&[], bytes)?);
         let lsn = take.u64()?;
         let segment = match take.u64()? {
             0 => None,
-            id => Some(SegmentId::new(id).ok_or(Malformed::Place)?),
+            id => Some(SegmentId::new(id).ok_or(Malformed::Misplaced)?),
         };
         let offset = take.u64()?;
         let next_group = take.u64()?;
@@ -80,10 +80,10 @@ impl AppliedPosition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     #[test]
-    fn an_applied_position_survives_its_bytes_and_every_byte_counts() {
+    fn applied_position_round_trips_and_detects_byte_changes() {
         let position = AppliedPosition {
             lsn: 100,
             segment: SegmentId::new(3),
@@ -97,15 +97,18 @@ mod tests {
             let bytes = position.encode();
             assert_eq!(bytes.len(), APPLIED_POSITION_BYTES);
             assert_eq!(AppliedPosition::decode(&bytes), Ok(position));
-            every_byte_counts(&bytes, |b| AppliedPosition::decode(b).is_ok());
+            assert_every_byte_is_checked(&bytes, |b| AppliedPosition::decode(b).is_ok());
         }
     }
 
     #[test]
-    fn impossible_positions_are_refused() {
+    fn impossible_applied_positions_are_rejected() {
         let mut bytes = AppliedPosition::default().encode();
         bytes.truncate(APPLIED_POSITION_BYTES - ENTRY_CHECK_BYTES);
         bytes[8..16].fill(0xff);
-        assert_eq!(AppliedPosition::decode(&seal(&[], bytes)), Err(Malformed::Place));
+        assert_eq!(
+            AppliedPosition::decode(&append_checksum(&[], bytes)),
+            Err(Malformed::Misplaced)
+        );
     }
 }

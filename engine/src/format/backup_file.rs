@@ -20,7 +20,7 @@
 
 use uuid::Uuid;
 
-use super::bytes::{Put, Take};
+use super::bytes::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::segment_header::{Predecessor, SegmentId};
@@ -52,7 +52,7 @@ impl BackupFile {
     /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .bytes(&BACKUP_MAGIC)
             .u32(FORMAT_VERSION)
             .u32(FEATURES_KNOWN)
@@ -64,17 +64,17 @@ impl BackupFile {
             .u32(u32::try_from(self.segments.len()).unwrap_or(u32::MAX))
             .zeros(4);
         for segment in &self.segments {
-            Put::new(&mut out).u64(segment.get());
+            ByteWriter::new(&mut out).u64(segment.get());
         }
         let checksum = Checksum::of(&out);
-        Put::new(&mut out).u32(checksum.0);
+        ByteWriter::new(&mut out).u32(checksum.0);
         out
     }
 
     /// Decodes the whole file.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let checked = bytes.len().checked_sub(4).ok_or(Malformed::Short)?;
-        let mut take = Take::new(bytes);
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(checked)?;
         if take.array()? != BACKUP_MAGIC {
             return Err(Malformed::Magic);
@@ -89,7 +89,7 @@ impl BackupFile {
         let reserved = take.zeros(4);
         let mut segments = Vec::new();
         for _ in 0..count {
-            segments.push(SegmentId::new(take.u64()?).ok_or(Malformed::Place)?);
+            segments.push(SegmentId::new(take.u64()?).ok_or(Malformed::Misplaced)?);
         }
         compare(CheckClass::Header, Checksum(take.u32()?), Checksum::of(checked))?;
         take.end()?;
@@ -101,7 +101,7 @@ impl BackupFile {
         let end = match (SegmentId::new(last_segment), last_end) {
             (None, 0) if last_segment == 0 => None,
             (Some(segment), end) => Some(Predecessor { segment, end }),
-            _ => return Err(Malformed::Place),
+            _ => return Err(Malformed::Misplaced),
         };
         Ok(Self { store, last_lsn, finished_ms, end, segments })
     }
@@ -110,7 +110,7 @@ impl BackupFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     fn file(ids: &[u64]) -> BackupFile {
         let segments: Vec<_> = ids.iter().map(|id| SegmentId::new(*id).unwrap()).collect();
@@ -119,17 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_file_survives_its_bytes_and_every_byte_counts() {
+    fn backup_file_round_trips_and_detects_any_byte_change() {
         for ids in [&[][..], &[1], &[3, 5, 9_999_999_999]] {
             let bytes = file(ids).encode();
             assert_eq!(bytes.len(), BACKUP_FIXED_BYTES + 8 * ids.len() + 4);
             assert_eq!(BackupFile::decode(&bytes), Ok(file(ids)));
         }
-        every_byte_counts(&file(&[3, 5]).encode(), |bytes| BackupFile::decode(bytes).is_ok());
+        assert_every_byte_is_checked(&file(&[3, 5]).encode(), |bytes| {
+            BackupFile::decode(bytes).is_ok()
+        });
     }
 
     #[test]
-    fn segments_that_do_not_ascend_are_refused() {
+    fn unsorted_backup_segments_are_rejected() {
         assert_eq!(BackupFile::decode(&file(&[5, 3]).encode()), Err(Malformed::Order));
         assert_eq!(BackupFile::decode(&file(&[5, 5]).encode()), Err(Malformed::Order));
     }

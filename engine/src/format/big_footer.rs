@@ -17,8 +17,8 @@
 //! Non-goals: the owner of the body. A record in the log names it; without one the segment is an orphan.
 
 use super::body::block_count;
-use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place, compare};
+use super::bytes::{ByteReader, ByteWriter};
+use super::checksum::{CheckClass, Checksum, DiskAddress, compare};
 use super::malformed::Malformed;
 use super::segment_header::SEGMENT_HEADER_BYTES;
 use crate::limits;
@@ -45,22 +45,22 @@ pub struct BigTrailer {
 
 impl BigTrailer {
     /// Encodes the trailer for `place`.
-    pub fn encode(&self, place: Place) -> Vec<u8> {
+    pub fn encode(&self, place: DiskAddress) -> Vec<u8> {
         let mut out = Vec::with_capacity(BIG_TRAILER_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u64(BIG_MAGIC ^ place.salt)
             .u64(self.body_bytes)
             .bytes(&self.hash)
             .u32(self.table.0)
             .zeros(8);
-        let checksum = Checksum::of(&out).at(place);
-        Put::new(&mut out).u32(checksum.0);
+        let checksum = Checksum::of(&out).bind(place);
+        ByteWriter::new(&mut out).u32(checksum.0);
         out
     }
 
     /// Decodes the trailer: the last [`BIG_TRAILER_BYTES`] of the file, which start at `place`.
-    pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
-        let mut take = Take::new(bytes);
+    pub fn decode(bytes: &[u8], place: DiskAddress) -> Result<Self, Malformed> {
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
         if take.u64()? != BIG_MAGIC ^ place.salt {
             return Err(Malformed::Magic);
@@ -76,7 +76,7 @@ impl BigTrailer {
             return Err(Malformed::Length);
         }
         if place.offset != Self::offset(body_bytes) {
-            return Err(Malformed::Place);
+            return Err(Malformed::Misplaced);
         }
         Ok(Self { body_bytes, hash, table })
     }
@@ -91,7 +91,7 @@ impl BigTrailer {
 
     /// Returns the address-bound checksum of one block from a table; `None` if the table ends before it.
     pub fn block(table: &[u8], block: usize) -> Option<Checksum> {
-        let mut take = Take::new(table.get(block.checked_mul(4)?..)?);
+        let mut take = ByteReader::new(table.get(block.checked_mul(4)?..)?);
         take.u32().ok().map(Checksum)
     }
 
@@ -119,7 +119,7 @@ impl BigTrailer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::{every_byte_counts, place};
+    use crate::format::testing::{assert_every_byte_is_checked, test_address};
 
     const TABLE: [u8; 12] = [1, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1];
 
@@ -129,25 +129,25 @@ mod tests {
     }
 
     #[test]
-    fn a_trailer_survives_its_bytes_and_every_byte_counts() {
-        let at = place(BigTrailer::offset(trailer().body_bytes));
+    fn big_trailer_round_trips_and_detects_any_byte_change() {
+        let at = test_address(BigTrailer::offset(trailer().body_bytes));
         let bytes = trailer().encode(at);
         assert_eq!(bytes.len(), BIG_TRAILER_BYTES);
         assert_eq!(BigTrailer::decode(&bytes, at), Ok(trailer()));
-        every_byte_counts(&bytes, |bytes| BigTrailer::decode(bytes, at).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| BigTrailer::decode(bytes, at).is_ok());
         assert_eq!(BigTrailer::decode(&bytes, at.plus(1)), Err(Malformed::Checksum));
     }
 
     #[test]
-    fn every_byte_of_a_table_counts() {
+    fn big_block_table_detects_any_byte_change() {
         assert_eq!(trailer().verify_table(&TABLE), Ok(()));
-        every_byte_counts(&TABLE, |table| trailer().verify_table(table).is_ok());
+        assert_every_byte_is_checked(&TABLE, |table| trailer().verify_table(table).is_ok());
         let longer = [TABLE.as_slice(), &[0; 4]].concat();
         assert_eq!(trailer().verify_table(&longer), Err(Malformed::Length));
     }
 
     #[test]
-    fn blocks_are_found_in_the_table() {
+    fn block_checksums_are_found_in_the_table() {
         let blocks = [Some(Checksum(1)), Some(Checksum(0)), Some(Checksum(0x0102_0304)), None];
         for (block, expected) in blocks.into_iter().enumerate() {
             assert_eq!(BigTrailer::block(&TABLE, block), expected);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_file_follow_one_another() {
+    fn big_segment_sections_are_contiguous() {
         for (body_bytes, blocks) in [(0, 0), (1, 1), (65_536, 1), (65_537, 2)] {
             assert_eq!(BigTrailer::table_offset(body_bytes), 4_096 + body_bytes);
             assert_eq!(BigTrailer::offset(body_bytes), 4_096 + body_bytes + 4 * blocks);
@@ -165,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn trailers_that_break_a_rule_are_refused_for_that_rule() {
+    fn invalid_big_trailers_are_rejected_with_their_reason() {
         let decode = |trailer: BigTrailer, offset| {
-            BigTrailer::decode(&trailer.encode(place(offset)), place(offset))
+            BigTrailer::decode(&trailer.encode(test_address(offset)), test_address(offset))
         };
         let offset = BigTrailer::offset(trailer().body_bytes);
-        assert_eq!(decode(trailer(), offset - 1), Err(Malformed::Place));
+        assert_eq!(decode(trailer(), offset - 1), Err(Malformed::Misplaced));
         let body_bytes = limits::OBJECT_BYTES_MAX + 1;
         let huge = BigTrailer { body_bytes, ..trailer() };
         assert_eq!(decode(huge, BigTrailer::offset(body_bytes)), Err(Malformed::Length));

@@ -12,8 +12,8 @@
 
 use std::ops::Range;
 
-use super::checksum::{CheckClass, Place};
-use super::record::{Content, Record, What};
+use super::checksum::{CheckClass, DiskAddress};
+use super::record::{Record, RecordContent, RecordOp};
 use crate::limits;
 
 const BLOCK: u64 = limits::BLOCK_BYTES as u64;
@@ -34,10 +34,10 @@ pub fn block_count(bytes: u64) -> u64 {
 
 /// Returns the blocks of a body that begins at `body`: the byte range of each in the body, and its disk
 /// address.
-pub fn block_places(
-    body: Place,
+pub fn block_addresses(
+    body: DiskAddress,
     bytes: u64,
-) -> impl ExactSizeIterator<Item = (Range<u64>, Place)> + Clone {
+) -> impl ExactSizeIterator<Item = (Range<u64>, DiskAddress)> + Clone {
     // An `ExactSizeIterator` needs a `usize` range; bodies have far fewer than 2^32 blocks.
     let count = u32::try_from(block_count(bytes)).unwrap_or(u32::MAX);
     (0..count as usize).map(move |block| {
@@ -49,8 +49,8 @@ pub fn block_places(
 
 impl Record {
     /// Verifies every block of the body that follows the head at `head`.
-    pub fn verify_body(&self, head: Place, body: &[u8]) -> Result<(), BodyFault> {
-        match self.broken_blocks(head, body).next() {
+    pub fn verify_body(&self, head: DiskAddress, body: &[u8]) -> Result<(), BodyFault> {
+        match self.damaged_blocks(head, body).next() {
             Some(block) => {
                 let at = head.plus(self.head_bytes() as u64);
                 Err(BodyFault { lsn: self.lsn, offset: at.plus(block.start).offset })
@@ -61,18 +61,18 @@ impl Record {
 
     /// Returns the byte ranges of the corrupt blocks of the body that follows the head at `head`. A block of
     /// the wrong length is corrupt.
-    pub fn broken_blocks<'a>(
+    pub fn damaged_blocks<'a>(
         &'a self,
-        head: Place,
+        head: DiskAddress,
         body: &'a [u8],
     ) -> impl Iterator<Item = Range<u64>> + 'a {
         let (bytes, at) = (self.body_bytes(), head.plus(self.head_bytes() as u64));
-        let (checks, count) = match &self.what {
-            What::Put { content: Content::Inline { blocks, .. }, .. } => {
+        let (checks, count) = match &self.op {
+            RecordOp::Put { content: RecordContent::Inline { blocks, .. }, .. } => {
                 (blocks.as_slice(), block_count(bytes))
             }
             // The value of a fact is one block, even if it is empty.
-            What::Fact { check, .. } => (std::slice::from_ref(check), 1),
+            RecordOp::PutFact { check, .. } => (std::slice::from_ref(check), 1),
             _ => ([].as_slice(), 0),
         };
         let is_length = body.len() as u64 == bytes && checks.len() as u64 == count;
@@ -90,16 +90,16 @@ impl Record {
     }
 }
 
-impl What {
+impl RecordOp {
     /// Binds the block checksums to their disk addresses, or unbinds them if they are bound.
-    pub fn bind(&mut self, body: Place) {
+    pub fn bind(&mut self, body: DiskAddress) {
         match self {
-            Self::Put { content: Content::Inline { bytes, blocks }, .. } => {
-                for (check, (_, place)) in blocks.iter_mut().zip(block_places(body, *bytes)) {
-                    *check = check.at(place);
+            Self::Put { content: RecordContent::Inline { bytes, blocks }, .. } => {
+                for (check, (_, place)) in blocks.iter_mut().zip(block_addresses(body, *bytes)) {
+                    *check = check.bind(place);
                 }
             }
-            Self::Fact { check, .. } => *check = check.at(body),
+            Self::PutFact { check, .. } => *check = check.bind(body),
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::format::checksum::Checksum;
     use crate::format::object_meta::{ObjectFlags, ObjectMeta};
-    use crate::format::testing::place;
+    use crate::format::testing::test_address;
     use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 
     fn meta() -> ObjectMeta {
@@ -129,53 +129,54 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_a_fact_is_one_block() {
+    fn fact_value_is_one_block() {
         for value in [b"".as_slice(), b"value"] {
             let name = FactName::parse("fact").unwrap();
             let bytes = u32::try_from(value.len()).unwrap();
-            let what = What::Fact { name, bytes, check: Checksum::of(value) };
-            let mut record = Record { lsn: 2, what };
-            let at = place(100).plus(record.head_bytes() as u64);
-            assert!(record.verify_body(place(100), value).is_err(), "not bound yet");
-            record.what.bind(at);
-            assert_eq!(record.verify_body(place(100), value), Ok(()));
-            assert!(record.verify_body(place(101), value).is_err());
-            assert!(record.verify_body(place(100), b"other").is_err());
+            let what = RecordOp::PutFact { name, bytes, check: Checksum::of(value) };
+            let mut record = Record { lsn: 2, op: what };
+            let at = test_address(100).plus(record.head_bytes() as u64);
+            assert!(record.verify_body(test_address(100), value).is_err(), "not bound yet");
+            record.op.bind(at);
+            assert_eq!(record.verify_body(test_address(100), value), Ok(()));
+            assert!(record.verify_body(test_address(101), value).is_err());
+            assert!(record.verify_body(test_address(100), b"other").is_err());
         }
     }
 
     #[test]
-    fn a_body_is_checked_block_by_block_at_its_place() {
+    fn body_checksums_are_per_block_and_address() {
         let mut body = vec![3; 2 * limits::BLOCK_BYTES + 5];
         let blocks = body.chunks(limits::BLOCK_BYTES).map(Checksum::of).collect();
-        let content = Content::Inline { bytes: body.len() as u64, blocks };
-        let what = What::Put { name: name(), meta: meta(), content };
-        let mut record = Record { lsn: 4, what };
-        let at = place(9_000).plus(record.head_bytes() as u64);
-        record.what.bind(at);
-        assert_eq!(record.verify_body(place(9_000), &body), Ok(()));
+        let content = RecordContent::Inline { bytes: body.len() as u64, blocks };
+        let what = RecordOp::Put { name: name(), meta: meta(), content };
+        let mut record = Record { lsn: 4, op: what };
+        let at = test_address(9_000).plus(record.head_bytes() as u64);
+        record.op.bind(at);
+        assert_eq!(record.verify_body(test_address(9_000), &body), Ok(()));
 
         let fault = |block: usize| {
             let offset = at.offset + (block * limits::BLOCK_BYTES) as u64;
             Err(BodyFault { lsn: 4, offset })
         };
         assert_eq!(
-            record.verify_body(place(9_001), &body),
+            record.verify_body(test_address(9_001), &body),
             Err(BodyFault { lsn: 4, offset: at.offset + 1 })
         );
-        assert_eq!(record.verify_body(place(9_000), &body[1..]), fault(0));
+        assert_eq!(record.verify_body(test_address(9_000), &body[1..]), fault(0));
         for (block, byte) in [(0, 0), (1, limits::BLOCK_BYTES), (2, body.len() - 1)] {
             body[byte] ^= 1;
-            assert_eq!(record.verify_body(place(9_000), &body), fault(block));
+            assert_eq!(record.verify_body(test_address(9_000), &body), fault(block));
             body[byte] ^= 1;
         }
     }
 
     #[test]
-    fn blocks_cover_a_body_exactly() {
+    fn blocks_cover_a_body_exactly_once() {
         let block = limits::BLOCK_BYTES as u64;
-        let ranges =
-            |bytes| block_places(place(10), bytes).map(|(r, p)| (r, p.offset)).collect::<Vec<_>>();
+        let ranges = |bytes| {
+            block_addresses(test_address(10), bytes).map(|(r, p)| (r, p.offset)).collect::<Vec<_>>()
+        };
         assert_eq!(ranges(0), []);
         assert_eq!(ranges(1), [(0..1, 10)]);
         assert_eq!(ranges(block), [(0..block, 10)]);

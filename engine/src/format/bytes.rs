@@ -1,6 +1,6 @@
 //! Little-endian byte reader and writer.
 //!
-//! Guarantees: no other file of the format converts integers to or from bytes; [`Take`] never reads past its
+//! Guarantees: no other file of the format converts integers to or from bytes; [`ByteReader`] never reads past its
 //! slice.
 //! Non-goals: the meaning of the bytes.
 
@@ -8,14 +8,14 @@ use super::malformed::Malformed;
 
 /// Reader over the front of a byte slice.
 #[derive(Clone, Debug)]
-pub struct Take<'a> {
-    rest: &'a [u8],
+pub struct ByteReader<'a> {
+    remaining: &'a [u8],
 }
 
-impl<'a> Take<'a> {
+impl<'a> ByteReader<'a> {
     /// Creates a reader at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { remaining: bytes }
     }
 
     /// Reads one byte.
@@ -38,7 +38,7 @@ impl<'a> Take<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Reads a varint ([`Put::varint`]); an encoding that is longer than necessary is rejected.
+    /// Reads a varint ([`ByteWriter::varint`]); an encoding that is longer than necessary is rejected.
     pub fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for shift in (0..u64::BITS).step_by(7) {
@@ -58,15 +58,15 @@ impl<'a> Take<'a> {
 
     /// Reads an array of `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Short)?;
-        self.rest = rest;
+        let (array, rest) = self.remaining.split_first_chunk::<N>().ok_or(Malformed::Short)?;
+        self.remaining = rest;
         Ok(*array)
     }
 
     /// Reads `count` bytes, borrowed.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let (bytes, rest) = self.rest.split_at_checked(count).ok_or(Malformed::Short)?;
-        self.rest = rest;
+        let (bytes, rest) = self.remaining.split_at_checked(count).ok_or(Malformed::Short)?;
+        self.remaining = rest;
         Ok(bytes)
     }
 
@@ -82,27 +82,27 @@ impl<'a> Take<'a> {
 
     /// Returns the number of bytes left.
     pub fn remaining(&self) -> usize {
-        self.rest.len()
+        self.remaining.len()
     }
 
     /// Returns all bytes that are left.
     pub fn rest(self) -> &'a [u8] {
-        self.rest
+        self.remaining
     }
 
     /// Checks that no bytes are left.
     pub fn end(self) -> Result<(), Malformed> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
+        if self.remaining.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
 }
 
 /// Writer that appends to a vector.
 #[derive(Debug)]
-pub struct Put<'a> {
+pub struct ByteWriter<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl<'a> Put<'a> {
+impl<'a> ByteWriter<'a> {
     /// Creates a writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_that_is_not_zero_is_seen_wherever_it_is() {
+    fn nonzero_byte_is_detected_at_every_offset() {
         for length in [0, 1, ZERO_BYTES, 3 * ZERO_BYTES + 7] {
             let mut bytes = vec![0; length];
             assert!(is_zero(&bytes), "{length}");
@@ -193,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_taken_in_the_same_order() {
+    fn byte_writer_output_is_read_back_in_order() {
         let mut out = vec![9];
-        Put::new(&mut out).u8(1).u16(0x0302).u32(0x0706_0504).u64(8).zeros(2).bytes(b"xy");
+        ByteWriter::new(&mut out).u8(1).u16(0x0302).u32(0x0706_0504).u64(8).zeros(2).bytes(b"xy");
         assert_eq!(out, [9, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'x', b'y']);
 
-        let mut take = Take::new(&out);
+        let mut take = ByteReader::new(&out);
         assert_eq!((take.u8(), take.u8(), take.u16()), (Ok(9), Ok(1), Ok(0x0302)));
         assert_eq!((take.u32(), take.u64()), (Ok(0x0706_0504), Ok(8)));
         assert_eq!((take.zeros(2), take.text(2)), (Ok(()), Ok("xy")));
@@ -206,22 +206,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_that_is_too_short_is_refused_and_keeps_its_bytes() {
-        let mut take = Take::new(&[1, 2, 3]);
+    fn short_slice_is_rejected_and_not_consumed() {
+        let mut take = ByteReader::new(&[1, 2, 3]);
         assert_eq!((take.u32(), take.u64()), (Err(Malformed::Short), Err(Malformed::Short)));
         assert_eq!(take.bytes(usize::MAX), Err(Malformed::Short));
         assert_eq!(take.remaining(), 3);
         assert_eq!(take.clone().end(), Err(Malformed::Trailing));
         assert_eq!(take.clone().zeros(1), Err(Malformed::Reserved));
         assert_eq!(take.rest(), [1, 2, 3]);
-        assert_eq!(Take::new(&[0xff]).text(1), Err(Malformed::Text));
+        assert_eq!(ByteReader::new(&[0xff]).text(1), Err(Malformed::Text));
     }
 
     #[test]
-    fn a_number_takes_as_few_bytes_as_it_can_and_no_others_are_read() {
+    fn varint_encoding_is_minimal_and_canonical() {
         let written = |value| {
             let mut out = Vec::new();
-            Put::new(&mut out).varint(value);
+            ByteWriter::new(&mut out).varint(value);
             out
         };
         assert_eq!(written(0), [0]);
@@ -232,14 +232,15 @@ mod tests {
         for bits in 0..64 {
             for value in [1 << bits, (1 << bits) - 1, u64::MAX >> bits] {
                 let bytes = written(value);
-                let mut take = Take::new(&bytes);
+                let mut take = ByteReader::new(&bytes);
                 assert_eq!((take.varint(), take.remaining()), (Ok(value), 0));
                 for short in 0..bytes.len() {
-                    assert_eq!(Take::new(&bytes[..short]).varint(), Err(Malformed::Short));
+                    assert_eq!(ByteReader::new(&bytes[..short]).varint(), Err(Malformed::Short));
                 }
             }
         }
-        let refused = |bytes: &[u8]| assert_eq!(Take::new(bytes).varint(), Err(Malformed::Length));
+        let refused =
+            |bytes: &[u8]| assert_eq!(ByteReader::new(bytes).varint(), Err(Malformed::Length));
         refused(&[0x80, 0]);
         refused(&[0xff, 0x80, 0]);
         refused(&[[0xff; 9].as_slice(), &[2]].concat());
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overwritten_number_changes_its_four_bytes_only() {
+    fn overwriting_a_u32_changes_only_its_four_bytes() {
         let mut out = vec![1; 6];
         overwrite_u32(&mut out, 1, 0x0504_0302);
         assert_eq!(out, [1, 2, 3, 4, 5, 1]);

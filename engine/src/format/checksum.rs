@@ -20,7 +20,7 @@ use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
 /// Encoded size of a disk address in bytes.
-pub const PLACE_BYTES: usize = 24;
+pub const DISK_ADDRESS_BYTES: usize = 24;
 
 /// CRC-32 checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub struct Checksum(pub u32);
 
 /// Disk address of stored bytes: segment, its salt, and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DiskAddress {
     /// Salt of the segment.
     pub salt: u64,
     /// Id of the segment.
@@ -86,15 +86,20 @@ impl Checksum {
 
     /// Binds the checksum to an address, or unbinds it from the same address.
     #[must_use]
-    pub fn at(self, place: Place) -> Self {
-        let named: [[u8; 8]; PLACE_BYTES / 8] =
+    pub fn bind(self, place: DiskAddress) -> Self {
+        let named: [[u8; 8]; DISK_ADDRESS_BYTES / 8] =
             [place.salt, place.segment.get(), place.offset].map(u64::to_le_bytes);
         Self(self.0 ^ Self::of(named.as_flattened()).0)
     }
 
     /// Verifies that this is the checksum of `bytes` at `place`.
-    pub fn verify(self, class: CheckClass, bytes: &[u8], place: Place) -> Result<(), Malformed> {
-        compare(class, self, Self::of(bytes).at(place))
+    pub fn verify(
+        self,
+        class: CheckClass,
+        bytes: &[u8],
+        place: DiskAddress,
+    ) -> Result<(), Malformed> {
+        compare(class, self, Self::of(bytes).bind(place))
     }
 }
 
@@ -133,7 +138,7 @@ impl RunningChecksum {
     }
 }
 
-impl Place {
+impl DiskAddress {
     /// Returns the address `bytes` further on.
     #[must_use]
     pub fn plus(self, bytes: u64) -> Self {
@@ -148,8 +153,8 @@ impl Place {
 
 impl SegmentContext {
     /// Returns the address of `offset` in this segment.
-    pub fn at(self, offset: u64) -> Place {
-        Place { salt: self.salt, segment: self.segment, offset }
+    pub fn at(self, offset: u64) -> DiskAddress {
+        DiskAddress { salt: self.salt, segment: self.segment, offset }
     }
 }
 
@@ -186,24 +191,24 @@ pub mod mutation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::place;
+    use crate::format::testing::test_address;
 
     #[test]
-    fn the_checksum_is_the_crc_32_of_zip() {
+    fn checksum_is_crc32_of_zip() {
         assert_eq!(Checksum::of(b"123456789"), Checksum(0xCBF4_3926));
         assert_eq!(Checksum::of(b""), Checksum(0));
         assert_eq!(Checksum::of_parts(&[b"1234", b"", b"56789"]), Checksum::of(b"123456789"));
     }
 
     #[test]
-    fn a_checksum_holds_at_its_place_only() {
-        let here = place(4096);
-        let checksum = Checksum::of(b"body").at(here);
+    fn checksum_is_bound_to_its_disk_address() {
+        let here = test_address(4096);
+        let checksum = Checksum::of(b"body").bind(here);
         assert_eq!(checksum.verify(CheckClass::Block, b"body", here), Ok(()));
         let elsewhere = [
-            Place { offset: 4097, ..here },
-            Place { salt: here.salt ^ 1, ..here },
-            Place { segment: here.segment.next(), ..here },
+            DiskAddress { offset: 4097, ..here },
+            DiskAddress { salt: here.salt ^ 1, ..here },
+            DiskAddress { segment: here.segment.next(), ..here },
         ];
         for other in elsewhere {
             assert_eq!(
@@ -211,12 +216,12 @@ mod tests {
                 Err(Malformed::Checksum)
             );
         }
-        assert_eq!(checksum.at(here), Checksum::of(b"body"), "binding twice is not binding");
+        assert_eq!(checksum.bind(here), Checksum::of(b"body"), "binding twice is not binding");
     }
 
     #[cfg(feature = "sim")]
     #[test]
-    fn the_mutation_switch_ignores_one_class_and_switches_itself_off() {
+    fn ignoring_one_check_class_is_scoped() {
         let wrong = |class| compare(class, Checksum(1), Checksum(2));
         for ignored in CheckClass::ALL {
             mutation::ignoring(ignored, || {

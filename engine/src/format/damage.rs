@@ -19,10 +19,10 @@
 
 use std::fmt;
 
-use super::bytes::{Put, Take};
-use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::bytes::{ByteReader, ByteWriter};
+use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
-use super::record::{Record, What};
+use super::record::{Record, RecordOp};
 use super::segment_header::{SegmentClass, SegmentId};
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
@@ -30,9 +30,9 @@ use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 /// Size of the fixed part, before the names.
 pub const DAMAGE_FIXED_BYTES: usize = 28;
 
-const WHOSE_UNKNOWN: u8 = 0;
-const WHOSE_OBJECT: u8 = 1;
-const WHOSE_FACT: u8 = 2;
+const OWNER_UNKNOWN: u8 = 0;
+const OWNER_OBJECT: u8 = 1;
+const OWNER_FACT: u8 = 2;
 
 const _: () = assert!(limits::KEY_BYTES_MAX <= u16::MAX as usize, "name_bytes is a u16");
 
@@ -67,10 +67,14 @@ pub enum RecordName {
 impl RecordName {
     /// Returns the object or fact that the record refers to; `None` for records about segments.
     pub(crate) fn of(record: &Record) -> Option<Self> {
-        match &record.what {
-            What::Put { name, .. } | What::Delete { name, .. } => Some(Self::Object(name.clone())),
-            What::Fact { name, .. } | What::FactGone { name } => Some(Self::Fact(name.clone())),
-            What::Compacted { .. } | What::Punched { .. } => None,
+        match &record.op {
+            RecordOp::Put { name, .. } | RecordOp::Delete { name, .. } => {
+                Some(Self::Object(name.clone()))
+            }
+            RecordOp::PutFact { name, .. } | RecordOp::DeleteFact { name } => {
+                Some(Self::Fact(name.clone()))
+            }
+            RecordOp::Compaction { .. } | RecordOp::HolePunch { .. } => None,
         }
     }
 }
@@ -84,15 +88,15 @@ impl Damage {
     /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let (whose, bucket, name) = match &self.name {
-            None => (WHOSE_UNKNOWN, "", ""),
+            None => (OWNER_UNKNOWN, "", ""),
             Some(RecordName::Object(name)) => {
-                (WHOSE_OBJECT, name.bucket.as_str(), name.key.as_str())
+                (OWNER_OBJECT, name.bucket.as_str(), name.key.as_str())
             }
-            Some(RecordName::Fact(name)) => (WHOSE_FACT, "", name.as_str()),
+            Some(RecordName::Fact(name)) => (OWNER_FACT, "", name.as_str()),
         };
         let (reason, detail) = self.reason.to_code();
         let mut out = Vec::with_capacity(DAMAGE_FIXED_BYTES + ENTRY_CHECK_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u64(self.lsn.unwrap_or(0))
             .u64(self.found_ms)
             .u32(detail)
@@ -104,12 +108,12 @@ impl Damage {
             .zeros(2)
             .bytes(bucket.as_bytes())
             .bytes(name.as_bytes());
-        seal(&key(self.segment, self.offset), out)
+        append_checksum(&key(self.segment, self.offset), out)
     }
 
     /// Decodes the index value of this segment and offset.
     pub fn decode(segment: SegmentId, offset: u64, bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(&key(segment, offset), bytes)?);
+        let mut take = ByteReader::new(verify_checksum(&key(segment, offset), bytes)?);
         let lsn = take.u64()?;
         let found_ms = take.u64()?;
         let detail = take.u32()?;
@@ -123,13 +127,13 @@ impl Damage {
         let name = take.text(name_bytes)?;
         take.end()?;
         let name = match whose {
-            WHOSE_UNKNOWN if bucket.is_empty() && name.is_empty() => None,
-            WHOSE_OBJECT => {
+            OWNER_UNKNOWN if bucket.is_empty() && name.is_empty() => None,
+            OWNER_OBJECT => {
                 let bucket = BucketName::parse(bucket)?;
                 Some(RecordName::Object(ObjectName::new(bucket, ObjectKey::parse(name)?)))
             }
-            WHOSE_FACT if bucket.is_empty() => Some(RecordName::Fact(FactName::parse(name)?)),
-            WHOSE_UNKNOWN | WHOSE_FACT => return Err(Malformed::Length),
+            OWNER_FACT if bucket.is_empty() => Some(RecordName::Fact(FactName::parse(name)?)),
+            OWNER_UNKNOWN | OWNER_FACT => return Err(Malformed::Length),
             other => return Err(Malformed::Kind(other)),
         };
         let lsn = (lsn != 0).then_some(lsn);
@@ -157,14 +161,14 @@ impl fmt::Display for RecordName {
 
 fn key(segment: SegmentId, offset: u64) -> Vec<u8> {
     let mut key = Vec::with_capacity(16);
-    Put::new(&mut key).u64(segment.get()).u64(offset);
+    ByteWriter::new(&mut key).u64(segment.get()).u64(offset);
     key
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
     use crate::name::NameError;
 
     fn damage(reason: Malformed, name: Option<RecordName>) -> Damage {
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_survives_its_bytes_and_every_byte_counts() {
+    fn damage_round_trips_and_detects_any_byte_change() {
         let bucket = BucketName::parse("pets").unwrap();
         let object = ObjectName::new(bucket, ObjectKey::parse("cats/tom").unwrap());
         let fact = FactName::parse("token").unwrap();
@@ -183,20 +187,20 @@ mod tests {
             let bytes = damage.encode();
             let decode = |bytes: &[u8]| Damage::decode(damage.segment, damage.offset, bytes);
             assert_eq!(decode(&bytes), Ok(damage.clone()));
-            every_byte_counts(&bytes, |bytes| decode(bytes).is_ok());
+            assert_every_byte_is_checked(&bytes, |bytes| decode(bytes).is_ok());
             let elsewhere = Damage::decode(damage.segment, damage.offset + 1, &bytes);
             assert_eq!(elsewhere, Err(Malformed::Checksum));
         }
     }
 
     #[test]
-    fn notes_that_break_a_rule_are_refused_for_that_rule() {
+    fn invalid_damage_entries_are_rejected_with_their_reason() {
         let forged = |forge: fn(&mut Vec<u8>)| {
             let damage = damage(Malformed::Checksum, None);
             let mut bytes = damage.encode();
             bytes.truncate(bytes.len() - ENTRY_CHECK_BYTES);
             forge(&mut bytes);
-            let bytes = seal(&key(damage.segment, damage.offset), bytes);
+            let bytes = append_checksum(&key(damage.segment, damage.offset), bytes);
             Damage::decode(damage.segment, damage.offset, &bytes).map(|damage| damage.found_ms)
         };
         assert_eq!(forged(|_| {}), Ok(5));

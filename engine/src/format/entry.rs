@@ -25,12 +25,12 @@
 //! Guarantees: a value under a wrong key, or corrupted by the index storage, is detected.
 //! Non-goals: the key encoding (`entry_key.rs`), reading the object.
 
-use super::bytes::{Put, Take};
+use super::bytes::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::known_type;
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
-use super::record::Content;
+use super::record::RecordContent;
 use super::record_kind::RecordKind;
 use super::segment_header::SegmentId;
 use crate::limits;
@@ -103,16 +103,16 @@ impl Entry {
             EntryContent::Lost { bytes } => (RecordKind::LostObject, bytes, None),
         };
         let meta = &self.meta;
-        let known_type = known_type::number_of(&meta.content_type);
+        let known_type = known_type::encode(&meta.content_type);
         let variable = meta.content_type.len().saturating_add(meta.attributes.len());
         let mut out = Vec::with_capacity(variable.saturating_add(FIXED_BYTES_MAX));
-        Put::new(&mut out).u8(kind.to_byte()).u8(meta.flags.to_byte()).varint(self.lsn);
+        ByteWriter::new(&mut out).u8(kind.to_byte()).u8(meta.flags.to_byte()).varint(self.lsn);
         self.record.encode(&mut out);
-        Put::new(&mut out).varint(bytes);
+        ByteWriter::new(&mut out).varint(bytes);
         if let Some(segment) = big_segment {
-            Put::new(&mut out).varint(segment.get());
+            ByteWriter::new(&mut out).varint(segment.get());
         }
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .varint(meta.created_ms)
             .varint(meta.modified_ms.wrapping_sub(meta.created_ms))
             .bytes(&meta.hash)
@@ -120,17 +120,17 @@ impl Entry {
         if known_type == 0 {
             // An out-of-range length is clamped here; `decode` rejects it because it contradicts the following
             // bytes.
-            Put::new(&mut out)
+            ByteWriter::new(&mut out)
                 .u8(u8::try_from(meta.content_type.len()).unwrap_or(u8::MAX))
                 .bytes(meta.content_type.as_bytes());
         }
-        Put::new(&mut out).varint(meta.attributes.len() as u64).bytes(&meta.attributes);
-        seal(key, out)
+        ByteWriter::new(&mut out).varint(meta.attributes.len() as u64).bytes(&meta.attributes);
+        append_checksum(key, out)
     }
 
     /// Decodes the index value of `key`.
     pub fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(key, bytes)?);
+        let mut take = ByteReader::new(verify_checksum(key, bytes)?);
         let kind = take.u8()?;
         let flags = ObjectFlags::from_byte(take.u8()?)?;
         let lsn = take.varint()?;
@@ -140,13 +140,13 @@ impl Entry {
             RecordKind::Object => EntryContent::Inline { bytes },
             RecordKind::LostObject => EntryContent::Lost { bytes },
             RecordKind::BigObject => {
-                let segment = SegmentId::new(take.varint()?).ok_or(Malformed::Place)?;
+                let segment = SegmentId::new(take.varint()?).ok_or(Malformed::Misplaced)?;
                 EntryContent::Big { bytes, segment }
             }
             _ => return Err(Malformed::Kind(kind)),
         };
         let bound = match content {
-            EntryContent::Inline { .. } => limits::INLINE_BYTES_CEILING as u64,
+            EntryContent::Inline { .. } => limits::INLINE_BYTES_SETTING_MAX as u64,
             EntryContent::Big { .. } | EntryContent::Lost { .. } => limits::OBJECT_BYTES_MAX,
         };
         if bytes > bound {
@@ -159,12 +159,12 @@ impl Entry {
             0 => {
                 let content_type_bytes = usize::from(take.u8()?);
                 let content_type = take.text(content_type_bytes)?;
-                if known_type::number_of(content_type) != 0 {
+                if known_type::encode(content_type) != 0 {
                     return Err(Malformed::Reserved);
                 }
                 content_type
             }
-            known => known_type::of_number(known)?,
+            known => known_type::decode(known)?,
         };
         let content_type = content_type.to_owned();
         let attributes_bytes = usize::try_from(take.varint()?).map_err(|_| Malformed::Length)?;
@@ -178,25 +178,25 @@ impl Entry {
 
 impl EntryContent {
     /// Returns the index form of a record's content.
-    pub fn of(content: &Content) -> Self {
+    pub fn of(content: &RecordContent) -> Self {
         match content {
-            Content::Inline { bytes, .. } => Self::Inline { bytes: *bytes },
-            Content::Big { bytes, segment } => Self::Big { bytes: *bytes, segment: *segment },
-            Content::Lost { bytes } => Self::Lost { bytes: *bytes },
+            RecordContent::Inline { bytes, .. } => Self::Inline { bytes: *bytes },
+            RecordContent::Big { bytes, segment } => Self::Big { bytes: *bytes, segment: *segment },
+            RecordContent::Lost { bytes } => Self::Lost { bytes: *bytes },
         }
     }
 }
 
 impl Location {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        Put::new(out)
+        ByteWriter::new(out)
             .varint(self.segment.get())
             .varint(self.offset)
             .varint(u64::from(self.head_bytes));
     }
 
-    pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Malformed> {
-        let segment = SegmentId::new(take.varint()?).ok_or(Malformed::Place)?;
+    pub(super) fn decode(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
+        let segment = SegmentId::new(take.varint()?).ok_or(Malformed::Misplaced)?;
         let offset = take.varint()?;
         let head_bytes = u32::try_from(take.varint()?).map_err(|_| Malformed::Length)?;
         Ok(Self { segment, offset, head_bytes })
@@ -204,16 +204,16 @@ impl Location {
 }
 
 /// Appends the checksum to an index value.
-pub(super) fn seal(key: &[u8], mut value: Vec<u8>) -> Vec<u8> {
+pub(super) fn append_checksum(key: &[u8], mut value: Vec<u8>) -> Vec<u8> {
     let check = Checksum::of_parts(&[key, &value]);
-    Put::new(&mut value).u32(check.0);
+    ByteWriter::new(&mut value).u32(check.0);
     value
 }
 
 /// Verifies the checksum of an index value and returns the value without it.
-pub(super) fn open<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
+pub(super) fn verify_checksum<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
     let length = bytes.len().checked_sub(ENTRY_CHECK_BYTES).ok_or(Malformed::Short)?;
-    let mut take = Take::new(bytes);
+    let mut take = ByteReader::new(bytes);
     let value = take.bytes(length)?;
     compare(CheckClass::Entry, Checksum(take.u32()?), Checksum::of_parts(&[key, value]))?;
     Ok(value)
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
     use crate::format::segment_header::SEGMENT_ID_MAX;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     fn entry(content: EntryContent) -> Entry {
         Entry {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_survives_its_bytes_and_every_byte_counts() {
+    fn entry_round_trips_and_detects_any_byte_change() {
         let segment = SegmentId::new(5).unwrap();
         for (content, content_bytes) in [
             (EntryContent::Inline { bytes: 7 }, 1),
@@ -267,25 +267,25 @@ mod tests {
                 9 + content_bytes + 2 + 32 + 2 + 10 + 1 + 6 + ENTRY_CHECK_BYTES
             );
             assert_eq!(Entry::decode(b"key", &bytes), Ok(entry));
-            every_byte_counts(&bytes, |bytes| Entry::decode(b"key", bytes).is_ok());
+            assert_every_byte_is_checked(&bytes, |bytes| Entry::decode(b"key", bytes).is_ok());
             assert_eq!(Entry::decode(b"kex", &bytes), Err(Malformed::Checksum));
         }
     }
 
     #[test]
-    fn entries_that_break_a_rule_are_refused_for_that_rule() {
+    fn invalid_entries_are_rejected_with_their_reason() {
         let forged = |forge: fn(&mut Vec<u8>)| {
             let mut bytes = entry(EntryContent::Inline { bytes: 7 }).encode(b"key");
             bytes.truncate(bytes.len() - ENTRY_CHECK_BYTES);
             forge(&mut bytes);
-            Entry::decode(b"key", &seal(b"key", bytes)).map(|entry| entry.lsn)
+            Entry::decode(b"key", &append_checksum(b"key", bytes)).map(|entry| entry.lsn)
         };
         assert_eq!(forged(|_| {}), Ok(99));
         assert_eq!(forged(|b| b[0] = 3), Err(Malformed::Kind(3)));
         assert_eq!(forged(|b| b[1] = 2), Err(Malformed::Reserved));
         // A varint that is longer than necessary.
         assert_eq!(forged(|b| drop(b.splice(2..3, [0xe3, 0]))), Err(Malformed::Length));
-        assert_eq!(forged(|b| b[3] = 0), Err(Malformed::Place));
+        assert_eq!(forged(|b| b[3] = 0), Err(Malformed::Misplaced));
         let head_of_4_gib = |b: &mut Vec<u8>| drop(b.splice(7..9, [0x80, 0x80, 0x80, 0x80, 0x10]));
         assert_eq!(forged(head_of_4_gib), Err(Malformed::Length));
         assert_eq!(
@@ -301,7 +301,7 @@ mod tests {
             b[0] = 2;
             b.insert(10, 0);
         };
-        assert_eq!(forged(big_nowhere), Err(Malformed::Place));
+        assert_eq!(forged(big_nowhere), Err(Malformed::Misplaced));
         assert_eq!(forged(|b| b[46] = 0xff), Err(Malformed::Text));
         assert_eq!(forged(|b| b.truncate(50)), Err(Malformed::Short));
         assert_eq!(forged(|b| b.push(0)), Err(Malformed::Trailing));
@@ -317,18 +317,18 @@ mod tests {
     }
 
     #[test]
-    fn a_content_type_that_most_have_takes_one_byte() {
+    fn known_content_type_is_stored_as_one_byte() {
         let mut entry = entry(EntryContent::Inline { bytes: 7 });
         let other = entry.encode(b"key").len();
         entry.meta.content_type = "image/jpeg".to_owned();
         let bytes = entry.encode(b"key");
         assert_eq!(other - bytes.len(), 1 + 10);
         assert_eq!(Entry::decode(b"key", &bytes), Ok(entry));
-        every_byte_counts(&bytes, |bytes| Entry::decode(b"key", bytes).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| Entry::decode(b"key", bytes).is_ok());
     }
 
     #[test]
-    fn what_decodes_encodes_to_the_same_bytes() {
+    fn entry_decode_then_encode_is_identity() {
         let segment = SegmentId::new(300).unwrap();
         for content in
             [EntryContent::Inline { bytes: 7 }, EntryContent::Big { bytes: 1 << 30, segment }]
@@ -338,7 +338,7 @@ mod tests {
                 for value in 0..=255 {
                     let mut changed = bytes[..bytes.len() - ENTRY_CHECK_BYTES].to_vec();
                     changed[at] = value;
-                    let changed = seal(b"key", changed);
+                    let changed = append_checksum(b"key", changed);
                     if let Ok(entry) = Entry::decode(b"key", &changed) {
                         assert_eq!(entry.encode(b"key"), changed, "{at} {value}");
                     }
@@ -349,7 +349,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_entry_survives_its_bytes(
+        fn any_entry_round_trips(
             numbers in any::<[u64; 4]>(),
             shifts in any::<[u8; 4]>(),
             head_bytes in any::<u32>(),

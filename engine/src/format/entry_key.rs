@@ -151,11 +151,11 @@ fn tagged(mut prefix: Vec<u8>, tag: u8) -> Vec<u8> {
 
 /// Splits an encoded key into bucket, folder path and remaining bytes.
 fn folders(bytes: &[u8]) -> Result<(BucketName, String, &[u8]), Malformed> {
-    let (bucket, mut rest) = component(bytes)?;
+    let (bucket, mut rest) = segment_of_path(bytes)?;
     let bucket = BucketName::parse(bucket)?;
     let mut path = String::new();
     while let Some((&KEY_FOLDER, after)) = rest.split_first() {
-        let (folder, after) = component(after)?;
+        let (folder, after) = segment_of_path(after)?;
         path.push_str(folder);
         path.push('/');
         rest = after;
@@ -163,7 +163,7 @@ fn folders(bytes: &[u8]) -> Result<(BucketName, String, &[u8]), Malformed> {
     Ok((bucket, path, rest))
 }
 
-fn component(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
+fn segment_of_path(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
     let end = bytes.iter().position(|byte| *byte == KEY_END).ok_or(Malformed::Short)?;
     let (name, rest) = bytes.split_at_checked(end).ok_or(Malformed::Short)?;
     Ok((file(name)?, rest.get(1..).unwrap_or_default()))
@@ -173,7 +173,7 @@ fn component(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
 fn file(bytes: &[u8]) -> Result<&str, Malformed> {
     let name = std::str::from_utf8(bytes).map_err(|_| Malformed::Text)?;
     if name.is_empty() || name.contains('/') {
-        return Err(Malformed::Name(NameError::EmptyComponent));
+        return Err(Malformed::Name(NameError::EmptySegment));
     }
     Ok(name)
 }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_those_of_the_table() {
+    fn entry_key_bytes_match_the_documented_table() {
         assert_eq!(key("a"), b"abc\0\x03a");
         assert_eq!(key("dir/sub/a.png"), b"abc\0\x02dir\0\x02sub\0\x03a.png");
         assert_eq!(key("dir/"), b"abc\0\x02dir\0\x01");
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_keys_are_ordered_as_their_bytes(
+        fn plain_keys_are_ordered_by_bytes(
             left in "[ab!é]{1,3}(/[ab!é]{1,3}){0,3}/?", right in "[ab!é]{1,3}(/[ab!é]{1,3}){0,3}/?"
         ) {
             prop_assert_eq!(order(&left, &right), key(&left).cmp(&key(&right)));
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_before_files_at_every_level() {
+    fn folders_sort_before_files_at_every_level() {
         let sorted = ["a/", "a/b/", "a/b/z", "a/b-c/z", "a/a", "a/z", "a!/x", "é/x", "a", "b"];
         let keys: Vec<_> = sorted.iter().map(|name| key(name)).collect();
         assert!(keys.is_sorted(), "{keys:?}");
     }
 
     #[test]
-    fn a_folder_is_one_range_with_its_folders_before_its_files() {
+    fn folder_is_one_contiguous_key_range() {
         let folder = FolderKey::parse("a/").unwrap();
         let range = folder_range(&bucket("abc"), &folder);
         let folders = subfolders_range(&bucket("abc"), &folder);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_one_range() {
+    fn bucket_is_one_contiguous_key_range() {
         let range = bucket_range(&bucket("abc"));
         assert!(range.contains(&key("a")) && range.contains(&key("\u{10ffff}")));
         for other in ["abb", "abcd", "abc-", "abd"] {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_counted_in_its_bucket_and_in_its_top_level_folder() {
+    fn usage_counts_bucket_and_top_level_folder() {
         for (name, counted) in [
             ("a", [b"abc\0".as_slice()].as_slice()),
             ("dir/", &[b"abc\0", b"abc\0\x02dir\0"]),
@@ -281,8 +281,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_encode_would_not_make_are_refused() {
-        let empty = Malformed::Name(NameError::EmptyComponent);
+    fn non_canonical_entry_keys_are_rejected() {
+        let empty = Malformed::Name(NameError::EmptySegment);
         for (bytes, why) in [
             (b"".as_slice(), Malformed::Short),
             (b"abc", Malformed::Short),
@@ -298,7 +298,7 @@ mod tests {
             (b"abc\0\x02a\0\x01b", Malformed::Trailing),
             (b"abc\0\x04a", Malformed::Kind(4)),
             (b"abc\0\x03a\0", Malformed::Name(NameError::Control)),
-            (b"abc\0\x03..", Malformed::Name(NameError::DotComponent)),
+            (b"abc\0\x03..", Malformed::Name(NameError::DotSegment)),
             (b"abc\0\x03\xff", Malformed::Text),
         ] {
             assert_eq!(decode(bytes), Err(why), "{bytes:?}");
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_decode_to_their_names_and_sort_as_stated(
+        fn entry_keys_round_trip_and_keep_order(
             left in "([a-c!é]{1,3}/){0,3}[a-c!é]{0,3}",
             right in "([a-c!é]{1,3}/){0,3}[a-c!é]{0,3}",
         ) {
@@ -325,7 +325,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_or_are_refused(bytes: Vec<u8>, tail in "[a-c/\0\u{1}\u{2}\u{3}]{0,20}") {
+        fn arbitrary_bytes_decode_as_entry_key_or_are_rejected(bytes: Vec<u8>, tail in "[a-c/\0\u{1}\u{2}\u{3}]{0,20}") {
             let _ = decode(&bytes);
             if let Ok((bucket, folder)) = decode_prefix(&bytes) {
                 prop_assert_eq!(folder_prefix(&bucket, &folder), bytes.clone());

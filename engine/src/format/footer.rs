@@ -30,8 +30,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+use super::bytes::{ByteReader, ByteWriter};
+use super::checksum::{
+    CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
+};
 use super::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 use super::malformed::Malformed;
 use super::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record};
@@ -67,16 +69,16 @@ pub struct FooterTrailer {
     /// Checksum of all entries, uncompressed.
     pub entries: Checksum,
     /// Form of the stored entries.
-    pub form: FooterForm,
+    pub form: FooterEncoding,
 }
 
 /// Form of the stored entries of a footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FooterForm {
+pub enum FooterEncoding {
     /// Uncompressed; only read, no longer written.
-    Plain,
+    Uncompressed,
     /// Compressed in blocks.
-    Packed,
+    Compressed,
 }
 
 impl FooterTrailer {
@@ -84,7 +86,7 @@ impl FooterTrailer {
     pub fn encode(&self, context: SegmentContext) -> Vec<u8> {
         let place = context.at(self.offset());
         let mut out = Vec::with_capacity(FOOTER_TRAILER_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u64(FOOTER_MAGIC ^ place.salt)
             .u64(self.footer_offset)
             .u64(self.stored_bytes)
@@ -94,14 +96,14 @@ impl FooterTrailer {
             .u32(self.previous_group.0)
             .u32(self.entries.0)
             .u32(self.form.to_number());
-        let checksum = Checksum::of(&out).at(place);
-        Put::new(&mut out).u32(checksum.0);
+        let checksum = Checksum::of(&out).bind(place);
+        ByteWriter::new(&mut out).u32(checksum.0);
         out
     }
 
     /// Decodes the trailer: the last [`FOOTER_TRAILER_BYTES`] of the file, which start at `place`.
-    pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
-        let mut take = Take::new(bytes);
+    pub fn decode(bytes: &[u8], place: DiskAddress) -> Result<Self, Malformed> {
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
         if take.u64()? != FOOTER_MAGIC ^ place.salt {
             return Err(Malformed::Magic);
@@ -120,7 +122,7 @@ impl FooterTrailer {
             next_group,
             previous_group,
             entries,
-            form: FooterForm::from_number(form)?,
+            form: FooterEncoding::from_number(form)?,
         };
         trailer.check(place)?;
         Ok(trailer)
@@ -131,16 +133,16 @@ impl FooterTrailer {
         self.footer_offset.saturating_add(self.stored_bytes)
     }
 
-    fn check(&self, place: Place) -> Result<(), Malformed> {
+    fn check(&self, place: DiskAddress) -> Result<(), Malformed> {
         let offset = self.footer_offset.checked_add(self.stored_bytes);
         if offset != Some(place.offset) || self.footer_offset < SEGMENT_HEADER_BYTES as u64 {
-            return Err(Malformed::Place);
+            return Err(Malformed::Misplaced);
         }
         let entries_bytes = entries_bytes_of(self.entry_count).ok_or(Malformed::Count)?;
         let is_possible = match self.form {
-            FooterForm::Plain => entries_bytes.contains(&self.stored_bytes),
+            FooterEncoding::Uncompressed => entries_bytes.contains(&self.stored_bytes),
             // The uncompressed length is only known after decompression.
-            FooterForm::Packed => {
+            FooterEncoding::Compressed => {
                 (self.stored_bytes == 0) == (self.entry_count == 0)
                     && self.stored_bytes <= in_blocks(*entries_bytes.end())
             }
@@ -149,18 +151,18 @@ impl FooterTrailer {
     }
 }
 
-impl FooterForm {
+impl FooterEncoding {
     fn to_number(self) -> u32 {
         match self {
-            Self::Plain => 0,
-            Self::Packed => 1,
+            Self::Uncompressed => 0,
+            Self::Compressed => 1,
         }
     }
 
     fn from_number(number: u32) -> Result<Self, Malformed> {
         match number {
-            0 => Ok(Self::Plain),
-            1 => Ok(Self::Packed),
+            0 => Ok(Self::Uncompressed),
+            1 => Ok(Self::Compressed),
             _ => Err(Malformed::Reserved),
         }
     }
@@ -186,19 +188,19 @@ pub(super) fn entries_bytes_of(entry_count: u64) -> Option<RangeInclusive<u64>> 
 
 /// Accumulated entry count and checksum, independent of the stored form.
 #[derive(Clone, Debug, Default)]
-pub struct FooterSum {
+pub struct FooterDigest {
     count: u64,
     running: RunningChecksum,
 }
 
-impl FooterSum {
+impl FooterDigest {
     /// Adds the record at `offset` with the head `head`.
     pub fn push(&mut self, offset: u64, head: &[u8]) {
         self.add(&entry(offset, head));
     }
 
     /// Returns whether `trailer` ends a footer of exactly these entries and agrees with the given log position.
-    pub fn is_of(
+    pub fn matches(
         &self,
         trailer: &FooterTrailer,
         last_lsn: u64,
@@ -220,7 +222,7 @@ impl FooterSum {
 
 fn entry(offset: u64, head: &[u8]) -> Vec<u8> {
     let mut entry = Vec::with_capacity(head.len().saturating_add(FOOTER_ENTRY_OVERHEAD_BYTES));
-    Put::new(&mut entry).u64(offset).bytes(head);
+    ByteWriter::new(&mut entry).u64(offset).bytes(head);
     entry
 }
 
@@ -235,13 +237,13 @@ pub struct FooterWriter {
     blocks: Vec<u8>,
     /// Length of all blocks so far.
     stored_bytes: u64,
-    sum: FooterSum,
+    sum: FooterDigest,
 }
 
 impl FooterWriter {
     /// Creates a footer without entries for the segment whose groups end at `footer_offset`.
     pub fn new(context: SegmentContext, footer_offset: u64) -> Self {
-        let (loose, blocks, sum) = (Vec::new(), Vec::new(), FooterSum::default());
+        let (loose, blocks, sum) = (Vec::new(), Vec::new(), FooterDigest::default());
         Self { context, footer_offset, loose, blocks, stored_bytes: 0, sum }
     }
 
@@ -281,16 +283,16 @@ impl FooterWriter {
             next_group,
             previous_group,
             entries: self.sum.running.finish(),
-            form: FooterForm::Packed,
+            form: FooterEncoding::Compressed,
         };
         let mut out = self.blocks;
-        Put::new(&mut out).bytes(&trailer.encode(self.context));
+        ByteWriter::new(&mut out).bytes(&trailer.encode(self.context));
         out
     }
 
     fn pack(&mut self, entries: &[u8]) {
         let at = self.footer_offset.saturating_add(self.stored_bytes);
-        let block = FooterBlock::pack(entries, self.context.at(at));
+        let block = FooterBlock::compress(entries, self.context.at(at));
         self.stored_bytes = self.stored_bytes.saturating_add(block.len() as u64);
         self.blocks.extend_from_slice(&block);
     }
@@ -314,7 +316,7 @@ impl FooterEntry {
         bytes: &[u8],
         context: SegmentContext,
     ) -> Result<Option<(Self, usize)>, Malformed> {
-        let mut take = Take::new(bytes);
+        let mut take = ByteReader::new(bytes);
         let Ok(offset) = take.u64() else { return Ok(None) };
         match Record::decode(take.rest(), context.at(offset)) {
             Ok((record, head)) => {
@@ -332,7 +334,7 @@ impl FooterEntry {
 /// Iterator over the entries of a footer in memory, ascending in offset and LSN; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct FooterEntries<'a> {
-    rest: &'a [u8],
+    remaining: &'a [u8],
     context: SegmentContext,
     last: Option<(u64, u64)>,
 }
@@ -340,18 +342,18 @@ pub struct FooterEntries<'a> {
 impl<'a> FooterEntries<'a> {
     /// Reads `bytes`, which contain all entries and no trailer.
     pub fn new(bytes: &'a [u8], context: SegmentContext) -> Self {
-        Self { rest: bytes, context, last: None }
+        Self { remaining: bytes, context, last: None }
     }
 
     fn entry(&mut self) -> Result<FooterEntry, Malformed> {
-        let decoded = FooterEntry::decode(self.rest, self.context)?;
+        let decoded = FooterEntry::decode(self.remaining, self.context)?;
         let (entry, bytes) = decoded.ok_or(Malformed::Short)?;
         let (offset, lsn) = (entry.offset, entry.record.lsn);
         if self.last.is_some_and(|last| offset <= last.0 || lsn <= last.1) {
             return Err(Malformed::Order);
         }
         self.last = Some((offset, lsn));
-        self.rest = self.rest.get(bytes..).ok_or(Malformed::Short)?;
+        self.remaining = self.remaining.get(bytes..).ok_or(Malformed::Short)?;
         Ok(entry)
     }
 }
@@ -360,12 +362,12 @@ impl Iterator for FooterEntries<'_> {
     type Item = Result<FooterEntry, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
+        if self.remaining.is_empty() {
             return None;
         }
         let entry = self.entry();
         if entry.is_err() {
-            self.rest = &[];
+            self.remaining = &[];
         }
         Some(entry)
     }

@@ -5,7 +5,7 @@
 //! Non-goals: file access; the caller reads the requested ranges.
 
 use super::checksum::{CheckClass, Checksum, RunningChecksum, SegmentContext, compare};
-use super::footer::{FooterForm, FooterTrailer, entries_bytes_of};
+use super::footer::{FooterEncoding, FooterTrailer, entries_bytes_of};
 use super::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 use super::malformed::Malformed;
 
@@ -13,7 +13,7 @@ use super::malformed::Malformed;
 #[derive(Clone, Debug)]
 pub struct FooterReader {
     context: SegmentContext,
-    form: FooterForm,
+    form: FooterEncoding,
     /// Offset of the next read.
     at: u64,
     /// Offset of the trailer.
@@ -47,11 +47,11 @@ impl FooterReader {
 
     /// Returns the next range to read, as offset and length: at most one block with the header of the next.
     /// `None` at the end.
-    pub fn wanted(&self) -> Option<(u64, usize)> {
+    pub fn next_range(&self) -> Option<(u64, usize)> {
         let length = match (self.form, &self.block) {
-            (FooterForm::Plain, _) => FOOTER_BLOCK_BYTES as u64,
-            (FooterForm::Packed, None) => FOOTER_BLOCK_HEADER_BYTES as u64,
-            (FooterForm::Packed, Some((block, _))) => {
+            (FooterEncoding::Uncompressed, _) => FOOTER_BLOCK_BYTES as u64,
+            (FooterEncoding::Compressed, None) => FOOTER_BLOCK_HEADER_BYTES as u64,
+            (FooterEncoding::Compressed, Some((block, _))) => {
                 u64::from(block.stored_bytes).saturating_add(FOOTER_BLOCK_HEADER_BYTES as u64)
             }
         };
@@ -61,13 +61,13 @@ impl FooterReader {
 
     /// Accepts the bytes of the wanted range and returns the entry bytes in them, possibly none. An entry may
     /// span two pieces.
-    pub fn take(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+    pub fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
         let entries = match self.form {
-            FooterForm::Plain => {
+            FooterEncoding::Uncompressed => {
                 self.at = self.at.saturating_add(bytes.len() as u64);
                 bytes
             }
-            FooterForm::Packed => self.take_packed(&bytes)?,
+            FooterEncoding::Compressed => self.take_packed(&bytes)?,
         };
         self.running.update(&entries);
         self.entries_bytes = self.entries_bytes.saturating_add(entries.len() as u64);
@@ -87,7 +87,7 @@ impl FooterReader {
         if let Some((block, at)) = self.block.take() {
             let stored = usize::try_from(block.stored_bytes).map_err(|_| Malformed::Length)?;
             let (data, behind) = bytes.split_at_checked(stored).ok_or(Malformed::Short)?;
-            entries = block.unpack(data, self.context.at(at))?;
+            entries = block.decompress(data, self.context.at(at))?;
             self.is_last = entries.len() < FOOTER_BLOCK_BYTES;
             self.at = self.at.saturating_add(u64::from(block.stored_bytes));
             rest = behind;

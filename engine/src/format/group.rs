@@ -26,8 +26,8 @@
 //! Guarantees: the fields of a decoded header are consistent with each other.
 //! Non-goals: building groups (`group_builder.rs`), iterating over them (`scan.rs`).
 
-use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place};
+use super::bytes::{ByteReader, ByteWriter};
+use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::record::HEAD_COMMON_BYTES;
 
@@ -76,21 +76,21 @@ pub struct FrameHeader {
 
 impl GroupHeader {
     /// Encodes the header for `place`.
-    pub fn encode(&self, place: Place) -> [u8; GROUP_HEADER_BYTES] {
+    pub fn encode(&self, place: DiskAddress) -> [u8; GROUP_HEADER_BYTES] {
         let fields = self.fields(place);
         let mut out = Vec::with_capacity(GROUP_HEADER_BYTES);
-        Put::new(&mut out).bytes(&fields).u32(Checksum::of(&fields).at(place).0);
+        ByteWriter::new(&mut out).bytes(&fields).u32(Checksum::of(&fields).bind(place).0);
         out.first_chunk().copied().unwrap_or([0; GROUP_HEADER_BYTES])
     }
 
     /// Returns the checksum of the header at `place`, which the next group refers to.
-    pub fn checksum(&self, place: Place) -> Checksum {
-        Checksum::of(&self.fields(place)).at(place)
+    pub fn checksum(&self, place: DiskAddress) -> Checksum {
+        Checksum::of(&self.fields(place)).bind(place)
     }
 
     /// Decodes the header at the start of `bytes` and returns it with its checksum.
-    pub fn decode(bytes: &[u8], place: Place) -> Result<(Self, Checksum), Malformed> {
-        let mut take = Take::new(bytes);
+    pub fn decode(bytes: &[u8], place: DiskAddress) -> Result<(Self, Checksum), Malformed> {
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
         if take.u64()? != GROUP_MAGIC ^ place.salt {
             return Err(Malformed::Magic);
@@ -145,9 +145,9 @@ impl GroupHeader {
         Ok(())
     }
 
-    fn fields(&self, place: Place) -> Vec<u8> {
+    fn fields(&self, place: DiskAddress) -> Vec<u8> {
         let mut fields = Vec::with_capacity(CHECKED_BYTES);
-        Put::new(&mut fields)
+        ByteWriter::new(&mut fields)
             .u64(GROUP_MAGIC ^ place.salt)
             .u64(self.number)
             .u64(self.first_lsn)
@@ -162,16 +162,16 @@ impl GroupHeader {
 
 impl FrameHeader {
     /// Appends the encoded header for `place`.
-    pub fn encode(&self, place: Place, out: &mut Vec<u8>) {
+    pub fn encode(&self, place: DiskAddress, out: &mut Vec<u8>) {
         let mut fields = Vec::with_capacity(FRAME_HEADER_BYTES);
-        Put::new(&mut fields).u32(self.frame_bytes).u32(self.record_count);
-        let checksum = Checksum::of(&fields).at(place);
-        Put::new(out).bytes(&fields).u32(checksum.0);
+        ByteWriter::new(&mut fields).u32(self.frame_bytes).u32(self.record_count);
+        let checksum = Checksum::of(&fields).bind(place);
+        ByteWriter::new(out).bytes(&fields).u32(checksum.0);
     }
 
     /// Decodes the header at the start of `bytes`.
-    pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
-        let mut take = Take::new(bytes);
+    pub fn decode(bytes: &[u8], place: DiskAddress) -> Result<Self, Malformed> {
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(FRAME_HEADER_BYTES - 4)?;
         let header = Self { frame_bytes: take.u32()?, record_count: take.u32()? };
         Checksum(take.u32()?).verify(CheckClass::Group, checked, place)?;
@@ -190,7 +190,7 @@ impl FrameHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::{every_byte_counts, place};
+    use crate::format::testing::{assert_every_byte_is_checked, test_address};
 
     fn header() -> GroupHeader {
         GroupHeader {
@@ -205,21 +205,24 @@ mod tests {
     }
 
     #[test]
-    fn a_group_header_survives_its_bytes_and_every_byte_counts() {
-        let bytes = header().encode(place(4_096));
-        let own = header().checksum(place(4_096));
-        assert_eq!(GroupHeader::decode(&bytes, place(4_096)), Ok((header(), own)));
-        every_byte_counts(&bytes, |bytes| GroupHeader::decode(bytes, place(4_096)).is_ok());
-        assert_eq!(GroupHeader::decode(&bytes, place(4_097)), Err(Malformed::Checksum));
-        let mut other = place(4_096);
+    fn group_header_round_trips_and_detects_any_byte_change() {
+        let bytes = header().encode(test_address(4_096));
+        let own = header().checksum(test_address(4_096));
+        assert_eq!(GroupHeader::decode(&bytes, test_address(4_096)), Ok((header(), own)));
+        assert_every_byte_is_checked(&bytes, |bytes| {
+            GroupHeader::decode(bytes, test_address(4_096)).is_ok()
+        });
+        assert_eq!(GroupHeader::decode(&bytes, test_address(4_097)), Err(Malformed::Checksum));
+        let mut other = test_address(4_096);
         other.salt ^= 1;
         assert_eq!(GroupHeader::decode(&bytes, other), Err(Malformed::Magic));
     }
 
     #[test]
-    fn group_headers_that_break_a_rule_are_refused_for_that_rule() {
+    fn invalid_group_headers_are_rejected_with_their_reason() {
         let decode = |header: GroupHeader| {
-            GroupHeader::decode(&header.encode(place(0)), place(0)).map(|(header, _)| header)
+            GroupHeader::decode(&header.encode(test_address(0)), test_address(0))
+                .map(|(header, _)| header)
         };
         let watermark =
             GroupHeader { group_bytes: 56, record_count: 0, frame_count: 0, ..header() };
@@ -240,20 +243,22 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_header_survives_its_bytes_and_every_byte_counts() {
+    fn frame_header_round_trips_and_detects_any_byte_change() {
         let encode = |header: FrameHeader| {
             let mut out = Vec::new();
-            header.encode(place(70), &mut out);
+            header.encode(test_address(70), &mut out);
             out
         };
         let header = FrameHeader { frame_bytes: 44, record_count: 2 };
         let bytes = encode(header);
         assert_eq!(bytes.len(), FRAME_HEADER_BYTES);
-        assert_eq!(FrameHeader::decode(&bytes, place(70)), Ok(header));
-        every_byte_counts(&bytes, |bytes| FrameHeader::decode(bytes, place(70)).is_ok());
+        assert_eq!(FrameHeader::decode(&bytes, test_address(70)), Ok(header));
+        assert_every_byte_is_checked(&bytes, |bytes| {
+            FrameHeader::decode(bytes, test_address(70)).is_ok()
+        });
         let none = encode(FrameHeader { frame_bytes: 44, record_count: 0 });
-        assert_eq!(FrameHeader::decode(&none, place(70)), Err(Malformed::Count));
+        assert_eq!(FrameHeader::decode(&none, test_address(70)), Err(Malformed::Count));
         let short = encode(FrameHeader { frame_bytes: 43, record_count: 2 });
-        assert_eq!(FrameHeader::decode(&short, place(70)), Err(Malformed::Length));
+        assert_eq!(FrameHeader::decode(&short, test_address(70)), Err(Malformed::Length));
     }
 }

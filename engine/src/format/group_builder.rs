@@ -9,13 +9,13 @@
 
 use bytes::Bytes;
 
-use super::bytes::Put;
-use super::checksum::{Checksum, Place, RunningChecksum, SegmentContext};
+use super::bytes::ByteWriter;
+use super::checksum::{Checksum, DiskAddress, RunningChecksum, SegmentContext};
 use super::footer::FOOTER_ENTRY_OVERHEAD_BYTES;
 use super::group::{
     FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_TRAILER_BYTES, GroupHeader,
 };
-use super::record::{Record, What};
+use super::record::{Record, RecordOp};
 use super::segment_header::SegmentId;
 
 /// Maximum size of a body piece that is copied next to its head: one write instead of three.
@@ -108,8 +108,9 @@ impl GroupBuilder {
     }
 
     /// Returns the length of a frame with these records.
-    pub fn frame_bytes(records: &[(What, Vec<Bytes>)]) -> u64 {
-        let of_record = |what: &What| (what.head_bytes() as u64).saturating_add(what.body_bytes());
+    pub fn frame_bytes(records: &[(RecordOp, Vec<Bytes>)]) -> u64 {
+        let of_record =
+            |what: &RecordOp| (what.head_bytes() as u64).saturating_add(what.body_bytes());
         records
             .iter()
             .map(|(what, _)| of_record(what))
@@ -129,9 +130,9 @@ impl GroupBuilder {
     ///
     /// # Panics
     ///
-    /// If a record violates a bound ([`What::check`]), if a body does not have the length that its record states, or
-    /// if the frame length overflows a `u32`: such bytes must never reach a disk.
-    pub fn frame(&mut self, records: &[(What, Vec<Bytes>)]) -> Vec<Placed> {
+    /// If a record violates a bound ([`RecordOp::check`]), if a body does not have the length that its record states,
+    /// or if the frame length overflows a `u32`: such bytes must never reach a disk.
+    pub fn frame(&mut self, records: &[(RecordOp, Vec<Bytes>)]) -> Vec<Placed> {
         if records.is_empty() {
             return Vec::new();
         }
@@ -170,9 +171,9 @@ impl GroupBuilder {
     ///
     /// If the group length overflows a `u32`.
     pub fn finish(mut self) -> BuiltGroup {
-        let trailer = std::mem::take(&mut self.running).finish().at(self.here());
+        let trailer = std::mem::take(&mut self.running).finish().bind(self.here());
         let mut encoded = Vec::with_capacity(GROUP_TRAILER_BYTES);
-        Put::new(&mut encoded).u32(trailer.0);
+        ByteWriter::new(&mut encoded).u32(trailer.0);
         self.collect(&encoded);
 
         let header = GroupHeader {
@@ -203,14 +204,14 @@ impl GroupBuilder {
         }
     }
 
-    fn record(&mut self, mut what: What, body: &[Bytes]) -> Placed {
+    fn record(&mut self, mut what: RecordOp, body: &[Bytes]) -> Placed {
         let place = self.here();
         let head_bytes = what.head_bytes();
         what.bind(place.plus(head_bytes as u64));
         let lsn = self.next_lsn;
         self.next_lsn = lsn.saturating_add(1);
         let mut head = Vec::with_capacity(head_bytes);
-        Record { lsn, what }.encode(place, &mut head);
+        Record { lsn, op: what }.encode(place, &mut head);
         self.running.update(&head);
         self.collect(&head);
         self.records = self.records.saturating_add(1);
@@ -238,7 +239,7 @@ impl GroupBuilder {
         }
     }
 
-    fn here(&self) -> Place {
+    fn here(&self) -> DiskAddress {
         self.context.at(self.offset).plus(self.bytes)
     }
 }
@@ -256,30 +257,30 @@ impl Piece {
 mod tests {
     use super::*;
     use crate::format::group::GROUP_OVERHEAD_BYTES;
-    use crate::format::testing::{context, place};
+    use crate::format::testing::{context, test_address};
     use crate::name::FactName;
 
-    fn fact(name: &str, value: &'static [u8]) -> (What, Vec<Bytes>) {
+    fn fact(name: &str, value: &'static [u8]) -> (RecordOp, Vec<Bytes>) {
         let name = FactName::parse(name).unwrap();
         let bytes = u32::try_from(value.len()).unwrap();
-        let what = What::Fact { name, bytes, check: Checksum::of(value) };
+        let what = RecordOp::PutFact { name, bytes, check: Checksum::of(value) };
         (what, vec![Bytes::from_static(value)])
     }
 
     #[test]
-    fn an_empty_group_is_a_watermark() {
+    fn empty_group_is_a_watermark() {
         let built = GroupBuilder::new(context(), 4_096, 1, 6, 5, Checksum(7)).finish();
         assert_eq!((built.bytes, built.records, built.last_lsn), (56, 0, 5));
         let bytes = built.pieces.concat();
         assert_eq!(bytes.len(), GROUP_OVERHEAD_BYTES);
-        let (header, checksum) = GroupHeader::decode(&bytes, place(4_096)).unwrap();
+        let (header, checksum) = GroupHeader::decode(&bytes, test_address(4_096)).unwrap();
         assert!(header.is_watermark());
         assert_eq!(checksum, built.header_checksum);
         assert_eq!(header.previous, Checksum(7));
     }
 
     #[test]
-    fn bodies_are_shared_and_small_ones_sit_beside_their_heads() {
+    fn large_bodies_are_not_copied_into_the_group() {
         static LARGE: [u8; COPY_BYTES_MAX + 1] = [5; COPY_BYTES_MAX + 1];
         let frame = vec![fact("a", b"small"), fact("b", &LARGE), fact("c", b"")];
         let mut builder = GroupBuilder::new(context(), 4_096, 1, 1, 0, Checksum(0));
@@ -297,17 +298,17 @@ mod tests {
         for placed in placed {
             let start = usize::try_from(placed.offset - built.offset).unwrap();
             let (record, head_bytes) =
-                Record::decode(&bytes[start..], place(placed.offset)).unwrap();
+                Record::decode(&bytes[start..], test_address(placed.offset)).unwrap();
             assert_eq!((record.lsn, head_bytes), (placed.lsn, placed.head_bytes as usize));
             let body = &bytes[start + head_bytes..][..record.body_bytes() as usize];
-            assert_eq!(record.verify_body(place(placed.offset), body), Ok(()));
+            assert_eq!(record.verify_body(test_address(placed.offset), body), Ok(()));
             footer_bytes += (head_bytes + FOOTER_ENTRY_OVERHEAD_BYTES) as u64;
         }
         assert_eq!(built.footer_bytes, footer_bytes);
     }
 
     #[test]
-    fn a_frame_without_records_adds_nothing() {
+    fn empty_frame_adds_nothing() {
         let mut builder = GroupBuilder::new(context(), 4_096, 1, 1, 0, Checksum(0));
         assert_eq!(builder.frame(&[]), []);
         assert_eq!(builder.finish().bytes, GROUP_OVERHEAD_BYTES as u64);
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a body is as long as its record says")]
-    fn a_body_of_another_length_is_a_mistake_of_ours() {
+    fn group_builder_panics_on_body_length_mismatch() {
         let mut wrong = fact("a", b"value");
         wrong.1.clear();
         GroupBuilder::new(context(), 0, 1, 1, 0, Checksum(0)).frame(&[wrong]);

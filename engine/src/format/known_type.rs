@@ -6,7 +6,7 @@
 use super::malformed::Malformed;
 
 /// Content types by code, starting at 1.
-const KNOWN_TYPES: [&str; 26] = [
+const CONTENT_TYPE_CODES: [&str; 26] = [
     "image/jpeg",
     "image/png",
     "image/webp",
@@ -36,15 +36,15 @@ const KNOWN_TYPES: [&str; 26] = [
 ];
 
 /// Returns the code of a content type; 0 if it has none.
-pub(super) fn number_of(content_type: &str) -> u8 {
-    let known = KNOWN_TYPES.iter().zip(1..);
+pub(super) fn encode(content_type: &str) -> u8 {
+    let known = CONTENT_TYPE_CODES.iter().zip(1..);
     known.filter(|(known, _)| **known == content_type).map(|(_, number)| number).next().unwrap_or(0)
 }
 
 /// Returns the content type of a nonzero code.
-pub(super) fn of_number(number: u8) -> Result<&'static str, Malformed> {
+pub(super) fn decode(number: u8) -> Result<&'static str, Malformed> {
     let at = usize::from(number).checked_sub(1);
-    at.and_then(|at| KNOWN_TYPES.get(at)).copied().ok_or(Malformed::Kind(number))
+    at.and_then(|at| CONTENT_TYPE_CODES.get(at)).copied().ok_or(Malformed::Kind(number))
 }
 
 #[cfg(test)]
@@ -52,16 +52,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_known_type_has_its_number_and_no_other_has_one() {
-        for (known, number) in KNOWN_TYPES.iter().zip(1..) {
-            assert_eq!(number_of(known), number);
-            assert_eq!(of_number(number), Ok(*known));
+    fn content_type_codes_are_one_to_one() {
+        for (known, number) in CONTENT_TYPE_CODES.iter().zip(1..) {
+            assert_eq!(encode(known), number);
+            assert_eq!(decode(number), Ok(*known));
         }
         for other in ["", "image/jpg", "image/jpeg; q=1"] {
-            assert_eq!(number_of(other), 0);
+            assert_eq!(encode(other), 0);
         }
         for none in [0, 27, 255] {
-            assert_eq!(of_number(none), Err(Malformed::Kind(none)));
+            assert_eq!(decode(none), Err(Malformed::Kind(none)));
         }
     }
 }

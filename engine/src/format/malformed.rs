@@ -44,13 +44,13 @@ pub enum Malformed {
     /// Numbers that should ascend and do not.
     Order,
     /// Offset or id that contradicts the disk address.
-    Place,
+    Misplaced,
     /// Content already recorded as lost to corruption.
     Lost,
     /// Group or segment that does not continue its predecessor.
     Chain,
     /// Compressed bytes that do not decompress to the expected data.
-    Packed,
+    Decompression,
 }
 
 /// Reasons without a detail by their codes in the index, starting at 1. New ones are appended.
@@ -67,17 +67,17 @@ const PLAIN: [Malformed; 23] = [
     Malformed::Count,
     Malformed::Text,
     Malformed::Order,
-    Malformed::Place,
+    Malformed::Misplaced,
     Malformed::Lost,
     Malformed::Chain,
     Malformed::Name(NameError::Empty),
     Malformed::Name(NameError::BucketCharacter),
     Malformed::Name(NameError::Control),
     Malformed::Name(NameError::Backslash),
-    Malformed::Name(NameError::EmptyComponent),
-    Malformed::Name(NameError::DotComponent),
+    Malformed::Name(NameError::EmptySegment),
+    Malformed::Name(NameError::DotSegment),
     Malformed::Name(NameError::NotAFolder),
-    Malformed::Packed,
+    Malformed::Decompression,
 ];
 // Codes of the reasons that have a numeric detail.
 const CODE_VERSION: u8 = 128;
@@ -141,10 +141,10 @@ impl fmt::Display for Malformed {
             Self::Name(why) => write!(f, "invalid name: {why}"),
             Self::Text => write!(f, "text is not UTF-8"),
             Self::Order => write!(f, "sequence numbers are out of order"),
-            Self::Place => write!(f, "misplaced block: written for another location"),
+            Self::Misplaced => write!(f, "misplaced block: written for another location"),
             Self::Lost => write!(f, "corrupt content that could not be repaired"),
             Self::Chain => write!(f, "it does not continue the previous record"),
-            Self::Packed => write!(f, "decompression failed"),
+            Self::Decompression => write!(f, "decompression failed"),
         }
     }
 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_of_one_reason() {
+    fn malformed_codes_are_one_to_one() {
         for (code, plain) in (1..).zip(PLAIN) {
             assert_eq!(plain.to_code(), (code, 0));
             assert_eq!(Malformed::from_code(code, 0), Ok(plain));

@@ -68,15 +68,17 @@ mod testing;
 pub use self::applied_position::{APPLIED_POSITION_BYTES, AppliedPosition};
 pub use self::backup_file::{BACKUP_FILE, BackupFile};
 pub use self::big_footer::{BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer};
-pub use self::body::{BodyFault, block_count, block_places};
-pub use self::bytes::{Put, Take};
-pub use self::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+pub use self::body::{BodyFault, block_addresses, block_count};
+pub use self::bytes::{ByteReader, ByteWriter};
+pub use self::checksum::{
+    CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
+};
 pub use self::damage::{Damage, RecordName};
 pub use self::entry::{Entry, EntryContent, Location};
 pub use self::fact_entry::FactEntry;
 pub use self::footer::{
-    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterEntries, FooterEntry, FooterForm,
-    FooterSum, FooterTrailer, FooterWriter, footer_bytes_max,
+    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterDigest, FooterEncoding, FooterEntries,
+    FooterEntry, FooterTrailer, FooterWriter, footer_bytes_max,
 };
 pub use self::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 pub use self::footer_reader::FooterReader;
@@ -87,11 +89,11 @@ pub use self::group::{
 pub use self::group_builder::{BuiltGroup, GroupBuilder, Placed};
 pub use self::malformed::Malformed;
 pub use self::object_meta::{ObjectFlags, ObjectMeta};
-pub use self::origin::{Covers, Origin};
-pub use self::record::{Content, HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, What};
+pub use self::origin::{LsnRanges, Origin};
+pub use self::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, RecordContent, RecordOp};
 pub use self::record_kind::RecordKind;
-pub use self::retained::{RETAINED_BYTES, Retained};
-pub use self::scan::{GroupView, Scanned, find_group_header, salvage};
+pub use self::retained::{RETAINED_SEGMENT_BYTES, RetainedSegment};
+pub use self::scan::{GroupView, ScannedRecord, find_group_header, salvage};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
     BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES,

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_one_byte_and_unknown_ones_are_refused() {
+    fn unknown_object_flags_are_rejected() {
         for byte in 0..=255 {
             let flags = ObjectFlags::from_byte(byte);
             assert_eq!(flags.map(ObjectFlags::to_byte).is_ok(), byte <= FLAG_DERIVED);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_keeps_its_bounds() {
+    fn object_metadata_bounds_are_enforced() {
         let meta = |content_type, attributes| ObjectMeta {
             content_type: "t".repeat(content_type),
             hash: [0; 32],

@@ -16,8 +16,8 @@
 //! Guarantees: one corrupt copy is tolerated.
 //! Non-goals: the decision when a segment may be replaced.
 
-use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place};
+use super::bytes::{ByteReader, ByteWriter};
+use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::record::take_segments;
 use super::segment_header::{
@@ -29,7 +29,7 @@ use crate::limits;
 pub const ORIGIN_FIXED_BYTES: usize = 12;
 
 const ORIGIN_BYTES_MAX: usize =
-    ORIGIN_FIXED_BYTES + limits::COMPACTION_SEGMENTS_MAX * 8 + limits::COVERS_MAX * 16;
+    ORIGIN_FIXED_BYTES + limits::COMPACTION_SEGMENTS_MAX * 8 + limits::LSN_RANGES_MAX * 16;
 const _: () =
     assert!(SEGMENT_HEADER_FIELD_BYTES + ORIGIN_BYTES_MAX <= SEGMENT_HEADER_COPY_BYTES, "it fits");
 
@@ -39,14 +39,14 @@ pub struct Origin {
     /// Replaced segments, log and compacted ones.
     pub inputs: Vec<SegmentId>,
     /// LSN ranges of the log segments that were replaced, directly or through compacted inputs.
-    pub covers: Covers,
+    pub lsn_ranges: LsnRanges,
 }
 
 /// Set of LSN ranges, ascending and not adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Covers(Vec<(u64, u64)>);
+pub struct LsnRanges(Vec<(u64, u64)>);
 
-impl Covers {
+impl LsnRanges {
     /// Adds a range from its first to its last LSN; an empty range adds nothing.
     pub fn add(&mut self, first: u64, last: u64) {
         if first > last {
@@ -75,13 +75,13 @@ impl Covers {
     }
 
     /// Returns whether a whole range is in the set; an empty range is.
-    pub fn contain(&self, first: u64, last: u64) -> bool {
+    pub fn contains(&self, first: u64, last: u64) -> bool {
         first > last || self.0.iter().any(|&(from, to)| from <= first && last <= to)
     }
 
     /// Returns the part between two LSNs, both included.
     #[must_use]
-    pub fn between(&self, first: u64, last: u64) -> Self {
+    pub fn intersect(&self, first: u64, last: u64) -> Self {
         let cut = self.0.iter().map(|&(from, to)| (from.max(first), to.min(last)));
         Self(cut.filter(|(from, to)| from <= to).collect())
     }
@@ -113,33 +113,34 @@ impl Origin {
     /// Returns whether the origin is within the bounds of the format.
     pub fn fits(&self) -> bool {
         self.inputs.len() <= limits::COMPACTION_SEGMENTS_MAX
-            && self.covers.0.len() <= limits::COVERS_MAX
+            && self.lsn_ranges.0.len() <= limits::LSN_RANGES_MAX
     }
 
-    fn encode(&self, place: Place) -> Vec<u8> {
+    fn encode(&self, place: DiskAddress) -> Vec<u8> {
         debug_assert!(self.fits());
         let mut out = Vec::new();
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u16(u16::try_from(self.inputs.len()).unwrap_or(u16::MAX))
-            .u16(u16::try_from(self.covers.0.len()).unwrap_or(u16::MAX))
+            .u16(u16::try_from(self.lsn_ranges.0.len()).unwrap_or(u16::MAX))
             .zeros(4);
         for input in &self.inputs {
-            Put::new(&mut out).u64(input.get());
+            ByteWriter::new(&mut out).u64(input.get());
         }
-        for &(first, last) in &self.covers.0 {
-            Put::new(&mut out).u64(first).u64(last);
+        for &(first, last) in &self.lsn_ranges.0 {
+            ByteWriter::new(&mut out).u64(first).u64(last);
         }
-        let checksum = Checksum::of(&out).at(place);
-        Put::new(&mut out).u32(checksum.0);
+        let checksum = Checksum::of(&out).bind(place);
+        ByteWriter::new(&mut out).u32(checksum.0);
         out
     }
 
-    fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
-        let mut take = Take::new(bytes);
+    fn decode(bytes: &[u8], place: DiskAddress) -> Result<Self, Malformed> {
+        let mut take = ByteReader::new(bytes);
         let input_count = take.u16()?;
         let cover_count = take.u16()?;
         let counted = usize::from(input_count) * 8 + usize::from(cover_count) * 16;
-        let checked = Take::new(bytes).bytes(counted.saturating_add(ORIGIN_FIXED_BYTES - 4))?;
+        let checked =
+            ByteReader::new(bytes).bytes(counted.saturating_add(ORIGIN_FIXED_BYTES - 4))?;
         let reserved = take.zeros(4);
         let inputs = take_segments(&mut take, input_count);
         let stretches: Result<Vec<_>, Malformed> =
@@ -149,7 +150,7 @@ impl Origin {
         reserved?;
         let inputs = inputs?;
         take.zeros(take.remaining())?;
-        let mut covers = Covers::default();
+        let mut covers = LsnRanges::default();
         for &(first, last) in &stretches {
             covers.add(first, last);
         }
@@ -157,7 +158,7 @@ impl Origin {
         if !ascends || covers.0 != stretches {
             return Err(Malformed::Order);
         }
-        let origin = Self { inputs, covers };
+        let origin = Self { inputs, lsn_ranges: covers };
         if origin.fits() { Ok(origin) } else { Err(Malformed::Count) }
     }
 }
@@ -167,7 +168,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::format::testing::{context, every_byte_counts, place};
+    use crate::format::testing::{assert_every_byte_is_checked, context, test_address};
     use crate::format::{SEGMENT_HEADER_BYTES, SegmentClass};
 
     fn ids(ids: &[u64]) -> Vec<SegmentId> {
@@ -175,10 +176,10 @@ mod tests {
     }
 
     fn origin() -> Origin {
-        let mut covers = Covers::default();
+        let mut covers = LsnRanges::default();
         covers.add(1, 10);
         covers.add(50, 90);
-        Origin { inputs: ids(&[1, 2, 9]), covers }
+        Origin { inputs: ids(&[1, 2, 9]), lsn_ranges: covers }
     }
 
     fn header() -> SegmentHeader {
@@ -196,14 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_survives_its_bytes_and_every_byte_counts() {
-        let bytes = origin().encode(place(104));
-        assert_eq!(Origin::decode(&bytes, place(104)), Ok(origin()));
-        every_byte_counts(&bytes, |bytes| Origin::decode(bytes, place(104)).is_ok());
+    fn origin_round_trips_and_detects_any_byte_change() {
+        let bytes = origin().encode(test_address(104));
+        assert_eq!(Origin::decode(&bytes, test_address(104)), Ok(origin()));
+        assert_every_byte_is_checked(&bytes, |bytes| {
+            Origin::decode(bytes, test_address(104)).is_ok()
+        });
     }
 
     #[test]
-    fn one_good_copy_of_a_compacted_segments_page_is_enough() {
+    fn compacted_segment_header_is_read_from_either_copy() {
         let page = origin().encode_page(&header());
         assert_eq!(page.len(), SEGMENT_HEADER_BYTES);
         for damaged in [110, 104 + SEGMENT_HEADER_COPY_BYTES] {
@@ -220,16 +223,16 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_touch_become_one() {
-        let mut covers = Covers::default();
+    fn adjacent_lsn_ranges_are_merged() {
+        let mut covers = LsnRanges::default();
         for (first, last) in [(10, 19), (40, 49), (1, 5), (20, 29), (8, 7), (6, 9)] {
             covers.add(first, last);
         }
         assert_eq!(covers.0, [(1, 29), (40, 49)]);
-        assert!(covers.contain(3, 29) && covers.contain(9, 8) && !covers.contain(29, 40));
-        assert_eq!(covers.between(0, u64::MAX), covers);
-        assert_eq!(covers.between(20, 45).0, [(20, 29), (40, 45)]);
-        assert_eq!(covers.between(30, 39).count(), 0);
+        assert!(covers.contains(3, 29) && covers.contains(9, 8) && !covers.contains(29, 40));
+        assert_eq!(covers.intersect(0, u64::MAX), covers);
+        assert_eq!(covers.intersect(20, 45).0, [(20, 29), (40, 45)]);
+        assert_eq!(covers.intersect(30, 39).count(), 0);
         covers.add(0, u64::MAX);
         assert_eq!(covers.count(), 1);
     }

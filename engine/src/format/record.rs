@@ -40,8 +40,8 @@
 //! Non-goals: groups, files, precedence between records.
 
 use super::body::block_count;
-use super::bytes::{Put, Take, overwrite_u32};
-use super::checksum::{CheckClass, Checksum, Place};
+use super::bytes::{ByteReader, ByteWriter, overwrite_u32};
+use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
 use super::record_kind::RecordKind;
@@ -58,18 +58,18 @@ pub const TOMBSTONE_FIXED_BYTES: usize = 28;
 /// Size of the fixed part of a fact head.
 pub const FACT_FIXED_BYTES: usize = 28;
 /// Size of the fixed part of a fact deletion head.
-pub const FACT_GONE_FIXED_BYTES: usize = 20;
+pub const FACT_TOMBSTONE_FIXED_BYTES: usize = 20;
 /// Size of the fixed part of a compaction head.
-pub const COMPACTED_FIXED_BYTES: usize = 24;
+pub const COMPACTION_FIXED_BYTES: usize = 24;
 /// Size of a hole punch head.
-pub const PUNCHED_BYTES: usize = 32;
+pub const HOLE_PUNCH_BYTES: usize = 32;
 /// Maximum length of a head.
 pub const HEAD_BYTES_MAX: usize = OBJECT_FIXED_BYTES
     + limits::BUCKET_NAME_BYTES_MAX
     + limits::KEY_BYTES_MAX
     + limits::CONTENT_TYPE_BYTES_MAX
     + limits::ATTRIBUTES_BYTES_MAX
-    + limits::INLINE_BYTES_CEILING / limits::BLOCK_BYTES * 4;
+    + limits::INLINE_BYTES_SETTING_MAX / limits::BLOCK_BYTES * 4;
 
 const _: () = assert!(HEAD_BYTES_MAX <= u16::MAX as usize, "head_bytes is a u16");
 const _: () = assert!(limits::ATTRIBUTES_BYTES_MAX <= u16::MAX as usize, "so is attributes_bytes");
@@ -77,7 +77,7 @@ const _: () = assert!(limits::FACT_NAME_BYTES_MAX <= u16::MAX as usize, "and nam
 const _: () = assert!(limits::FACT_BYTES_MAX <= limits::BLOCK_BYTES, "a fact is one block");
 const _: () = assert!(FACT_FIXED_BYTES + limits::FACT_NAME_BYTES_MAX <= HEAD_BYTES_MAX);
 const _: () =
-    assert!(COMPACTED_FIXED_BYTES + 2 * 8 * limits::COMPACTION_SEGMENTS_MAX <= HEAD_BYTES_MAX);
+    assert!(COMPACTION_FIXED_BYTES + 2 * 8 * limits::COMPACTION_SEGMENTS_MAX <= HEAD_BYTES_MAX);
 
 /// Log record: an operation and its LSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,12 +85,12 @@ pub struct Record {
     /// Log sequence number: from 1, ascending without gaps through the whole log.
     pub lsn: u64,
     /// Operation of the record.
-    pub what: What,
+    pub op: RecordOp,
 }
 
 /// Operation of a log record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum RecordOp {
     /// Put of an object, which replaces any earlier object of this name.
     Put {
         /// Name of the object.
@@ -98,7 +98,7 @@ pub enum What {
         /// Metadata of the object.
         meta: ObjectMeta,
         /// Location of the content.
-        content: Content,
+        content: RecordContent,
     },
     /// Tombstone: deletion of an object.
     Delete {
@@ -108,7 +108,7 @@ pub enum What {
         deleted_ms: u64,
     },
     /// Put of a fact. The value is the body that follows, in one block.
-    Fact {
+    PutFact {
         /// Name of the fact.
         name: FactName,
         /// Length of the value.
@@ -117,19 +117,19 @@ pub enum What {
         check: Checksum,
     },
     /// Deletion of a fact.
-    FactGone {
+    DeleteFact {
         /// Name of the fact.
         name: FactName,
     },
     /// Commit point of a compaction: the live records of some segments are now in others.
-    Compacted {
+    Compaction {
         /// Segments that contain the live records now.
         outputs: Vec<SegmentId>,
         /// Segments that are obsolete.
         inputs: Vec<SegmentId>,
     },
     /// Hole punch: unreachable bodies of a segment read as zeros; their space was reclaimed.
-    Punched {
+    HolePunch {
         /// Id of the segment.
         segment: SegmentId,
         /// Number of bytes, in addition to those of earlier records of this kind.
@@ -139,7 +139,7 @@ pub enum What {
 
 /// Location of an object's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum RecordContent {
     /// Content in the body that follows the head.
     Inline {
         /// Length in bytes.
@@ -164,41 +164,41 @@ pub enum Content {
 impl Record {
     /// Returns the length of the head.
     pub fn head_bytes(&self) -> usize {
-        self.what.head_bytes()
+        self.op.head_bytes()
     }
 
     /// Returns the length of the body that follows the head in the segment.
     pub fn body_bytes(&self) -> u64 {
-        self.what.body_bytes()
+        self.op.body_bytes()
     }
 
     /// Appends the head, encoded for `place`. Block checksums are written as they are: already bound.
     ///
-    /// Names are within their bounds by type; [`What::check`] checks the other fields. A head that violates a bound
+    /// Names are within their bounds by type; [`RecordOp::check`] checks the other fields. A head that violates a bound
     /// is encoded to bytes that [`decode`](Self::decode) rejects.
-    pub fn encode(&self, place: Place, out: &mut Vec<u8>) {
-        debug_assert_eq!(self.what.check(), Ok(()));
+    pub fn encode(&self, place: DiskAddress, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.op.check(), Ok(()));
         let start = out.len();
-        let flags = match &self.what {
-            What::Put { meta, .. } => meta.flags.to_byte(),
+        let flags = match &self.op {
+            RecordOp::Put { meta, .. } => meta.flags.to_byte(),
             _ => 0,
         };
-        Put::new(out)
+        ByteWriter::new(out)
             .u32(0)
-            .u8(self.what.kind().to_byte())
+            .u8(self.op.kind().to_byte())
             .u8(flags)
             .u16(u16_of(self.head_bytes()))
             .u64(self.lsn);
-        self.what.encode_fields(&mut Put::new(out));
+        self.op.encode_fields(&mut ByteWriter::new(out));
         debug_assert_eq!(out.len(), start.saturating_add(self.head_bytes()));
         let head = out.get_mut(start..).unwrap_or_default();
-        let checksum = Checksum::of(head.get(4..).unwrap_or_default()).at(place);
+        let checksum = Checksum::of(head.get(4..).unwrap_or_default()).bind(place);
         overwrite_u32(head, 0, checksum.0);
     }
 
     /// Decodes the head at the start of `bytes` and returns it with its length; the bytes after it are ignored.
-    pub fn decode(bytes: &[u8], place: Place) -> Result<(Self, usize), Malformed> {
-        let mut take = Take::new(bytes);
+    pub fn decode(bytes: &[u8], place: DiskAddress) -> Result<(Self, usize), Malformed> {
+        let mut take = ByteReader::new(bytes);
         let checksum = Checksum(take.u32()?);
         let kind = take.u8()?;
         let flags = take.u8()?;
@@ -206,8 +206,8 @@ impl Record {
         if !(HEAD_COMMON_BYTES..=HEAD_BYTES_MAX).contains(&head_bytes) {
             return Err(Malformed::Length);
         }
-        let head = Take::new(bytes).bytes(head_bytes)?;
-        let mut take = Take::new(head);
+        let head = ByteReader::new(bytes).bytes(head_bytes)?;
+        let mut take = ByteReader::new(head);
         take.bytes(4)?;
         checksum.verify(CheckClass::Head, take.clone().rest(), place)?;
         take.bytes(4)?;
@@ -215,38 +215,38 @@ impl Record {
         let kind = RecordKind::from_byte(kind)?;
         let what = match kind {
             RecordKind::Object | RecordKind::BigObject | RecordKind::LostObject => {
-                What::decode_object(kind, ObjectFlags::from_byte(flags)?, &mut take)?
+                RecordOp::decode_object(kind, ObjectFlags::from_byte(flags)?, &mut take)?
             }
             _ if flags != 0 => return Err(Malformed::Reserved),
-            RecordKind::Tombstone => What::decode_tombstone(&mut take)?,
-            RecordKind::Fact => What::decode_fact(&mut take)?,
-            RecordKind::FactGone => What::decode_fact_gone(&mut take)?,
-            RecordKind::Compacted => What::decode_compacted(&mut take)?,
-            RecordKind::Punched => What::decode_punched(&mut take)?,
+            RecordKind::Tombstone => RecordOp::decode_tombstone(&mut take)?,
+            RecordKind::Fact => RecordOp::decode_fact(&mut take)?,
+            RecordKind::FactTombstone => RecordOp::decode_fact_tombstone(&mut take)?,
+            RecordKind::Compaction => RecordOp::decode_compaction(&mut take)?,
+            RecordKind::HolePunch => RecordOp::decode_hole_punch(&mut take)?,
         };
         take.end()?;
-        Ok((Self { lsn, what }, head_bytes))
+        Ok((Self { lsn, op: what }, head_bytes))
     }
 }
 
-impl What {
+impl RecordOp {
     /// Returns the record kind.
     pub fn kind(&self) -> RecordKind {
         match self {
-            Self::Put { content: Content::Inline { .. }, .. } => RecordKind::Object,
-            Self::Put { content: Content::Big { .. }, .. } => RecordKind::BigObject,
-            Self::Put { content: Content::Lost { .. }, .. } => RecordKind::LostObject,
+            Self::Put { content: RecordContent::Inline { .. }, .. } => RecordKind::Object,
+            Self::Put { content: RecordContent::Big { .. }, .. } => RecordKind::BigObject,
+            Self::Put { content: RecordContent::Lost { .. }, .. } => RecordKind::LostObject,
             Self::Delete { .. } => RecordKind::Tombstone,
-            Self::Fact { .. } => RecordKind::Fact,
-            Self::FactGone { .. } => RecordKind::FactGone,
-            Self::Compacted { .. } => RecordKind::Compacted,
-            Self::Punched { .. } => RecordKind::Punched,
+            Self::PutFact { .. } => RecordKind::Fact,
+            Self::DeleteFact { .. } => RecordKind::FactTombstone,
+            Self::Compaction { .. } => RecordKind::Compaction,
+            Self::HolePunch { .. } => RecordKind::HolePunch,
         }
     }
 
     /// Returns whether the record is a deletion of an object or a fact.
-    pub fn is_removal(&self) -> bool {
-        matches!(self, Self::Delete { .. } | Self::FactGone { .. })
+    pub fn is_tombstone(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::DeleteFact { .. })
     }
 
     /// Returns the length of the record head.
@@ -254,8 +254,8 @@ impl What {
         match self {
             Self::Put { name, meta, content } => {
                 let blocks = match content {
-                    Content::Inline { blocks, .. } => blocks.len() * 4,
-                    Content::Big { .. } | Content::Lost { .. } => 0,
+                    RecordContent::Inline { blocks, .. } => blocks.len() * 4,
+                    RecordContent::Big { .. } | RecordContent::Lost { .. } => 0,
                 };
                 OBJECT_FIXED_BYTES
                     + name.bucket.as_str().len()
@@ -267,20 +267,20 @@ impl What {
             Self::Delete { name, .. } => {
                 TOMBSTONE_FIXED_BYTES + name.bucket.as_str().len() + name.key.as_str().len()
             }
-            Self::Fact { name, .. } => FACT_FIXED_BYTES + name.as_str().len(),
-            Self::FactGone { name } => FACT_GONE_FIXED_BYTES + name.as_str().len(),
-            Self::Compacted { outputs, inputs } => {
-                COMPACTED_FIXED_BYTES + 8 * (outputs.len() + inputs.len())
+            Self::PutFact { name, .. } => FACT_FIXED_BYTES + name.as_str().len(),
+            Self::DeleteFact { name } => FACT_TOMBSTONE_FIXED_BYTES + name.as_str().len(),
+            Self::Compaction { outputs, inputs } => {
+                COMPACTION_FIXED_BYTES + 8 * (outputs.len() + inputs.len())
             }
-            Self::Punched { .. } => PUNCHED_BYTES,
+            Self::HolePunch { .. } => HOLE_PUNCH_BYTES,
         }
     }
 
     /// Returns the length of the body that follows the head in the segment.
     pub fn body_bytes(&self) -> u64 {
         match self {
-            Self::Put { content: Content::Inline { bytes, .. }, .. } => *bytes,
-            Self::Fact { bytes, .. } => u64::from(*bytes),
+            Self::Put { content: RecordContent::Inline { bytes, .. }, .. } => *bytes,
+            Self::PutFact { bytes, .. } => u64::from(*bytes),
             _ => 0,
         }
     }
@@ -289,10 +289,10 @@ impl What {
     pub fn check(&self) -> Result<(), Malformed> {
         match self {
             Self::Put { meta, content, .. } => meta.check().and(content.check()),
-            Self::Fact { bytes, .. } if *bytes as usize > limits::FACT_BYTES_MAX => {
+            Self::PutFact { bytes, .. } if *bytes as usize > limits::FACT_BYTES_MAX => {
                 Err(Malformed::Length)
             }
-            Self::Compacted { outputs, inputs } => {
+            Self::Compaction { outputs, inputs } => {
                 let most = outputs.len().max(inputs.len());
                 let fits = most <= limits::COMPACTION_SEGMENTS_MAX && !inputs.is_empty();
                 if fits { Ok(()) } else { Err(Malformed::Count) }
@@ -301,13 +301,13 @@ impl What {
         }
     }
 
-    fn encode_fields(&self, put: &mut Put<'_>) {
+    fn encode_fields(&self, put: &mut ByteWriter<'_>) {
         match self {
             Self::Put { name, meta, content } => {
                 let (bytes, segment) = match content {
-                    Content::Inline { bytes, .. } => (*bytes, 0),
-                    Content::Big { bytes, segment } => (*bytes, segment.get()),
-                    Content::Lost { bytes } => (*bytes, 0),
+                    RecordContent::Inline { bytes, .. } => (*bytes, 0),
+                    RecordContent::Big { bytes, segment } => (*bytes, segment.get()),
+                    RecordContent::Lost { bytes } => (*bytes, 0),
                 };
                 put.u64(bytes)
                     .u64(segment)
@@ -323,7 +323,7 @@ impl What {
                     .bytes(name.key.as_str().as_bytes())
                     .bytes(meta.content_type.as_bytes())
                     .bytes(&meta.attributes);
-                if let Content::Inline { blocks, .. } = content {
+                if let RecordContent::Inline { blocks, .. } = content {
                     for check in blocks {
                         put.u32(check.0);
                     }
@@ -337,23 +337,23 @@ impl What {
                     .bytes(name.bucket.as_str().as_bytes())
                     .bytes(name.key.as_str().as_bytes());
             }
-            Self::Fact { name, bytes, check } => {
+            Self::PutFact { name, bytes, check } => {
                 put.u32(*bytes)
                     .u32(check.0)
                     .u16(u16_of(name.as_str().len()))
                     .zeros(2)
                     .bytes(name.as_str().as_bytes());
             }
-            Self::FactGone { name } => {
+            Self::DeleteFact { name } => {
                 put.u16(u16_of(name.as_str().len())).zeros(2).bytes(name.as_str().as_bytes());
             }
-            Self::Compacted { outputs, inputs } => {
+            Self::Compaction { outputs, inputs } => {
                 put.u16(u16_of(outputs.len())).u16(u16_of(inputs.len())).zeros(4);
                 for segment in outputs.iter().chain(inputs) {
                     put.u64(segment.get());
                 }
             }
-            Self::Punched { segment, bytes } => {
+            Self::HolePunch { segment, bytes } => {
                 put.u64(segment.get()).u64(*bytes);
             }
         }
@@ -362,7 +362,7 @@ impl What {
     fn decode_object(
         kind: RecordKind,
         flags: ObjectFlags,
-        take: &mut Take<'_>,
+        take: &mut ByteReader<'_>,
     ) -> Result<Self, Malformed> {
         let bytes = take.u64()?;
         let segment = take.u64()?;
@@ -381,16 +381,19 @@ impl What {
             return Err(Malformed::Reserved);
         }
         let content = if kind == RecordKind::LostObject {
-            Content::Lost { bytes }
+            RecordContent::Lost { bytes }
         } else if kind == RecordKind::Object {
             // The table is the rest of the head, which is in memory, so the capacity is bounded.
             let mut blocks = Vec::with_capacity(take.remaining() / 4);
             while take.remaining() >= 4 {
                 blocks.push(Checksum(take.u32()?));
             }
-            Content::Inline { bytes, blocks }
+            RecordContent::Inline { bytes, blocks }
         } else {
-            Content::Big { bytes, segment: SegmentId::new(segment).ok_or(Malformed::Place)? }
+            RecordContent::Big {
+                bytes,
+                segment: SegmentId::new(segment).ok_or(Malformed::Misplaced)?,
+            }
         };
         let meta = ObjectMeta { content_type, hash, created_ms, modified_ms, flags, attributes };
         let what = Self::Put { name, meta, content };
@@ -398,7 +401,7 @@ impl What {
         Ok(what)
     }
 
-    fn decode_tombstone(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    fn decode_tombstone(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         let deleted_ms = take.u64()?;
         let key_bytes = usize::from(take.u16()?);
         let bucket_bytes = usize::from(take.u8()?);
@@ -406,39 +409,39 @@ impl What {
         Ok(Self::Delete { name: take_name(take, bucket_bytes, key_bytes)?, deleted_ms })
     }
 
-    fn decode_fact(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    fn decode_fact(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         let bytes = take.u32()?;
         let check = Checksum(take.u32()?);
         let name_bytes = usize::from(take.u16()?);
         take.zeros(2)?;
-        let what = Self::Fact { name: FactName::parse(take.text(name_bytes)?)?, bytes, check };
+        let what = Self::PutFact { name: FactName::parse(take.text(name_bytes)?)?, bytes, check };
         what.check()?;
         Ok(what)
     }
 
-    fn decode_fact_gone(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    fn decode_fact_tombstone(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         let name_bytes = usize::from(take.u16()?);
         take.zeros(2)?;
-        Ok(Self::FactGone { name: FactName::parse(take.text(name_bytes)?)? })
+        Ok(Self::DeleteFact { name: FactName::parse(take.text(name_bytes)?)? })
     }
 
-    fn decode_compacted(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    fn decode_compaction(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         let output_count = take.u16()?;
         let input_count = take.u16()?;
         take.zeros(4)?;
         let outputs = take_segments(take, output_count)?;
-        let what = Self::Compacted { outputs, inputs: take_segments(take, input_count)? };
+        let what = Self::Compaction { outputs, inputs: take_segments(take, input_count)? };
         what.check()?;
         Ok(what)
     }
 
-    fn decode_punched(take: &mut Take<'_>) -> Result<Self, Malformed> {
-        let segment = SegmentId::new(take.u64()?).ok_or(Malformed::Place)?;
-        Ok(Self::Punched { segment, bytes: take.u64()? })
+    fn decode_hole_punch(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
+        let segment = SegmentId::new(take.u64()?).ok_or(Malformed::Misplaced)?;
+        Ok(Self::HolePunch { segment, bytes: take.u64()? })
     }
 }
 
-impl Content {
+impl RecordContent {
     /// Returns the length of the content in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
@@ -448,7 +451,7 @@ impl Content {
 
     fn check(&self) -> Result<(), Malformed> {
         match self {
-            Self::Inline { bytes, .. } if *bytes > limits::INLINE_BYTES_CEILING as u64 => {
+            Self::Inline { bytes, .. } if *bytes > limits::INLINE_BYTES_SETTING_MAX as u64 => {
                 Err(Malformed::Length)
             }
             Self::Inline { bytes, blocks } if blocks.len() as u64 != block_count(*bytes) => {
@@ -462,15 +465,22 @@ impl Content {
     }
 }
 
-fn take_name(take: &mut Take<'_>, bucket: usize, key: usize) -> Result<ObjectName, Malformed> {
+fn take_name(
+    take: &mut ByteReader<'_>,
+    bucket: usize,
+    key: usize,
+) -> Result<ObjectName, Malformed> {
     let bucket = BucketName::parse(take.text(bucket)?)?;
     let key = ObjectKey::parse(take.text(key)?)?;
     Ok(ObjectName::new(bucket, key))
 }
 
 /// Reads `count` segment ids; the capacity is bounded by the bytes that are present.
-pub(super) fn take_segments(take: &mut Take<'_>, count: u16) -> Result<Vec<SegmentId>, Malformed> {
-    (0..count).map(|_| SegmentId::new(take.u64()?).ok_or(Malformed::Place)).collect()
+pub(super) fn take_segments(
+    take: &mut ByteReader<'_>,
+    count: u16,
+) -> Result<Vec<SegmentId>, Malformed> {
+    (0..count).map(|_| SegmentId::new(take.u64()?).ok_or(Malformed::Misplaced)).collect()
 }
 
 // The constants above keep valid lengths within the width of the field. An out-of-range length is clamped to the

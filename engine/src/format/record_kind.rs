@@ -28,13 +28,13 @@ pub enum RecordKind {
     /// Fact whose value follows the head.
     Fact = 4,
     /// Deletion of a fact.
-    FactGone = 5,
+    FactTombstone = 5,
     /// Replacement of segments by compaction.
-    Compacted = 6,
+    Compaction = 6,
     /// Object whose content was lost to corruption.
     LostObject = 7,
     /// Hole punch: dead bodies of a segment read as zeros.
-    Punched = 8,
+    HolePunch = 8,
 }
 
 impl RecordKind {
@@ -45,10 +45,10 @@ impl RecordKind {
             Self::BigObject => 2,
             Self::Tombstone => 3,
             Self::Fact => 4,
-            Self::FactGone => 5,
-            Self::Compacted => 6,
+            Self::FactTombstone => 5,
+            Self::Compaction => 6,
             Self::LostObject => 7,
-            Self::Punched => 8,
+            Self::HolePunch => 8,
         }
     }
 
@@ -59,10 +59,10 @@ impl RecordKind {
             2 => Ok(Self::BigObject),
             3 => Ok(Self::Tombstone),
             4 => Ok(Self::Fact),
-            5 => Ok(Self::FactGone),
-            6 => Ok(Self::Compacted),
+            5 => Ok(Self::FactTombstone),
+            6 => Ok(Self::Compaction),
             7 => Ok(Self::LostObject),
-            8 => Ok(Self::Punched),
+            8 => Ok(Self::HolePunch),
             other => Err(Malformed::Kind(other)),
         }
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_one_byte_and_unknown_ones_are_refused() {
+    fn unknown_record_kinds_are_rejected() {
         for byte in 0..=255 {
             let kind = RecordKind::from_byte(byte).map(RecordKind::to_byte);
             let expected =

@@ -8,36 +8,36 @@
 //!
 //! Non-goals: the retention window.
 
-use super::bytes::{Put, Take};
-use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::bytes::{ByteReader, ByteWriter};
+use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
 /// Size of the encoded value in bytes.
-pub const RETAINED_BYTES: usize = 20;
+pub const RETAINED_SEGMENT_BYTES: usize = 20;
 
-const _: () = assert!(RETAINED_BYTES == 2 * 8 + ENTRY_CHECK_BYTES);
+const _: () = assert!(RETAINED_SEGMENT_BYTES == 2 * 8 + ENTRY_CHECK_BYTES);
 
 /// Big segment that no current object refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retained {
+pub struct RetainedSegment {
     /// Deletion or replacement time of its object, in milliseconds since 1970.
     pub ended_ms: u64,
     /// Length of the file in bytes.
     pub bytes: u64,
 }
 
-impl Retained {
+impl RetainedSegment {
     /// Encodes the index value of a segment.
     pub fn encode(&self, segment: SegmentId) -> Vec<u8> {
-        let mut out = Vec::with_capacity(RETAINED_BYTES);
-        Put::new(&mut out).u64(self.ended_ms).u64(self.bytes);
-        seal(&segment.get().to_le_bytes(), out)
+        let mut out = Vec::with_capacity(RETAINED_SEGMENT_BYTES);
+        ByteWriter::new(&mut out).u64(self.ended_ms).u64(self.bytes);
+        append_checksum(&segment.get().to_le_bytes(), out)
     }
 
     /// Decodes the index value of a segment.
     pub fn decode(segment: SegmentId, bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(&segment.get().to_le_bytes(), bytes)?);
+        let mut take = ByteReader::new(verify_checksum(&segment.get().to_le_bytes(), bytes)?);
         let retained = Self { ended_ms: take.u64()?, bytes: take.u64()? };
         take.end()?;
         Ok(retained)
@@ -47,16 +47,18 @@ impl Retained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     #[test]
-    fn what_is_known_of_a_retained_segment_survives_its_bytes_and_belongs_to_it() {
+    fn retained_segment_round_trips_and_is_bound_to_its_id() {
         let segment = SegmentId::new(3).unwrap();
-        let retained = Retained { ended_ms: 1_700_000_000_000, bytes: 5 << 30 };
+        let retained = RetainedSegment { ended_ms: 1_700_000_000_000, bytes: 5 << 30 };
         let bytes = retained.encode(segment);
-        assert_eq!(bytes.len(), RETAINED_BYTES);
-        assert_eq!(Retained::decode(segment, &bytes), Ok(retained));
-        assert!(Retained::decode(segment.next(), &bytes).is_err());
-        every_byte_counts(&bytes, |bytes| Retained::decode(segment, bytes).is_ok());
+        assert_eq!(bytes.len(), RETAINED_SEGMENT_BYTES);
+        assert_eq!(RetainedSegment::decode(segment, &bytes), Ok(retained));
+        assert!(RetainedSegment::decode(segment.next(), &bytes).is_err());
+        assert_every_byte_is_checked(&bytes, |bytes| {
+            RetainedSegment::decode(segment, bytes).is_ok()
+        });
     }
 }

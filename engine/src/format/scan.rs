@@ -11,8 +11,10 @@
 use memchr::memmem;
 
 use super::body::BodyFault;
-use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+use super::bytes::{ByteReader, ByteWriter};
+use super::checksum::{
+    CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
+};
 use super::group::{
     FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_MAGIC, GROUP_TRAILER_BYTES,
     GroupHeader,
@@ -25,11 +27,11 @@ const BETWEEN_FRAMES_BYTES: usize = GROUP_TRAILER_BYTES + GROUP_HEADER_BYTES;
 
 /// Record decoded from a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scanned<'a> {
+pub struct ScannedRecord<'a> {
     /// Decoded head of the record.
     pub record: Record,
     /// Disk address of the head.
-    pub place: Place,
+    pub address: DiskAddress,
     /// Encoded head.
     pub head: &'a [u8],
     /// Length of the head.
@@ -40,10 +42,10 @@ pub struct Scanned<'a> {
     pub frame: u32,
 }
 
-impl Scanned<'_> {
+impl ScannedRecord<'_> {
     /// Verifies every block of the body.
     pub fn verify_body(&self) -> Result<(), BodyFault> {
-        self.record.verify_body(self.place, self.body)
+        self.record.verify_body(self.address, self.body)
     }
 }
 
@@ -52,12 +54,12 @@ impl Scanned<'_> {
 pub struct GroupView<'a> {
     header: GroupHeader,
     header_checksum: Checksum,
-    records: Vec<Scanned<'a>>,
+    records: Vec<ScannedRecord<'a>>,
 }
 
 impl<'a> GroupView<'a> {
     /// Decodes the log group at the start of `bytes`, at `place`. More bytes may follow the group.
-    pub fn decode(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &'a [u8], place: DiskAddress) -> Result<Self, Malformed> {
         let view = Self::decode_any(bytes, place)?;
         let lsns = view.header.first_lsn..view.header.next_lsn();
         let is_gapless = view.records.iter().map(|scanned| scanned.record.lsn).eq(lsns);
@@ -65,7 +67,7 @@ impl<'a> GroupView<'a> {
     }
 
     /// Decodes a group of a compacted segment, whose LSNs ascend with gaps.
-    pub fn decode_compacted(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
+    pub fn decode_compacted(bytes: &'a [u8], place: DiskAddress) -> Result<Self, Malformed> {
         let view = Self::decode_any(bytes, place)?;
         let first = view.records.first().map(|scanned| scanned.record.lsn);
         let ascends = view.records.is_sorted_by(|one, next| one.record.lsn < next.record.lsn);
@@ -73,11 +75,11 @@ impl<'a> GroupView<'a> {
         if ascends && is_first { Ok(view) } else { Err(Malformed::Order) }
     }
 
-    fn decode_any(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
+    fn decode_any(bytes: &'a [u8], place: DiskAddress) -> Result<Self, Malformed> {
         let (header, header_checksum) = GroupHeader::decode(bytes, place)?;
-        let mut walk = Walk {
-            rest: Take::new(Take::new(bytes).bytes(header.group_bytes as usize)?),
-            place,
+        let mut walk = GroupWalk {
+            remaining: ByteReader::new(ByteReader::new(bytes).bytes(header.group_bytes as usize)?),
+            address: place,
             running: RunningChecksum::new(),
             records: Vec::new(),
         };
@@ -110,39 +112,39 @@ impl<'a> GroupView<'a> {
     }
 
     /// Returns the records in order.
-    pub fn records(&self) -> std::slice::Iter<'_, Scanned<'a>> {
+    pub fn records(&self) -> std::slice::Iter<'_, ScannedRecord<'a>> {
         self.records.iter()
     }
 
     /// Converts the group into its records, in order.
-    pub fn into_records(self) -> Vec<Scanned<'a>> {
+    pub fn into_records(self) -> Vec<ScannedRecord<'a>> {
         self.records
     }
 
     /// Verifies every block of every body and returns the first corrupt one as an error.
     pub fn verify_bodies(&self) -> Result<(), BodyFault> {
-        self.records.iter().try_for_each(Scanned::verify_body)
+        self.records.iter().try_for_each(ScannedRecord::verify_body)
     }
 }
 
 /// Decoder state of a [`GroupView`].
-struct Walk<'a> {
-    rest: Take<'a>,
-    place: Place,
+struct GroupWalk<'a> {
+    remaining: ByteReader<'a>,
+    address: DiskAddress,
     running: RunningChecksum,
-    records: Vec<Scanned<'a>>,
+    records: Vec<ScannedRecord<'a>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> GroupWalk<'a> {
     fn frame(&mut self, frame: u32) -> Result<(), Malformed> {
-        let header = FrameHeader::decode(self.rest.clone().rest(), self.place)?;
-        let start = self.place.offset;
+        let header = FrameHeader::decode(self.remaining.clone().rest(), self.address)?;
+        let start = self.address.offset;
         let bytes = self.skip(FRAME_HEADER_BYTES)?;
         self.running.update(bytes);
         for _ in 0..header.record_count {
             self.record(frame)?;
         }
-        if self.place.offset.checked_sub(start) == Some(u64::from(header.frame_bytes)) {
+        if self.address.offset.checked_sub(start) == Some(u64::from(header.frame_bytes)) {
             Ok(())
         } else {
             Err(Malformed::Length)
@@ -150,29 +152,29 @@ impl<'a> Walk<'a> {
     }
 
     fn record(&mut self, frame: u32) -> Result<(), Malformed> {
-        let place = self.place;
-        let (record, head_bytes) = Record::decode(self.rest.clone().rest(), place)?;
+        let place = self.address;
+        let (record, head_bytes) = Record::decode(self.remaining.clone().rest(), place)?;
         let head = self.skip(head_bytes)?;
         self.running.update(head);
         let body_bytes = usize::try_from(record.body_bytes()).map_err(|_| Malformed::Length)?;
         let body = self.skip(body_bytes)?;
-        self.records.push(Scanned { record, place, head, head_bytes, body, frame });
+        self.records.push(ScannedRecord { record, address: place, head, head_bytes, body, frame });
         Ok(())
     }
 
     fn trailer(&mut self) -> Result<(), Malformed> {
-        let place = self.place;
-        let found = std::mem::take(&mut self.running).finish().at(place);
-        let expected = Checksum(Take::new(self.skip(GROUP_TRAILER_BYTES)?).u32()?);
+        let place = self.address;
+        let found = std::mem::take(&mut self.running).finish().bind(place);
+        let expected = Checksum(ByteReader::new(self.skip(GROUP_TRAILER_BYTES)?).u32()?);
         compare(CheckClass::Group, expected, found)?;
-        self.rest.clone().end()
+        self.remaining.clone().end()
     }
 
     fn skip(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let bytes = self.rest.bytes(count)?;
+        let bytes = self.remaining.bytes(count)?;
         // A wrapped offset belongs to no file.
-        let offset = self.place.offset.checked_add(count as u64).ok_or(Malformed::Place)?;
-        self.place.offset = offset;
+        let offset = self.address.offset.checked_add(count as u64).ok_or(Malformed::Misplaced)?;
+        self.address.offset = offset;
         Ok(bytes)
     }
 }
@@ -182,10 +184,10 @@ impl<'a> Walk<'a> {
 /// Only for a group that is known to be durable; records of a torn tail never took effect. `bytes` start where the
 /// group started, at `place`, and end before the next intact group header, so they may contain several damaged
 /// groups. After a damaged head, the scan resumes at the next frame if the frame header is intact.
-pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
-    let mut walk = Walk {
-        rest: Take::new(bytes),
-        place,
+pub fn salvage(bytes: &[u8], place: DiskAddress) -> Vec<ScannedRecord<'_>> {
+    let mut walk = GroupWalk {
+        remaining: ByteReader::new(bytes),
+        address: place,
         running: RunningChecksum::new(),
         records: Vec::new(),
     };
@@ -193,8 +195,8 @@ pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
     let mut skip = GROUP_HEADER_BYTES;
     let mut may_be_the_end = true;
     while walk.skip(skip).is_ok() {
-        let start = walk.place.offset;
-        if let Ok(header) = FrameHeader::decode(walk.rest.clone().rest(), walk.place) {
+        let start = walk.address.offset;
+        if let Ok(header) = FrameHeader::decode(walk.remaining.clone().rest(), walk.address) {
             if walk.skip(FRAME_HEADER_BYTES).is_err() {
                 break;
             }
@@ -202,7 +204,7 @@ pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
             frame = frame.saturating_add(1);
             // Skips the rest of the frame after a damaged head.
             let end = start.saturating_add(u64::from(header.frame_bytes));
-            let left = end.saturating_sub(walk.place.offset);
+            let left = end.saturating_sub(walk.address.offset);
             skip = usize::try_from(left).unwrap_or(usize::MAX);
             may_be_the_end = true;
         } else if may_be_the_end {
@@ -234,7 +236,7 @@ pub fn find_group_header(
 
 fn salted_magic(context: SegmentContext) -> Vec<u8> {
     let mut magic = Vec::with_capacity(8);
-    Put::new(&mut magic).u64(GROUP_MAGIC ^ context.salt);
+    ByteWriter::new(&mut magic).u64(GROUP_MAGIC ^ context.salt);
     magic
 }
 
@@ -245,12 +247,12 @@ mod tests {
     use super::*;
     use crate::format::group_builder::{BuiltGroup, GroupBuilder, Placed};
     use crate::format::object_meta::{ObjectFlags, ObjectMeta};
-    use crate::format::record::{Content, What};
-    use crate::format::testing::{context, every_byte_counts, place};
+    use crate::format::record::{RecordContent, RecordOp};
+    use crate::format::testing::{assert_every_byte_is_checked, context, test_address};
     use crate::limits::BLOCK_BYTES;
     use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
 
-    fn object(key: &str, body: &'static [u8]) -> (What, Vec<Bytes>) {
+    fn object(key: &str, body: &'static [u8]) -> (RecordOp, Vec<Bytes>) {
         let bucket = BucketName::parse("abc").unwrap();
         let meta = ObjectMeta {
             content_type: "text/plain".to_owned(),
@@ -261,14 +263,14 @@ mod tests {
             attributes: Vec::new(),
         };
         let blocks = body.chunks(BLOCK_BYTES).map(Checksum::of).collect();
-        let content = Content::Inline { bytes: body.len() as u64, blocks };
+        let content = RecordContent::Inline { bytes: body.len() as u64, blocks };
         let name = ObjectName::new(bucket, ObjectKey::parse(key).unwrap());
-        let what = What::Put { name, meta, content };
+        let what = RecordOp::Put { name, meta, content };
         (what, vec![Bytes::from_static(body)])
     }
 
-    fn fact_gone(name: &str) -> (What, Vec<Bytes>) {
-        let what = What::FactGone { name: FactName::parse(name).unwrap() };
+    fn fact_tombstone(name: &str) -> (RecordOp, Vec<Bytes>) {
+        let what = RecordOp::DeleteFact { name: FactName::parse(name).unwrap() };
         (what, Vec::new())
     }
 
@@ -278,22 +280,22 @@ mod tests {
 
     fn placed_group(offset: u64) -> (BuiltGroup, Vec<Placed>) {
         let mut builder = GroupBuilder::new(context(), offset, 2, 11, 10, Checksum(77));
-        let mut placed = builder.frame(&[object("a", b"first body"), fact_gone("token")]);
+        let mut placed = builder.frame(&[object("a", b"first body"), fact_tombstone("token")]);
         placed.extend(builder.frame(&[object("b/c", b"second")]));
         (builder.finish(), placed)
     }
 
     #[test]
-    fn a_group_reads_as_it_was_built() {
+    fn group_round_trips() {
         let (built, placed) = placed_group(4_096);
         let mut bytes = built.pieces.concat();
         bytes.extend_from_slice(&[0; 100]);
-        let view = GroupView::decode(&bytes, place(4_096)).unwrap();
+        let view = GroupView::decode(&bytes, test_address(4_096)).unwrap();
         assert_eq!(view.header_checksum(), built.header_checksum);
         assert_eq!((view.header().first_lsn, view.header().last_lsn()), (11, built.last_lsn));
         assert_eq!(view.verify_bodies(), Ok(()));
         let seen: Vec<_> =
-            view.records().map(|s| (s.record.lsn, s.frame, s.place.offset, s.body)).collect();
+            view.records().map(|s| (s.record.lsn, s.frame, s.address.offset, s.body)).collect();
         let offsets: Vec<_> = placed.iter().map(|placed| placed.offset).collect();
         assert_eq!(
             seen,
@@ -305,21 +307,22 @@ mod tests {
         );
         for scanned in view.into_records() {
             let mut again = Vec::new();
-            scanned.record.encode(scanned.place, &mut again);
+            scanned.record.encode(scanned.address, &mut again);
             assert_eq!((again.as_slice(), again.len()), (scanned.head, scanned.head_bytes));
         }
     }
 
     #[test]
-    fn every_byte_of_a_group_counts() {
+    fn group_detects_any_byte_change() {
         let bytes = group(4_096).pieces.concat();
-        every_byte_counts(&bytes, |bytes| {
-            GroupView::decode(bytes, place(4_096)).is_ok_and(|view| view.verify_bodies().is_ok())
+        assert_every_byte_is_checked(&bytes, |bytes| {
+            GroupView::decode(bytes, test_address(4_096))
+                .is_ok_and(|view| view.verify_bodies().is_ok())
         });
     }
 
     #[test]
-    fn a_large_body_names_its_damaged_block() {
+    fn damaged_block_of_a_large_body_is_reported() {
         static BODY: [u8; 2 * BLOCK_BYTES] = [9; 2 * BLOCK_BYTES];
         let mut builder = GroupBuilder::new(context(), 0, 1, 1, 0, Checksum(0));
         let placed = builder.frame(&[object("large", &BODY)]);
@@ -327,41 +330,41 @@ mod tests {
         let body = placed[0].offset + u64::from(placed[0].head_bytes);
         let second = body + BLOCK_BYTES as u64;
         bytes[usize::try_from(second).unwrap() + 3] ^= 0x80;
-        let view = GroupView::decode(&bytes, place(0)).unwrap();
+        let view = GroupView::decode(&bytes, test_address(0)).unwrap();
         assert_eq!(view.verify_bodies(), Err(BodyFault { lsn: 1, offset: second }));
     }
 
     #[test]
-    fn a_group_is_good_at_its_place_only() {
+    fn group_is_rejected_at_another_offset() {
         let bytes = group(4_096).pieces.concat();
-        assert_eq!(GroupView::decode(&bytes, place(8_192)).err(), Some(Malformed::Checksum));
-        assert!(GroupView::decode(&bytes, place(u64::MAX)).is_err());
+        assert_eq!(GroupView::decode(&bytes, test_address(8_192)).err(), Some(Malformed::Checksum));
+        assert!(GroupView::decode(&bytes, test_address(u64::MAX)).is_err());
         let at_the_end = group(u64::MAX - 100);
         let bytes = at_the_end.pieces.concat();
-        assert!(GroupView::decode(&bytes, place(u64::MAX - 100)).is_err());
+        assert!(GroupView::decode(&bytes, test_address(u64::MAX - 100)).is_err());
     }
 
     #[test]
-    fn records_of_another_group_do_not_count_as_this_ones() {
+    fn records_of_another_group_are_rejected() {
         let mut bytes = group(4_096).pieces.concat();
         let mut later = GroupBuilder::new(context(), 4_096, 2, 12, 10, Checksum(77));
-        later.frame(&[object("a", b"first body"), fact_gone("token")]);
+        later.frame(&[object("a", b"first body"), fact_tombstone("token")]);
         later.frame(&[object("b/c", b"second")]);
         let later = later.finish().pieces.concat();
         bytes[GROUP_HEADER_BYTES..].copy_from_slice(&later[GROUP_HEADER_BYTES..]);
-        assert_eq!(GroupView::decode(&bytes, place(4_096)).err(), Some(Malformed::Order));
+        assert_eq!(GroupView::decode(&bytes, test_address(4_096)).err(), Some(Malformed::Order));
     }
 
     #[test]
-    fn salvage_names_what_still_has_its_head() {
+    fn salvage_returns_records_with_intact_heads() {
         let (built, placed) = placed_group(4_096);
         let bytes = built.pieces.concat();
         let start = |record: usize| usize::try_from(placed[record].offset - 4_096).unwrap();
         let lsns = |bytes: &[u8]| {
-            salvage(bytes, place(4_096)).iter().map(|s| s.record.lsn).collect::<Vec<_>>()
+            salvage(bytes, test_address(4_096)).iter().map(|s| s.record.lsn).collect::<Vec<_>>()
         };
         assert_eq!(lsns(&bytes), [11, 12, 13]);
-        let frames: Vec<_> = salvage(&bytes, place(4_096)).iter().map(|s| s.frame).collect();
+        let frames: Vec<_> = salvage(&bytes, test_address(4_096)).iter().map(|s| s.frame).collect();
         assert_eq!(frames, [0, 0, 1]);
 
         let broken_at = |at: usize| {
@@ -379,22 +382,22 @@ mod tests {
     }
 
     #[test]
-    fn salvage_goes_on_into_the_next_group() {
+    fn salvage_continues_into_the_next_group() {
         let first = group(4_096);
         let mut bytes = first.pieces.concat();
         let mut second = GroupBuilder::new(context(), 4_096 + first.bytes, 3, 14, 13, Checksum(0));
-        second.frame(&[fact_gone("another")]);
+        second.frame(&[fact_tombstone("another")]);
         bytes.extend_from_slice(&second.finish().pieces.concat());
         let boundary = usize::try_from(first.bytes).unwrap();
         bytes[boundary - 1] ^= 1;
         bytes[boundary] ^= 1;
         let lsns: Vec<_> =
-            salvage(&bytes, place(4_096)).iter().map(|s| (s.record.lsn, s.frame)).collect();
+            salvage(&bytes, test_address(4_096)).iter().map(|s| (s.record.lsn, s.frame)).collect();
         assert_eq!(lsns, [(11, 0), (12, 0), (13, 1), (14, 2)]);
     }
 
     #[test]
-    fn the_next_group_is_found_behind_anything() {
+    fn next_group_is_found_after_arbitrary_bytes() {
         let decoy = salted_magic(context());
         let mut bytes = vec![0xee; 1_000];
         bytes.extend_from_slice(&decoy);

@@ -8,8 +8,8 @@
 //!
 //! Non-goals: the corrupt locations (`damage.rs`).
 
-use super::bytes::{Put, Take};
-use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::bytes::{ByteReader, ByteWriter};
+use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
@@ -31,13 +31,13 @@ impl ScrubResult {
     /// Encodes the index value of a segment.
     pub fn encode(&self, segment: SegmentId) -> Vec<u8> {
         let mut out = Vec::with_capacity(SCRUB_RESULT_BYTES);
-        Put::new(&mut out).u64(self.verified_ms).u64(self.damage_count);
-        seal(&segment.get().to_le_bytes(), out)
+        ByteWriter::new(&mut out).u64(self.verified_ms).u64(self.damage_count);
+        append_checksum(&segment.get().to_le_bytes(), out)
     }
 
     /// Decodes the index value of a segment.
     pub fn decode(segment: SegmentId, bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(&segment.get().to_le_bytes(), bytes)?);
+        let mut take = ByteReader::new(verify_checksum(&segment.get().to_le_bytes(), bytes)?);
         let result = Self { verified_ms: take.u64()?, damage_count: take.u64()? };
         take.end()?;
         Ok(result)
@@ -47,16 +47,16 @@ impl ScrubResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     #[test]
-    fn a_scrub_result_survives_its_bytes_and_belongs_to_its_segment() {
+    fn scrub_result_round_trips_and_is_bound_to_its_segment() {
         let segment = SegmentId::new(3).unwrap();
         let result = ScrubResult { verified_ms: 1_700_000_000_000, damage_count: 2 };
         let bytes = result.encode(segment);
         assert_eq!(bytes.len(), SCRUB_RESULT_BYTES);
         assert_eq!(ScrubResult::decode(segment, &bytes), Ok(result));
         assert!(ScrubResult::decode(segment.next(), &bytes).is_err());
-        every_byte_counts(&bytes, |bytes| ScrubResult::decode(segment, bytes).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| ScrubResult::decode(segment, bytes).is_ok());
     }
 }

@@ -30,8 +30,8 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use super::bytes::{Put, Take, is_zero};
-use super::checksum::{CheckClass, Checksum, Place, SegmentContext};
+use super::bytes::{ByteReader, ByteWriter, is_zero};
+use super::checksum::{CheckClass, Checksum, DiskAddress, SegmentContext};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 use crate::limits;
@@ -113,7 +113,7 @@ impl SegmentHeader {
     }
 
     /// Returns the end of this segment's groups according to the header in `others` that names it as predecessor.
-    pub(crate) fn end_named_by(&self, others: &[Self]) -> Option<u64> {
+    pub(crate) fn end_from_successors(&self, others: &[Self]) -> Option<u64> {
         let mut predecessors = others.iter().filter_map(|later| later.predecessor);
         predecessors.find(|before| before.segment == self.segment).map(|before| before.end)
     }
@@ -124,7 +124,7 @@ impl SegmentHeader {
     }
 
     /// Encodes the page, with `rest` providing the bytes after the fields of each copy.
-    pub(super) fn encode_page_with(&self, rest: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
+    pub(super) fn encode_page_with(&self, rest: impl Fn(DiskAddress) -> Vec<u8>) -> Vec<u8> {
         let mut page = Vec::with_capacity(SEGMENT_HEADER_BYTES);
         for copy in [0, SEGMENT_HEADER_COPY_BYTES] {
             self.encode_copy(copy, &mut page);
@@ -140,7 +140,7 @@ impl SegmentHeader {
         if page.len() > SEGMENT_HEADER_BYTES {
             return Err(Malformed::Trailing);
         }
-        let mut take = Take::new(page);
+        let mut take = ByteReader::new(page);
         let first = take.bytes(SEGMENT_HEADER_COPY_BYTES)?;
         let second = take.bytes(SEGMENT_HEADER_COPY_BYTES)?;
         if is_zero(page) {
@@ -160,7 +160,7 @@ impl SegmentHeader {
     fn encode_copy(&self, copy: usize, page: &mut Vec<u8>) {
         let (predecessor, end) = self.predecessor.map_or((0, 0), |p| (p.segment.get(), p.end));
         let mut fields = Vec::with_capacity(SEGMENT_HEADER_FIELD_BYTES);
-        Put::new(&mut fields)
+        ByteWriter::new(&mut fields)
             .bytes(&SEGMENT_MAGIC)
             .u32(FORMAT_VERSION)
             .u32(FEATURES_KNOWN)
@@ -176,12 +176,12 @@ impl SegmentHeader {
             .u32(self.previous_group.0)
             .u8(self.class.to_byte())
             .zeros(3);
-        let checksum = Checksum::of(&fields).at(self.context().at(copy as u64));
-        Put::new(page).bytes(&fields).u32(checksum.0);
+        let checksum = Checksum::of(&fields).bind(self.context().at(copy as u64));
+        ByteWriter::new(page).bytes(&fields).u32(checksum.0);
     }
 
     fn decode_copy(bytes: &[u8], copy: usize) -> Result<Self, Malformed> {
-        let mut take = Take::new(bytes);
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
         if take.array()? != SEGMENT_MAGIC {
             return Err(Malformed::Magic);
@@ -203,7 +203,7 @@ impl SegmentHeader {
         let reserved = take.zeros(3);
         let checksum = Checksum(take.u32()?);
 
-        let segment = SegmentId::new(segment).ok_or(Malformed::Place)?;
+        let segment = SegmentId::new(segment).ok_or(Malformed::Misplaced)?;
         let place = SegmentContext { salt, segment }.at(copy as u64);
         checksum.verify(CheckClass::Header, checked, place)?;
         check_features(features)?;
@@ -220,7 +220,7 @@ impl SegmentHeader {
             (0, 0) => None,
             (0, _) => return Err(Malformed::Reserved),
             (id, end) => {
-                let segment = SegmentId::new(id).ok_or(Malformed::Place)?;
+                let segment = SegmentId::new(id).ok_or(Malformed::Misplaced)?;
                 Some(Predecessor { segment, end })
             }
         };
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_survives_its_bytes() {
+    fn segment_header_round_trips() {
         let first = SegmentHeader { predecessor: None, class: SegmentClass::Big, ..header() };
         for header in [header(), first] {
             let page = header.encode_page();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn either_copy_is_enough() {
+    fn header_is_read_from_either_copy() {
         let page = header().encode_page();
         for at in 0..SEGMENT_HEADER_BYTES {
             let mut changed = page.clone();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_copy_gone_every_byte_of_the_other_counts() {
+    fn second_header_copy_detects_any_byte_change() {
         let page = header().encode_page();
         for (gone, kept) in [(0..2_048, 2_048..4_096), (2_048..4_096, 0..2_048)] {
             let mut lone = page.clone();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_copy_does_not_pass_for_the_first() {
+    fn second_header_copy_is_not_accepted_as_the_first() {
         let page = header().encode_page();
         let mut moved = vec![0; SEGMENT_HEADER_BYTES];
         moved[..2_048].copy_from_slice(&page[2_048..]);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_no_header_say_why() {
+    fn invalid_header_pages_are_rejected_with_their_reason() {
         let decode = SegmentHeader::decode_page;
         assert_eq!(decode(&[0; SEGMENT_HEADER_BYTES]), Err(Malformed::Blank));
         assert_eq!(decode(&[7; SEGMENT_HEADER_BYTES]), Err(Malformed::Magic));
@@ -398,14 +398,14 @@ mod tests {
         for copy in [0, 2_048] {
             feature[copy + 12] = 4;
             let sum =
-                Checksum::of(&feature[copy..copy + 100]).at(header().context().at(copy as u64));
+                Checksum::of(&feature[copy..copy + 100]).bind(header().context().at(copy as u64));
             feature[copy + 100..copy + 104].copy_from_slice(&sum.0.to_le_bytes());
         }
         assert_eq!(decode(&feature), Err(Malformed::Features(4)));
     }
 
     #[test]
-    fn ids_and_file_names_are_one_to_one() {
+    fn segment_ids_and_file_names_are_one_to_one() {
         for number in [1, 4_095, 4_096, 409_600, SEGMENT_ID_MAX] {
             let id = SegmentId::new(number).unwrap();
             let path = id.path(SegmentClass::Big);

@@ -15,8 +15,8 @@
 //! Guarantees: plain counters; only fsck checks that live values do not exceed totals.
 //! Non-goals: the selection of segments for compaction.
 
-use super::bytes::{Put, Take};
-use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::bytes::{ByteReader, ByteWriter};
+use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::record::Record;
 use super::segment_header::SegmentClass;
@@ -40,7 +40,7 @@ pub struct SegmentUsage {
     /// Number of records that the index refers to.
     pub live_count: u64,
     /// Number of tombstones and fact deletions. The index never refers to them.
-    pub removals: u64,
+    pub tombstone_count: u64,
     /// Bytes of dead bodies that were punched and read as zeros.
     pub punched_bytes: u64,
 }
@@ -54,7 +54,7 @@ impl SegmentUsage {
             live_bytes: 0,
             record_count: 0,
             live_count: 0,
-            removals: 0,
+            tombstone_count: 0,
             punched_bytes: 0,
         }
     }
@@ -64,7 +64,8 @@ impl SegmentUsage {
         let bytes = (record.head_bytes() as u64).saturating_add(record.body_bytes());
         self.record_bytes = self.record_bytes.saturating_add(bytes);
         self.record_count = self.record_count.saturating_add(1);
-        self.removals = self.removals.saturating_add(u64::from(record.what.is_removal()));
+        self.tombstone_count =
+            self.tombstone_count.saturating_add(u64::from(record.op.is_tombstone()));
     }
 
     /// Returns the bytes of records that are unreachable.
@@ -73,28 +74,28 @@ impl SegmentUsage {
     }
 
     /// Returns whether the segment may contain superseded records, which a tombstone must keep dead.
-    pub fn may_hold_replaced(&self) -> bool {
-        self.record_count > self.live_count.saturating_add(self.removals)
+    pub fn may_hold_dead_records(&self) -> bool {
+        self.record_count > self.live_count.saturating_add(self.tombstone_count)
     }
 
     /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SEGMENT_USAGE_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u64(self.record_bytes)
             .u64(self.live_bytes)
             .u64(self.record_count)
             .u64(self.live_count)
-            .u64(self.removals)
+            .u64(self.tombstone_count)
             .u64(self.punched_bytes)
             .u8(self.class.to_byte())
             .zeros(3);
-        seal(&[], out)
+        append_checksum(&[], out)
     }
 
     /// Decodes the index value.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(&[], bytes)?);
+        let mut take = ByteReader::new(verify_checksum(&[], bytes)?);
         let record_bytes = take.u64()?;
         let live_bytes = take.u64()?;
         let record_count = take.u64()?;
@@ -110,7 +111,7 @@ impl SegmentUsage {
             live_bytes,
             record_count,
             live_count,
-            removals,
+            tombstone_count: removals,
             punched_bytes,
         })
     }
@@ -119,22 +120,22 @@ impl SegmentUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     #[test]
-    fn segment_usage_survives_its_bytes_and_every_byte_counts() {
+    fn segment_usage_round_trips_and_detects_any_byte_change() {
         let usage = SegmentUsage {
             class: SegmentClass::Big,
             record_bytes: 1,
             live_bytes: 2,
             record_count: 3,
             live_count: u64::MAX,
-            removals: 5,
+            tombstone_count: 5,
             punched_bytes: 6,
         };
         let bytes = usage.encode();
         assert_eq!(bytes.len(), SEGMENT_USAGE_BYTES);
         assert_eq!(SegmentUsage::decode(&bytes), Ok(usage));
-        every_byte_counts(&bytes, |bytes| SegmentUsage::decode(bytes).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| SegmentUsage::decode(bytes).is_ok());
     }
 }

@@ -15,7 +15,7 @@
 
 use uuid::Uuid;
 
-use super::bytes::{Put, Take, is_zero};
+use super::bytes::{ByteReader, ByteWriter, is_zero};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
@@ -43,20 +43,20 @@ impl StoreFile {
     /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(STORE_FILE_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .bytes(&STORE_MAGIC)
             .u32(FORMAT_VERSION)
             .u32(FEATURES_KNOWN)
             .bytes(self.store.as_bytes())
             .u64(self.created_ms);
         let checksum = Checksum::of(&out);
-        Put::new(&mut out).u32(checksum.0).zeros(RESERVED_BYTES);
+        ByteWriter::new(&mut out).u32(checksum.0).zeros(RESERVED_BYTES);
         out
     }
 
     /// Decodes the whole file.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(bytes);
+        let mut take = ByteReader::new(bytes);
         let checked = take.clone().bytes(CHECKED_BYTES)?;
         if is_zero(bytes) {
             return Err(Malformed::Blank);
@@ -80,22 +80,22 @@ impl StoreFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     fn file() -> StoreFile {
         StoreFile { store: Uuid::from_u128(42), created_ms: 1_760_000_000_000 }
     }
 
     #[test]
-    fn a_store_file_survives_its_bytes_and_every_byte_counts() {
+    fn store_file_round_trips_and_detects_any_byte_change() {
         let bytes = file().encode();
         assert_eq!(bytes.len(), STORE_FILE_BYTES);
         assert_eq!(StoreFile::decode(&bytes), Ok(file()));
-        every_byte_counts(&bytes, |bytes| StoreFile::decode(bytes).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| StoreFile::decode(bytes).is_ok());
     }
 
     #[test]
-    fn files_that_are_no_store_file_say_why() {
+    fn invalid_store_files_are_rejected_with_their_reason() {
         assert_eq!(StoreFile::decode(&[0; STORE_FILE_BYTES]), Err(Malformed::Blank));
         assert_eq!(StoreFile::decode(&[1; STORE_FILE_BYTES]), Err(Malformed::Magic));
         let mut newer = file().encode();

@@ -2,7 +2,7 @@
 //!
 //! Non-goals: anything outside `cfg(test)`.
 
-use super::checksum::{Place, SegmentContext};
+use super::checksum::{DiskAddress, SegmentContext};
 use super::segment_header::SegmentId;
 
 /// Returns the segment part of test addresses.
@@ -11,13 +11,13 @@ pub(super) fn context() -> SegmentContext {
 }
 
 /// Returns the disk address of `offset` in the test segment.
-pub(super) fn place(offset: u64) -> Place {
+pub(super) fn test_address(offset: u64) -> DiskAddress {
     context().at(offset)
 }
 
 /// Changes each byte of `bytes` to every other value, and truncates the bytes at each length; `accepts` must reject
 /// all of them.
-pub(super) fn every_byte_counts(bytes: &[u8], accepts: impl Fn(&[u8]) -> bool) {
+pub(super) fn assert_every_byte_is_checked(bytes: &[u8], accepts: impl Fn(&[u8]) -> bool) {
     assert!(accepts(bytes), "unchanged bytes are accepted");
     let mut changed = bytes.to_vec();
     for at in 0..changed.len() {

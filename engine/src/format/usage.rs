@@ -13,8 +13,8 @@
 //! Guarantees: updated in the same batch as the objects.
 //! Non-goals: quotas.
 
-use super::bytes::{Put, Take};
-use super::entry::{ENTRY_CHECK_BYTES, Entry, open, seal};
+use super::bytes::{ByteReader, ByteWriter};
+use super::entry::{ENTRY_CHECK_BYTES, Entry, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 
 /// Size of the encoded value in bytes.
@@ -37,7 +37,7 @@ pub struct Usage {
 
 impl Usage {
     /// Returns whether all counters are zero.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
@@ -66,17 +66,17 @@ impl Usage {
     /// Encodes the index value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(USAGE_BYTES);
-        Put::new(&mut out)
+        ByteWriter::new(&mut out)
             .u64(self.objects)
             .u64(self.bytes)
             .u64(self.derived_objects)
             .u64(self.derived_bytes);
-        seal(&[], out)
+        append_checksum(&[], out)
     }
 
     /// Decodes the index value.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut take = Take::new(open(&[], bytes)?);
+        let mut take = ByteReader::new(verify_checksum(&[], bytes)?);
         let usage = Self {
             objects: take.u64()?,
             bytes: take.u64()?,
@@ -91,14 +91,14 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::every_byte_counts;
+    use crate::format::testing::assert_every_byte_is_checked;
 
     #[test]
-    fn usage_survives_its_bytes_and_every_byte_counts() {
+    fn usage_round_trips_and_detects_any_byte_change() {
         let usage = Usage { objects: 1, bytes: 2, derived_objects: 3, derived_bytes: u64::MAX };
         let bytes = usage.encode();
         assert_eq!(bytes.len(), USAGE_BYTES);
         assert_eq!(Usage::decode(&bytes), Ok(usage));
-        every_byte_counts(&bytes, |bytes| Usage::decode(bytes).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| Usage::decode(bytes).is_ok());
     }
 }

@@ -9,12 +9,12 @@ use std::thread;
 use crate::error::{Error, Result};
 
 /// Maximum number of queued pieces.
-const PIECES_MAX: usize = 4;
+const QUEUED_CHUNKS_MAX: usize = 4;
 /// Number of items per piece.
-pub(super) const PIECE_ITEMS: usize = 1_024;
+pub(super) const CHUNK_ITEMS: usize = 1_024;
 
 /// Consumes the pieces produced by `make`, which runs on a separate thread if `workers` allows it.
-pub(super) fn beside<T: Send>(
+pub(super) fn pipeline<T: Send>(
     workers: usize,
     make: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + Send,
     mut take: impl FnMut(T) -> Result<()>,
@@ -23,7 +23,7 @@ pub(super) fn beside<T: Send>(
         return make(&mut take);
     }
     thread::scope(|scope| {
-        let (give, given) = mpsc::sync_channel(PIECES_MAX);
+        let (give, given) = mpsc::sync_channel(QUEUED_CHUNKS_MAX);
         let maker =
             scope.spawn(move || make(&mut |piece| give.send(piece).map_err(|_| Error::Cancelled)));
         for piece in given {
@@ -38,10 +38,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_in_order_whoever_makes_them() {
+    fn pipeline_preserves_order() {
         for workers in [1, 2] {
             let mut taken = Vec::new();
-            let made = beside(
+            let made = pipeline(
                 workers,
                 |give| (0..100).try_for_each(give),
                 |piece| {
@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn either_side_ends_the_other() {
+    fn pipeline_stops_when_either_side_fails() {
         for workers in [1, 2] {
-            let refused = beside(workers, |give| (0..).try_for_each(give), |_| Err(Error::Busy));
+            let refused = pipeline(workers, |give| (0..).try_for_each(give), |_| Err(Error::Busy));
             assert!(matches!(refused, Err(Error::Busy)));
             let mut taken = 0;
-            let broken = beside(
+            let broken = pipeline(
                 workers,
                 |give| give(1).and(Err(Error::Closed)),
                 |piece: u64| {

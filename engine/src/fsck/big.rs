@@ -11,7 +11,7 @@ use super::ground::read_up_to;
 use crate::error::{Error, Result};
 use crate::format::{
     BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer, CheckClass, Malformed, SEGMENT_HEADER_BYTES,
-    SegmentClass, SegmentHeader, SegmentId, block_places,
+    SegmentClass, SegmentHeader, SegmentId, block_addresses,
 };
 
 /// State of an object's content in a big segment.
@@ -55,7 +55,7 @@ impl Check<'_, '_> {
             {
                 header
             }
-            Ok(_) => return gone(0, Malformed::Place.to_string()),
+            Ok(_) => return gone(0, Malformed::Misplaced.to_string()),
             Err(reason) => return gone(0, format!("{reason}, in both header copies")),
         };
         if page != header.encode_page() {
@@ -79,7 +79,7 @@ impl Check<'_, '_> {
         };
         let trailer = match trailer {
             Ok(trailer) if trailer.body_bytes == bytes && trailer.hash == *hash => trailer,
-            Ok(_) => return gone(trailer_at, Malformed::Place.to_string()),
+            Ok(_) => return gone(trailer_at, Malformed::Misplaced.to_string()),
             Err(reason) => return gone(trailer_at, reason.to_string()),
         };
         let table_bytes = usize::try_from(trailer_at - table_at).unwrap_or(usize::MAX);
@@ -97,7 +97,7 @@ impl Check<'_, '_> {
         let mut hasher = blake3::Hasher::new();
         let mut damaged = None;
         let body = header.context().at(BIG_BODY_OFFSET);
-        for (number, (range, place)) in block_places(body, bytes).enumerate() {
+        for (number, (range, place)) in block_addresses(body, bytes).enumerate() {
             let length = usize::try_from(range.end - range.start).unwrap_or(0);
             let checksum = BigTrailer::block(&table, number);
             let is_whole = read_up_to(file.as_ref(), place.offset, length).is_ok_and(|block| {

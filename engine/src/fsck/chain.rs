@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::{Ground, Held};
-use super::turns::ToCheck;
+use super::ground::{SegmentSurvey, StoreSurvey};
+use super::turns::CheckTask;
 use crate::error::{Error, Result};
 use crate::format::{SegmentClass, SegmentHeader};
 use crate::index::INDEX_FILE;
@@ -20,23 +20,23 @@ use crate::segment::LogPosition;
 
 impl Check<'_, '_> {
     /// Checks the log segments in order.
-    pub(super) fn check_log(&mut self, ground: &mut Ground) -> Result<()> {
+    pub(super) fn check_log(&mut self, ground: &mut StoreSurvey) -> Result<()> {
         let headers: Vec<SegmentHeader> = ground
-            .held
+            .segments
             .values()
-            .filter(|held| held.class == SegmentClass::Log && held.counts())
+            .filter(|held| held.class == SegmentClass::Log && held.is_in_effect())
             .filter_map(|held| held.header)
             .collect();
-        let mut all = std::mem::take(&mut ground.held);
+        let mut all = std::mem::take(&mut ground.segments);
         let segments = all.iter_mut().filter_map(|(id, held)| {
             let number = headers.binary_search_by_key(id, |header| header.segment).ok()?;
             let (header, later) = (*headers.get(number)?, headers.get(number + 1..)?);
-            held.end = header.end_named_by(later);
-            Some(ToCheck { held, header, later })
+            held.end = header.end_from_successors(later);
+            Some(CheckTask { held, header, later })
         });
         let segments = segments.collect();
         let mut position = LogPosition::START;
-        self.in_turns(segments, |check, turns| {
+        self.check_in_order(segments, |check, turns| {
             for header in &headers {
                 check.check_link(ground, header, &position);
                 match turns.next(check)? {
@@ -51,7 +51,7 @@ impl Check<'_, '_> {
             }
             Ok(())
         })?;
-        ground.held = all;
+        ground.segments = all;
         if self.applied_lsn > position.lsn {
             let what = "the log ends before the position that the index has applied";
             self.gap(INDEX_FILE, 0, what, position.lsn + 1, self.applied_lsn);
@@ -60,28 +60,34 @@ impl Check<'_, '_> {
         if let Some(id) = ground.unreadable.iter().find(|id| Some(**id) > last) {
             let path = id.path(SegmentClass::Log);
             let what = "the last segment of the log is unreadable: its records are unknown";
-            self.found(Severity::Loss, &path, 0, what, Remedy::GoOn);
+            self.found(Severity::Loss, &path, 0, what, Remedy::SkipDamage);
         }
         Ok(())
     }
 
     /// Checks the compacted segments in effect.
-    pub(super) fn check_compacted(&mut self, ground: &mut Ground) -> Result<()> {
+    pub(super) fn check_compacted(&mut self, ground: &mut StoreSurvey) -> Result<()> {
         let ids: Vec<_> = ground.compacted().collect();
         let in_use: BTreeSet<_> =
             ids.iter().copied().filter(|id| self.is_in_use(ground, *id)).collect();
-        let mut all = std::mem::take(&mut ground.held);
+        let mut all = std::mem::take(&mut ground.segments);
         let mut pages = Vec::new();
         let mut segments = Vec::new();
         for (id, held) in all.iter_mut().filter(|(id, _)| ids.contains(id)) {
             held.is_superseded |= !in_use.contains(id);
             let header = held.header.filter(|_| in_use.contains(id));
-            pages.push((*id, held.path.clone(), held.class, held.is_page_torn, header.is_some()));
+            pages.push((
+                *id,
+                held.path.clone(),
+                held.class,
+                held.has_damaged_header_copy,
+                header.is_some(),
+            ));
             if let Some(header) = header {
-                segments.push(ToCheck { held, header, later: &[] });
+                segments.push(CheckTask { held, header, later: &[] });
             }
         }
-        self.in_turns(segments, |check, turns| {
+        self.check_in_order(segments, |check, turns| {
             for (id, path, class, is_page_torn, has_header) in pages {
                 if !has_header && in_use.contains(&id) {
                     let what = "both header copies are corrupt: the segment is unreadable";
@@ -102,12 +108,12 @@ impl Check<'_, '_> {
             }
             Ok(())
         })?;
-        ground.held = all;
+        ground.segments = all;
         Ok(())
     }
 
-    fn check_link(&mut self, ground: &Ground, header: &SegmentHeader, position: &LogPosition) {
-        if follows(header, position, &ground.covers) {
+    fn check_link(&mut self, ground: &StoreSurvey, header: &SegmentHeader, position: &LogPosition) {
+        if follows(header, position, &ground.lsn_ranges) {
             return;
         }
         let path = header.segment.path(SegmentClass::Log);
@@ -143,11 +149,11 @@ impl Check<'_, '_> {
         } else {
             self.is_ignorant = true;
             let what = format!("{what}: {which}. What they changed is unknown");
-            self.found(Severity::Loss, file, offset, what, Remedy::GoOn);
+            self.found(Severity::Loss, file, offset, what, Remedy::SkipDamage);
         }
     }
 
-    fn unreadable(&mut self, held: &mut Held, why: &std::io::Error) {
+    fn unreadable(&mut self, held: &mut SegmentSurvey, why: &std::io::Error) {
         held.add_fault(0..held.file_bytes);
         let what = format!("I/O error while reading: {why}");
         self.found(Severity::Loss, &held.path, 0, what, Remedy::None);

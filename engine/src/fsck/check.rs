@@ -13,21 +13,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::finding::{Finding, Remedy, Severity};
-use super::ground::Ground;
+use super::ground::StoreSurvey;
 use super::groups::Suspect;
 use super::index::IndexFaults;
 use super::known::Gaps;
 use super::report::Report;
-use crate::disk::{Disk, PrivateDisk};
+use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};
 use crate::format::{SegmentId, SegmentUsage};
 use crate::index::{INDEX_FILE, Index};
 use crate::limits;
 use crate::name::BucketName;
-use crate::progress::{Watch, WorkProgress};
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::recovery::STORE_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER};
-use crate::store::Surroundings;
+use crate::store::Environment;
 
 /// Options of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct CheckOptions {
     /// Whether every group and body is read, not only headers, footers and record heads.
     pub deep: bool,
     /// Bucket of objects that the application regenerates if they are missing.
-    pub remade: Option<BucketName>,
+    pub derived_bucket: Option<BucketName>,
     /// Number of segments checked in parallel, at most [`limits::FSCK_WORKERS_MAX`].
     pub workers: usize,
 }
@@ -52,19 +52,19 @@ impl CheckOptions {
 /// Damage is not an error: it is in the report. Fails if the store is in use, if the folder contains no store, if
 /// the disk cannot even be listed, or with [`Error::Cancelled`].
 pub fn check(
-    surroundings: &Surroundings,
+    surroundings: &Environment,
     options: CheckOptions,
-    watch: &mut Watch<'_>,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<Report> {
     let disk = &surroundings.disk;
     require_store(disk.as_ref())?;
     let lock = lock(disk.as_ref())?;
     let started_ms = surroundings.clock.monotonic_ms();
-    let private: Arc<dyn Disk> = Arc::new(PrivateDisk::new(Arc::clone(disk)));
-    let view = Surroundings { disk: Arc::clone(&private), ..surroundings.clone() };
+    let private: Arc<dyn Disk> = Arc::new(CopyOnWriteDisk::new(Arc::clone(disk)));
+    let view = Environment { disk: Arc::clone(&private), ..surroundings.clone() };
     let root = Root { disk: private, deep: options.deep, index: None, applied_lsn: 0 };
     let mut check = Check {
-        remade: options.remade,
+        derived_bucket: options.derived_bucket,
         workers: options.workers.clamp(1, limits::FSCK_WORKERS_MAX),
         ..root.check(watch)
     };
@@ -97,9 +97,9 @@ fn require_store(disk: &dyn Disk) -> Result<()> {
 pub(super) struct Check<'a, 'w> {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) deep: bool,
-    pub(super) remade: Option<BucketName>,
+    pub(super) derived_bucket: Option<BucketName>,
     pub(super) workers: usize,
-    watch: &'a mut Watch<'w>,
+    watch: &'a mut ProgressCallback<'w>,
     progress: WorkProgress,
     pub(super) report: Report,
     /// Index, if it is usable.
@@ -143,11 +143,11 @@ pub(super) struct CheckPart {
 
 impl Root {
     /// Creates an empty check for one segment.
-    pub(super) fn check<'a, 'w>(&self, watch: &'a mut Watch<'w>) -> Check<'a, 'w> {
+    pub(super) fn check<'a, 'w>(&self, watch: &'a mut ProgressCallback<'w>) -> Check<'a, 'w> {
         Check {
             disk: Arc::clone(&self.disk),
             deep: self.deep,
-            remade: None,
+            derived_bucket: None,
             workers: 1,
             watch,
             progress: WorkProgress::default(),
@@ -190,7 +190,7 @@ impl Check<'_, '_> {
     }
 
     /// Merges the result of one segment.
-    pub(super) fn take_over(&mut self, part: CheckPart) {
+    pub(super) fn merge(&mut self, part: CheckPart) {
         self.report.append(part.report);
         self.gaps.append(part.gaps);
         self.is_ignorant |= part.is_ignorant;
@@ -219,15 +219,15 @@ impl Check<'_, '_> {
         }
     }
 
-    fn run(&mut self, view: &Surroundings) -> Result<()> {
-        let Some(mut ground) = self.read_ground()? else { return Ok(()) };
-        self.progress.total_items = ground.held.len() as u64;
-        self.progress.total_bytes = ground.held.values().map(|held| held.file_bytes).sum();
+    fn run(&mut self, view: &Environment) -> Result<()> {
+        let Some(mut ground) = self.survey()? else { return Ok(()) };
+        self.progress.total_items = ground.segments.len() as u64;
+        self.progress.total_bytes = ground.segments.values().map(|held| held.file_bytes).sum();
         self.open_index(&ground, view)?;
         self.settle_superseded(&mut ground);
         self.check_log(&mut ground)?;
         self.check_compacted(&mut ground)?;
-        self.match_names(&mut ground)?;
+        self.cross_check_names(&mut ground)?;
         self.look_for_orphans(&ground)?;
         if self.suspects_unlisted > 0 {
             let what =
@@ -280,7 +280,7 @@ impl Check<'_, '_> {
     }
 
     /// Returns whether compacted segment `id` is in use.
-    pub(super) fn is_in_use(&self, ground: &Ground, id: SegmentId) -> bool {
+    pub(super) fn is_in_use(&self, ground: &StoreSurvey, id: SegmentId) -> bool {
         match &self.index {
             Some(_) => self.counted(id).is_some() || ground.committed_later.contains(&id),
             None => !ground.redundant.contains(&id),

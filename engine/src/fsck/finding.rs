@@ -76,16 +76,16 @@ pub enum Remedy {
     /// Marks these objects, with the LSNs of their records, as lost.
     MarkLost(Vec<(ObjectName, u64)>),
     /// Removes these objects, with the LSNs of their records, which are regenerated when missing.
-    Remove(Vec<(ObjectName, u64)>),
+    RemoveDerived(Vec<(ObjectName, u64)>),
     /// Puts these objects again, whose contents are still readable, with the LSNs of their records.
-    PutAgain(Vec<(ObjectName, u64)>),
+    RewriteObjects(Vec<(ObjectName, u64)>),
     /// Rewrites these facts from the index.
     RewriteFacts(Vec<FactName>),
     /// Opens the store, which retains intact data and continues after the damage.
-    GoOn,
+    SkipDamage,
     /// Asks the operator to copy the folder to a working disk. Nothing is marked as lost while the disk may become
     /// readable again.
-    CopyToSoundDisk,
+    CopyToHealthyDisk,
 }
 
 impl Finding {
@@ -125,7 +125,7 @@ impl Severity {
 impl Remedy {
     /// Returns whether a repair can apply the remedy.
     pub(super) fn is_applicable(&self) -> bool {
-        !matches!(self, Self::None | Self::CopyToSoundDisk)
+        !matches!(self, Self::None | Self::CopyToHealthyDisk)
     }
 
     /// Returns the machine-readable name.
@@ -138,11 +138,11 @@ impl Remedy {
             Self::RewriteStoreFile { .. } => "rewrite-store-file",
             Self::RemoveOrphan => "remove-orphan",
             Self::MarkLost(_) => "mark-lost",
-            Self::Remove(_) => "remove",
-            Self::PutAgain(_) => "put-again",
+            Self::RemoveDerived(_) => "remove",
+            Self::RewriteObjects(_) => "put-again",
             Self::RewriteFacts(_) => "rewrite-facts",
-            Self::GoOn => "go-on",
-            Self::CopyToSoundDisk => "copy-to-sound-disk",
+            Self::SkipDamage => "go-on",
+            Self::CopyToHealthyDisk => "copy-to-sound-disk",
         }
     }
 }
@@ -170,22 +170,22 @@ impl fmt::Display for Remedy {
                 "the loss is recorded: each key answers \"damaged\" until it is put or deleted; what was stored \
                  there cannot be had any more, so restore it from a backup"
             }
-            Self::Remove(_) => {
+            Self::RemoveDerived(_) => {
                 "the objects are deleted; no data is lost, because they are regenerated on \
                 request"
             }
-            Self::PutAgain(_) => {
+            Self::RewriteObjects(_) => {
                 "the objects are rewritten with the same content; only their modification times \
                 are lost"
             }
             Self::RewriteFacts(_) => {
                 "the server's records are rewritten from the index; no data is lost"
             }
-            Self::GoOn => {
+            Self::SkipDamage => {
                 "the store is opened, keeps what is whole and goes on behind the damage; what was written in that \
                  stretch stays lost, so put again what is missing"
             }
-            Self::CopyToSoundDisk => {
+            Self::CopyToHealthyDisk => {
                 "nothing is recorded as lost while the disk may read it again: copy the folder to a sound disk, with a \
                  tool that goes on behind bad sectors, and check the copy"
             }

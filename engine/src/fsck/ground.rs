@@ -15,15 +15,15 @@ use super::finding::{Remedy, Severity};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    Covers, Malformed, Origin, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass, SegmentHeader,
-    SegmentId, SegmentUsage, StoreFile,
+    LsnRanges, Malformed, Origin, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
+    SegmentHeader, SegmentId, SegmentUsage, StoreFile,
 };
 use crate::limits;
-use crate::recovery::{Compacted, STORE_FILE};
+use crate::recovery::{CompactionState, STORE_FILE};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, is_zero};
 
 /// Segment with records, as found on disk.
-pub(super) struct Held {
+pub(super) struct SegmentSurvey {
     pub(super) class: SegmentClass,
     pub(super) path: String,
     pub(super) file_bytes: u64,
@@ -31,13 +31,13 @@ pub(super) struct Held {
     pub(super) header: Option<SegmentHeader>,
     pub(super) origin: Origin,
     /// Whether one copy of the header page is damaged.
-    pub(super) is_page_torn: bool,
+    pub(super) has_damaged_header_copy: bool,
     /// End of its groups, as far as its footer or its successor records it.
     pub(super) end: Option<u64>,
     /// Whether compacted segments replaced it, so that its records have no effect.
     pub(super) is_superseded: bool,
     /// Ranges of broken groups.
-    pub(super) faults: Vec<Range<u64>>,
+    pub(super) broken_ranges: Vec<Range<u64>>,
     /// Whether some of its records may be missing.
     pub(super) is_damaged: bool,
     pub(super) records: u64,
@@ -46,11 +46,11 @@ pub(super) struct Held {
 }
 
 /// All segments with records, and the identity of the store.
-pub(super) struct Ground {
+pub(super) struct StoreSurvey {
     pub(super) store: Uuid,
-    pub(super) held: BTreeMap<SegmentId, Held>,
+    pub(super) segments: BTreeMap<SegmentId, SegmentSurvey>,
     /// LSN ranges that compacted segments replace.
-    pub(super) covers: Covers,
+    pub(super) lsn_ranges: LsnRanges,
     /// Compacted segments whose inputs all exist.
     pub(super) redundant: BTreeSet<SegmentId>,
     /// Compacted segments that a record after the index position commits.
@@ -59,33 +59,33 @@ pub(super) struct Ground {
     pub(super) unreadable: BTreeSet<SegmentId>,
 }
 
-impl Held {
+impl SegmentSurvey {
     /// Adds a broken range; beyond a limit the last one is extended.
     pub(super) fn add_fault(&mut self, stretch: Range<u64>) {
         self.is_damaged = true;
-        let is_full = self.faults.len() == limits::FSCK_SUSPECTS_MAX;
-        match self.faults.last_mut().filter(|_| is_full) {
+        let is_full = self.broken_ranges.len() == limits::FSCK_SUSPECTS_MAX;
+        match self.broken_ranges.last_mut().filter(|_| is_full) {
             Some(last) => last.end = stretch.end,
-            None => self.faults.push(stretch),
+            None => self.broken_ranges.push(stretch),
         }
     }
 
     /// Returns whether the offset may be in a broken range.
     pub(super) fn is_faulty_at(&self, offset: u64) -> bool {
-        self.faults.iter().any(|stretch| stretch.contains(&offset))
+        self.broken_ranges.iter().any(|stretch| stretch.contains(&offset))
     }
 
     /// Returns whether its records are in effect.
-    pub(super) fn counts(&self) -> bool {
+    pub(super) fn is_in_effect(&self) -> bool {
         self.header.is_some() && !self.is_superseded
     }
 }
 
-impl Ground {
+impl StoreSurvey {
     /// Returns the compacted segments, by id.
     pub(super) fn compacted(&self) -> impl Iterator<Item = SegmentId> {
-        let is_compacted = |held: &Held| held.class == SegmentClass::Compacted;
-        self.held.iter().filter(move |(_, held)| is_compacted(held)).map(|(id, _)| *id)
+        let is_compacted = |held: &SegmentSurvey| held.class == SegmentClass::Compacted;
+        self.segments.iter().filter(move |(_, held)| is_compacted(held)).map(|(id, _)| *id)
     }
 }
 
@@ -98,7 +98,7 @@ struct Page {
 
 impl Check<'_, '_> {
     /// Surveys the store; `None` if it cannot be checked at all, with the reason in the report.
-    pub(super) fn read_ground(&mut self) -> Result<Option<Ground>> {
+    pub(super) fn survey(&mut self) -> Result<Option<StoreSurvey>> {
         let mut held = BTreeMap::new();
         for (folder, class) in
             [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)]
@@ -114,10 +114,10 @@ impl Check<'_, '_> {
         let Some(store) = self.check_store_file(&headers, held.is_empty())? else {
             return Ok(None);
         };
-        let mut ground = Ground {
+        let mut ground = StoreSurvey {
             store,
-            held,
-            covers: Covers::default(),
+            segments: held,
+            lsn_ranges: LsnRanges::default(),
             redundant: BTreeSet::new(),
             committed_later: BTreeSet::new(),
             unreadable: BTreeSet::new(),
@@ -125,16 +125,16 @@ impl Check<'_, '_> {
         for (id, page) in pages {
             self.check_page(&mut ground, id, page);
         }
-        let compacted = ground.held.values().filter(|it| it.class == SegmentClass::Compacted);
+        let compacted = ground.segments.values().filter(|it| it.class == SegmentClass::Compacted);
         let found = compacted.filter_map(|it| Some((it.header?, it.origin.clone()))).collect();
-        let mut compacted = Compacted::of(found, ground.held.keys().copied().collect());
+        let mut compacted = CompactionState::of(found, ground.segments.keys().copied().collect());
         let all: BTreeSet<_> = compacted.ids_found().collect();
-        ground.covers = compacted.covers();
-        let superseded = compacted.keep_those_that_count();
+        ground.lsn_ranges = compacted.lsn_ranges();
+        let superseded = compacted.retain_effective();
         let counting: BTreeSet<_> = compacted.ids_found().collect();
         ground.redundant = all.difference(&counting).copied().collect();
         for id in superseded {
-            if let Some(held) = ground.held.get_mut(&id) {
+            if let Some(held) = ground.segments.get_mut(&id) {
                 held.is_superseded = true;
             }
         }
@@ -145,7 +145,7 @@ impl Check<'_, '_> {
         &mut self,
         folder: &str,
         class: SegmentClass,
-        held: &mut BTreeMap<SegmentId, Held>,
+        held: &mut BTreeMap<SegmentId, SegmentSurvey>,
     ) -> Result<()> {
         let names = self.disk.list(folder);
         for name in names.map_err(|source| Error::io(format!("listing {folder}"), source))? {
@@ -162,16 +162,16 @@ impl Check<'_, '_> {
             let usage = SegmentUsage::empty(class);
             held.insert(
                 id,
-                Held {
+                SegmentSurvey {
                     class,
                     path,
                     file_bytes,
                     header: None,
                     origin: Origin::default(),
-                    is_page_torn: false,
+                    has_damaged_header_copy: false,
                     end: None,
                     is_superseded: false,
-                    faults: Vec::new(),
+                    broken_ranges: Vec::new(),
                     is_damaged: false,
                     records: 0,
                     usage,
@@ -181,7 +181,7 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    fn read_page(&mut self, id: SegmentId, held: &Held) -> Result<Page> {
+    fn read_page(&mut self, id: SegmentId, held: &SegmentSurvey) -> Result<Page> {
         let file = self.disk.open(&held.path);
         let bytes = file.and_then(|file| read_up_to(file.as_ref(), 0, SEGMENT_HEADER_BYTES));
         let Ok(bytes) = bytes else {
@@ -190,7 +190,7 @@ impl Check<'_, '_> {
         self.read_on(bytes.len() as u64)?;
         let header = SegmentHeader::decode_page(&bytes).and_then(|header| {
             if (header.segment, header.class) != (id, held.class) {
-                return Err(Malformed::Place);
+                return Err(Malformed::Misplaced);
             }
             let origin = match header.class {
                 SegmentClass::Compacted => Origin::decode_page(&bytes, &header)?,
@@ -232,7 +232,7 @@ impl Check<'_, '_> {
             Ok(store) => Some(store.store),
             Err(_) => None,
         };
-        let reason = found.err().unwrap_or(Malformed::Place);
+        let reason = found.err().unwrap_or(Malformed::Misplaced);
         if let [store] = named.as_slice() {
             let created_ms = headers.iter().map(|header| header.created_ms).min().unwrap_or(0);
             let remedy = Remedy::RewriteStoreFile { store: *store, created_ms };
@@ -250,21 +250,21 @@ impl Check<'_, '_> {
         Ok(found_uuid)
     }
 
-    fn check_page(&mut self, ground: &mut Ground, id: SegmentId, page: Page) {
+    fn check_page(&mut self, ground: &mut StoreSurvey, id: SegmentId, page: Page) {
         let store = ground.store;
-        let Some(held) = ground.held.get_mut(&id) else { return };
+        let Some(held) = ground.segments.get_mut(&id) else { return };
         let (class, path) = (held.class, held.path.clone());
         let header = page.header.and_then(|(header, origin)| {
-            if header.store == store { Ok((header, origin)) } else { Err(Malformed::Place) }
+            if header.store == store { Ok((header, origin)) } else { Err(Malformed::Misplaced) }
         });
         // If the file is unreadable, it may have groups.
         let file = self.disk.open(&path);
         let has_groups = || file.and_then(|file| has_groups(file.as_ref())).unwrap_or(true);
         match header {
             Ok((header, origin)) => {
-                held.is_page_torn = !page.is_whole;
+                held.has_damaged_header_copy = !page.is_whole;
                 // Whether a compacted segment is in use is not known yet.
-                if held.is_page_torn && class == SegmentClass::Log {
+                if held.has_damaged_header_copy && class == SegmentClass::Log {
                     let what = "one of the two header copies is corrupt";
                     // A crash can tear the page before anything is written after it.
                     let severity = if has_groups() { Severity::Repairable } else { Severity::Note };

@@ -9,20 +9,23 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::{Held, read_up_to};
+use super::ground::{SegmentSurvey, read_up_to};
 use super::known::{NameHash, hash_of};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    BodyFault, Checksum, Content, FooterReader, FooterSum, FooterTrailer, Malformed, Record,
-    Scanned, SegmentClass, SegmentHeader, SegmentId, SegmentUsage, What, salvage,
+    BodyFault, Checksum, FooterDigest, FooterReader, FooterTrailer, Malformed, Record,
+    RecordContent, RecordOp, ScannedRecord, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
+    salvage,
 };
 use crate::name::{FactName, ObjectName};
-use crate::segment::{GroupRead, LogPosition, LogWalk, RecordCursor, Walked, is_zero, read_footer};
+use crate::segment::{
+    GroupCursor, GroupStep, LogPosition, ReadGroup, RecordCursor, is_zero, read_footer,
+};
 
 /// Damaged record.
 pub(super) struct Suspect {
-    pub(super) of: Named,
+    pub(super) of: RecordSubject,
     pub(super) hash: NameHash,
     pub(super) lsn: u64,
     /// Start of the damage.
@@ -31,7 +34,7 @@ pub(super) struct Suspect {
 }
 
 /// Object or fact that a record refers to.
-pub(super) enum Named {
+pub(super) enum RecordSubject {
     Object(ObjectName),
     Fact(FactName),
 }
@@ -50,7 +53,7 @@ pub(super) enum RecordDamage {
 }
 
 /// Result of checking one segment, for the checks of the others.
-pub(super) struct GroupsChecked {
+pub(super) struct GroupsSummary {
     /// Log position after the segment; `None` if it has no complete group, so that the position is unchanged.
     pub(super) position: Option<LogPosition>,
     /// Compacted segments that it commits after the position of the index.
@@ -58,7 +61,7 @@ pub(super) struct GroupsChecked {
 }
 
 /// Segment being checked.
-struct Walking<'a> {
+struct GroupsCheck<'a> {
     id: SegmentId,
     header: &'a SegmentHeader,
     later: &'a [SegmentHeader],
@@ -66,9 +69,9 @@ struct Walking<'a> {
     trailer: Option<FooterTrailer>,
 }
 
-impl Walking<'_> {
+impl GroupsCheck<'_> {
     /// Returns the log position after a group of this segment.
-    fn after(&self, group: &GroupRead, last_lsn: u64) -> LogPosition {
+    fn after(&self, group: &ReadGroup, last_lsn: u64) -> LogPosition {
         LogPosition {
             lsn: last_lsn,
             segment: Some(self.id),
@@ -83,15 +86,15 @@ impl Check<'_, '_> {
     /// Checks one segment.
     pub(super) fn check_groups(
         &mut self,
-        held: &mut Held,
+        held: &mut SegmentSurvey,
         header: &SegmentHeader,
         later: &[SegmentHeader],
-    ) -> Result<GroupsChecked> {
+    ) -> Result<GroupsSummary> {
         let id = header.segment;
         let file = self.open(&held.path)?;
         let trailer = read_footer(file.as_ref(), header)?;
         held.end = trailer.map(|trailer| trailer.footer_offset).or(held.end);
-        let walking = Walking { id, header, later, file, trailer };
+        let walking = GroupsCheck { id, header, later, file, trailer };
         let mut committed = Vec::new();
         let position = match walking.trailer {
             Some(trailer) if !self.deep && self.read_heads(held, &walking, &mut committed)? => {
@@ -99,14 +102,14 @@ impl Check<'_, '_> {
             }
             _ => self.walk(held, &walking, &mut committed)?,
         };
-        Ok(GroupsChecked { position, committed })
+        Ok(GroupsSummary { position, committed })
     }
 
     /// Reads an intact footer, and the values of facts. Returns false if the groups must be scanned instead.
     fn read_heads(
         &mut self,
-        held: &mut Held,
-        walking: &Walking<'_>,
+        held: &mut SegmentSurvey,
+        walking: &GroupsCheck<'_>,
         committed: &mut Vec<SegmentId>,
     ) -> Result<bool> {
         let file = Arc::clone(&walking.file);
@@ -119,7 +122,7 @@ impl Check<'_, '_> {
                 return Ok(false);
             }
             self.count(held, &found.record, committed);
-            if let What::Fact { .. } = found.record.what
+            if let RecordOp::PutFact { .. } = found.record.op
                 && let Err(error) = cursor.read_body(&found)
             {
                 let Error::Corrupt(corruption) = error else { return Err(error) };
@@ -135,43 +138,43 @@ impl Check<'_, '_> {
 
     fn walk(
         &mut self,
-        held: &mut Held,
-        walking: &Walking<'_>,
+        held: &mut SegmentSurvey,
+        walking: &GroupsCheck<'_>,
         committed: &mut Vec<SegmentId>,
     ) -> Result<Option<LogPosition>> {
         let path = held.path.clone();
         (held.records, held.usage) = (0, SegmentUsage::empty(held.class));
         let end = held.end.unwrap_or(held.file_bytes).min(held.file_bytes);
         let file = Arc::clone(&walking.file);
-        let mut walk = LogWalk::new(file, path.clone(), walking.header, end)?.reading_ahead();
+        let mut walk = GroupCursor::new(file, path.clone(), walking.header, end)?.reading_ahead();
         let mut footer =
-            walking.trailer.map(|trailer| FooterMatch { trailer, sum: FooterSum::default() });
+            walking.trailer.map(|trailer| FooterMatch { trailer, sum: FooterDigest::default() });
         let base_lsn = walking.header.base_lsn.saturating_sub(1);
         let mut position = LogPosition { lsn: base_lsn, ..LogPosition::START };
         let is_compacted = walking.header.class == SegmentClass::Compacted;
         let mut last_group = (walking.header.first_group, walking.header.previous_group);
         loop {
             let (start, first_lsn) = (walk.offset(), walk.next_lsn());
-            let looked = walk.look()?;
+            let looked = walk.peek()?;
             let decoded = match &looked {
-                Walked::Group(group) => group.view().map(|view| Some((group, view))),
-                Walked::End => Ok(None),
-                Walked::Broken(reason) => Err(*reason),
+                GroupStep::Group(group) => group.view().map(|view| Some((group, view))),
+                GroupStep::End => Ok(None),
+                GroupStep::Broken(reason) => Err(*reason),
             };
             match decoded {
                 Ok(None) => {
                     if let Some(known) = held.end.filter(|known| *known > start) {
                         held.add_fault(start..known);
                         let what = "the file ends inside its last group";
-                        self.broken(held, walking, start, what, first_lsn, None);
+                        self.damaged_group(held, walking, start, what, first_lsn, None);
                     }
                     break;
                 }
                 Ok(Some((group, view))) => {
-                    walk.pass(group, view.last_lsn());
+                    walk.advance(group, view.last_lsn());
                     let is_whole = view.verify_bodies().is_ok();
                     let is_vouched =
-                        is_whole || self.is_vouched(held, walking, &walk, first_lsn)?;
+                        is_whole || self.is_known_durable(held, walking, &walk, first_lsn)?;
                     if !is_vouched {
                         self.torn(&path, start);
                         break;
@@ -181,7 +184,7 @@ impl Check<'_, '_> {
                         let verified = if is_whole { Ok(()) } else { scanned.verify_body() };
                         self.check_body(held, walking.id, scanned, verified);
                         if let Some(footer) = &mut footer {
-                            footer.sum.push(scanned.place.offset, scanned.head);
+                            footer.sum.push(scanned.address.offset, scanned.head);
                         }
                     }
                     self.read_on(group.end - group.start)?;
@@ -189,7 +192,7 @@ impl Check<'_, '_> {
                     position = walking.after(group, view.last_lsn());
                 }
                 Err(reason) => {
-                    if !self.is_vouched(held, walking, &walk, first_lsn)? {
+                    if !self.is_known_durable(held, walking, &walk, first_lsn)? {
                         if !(reason == Malformed::Magic && walk.is_blank_here()?) {
                             self.torn(&path, start);
                         }
@@ -199,7 +202,7 @@ impl Check<'_, '_> {
                     held.add_fault(start..walk.offset());
                     let what = format!("corrupt group: {reason}");
                     let next_lsn = next.map(|next| next.first_lsn);
-                    self.broken(held, walking, start, &what, first_lsn, next_lsn);
+                    self.damaged_group(held, walking, start, &what, first_lsn, next_lsn);
                     let (bytes, place) = walk.skipped(start)?;
                     for scanned in salvage(&bytes, place) {
                         if scanned.record.lsn >= first_lsn {
@@ -214,7 +217,7 @@ impl Check<'_, '_> {
                     }
                 }
             }
-            walk.use_again(looked);
+            walk.recycle_buffer(looked);
         }
         if is_compacted {
             position.segment = None;
@@ -229,8 +232,8 @@ impl Check<'_, '_> {
 
     fn check_footer(
         &mut self,
-        held: &Held,
-        walking: &Walking<'_>,
+        held: &SegmentSurvey,
+        walking: &GroupsCheck<'_>,
         footer: Option<FooterMatch>,
         position: &LogPosition,
         (next_group, previous_group): (u64, Checksum),
@@ -239,7 +242,7 @@ impl Check<'_, '_> {
             return self.check_unsealed(held, walking);
         };
         let offset = footer.trailer.footer_offset;
-        if !held.faults.is_empty() {
+        if !held.broken_ranges.is_empty() {
             let cursor = RecordCursor::open(
                 Arc::clone(&walking.file),
                 held.path.clone(),
@@ -263,8 +266,8 @@ impl Check<'_, '_> {
 
     /// Checks the end of a segment without footer, which is valid. A partial footer is an interrupted sealing, or
     /// damage.
-    fn check_unsealed(&mut self, held: &Held, walking: &Walking<'_>) -> Result<()> {
-        let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
+    fn check_unsealed(&mut self, held: &SegmentSurvey, walking: &GroupsCheck<'_>) -> Result<()> {
+        let Some(end) = held.end.filter(|_| held.broken_ranges.is_empty()) else { return Ok(()) };
         let io = |source| Error::io(format!("reading {}", held.path), source);
         if !is_zero(walking.file.as_ref(), end).map_err(io)? {
             let what = "the footer is incomplete; the groups are read instead";
@@ -275,17 +278,17 @@ impl Check<'_, '_> {
     }
 
     /// Returns whether something durable confirms that the record with this LSN was durable.
-    fn is_vouched(
+    fn is_known_durable(
         &self,
-        held: &Held,
-        walking: &Walking<'_>,
-        walk: &LogWalk,
+        held: &SegmentSurvey,
+        walking: &GroupsCheck<'_>,
+        walk: &GroupCursor,
         lsn: u64,
     ) -> Result<bool> {
         let by_later = walking.later.iter().any(|later| later.base_lsn > lsn);
         let by_index = self.index.is_some() && lsn <= self.applied_lsn;
         let is_known = held.end.is_some() || by_later || by_index;
-        Ok(is_known || walk.vouched_later(lsn)?)
+        Ok(is_known || walk.is_durable_later(lsn)?)
     }
 
     fn torn(&mut self, path: &str, offset: u64) {
@@ -294,10 +297,10 @@ impl Check<'_, '_> {
     }
 
     /// Reports a broken group that was acknowledged. With an intact footer its heads are still readable.
-    fn broken(
+    fn damaged_group(
         &mut self,
-        held: &Held,
-        walking: &Walking<'_>,
+        held: &SegmentSurvey,
+        walking: &GroupsCheck<'_>,
         offset: u64,
         what: &str,
         first_lsn: u64,
@@ -322,36 +325,36 @@ impl Check<'_, '_> {
         self.gap(&held.path, offset, what, first_lsn, behind.saturating_sub(1).max(first_lsn));
     }
 
-    fn count(&mut self, held: &mut Held, record: &Record, committed: &mut Vec<SegmentId>) {
+    fn count(&mut self, held: &mut SegmentSurvey, record: &Record, committed: &mut Vec<SegmentId>) {
         held.records += 1;
         if record.lsn <= self.applied_lsn {
             held.usage.add(record);
-            if let What::Punched { segment, bytes } = record.what {
+            if let RecordOp::HolePunch { segment, bytes } = record.op {
                 self.punched.entry(segment).or_default().insert(record.lsn, bytes);
             }
-        } else if let What::Compacted { outputs, .. } = &record.what {
+        } else if let RecordOp::Compaction { outputs, .. } = &record.op {
             committed.extend(outputs);
         }
     }
 
     fn check_body(
         &mut self,
-        held: &mut Held,
+        held: &mut SegmentSurvey,
         id: SegmentId,
-        scanned: &Scanned<'_>,
+        scanned: &ScannedRecord<'_>,
         verified: Result<(), BodyFault>,
     ) {
-        let at = (id, scanned.place.offset);
-        match (verified, &scanned.record.what) {
+        let at = (id, scanned.address.offset);
+        match (verified, &scanned.record.op) {
             (Err(fault), what) => {
                 // A fact without its value is lost, and is not counted.
-                held.is_damaged |= matches!(what, What::Fact { .. });
+                held.is_damaged |= matches!(what, RecordOp::PutFact { .. });
                 self.suspect(at, &scanned.record, fault.offset, RecordDamage::Blocks);
             }
-            (Ok(()), What::Put { meta, content: Content::Inline { .. }, .. })
+            (Ok(()), RecordOp::Put { meta, content: RecordContent::Inline { .. }, .. })
                 if self.deep && *blake3::hash(scanned.body).as_bytes() != meta.hash =>
             {
-                self.suspect(at, &scanned.record, scanned.place.offset, RecordDamage::Hash);
+                self.suspect(at, &scanned.record, scanned.address.offset, RecordDamage::Hash);
             }
             _ => {}
         }
@@ -365,9 +368,9 @@ impl Check<'_, '_> {
         offset: u64,
         what: RecordDamage,
     ) {
-        let of = match &record.what {
-            What::Put { name, .. } => Named::Object(name.clone()),
-            What::Fact { name, .. } => Named::Fact(name.clone()),
+        let of = match &record.op {
+            RecordOp::Put { name, .. } => RecordSubject::Object(name.clone()),
+            RecordOp::PutFact { name, .. } => RecordSubject::Fact(name.clone()),
             _ => return,
         };
         let Some(hash) = hash_of(record) else { return };
@@ -388,28 +391,28 @@ fn end_of(segment: SegmentId, trailer: &FooterTrailer) -> LogPosition {
 /// Footer expected from the groups, and the footer found.
 struct FooterMatch {
     trailer: FooterTrailer,
-    sum: FooterSum,
+    sum: FooterDigest,
 }
 
 impl FooterMatch {
     /// Returns whether the footer matches the groups and its entries are intact.
     fn is_right(
         &self,
-        walking: &Walking<'_>,
+        walking: &GroupsCheck<'_>,
         last_lsn: u64,
         next_group: u64,
         previous_group: Checksum,
     ) -> Result<bool> {
-        if !self.sum.is_of(&self.trailer, last_lsn, next_group, previous_group) {
+        if !self.sum.matches(&self.trailer, last_lsn, next_group, previous_group) {
             return Ok(false);
         }
         let mut reader = FooterReader::new(&self.trailer, walking.header.context());
-        while let Some((offset, bytes)) = reader.wanted() {
+        while let Some((offset, bytes)) = reader.next_range() {
             let piece = read_up_to(walking.file.as_ref(), offset, bytes).map_err(|source| {
                 let path = walking.id.path(walking.header.class);
                 Error::io(format!("reading {path}"), source)
             })?;
-            if piece.len() != bytes || reader.take(piece).is_err() {
+            if piece.len() != bytes || reader.feed(piece).is_err() {
                 return Ok(false);
             }
         }

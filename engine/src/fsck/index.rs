@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::Ground;
-use super::known::at;
+use super::ground::StoreSurvey;
+use super::known::segment_offset;
 use crate::error::{Corruption, Error, Result};
 use crate::format::{Entry, EntryContent, Malformed, SegmentClass, SegmentId, SegmentUsage};
-use crate::index::{Fact, INDEX_FILE, Index, IndexPlace};
+use crate::index::{Fact, INDEX_FILE, Index, IndexLocation};
 use crate::limits;
-use crate::store::Surroundings;
+use crate::store::Environment;
 
 /// Maximum number of bytes of the index to read ahead.
 const BEGUN_BYTES_MAX: u64 = 256 << 20;
@@ -53,7 +53,7 @@ impl Pointed {
             }
             EntryContent::Lost { .. } => 0,
         };
-        self.add(at(&entry.record).0, u64::from(entry.record.head_bytes) + body);
+        self.add(segment_offset(&entry.record).0, u64::from(entry.record.head_bytes) + body);
     }
 
     /// Adds the record that a fact refers to.
@@ -71,17 +71,17 @@ impl Pointed {
 
 impl Check<'_, '_> {
     /// Opens the index. If it is unusable, the other checks run without it.
-    pub(super) fn open_index(&mut self, ground: &Ground, view: &Surroundings) -> Result<()> {
+    pub(super) fn open_index(&mut self, ground: &StoreSurvey, view: &Environment) -> Result<()> {
         match self.disk.open(INDEX_FILE) {
             Ok(file) => {
                 let bytes = file.bytes_len();
                 let bytes = bytes.map_err(|source| Error::io("reading the index", source))?;
                 // The index is read in random order, page by page.
-                file.begin_read(0..bytes.min(BEGUN_BYTES_MAX));
+                file.prefetch(0..bytes.min(BEGUN_BYTES_MAX));
                 self.read_on(bytes)?;
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                if !ground.held.is_empty() {
+                if !ground.segments.is_empty() {
                     let what = "the index is missing; opening the store rebuilds it from the \
                         segments";
                     self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
@@ -90,7 +90,7 @@ impl Check<'_, '_> {
             }
             Err(source) => return Err(Error::io(format!("opening {INDEX_FILE}"), source)),
         }
-        let place = IndexPlace {
+        let place = IndexLocation {
             disk: Arc::clone(&self.disk),
             clock: Arc::clone(&view.clock),
             store: ground.store,
@@ -99,7 +99,7 @@ impl Check<'_, '_> {
         let mut faults = IndexFaults::default();
         let mut retained = BTreeSet::new();
         let opened = Index::open(place, u64::MAX).and_then(|index| {
-            index.audit(|| false, |miscount| faults.add(|| miscount.to_string()))?;
+            index.verify_entries(|| false, |miscount| faults.add(|| miscount.to_string()))?;
             let position = index.checkpointed();
             let mut segments = 0_u64;
             index.each_segment(|_, _| {
@@ -114,7 +114,7 @@ impl Check<'_, '_> {
             Ok((index, None, segments)) if segments > 0 => {
                 index.close();
                 let what = "the index is incomplete; opening the store rebuilds it";
-                self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::GoOn);
+                self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::SkipDamage);
             }
             Ok((index, position, _)) => {
                 self.index_faults = faults;
@@ -130,7 +130,7 @@ impl Check<'_, '_> {
             Err(error) => {
                 let what = format!("the index is unusable: {error}");
                 // If nothing was ever written, the creation of the store was interrupted.
-                let is_new = ground.held.values().all(|held| held.header.is_none());
+                let is_new = ground.segments.values().all(|held| held.header.is_none());
                 let severity = if is_new { Severity::Note } else { Severity::Repairable };
                 self.found(severity, INDEX_FILE, 0, what, Remedy::RebuildIndex);
             }
@@ -139,19 +139,19 @@ impl Check<'_, '_> {
     }
 
     /// Marks the segments that the index does not count and that others replaced.
-    pub(super) fn settle_superseded(&self, ground: &mut Ground) {
+    pub(super) fn settle_superseded(&self, ground: &mut StoreSurvey) {
         if self.index.is_none() {
             return;
         }
         let mut replaced: Vec<SegmentId> = Vec::new();
         for id in ground.compacted() {
             if self.counted(id).is_some()
-                && let Some(held) = ground.held.get(&id)
+                && let Some(held) = ground.segments.get(&id)
             {
                 replaced.extend(&held.origin.inputs);
             }
         }
-        for (id, held) in &mut ground.held {
+        for (id, held) in &mut ground.segments {
             let is_known = held.header.is_some_and(|header| header.base_lsn <= self.applied_lsn);
             held.is_superseded = is_known && replaced.contains(id) && self.counted(*id).is_none();
         }
@@ -160,7 +160,7 @@ impl Check<'_, '_> {
     /// Compares the usage of each segment in the index with the segment.
     pub(super) fn check_usage(
         &mut self,
-        ground: &Ground,
+        ground: &StoreSurvey,
         pointed: &Pointed,
         faults: &mut IndexFaults,
     ) -> Result<()> {
@@ -186,11 +186,15 @@ impl Check<'_, '_> {
             if usage.punched_bytes != punched && !self.gaps.touch(0, u64::MAX) {
                 faults.add(|| format!("wrong reclaimed byte count of segment {id}"));
             }
-            match ground.held.get(id) {
+            match ground.segments.get(id) {
                 None => missing.push((*id, *usage)),
                 Some(held) if held.header.is_some() && !held.is_damaged => {
-                    let is_same = (usage.record_bytes, usage.record_count, usage.removals)
-                        == (held.usage.record_bytes, held.usage.record_count, held.usage.removals);
+                    let is_same = (usage.record_bytes, usage.record_count, usage.tombstone_count)
+                        == (
+                            held.usage.record_bytes,
+                            held.usage.record_count,
+                            held.usage.tombstone_count,
+                        );
                     if !is_same || usage.class != held.class {
                         faults.add(|| format!("wrong record count of segment {id}"));
                     }
@@ -206,8 +210,8 @@ impl Check<'_, '_> {
                 faults.add(|| format!("{} references to segment {id} are not counted", live.1));
             }
         }
-        let unknown = ground.held.iter().find(|(id, held)| {
-            held.usage.record_count > 0 && held.counts() && !counted.contains_key(id)
+        let unknown = ground.segments.iter().find(|(id, held)| {
+            held.usage.record_count > 0 && held.is_in_effect() && !counted.contains_key(id)
         });
         if let Some((id, _)) = unknown {
             faults.add(|| format!("segment {id} is missing"));
@@ -225,7 +229,7 @@ impl Check<'_, '_> {
     }
 
     /// Reports the faults of the index as a whole.
-    pub(super) fn tell_index_faults(&mut self, faults: IndexFaults) {
+    pub(super) fn report_index_faults(&mut self, faults: IndexFaults) {
         if let Some(first) = faults.first {
             let more = match faults.count {
                 1 => String::new(),

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::format::{Content, Location, Record, SegmentId, What, entry_key};
+use crate::format::{Location, Record, RecordContent, RecordOp, SegmentId, entry_key};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 
@@ -46,13 +46,13 @@ impl Gaps {
 pub(super) type NameHash = [u8; 16];
 
 /// Map by name hash.
-pub(super) type ByName<T> = HashMap<NameHash, T, BuildHasherDefault<HashedAlready>>;
+pub(super) type ByName<T> = HashMap<NameHash, T, BuildHasherDefault<IdentityHasher>>;
 
 /// Hasher for name hashes. The first half of a hash selects the pass, so the second half is used.
 #[derive(Default)]
-pub(super) struct HashedAlready(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for HashedAlready {
+impl Hasher for IdentityHasher {
     fn write(&mut self, bytes: &[u8]) {
         if let Some(half) = bytes.last_chunk() {
             self.0 = u64::from_le_bytes(*half);
@@ -76,10 +76,10 @@ pub(super) fn hash_of_fact(name: &FactName) -> NameHash {
 
 /// Returns the hash of the name that a record refers to.
 pub(super) fn hash_of(record: &Record) -> Option<NameHash> {
-    match &record.what {
-        What::Put { name, .. } | What::Delete { name, .. } => Some(hash_of_object(name)),
-        What::Fact { name, .. } | What::FactGone { name } => Some(hash_of_fact(name)),
-        What::Compacted { .. } | What::Punched { .. } => None,
+    match &record.op {
+        RecordOp::Put { name, .. } | RecordOp::Delete { name, .. } => Some(hash_of_object(name)),
+        RecordOp::PutFact { name, .. } | RecordOp::DeleteFact { name } => Some(hash_of_fact(name)),
+        RecordOp::Compaction { .. } | RecordOp::HolePunch { .. } => None,
     }
 }
 
@@ -93,80 +93,82 @@ fn hash(kind: u8, name: &[u8]) -> NameHash {
 
 /// State of a name according to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum NameStatus {
     Inline,
     Big(SegmentId),
     Lost,
-    Gone,
+    Deleted,
     Fact,
-    FactGone,
+    FactDeleted,
 }
 
-impl Said {
+impl NameStatus {
     /// Returns the state set by this record; `None` if it refers to no name.
-    pub(super) fn by(record: &Record) -> Option<Self> {
-        match &record.what {
-            What::Put { content: Content::Inline { .. }, .. } => Some(Self::Inline),
-            What::Put { content: Content::Big { segment, .. }, .. } => Some(Self::Big(*segment)),
-            What::Put { content: Content::Lost { .. }, .. } => Some(Self::Lost),
-            What::Delete { .. } => Some(Self::Gone),
-            What::Fact { .. } => Some(Self::Fact),
-            What::FactGone { .. } => Some(Self::FactGone),
-            What::Compacted { .. } | What::Punched { .. } => None,
+    pub(super) fn of_record(record: &Record) -> Option<Self> {
+        match &record.op {
+            RecordOp::Put { content: RecordContent::Inline { .. }, .. } => Some(Self::Inline),
+            RecordOp::Put { content: RecordContent::Big { segment, .. }, .. } => {
+                Some(Self::Big(*segment))
+            }
+            RecordOp::Put { content: RecordContent::Lost { .. }, .. } => Some(Self::Lost),
+            RecordOp::Delete { .. } => Some(Self::Deleted),
+            RecordOp::PutFact { .. } => Some(Self::Fact),
+            RecordOp::DeleteFact { .. } => Some(Self::FactDeleted),
+            RecordOp::Compaction { .. } | RecordOp::HolePunch { .. } => None,
         }
     }
 
     /// Returns whether the name exists.
-    pub(super) fn is_there(self) -> bool {
-        !matches!(self, Self::Gone | Self::FactGone)
+    pub(super) fn exists(self) -> bool {
+        !matches!(self, Self::Deleted | Self::FactDeleted)
     }
 }
 
 /// Location of a record: segment and offset.
-pub(super) type At = (SegmentId, u64);
+pub(super) type SegmentOffset = (SegmentId, u64);
 
 /// Returns segment and offset of an entry's record.
-pub(super) fn at(place: &Location) -> At {
+pub(super) fn segment_offset(place: &Location) -> SegmentOffset {
     (place.segment, place.offset)
 }
 
 /// Newest record of a name, so far.
 #[derive(Clone, Debug)]
-pub(super) struct Newest {
+pub(super) struct NewestRecord {
     pub(super) lsn: u64,
-    pub(super) said: Said,
-    pub(super) at: At,
+    pub(super) status: NameStatus,
+    pub(super) at: SegmentOffset,
     /// Locations of the record; a compaction may leave copies.
-    pub(super) copies: Vec<At>,
+    pub(super) copies: Vec<SegmentOffset>,
 }
 
-impl Newest {
+impl NewestRecord {
     /// Returns whether the record has a copy at this location.
-    pub(super) fn lies_at(&self, place: At) -> bool {
+    pub(super) fn is_at(&self, place: SegmentOffset) -> bool {
         self.at == place || self.copies.contains(&place)
     }
 }
 
 /// Collected state of a name.
-pub(super) struct Known {
+pub(super) struct NameState {
     /// Newest record of the name.
-    pub(super) now: Newest,
+    pub(super) now: NewestRecord,
     /// Newest record of the name up to the index position, if that is another one; the inner `None` means that there
     /// is no such record.
-    at_index: Option<Option<Box<Newest>>>,
+    at_index: Option<Option<Box<NewestRecord>>>,
     /// LSN and location that the index refers to.
-    pub(super) pointed: Option<(u64, At)>,
+    pub(super) pointed: Option<(u64, SegmentOffset)>,
 }
 
-impl Known {
+impl NameState {
     /// Creates the state from the first record.
-    pub(super) fn new(first: Newest, applied_lsn: u64) -> Self {
+    pub(super) fn new(first: NewestRecord, applied_lsn: u64) -> Self {
         let at_index = (first.lsn > applied_lsn).then_some(None);
         Self { now: first, at_index, pointed: None }
     }
 
     /// Adds a record of the name, in any order.
-    pub(super) fn add(&mut self, next: Newest, applied_lsn: u64) {
+    pub(super) fn add(&mut self, next: NewestRecord, applied_lsn: u64) {
         if next.lsn <= applied_lsn
             && let Some(at_index) = &mut self.at_index
         {
@@ -183,7 +185,7 @@ impl Known {
     }
 
     /// Returns the newest record up to the index position.
-    pub(super) fn at_index(&self) -> Option<&Newest> {
+    pub(super) fn at_index(&self) -> Option<&NewestRecord> {
         match &self.at_index {
             Some(other) => other.as_deref(),
             None => Some(&self.now),
@@ -191,7 +193,7 @@ impl Known {
     }
 
     /// Returns the location at which the content of the name is read.
-    pub(super) fn live_at(&self) -> At {
+    pub(super) fn live_at(&self) -> SegmentOffset {
         match self.pointed {
             Some((lsn, place)) if lsn == self.now.lsn => place,
             _ => self.now.at,
@@ -199,7 +201,7 @@ impl Known {
     }
 }
 
-fn newer(known: &mut Newest, next: Newest) {
+fn newer(known: &mut NewestRecord, next: NewestRecord) {
     match next.lsn.cmp(&known.lsn) {
         std::cmp::Ordering::Greater => *known = next,
         std::cmp::Ordering::Equal => known.copies.push(next.at),
@@ -211,19 +213,19 @@ fn newer(known: &mut Newest, next: Newest) {
 mod tests {
     use super::*;
 
-    fn record(lsn: u64, offset: u64) -> Newest {
+    fn record(lsn: u64, offset: u64) -> NewestRecord {
         let at = (SegmentId::new(1).unwrap(), offset);
-        Newest { lsn, said: Said::Inline, at, copies: Vec::new() }
+        NewestRecord { lsn, status: NameStatus::Inline, at, copies: Vec::new() }
     }
 
     #[test]
-    fn the_newest_record_is_known_now_and_as_of_the_index_whatever_the_order() {
+    fn newest_record_is_independent_of_scan_order() {
         let lsns = [3, 9, 5, 12, 5];
         for turn in 0..lsns.len() {
             let mut order = lsns;
             order.rotate_left(turn);
             for applied in [0, 4, 5, 8, 9, 20] {
-                let mut known = Known::new(record(order[0], 0), applied);
+                let mut known = NameState::new(record(order[0], 0), applied);
                 for (offset, lsn) in (1..).zip(&order[1..]) {
                     known.add(record(*lsn, offset), applied);
                 }
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_stretches_are_still_covered() {
+    fn merged_gaps_still_cover_dropped_ranges() {
         let mut gaps = Gaps::default();
         for at in 0..2 * limits::FSCK_SUSPECTS_MAX as u64 {
             gaps.add(10 * at, 10 * at + 2);

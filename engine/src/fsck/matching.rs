@@ -9,19 +9,22 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use super::beside::{PIECE_ITEMS, beside};
+use super::beside::{CHUNK_ITEMS, pipeline};
 use super::big::BigContentState;
 use super::check::Check;
 use super::finding::{Finding, Remedy, Severity};
-use super::ground::{Ground, Held, read_up_to};
-use super::groups::{Named, RecordDamage, Suspect};
+use super::ground::{SegmentSurvey, StoreSurvey, read_up_to};
+use super::groups::{RecordDamage, RecordSubject, Suspect};
 use super::index::{IndexFaults, Pointed};
-use super::known::{At, ByName, Known, NameHash, Said, at, hash_of, hash_of_fact, hash_of_object};
+use super::known::{
+    ByName, NameHash, NameState, NameStatus, SegmentOffset, hash_of, hash_of_fact, hash_of_object,
+    segment_offset,
+};
 use super::names::{Pass, PassPart};
 use crate::error::Result;
 use crate::format::{
-    Content, Entry, EntryContent, HEAD_BYTES_MAX, Record, SEGMENT_HEADER_BYTES, SegmentClass,
-    SegmentId, What,
+    Entry, EntryContent, HEAD_BYTES_MAX, Record, RecordContent, RecordOp, SEGMENT_HEADER_BYTES,
+    SegmentClass, SegmentId,
 };
 use crate::index::{Fact, INDEX_FILE};
 use crate::limits;
@@ -29,23 +32,23 @@ use crate::name::{FactName, ObjectName};
 
 /// Outcome for an object that is not fully readable.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum DamageOutcome {
     /// Not readable at all.
     Lost,
     /// The disk fails to read it now. It may recover, or the data may be copied by other means.
-    Unread,
+    Unreadable,
     /// Partially readable.
-    Partly,
+    PartlyReadable,
     /// The content is readable, its record is not.
-    Unrecorded,
+    RecordLost,
     /// Damaged, and regenerated when it is missing.
-    Remade,
+    Derived,
 }
 
 impl Check<'_, '_> {
     /// Checks all names.
-    pub(super) fn match_names(&mut self, ground: &mut Ground) -> Result<()> {
-        let records: u64 = ground.held.values().map(|held| held.records).sum();
+    pub(super) fn cross_check_names(&mut self, ground: &mut StoreSurvey) -> Result<()> {
+        let records: u64 = ground.segments.values().map(|held| held.records).sum();
         let passes = records / limits::FSCK_NAMES_MAX + 1;
         let mut faults = std::mem::take(&mut self.index_faults);
         let mut pointed = Pointed::default();
@@ -57,19 +60,19 @@ impl Check<'_, '_> {
             self.match_entries(ground, &mut pass, &mut pointed, &mut faults)?;
             self.match_facts(ground, &mut pass, &mut pointed, &mut faults)?;
             self.match_known(ground, &pass, &mut faults)?;
-            self.judge_suspects(ground, &pass, &mut dead);
+            self.classify_suspects(ground, &pass, &mut dead);
         }
         self.check_usage(ground, &pointed, &mut faults)?;
-        self.tell_index_faults(faults);
+        self.report_index_faults(faults);
         for (path, (count, offset)) in dead {
             let what = format!("{count} corrupt records are dead already");
             self.found(Severity::Note, &path, offset, what, Remedy::None);
         }
-        if self.report.lost_before > 0 {
+        if self.report.known_losses > 0 {
             let what = format!(
                 "{} objects were recorded as lost earlier: reading their keys fails as \
                 \"damaged\"",
-                self.report.lost_before
+                self.report.known_losses
             );
             self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::None);
         }
@@ -78,24 +81,24 @@ impl Check<'_, '_> {
 
     fn match_entries(
         &mut self,
-        ground: &Ground,
+        ground: &StoreSurvey,
         pass: &mut Pass,
         pointed: &mut Pointed,
         faults: &mut IndexFaults,
     ) -> Result<()> {
         let Some(index) = self.index.clone() else { return Ok(()) };
         let read = |give: &mut dyn FnMut(Vec<(NameHash, ObjectName, Entry)>) -> Result<()>| {
-            let mut piece = Vec::with_capacity(PIECE_ITEMS);
+            let mut piece = Vec::with_capacity(CHUNK_ITEMS);
             index.each_entry(|name, entry| {
                 piece.push((hash_of_object(&name), name, entry));
-                if piece.len() < PIECE_ITEMS {
+                if piece.len() < CHUNK_ITEMS {
                     return Ok(());
                 }
-                give(std::mem::replace(&mut piece, Vec::with_capacity(PIECE_ITEMS)))
+                give(std::mem::replace(&mut piece, Vec::with_capacity(CHUNK_ITEMS)))
             })?;
             give(piece)
         };
-        beside(self.workers, read, |piece| {
+        pipeline(self.workers, read, |piece| {
             for (hash, name, entry) in piece {
                 if pass.part.is_first() {
                     pointed.add_entry(&entry);
@@ -117,13 +120,13 @@ impl Check<'_, '_> {
 
     fn match_entry(
         &mut self,
-        ground: &Ground,
-        mut known: Option<&mut Known>,
+        ground: &StoreSurvey,
+        mut known: Option<&mut NameState>,
         (name, hash): (&ObjectName, NameHash),
         entry: &Entry,
         faults: &mut IndexFaults,
     ) -> Result<()> {
-        let place = at(&entry.record);
+        let place = segment_offset(&entry.record);
         if let Some(known) = &mut known {
             known.pointed = Some((entry.lsn, place));
         }
@@ -136,22 +139,22 @@ impl Check<'_, '_> {
             }
             Some(newest) if newest.lsn == entry.lsn => {
                 let is_same = matches!(
-                    (newest.said, entry.content),
-                    (Said::Inline, EntryContent::Inline { .. })
-                        | (Said::Lost, EntryContent::Lost { .. })
-                ) || matches!((newest.said, entry.content),
-                    (Said::Big(one), EntryContent::Big { segment, .. }) if one == segment);
+                    (newest.status, entry.content),
+                    (NameStatus::Inline, EntryContent::Inline { .. })
+                        | (NameStatus::Lost, EntryContent::Lost { .. })
+                ) || matches!((newest.status, entry.content),
+                    (NameStatus::Big(one), EntryContent::Big { segment, .. }) if one == segment);
                 if !is_same {
                     faults.add(|| format!("the entry of {name} contradicts its record"));
                 }
-                newest.lies_at(place)
+                newest.is_at(place)
             }
             _ => false,
         };
         let is_there = is_there || {
             let found = self.is_at(ground, place, hash, entry.lsn);
-            if let (Some(record), Some(held)) = (&found, ground.held.get(&place.0)) {
-                self.check_passed_over(held, place.0, place.1, record);
+            if let (Some(record), Some(held)) = (&found, ground.segments.get(&place.0)) {
+                self.check_skipped(held, place.0, place.1, record);
             }
             found.is_some()
         };
@@ -167,21 +170,21 @@ impl Check<'_, '_> {
         if !is_current {
             return Ok(());
         }
-        let path = ground.held.get(&place.0).map(|held| held.path.clone());
+        let path = ground.segments.get(&place.0).map(|held| held.path.clone());
         let path = path.unwrap_or_else(|| place.0.path(SegmentClass::Log));
         let mut is_readable = true;
         if let EntryContent::Big { bytes, segment } = entry.content {
             let hash = entry.meta.hash;
-            is_readable = self.judge_big(ground, segment, bytes, &hash, name, entry.lsn)?;
+            is_readable = self.classify_big(ground, segment, bytes, &hash, name, entry.lsn)?;
         }
         match entry.content {
             _ if is_there => {}
             EntryContent::Big { .. } if is_readable => {
-                self.judged(Fate::Unrecorded, &path, place.1, name, entry.lsn);
+                self.judged(DamageOutcome::RecordLost, &path, place.1, name, entry.lsn);
             }
             EntryContent::Big { .. } => {}
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
-                self.judged(Fate::Lost, &path, place.1, name, entry.lsn);
+                self.judged(DamageOutcome::Lost, &path, place.1, name, entry.lsn);
             }
         }
         Ok(())
@@ -189,7 +192,7 @@ impl Check<'_, '_> {
 
     fn match_facts(
         &mut self,
-        ground: &Ground,
+        ground: &StoreSurvey,
         pass: &mut Pass,
         pointed: &mut Pointed,
         faults: &mut IndexFaults,
@@ -210,13 +213,13 @@ impl Check<'_, '_> {
 
     fn match_fact(
         &mut self,
-        ground: &Ground,
-        mut known: Option<&mut Known>,
+        ground: &StoreSurvey,
+        mut known: Option<&mut NameState>,
         name: FactName,
         fact: &Fact,
         faults: &mut IndexFaults,
     ) {
-        let place = at(&fact.record);
+        let place = segment_offset(&fact.record);
         if let Some(known) = &mut known {
             known.pointed = Some((fact.lsn, place));
         }
@@ -226,14 +229,15 @@ impl Check<'_, '_> {
             faults.add(|| format!("a newer record of the fact {name} is missing"));
             return;
         }
-        let is_there = newest.is_some_and(|newest| newest.lsn == fact.lsn && newest.lies_at(place));
+        let is_there = newest.is_some_and(|newest| newest.lsn == fact.lsn && newest.is_at(place));
         if is_there || self.is_at(ground, place, hash_of_fact(&name), fact.lsn).is_some() {
             return;
         }
         if !self.may_be_lost(ground, place.0, fact.lsn) {
             faults.add(|| format!("the entry of the fact {name} points to a wrong location"));
         } else if is_current {
-            let path = ground.held.get(&place.0).map_or("log".to_owned(), |held| held.path.clone());
+            let path =
+                ground.segments.get(&place.0).map_or("log".to_owned(), |held| held.path.clone());
             self.fact_hurt(&path, place.1, name);
         }
     }
@@ -242,43 +246,45 @@ impl Check<'_, '_> {
     /// position.
     fn match_known(
         &mut self,
-        ground: &Ground,
+        ground: &StoreSurvey,
         pass: &Pass,
         faults: &mut IndexFaults,
     ) -> Result<()> {
         for known in pass.known.values() {
-            match known.now.said {
-                Said::Inline | Said::Big(_) => self.report.objects += 1,
-                Said::Lost => {
+            match known.now.status {
+                NameStatus::Inline | NameStatus::Big(_) => self.report.objects += 1,
+                NameStatus::Lost => {
                     self.report.objects += 1;
-                    self.report.lost_before += 1;
+                    self.report.known_losses += 1;
                 }
-                Said::Fact => self.report.facts += 1,
-                Said::Gone | Said::FactGone => {}
+                NameStatus::Fact => self.report.facts += 1,
+                NameStatus::Deleted | NameStatus::FactDeleted => {}
             }
             if self.index.is_some()
                 && known.pointed.is_none()
-                && let Some(newest) = known.at_index().filter(|newest| newest.said.is_there())
+                && let Some(newest) = known.at_index().filter(|newest| newest.status.exists())
                 // A missing record may be the one that deleted it.
                 && !self.gaps.touch(newest.lsn.saturating_add(1), self.applied_lsn)
             {
-                let name = self.head_at(ground, newest.at).map(|record| record.what);
+                let name = self.head_at(ground, newest.at).map(|record| record.op);
                 faults.add(|| match name {
-                    Some(What::Put { name, .. }) => format!("{name} is missing"),
-                    Some(What::Fact { name, .. }) => format!("the fact {name} is missing"),
+                    Some(RecordOp::Put { name, .. }) => format!("{name} is missing"),
+                    Some(RecordOp::PutFact { name, .. }) => format!("the fact {name} is missing"),
                     _ => format!("the change of record {} is missing", newest.lsn),
                 });
             }
             let is_in_index = known.pointed.is_some_and(|(lsn, _)| lsn >= known.now.lsn);
-            if let Said::Big(segment) = known.now.said
+            if let NameStatus::Big(segment) = known.now.status
                 && !is_in_index
             {
-                if self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
+                if self.big_named.len() < limits::FSCK_BIG_REFERENCES_MAX {
                     self.big_named.insert(segment);
                 }
                 let Some(record) = self.head_at(ground, known.now.at) else { continue };
-                if let What::Put { name, meta, content: Content::Big { bytes, .. } } = record.what {
-                    self.judge_big(ground, segment, bytes, &meta.hash, &name, record.lsn)?;
+                if let RecordOp::Put { name, meta, content: RecordContent::Big { bytes, .. } } =
+                    record.op
+                {
+                    self.classify_big(ground, segment, bytes, &meta.hash, &name, record.lsn)?;
                 }
             }
         }
@@ -286,9 +292,9 @@ impl Check<'_, '_> {
     }
 
     /// Reports the damaged records that are live.
-    fn judge_suspects(
+    fn classify_suspects(
         &mut self,
-        ground: &Ground,
+        ground: &StoreSurvey,
         pass: &Pass,
         dead: &mut BTreeMap<String, (u64, u64)>,
     ) {
@@ -296,9 +302,9 @@ impl Check<'_, '_> {
         let all = std::mem::take(&mut self.suspects);
         let (judged, rest) = all.into_iter().partition(|(_, suspect)| of_pass(suspect));
         self.suspects = rest;
-        let judged: BTreeMap<At, Suspect> = judged;
+        let judged: BTreeMap<SegmentOffset, Suspect> = judged;
         for (place, suspect) in judged {
-            let Some(held) = ground.held.get(&place.0) else { continue };
+            let Some(held) = ground.segments.get(&place.0) else { continue };
             let known = pass.known.get(&suspect.hash);
             let is_live = match known {
                 Some(known) => known.now.lsn == suspect.lsn && known.live_at() == place,
@@ -308,27 +314,27 @@ impl Check<'_, '_> {
                 dead.entry(held.path.clone()).or_insert((0, suspect.offset)).0 += 1;
                 continue;
             }
-            let is_big = known.is_some_and(|known| matches!(known.now.said, Said::Big(_)));
-            let is_lost = known.is_some_and(|known| known.now.said == Said::Lost);
+            let is_big = known.is_some_and(|known| matches!(known.now.status, NameStatus::Big(_)));
+            let is_lost = known.is_some_and(|known| known.now.status == NameStatus::Lost);
             let fate = match suspect.what {
-                RecordDamage::Blocks => Fate::Partly,
-                RecordDamage::Head if !is_big || self.index.is_some() => Fate::Unrecorded,
-                RecordDamage::Head | RecordDamage::All | RecordDamage::Hash => Fate::Lost,
+                RecordDamage::Blocks => DamageOutcome::PartlyReadable,
+                RecordDamage::Head if !is_big || self.index.is_some() => DamageOutcome::RecordLost,
+                RecordDamage::Head | RecordDamage::All | RecordDamage::Hash => DamageOutcome::Lost,
             };
             match suspect.of {
-                Named::Object(_) if is_lost => {}
-                Named::Object(name) => {
+                RecordSubject::Object(_) if is_lost => {}
+                RecordSubject::Object(name) => {
                     self.judged(fate, &held.path, suspect.offset, &name, suspect.lsn);
                 }
-                Named::Fact(name) => self.fact_hurt(&held.path, suspect.offset, name),
+                RecordSubject::Fact(name) => self.fact_hurt(&held.path, suspect.offset, name),
             }
         }
     }
 
     /// Checks the content of an object in a big segment. Returns false if nothing of it is readable.
-    fn judge_big(
+    fn classify_big(
         &mut self,
-        ground: &Ground,
+        ground: &StoreSurvey,
         segment: SegmentId,
         bytes: u64,
         hash: &[u8; 32],
@@ -339,9 +345,9 @@ impl Check<'_, '_> {
         match self.check_big(ground.store, segment, bytes, hash)? {
             BigContentState::Whole => Ok(true),
             BigContentState::Damaged { offset, .. } | BigContentState::Gone { offset, .. }
-                if self.is_remade(name) =>
+                if self.is_derived(name) =>
             {
-                self.judged(Fate::Remade, &path, offset, name, lsn);
+                self.judged(DamageOutcome::Derived, &path, offset, name, lsn);
                 Ok(false)
             }
             BigContentState::Damaged { blocks, offset } => {
@@ -355,7 +361,7 @@ impl Check<'_, '_> {
                 let what = format!("the object is unreadable: {why}");
                 let remedy = match self.disk_reads(&path, offset) {
                     true => Remedy::MarkLost(vec![(name.clone(), lsn)]),
-                    false => Remedy::CopyToSoundDisk,
+                    false => Remedy::CopyToHealthyDisk,
                 };
                 let mut finding = Finding::new(Severity::Loss, path, offset, what, remedy);
                 finding.name(name.clone());
@@ -366,29 +372,39 @@ impl Check<'_, '_> {
     }
 
     /// Adds an object to the finding of its segment and outcome.
-    fn judged(&mut self, fate: Fate, path: &str, offset: u64, name: &ObjectName, lsn: u64) {
+    fn judged(
+        &mut self,
+        fate: DamageOutcome,
+        path: &str,
+        offset: u64,
+        name: &ObjectName,
+        lsn: u64,
+    ) {
         let fate = match fate {
-            Fate::Lost | Fate::Partly if self.is_remade(name) => Fate::Remade,
-            Fate::Lost if !self.disk_reads(path, offset) => Fate::Unread,
+            DamageOutcome::Lost | DamageOutcome::PartlyReadable if self.is_derived(name) => {
+                DamageOutcome::Derived
+            }
+            DamageOutcome::Lost if !self.disk_reads(path, offset) => DamageOutcome::Unreadable,
             fate => fate,
         };
         let is_it = |finding: &&mut Finding| {
             finding.file == path
                 && match (&finding.remedy, fate) {
-                    (Remedy::MarkLost(_), Fate::Lost) | (Remedy::PutAgain(_), Fate::Unrecorded) => {
-                        true
+                    (Remedy::MarkLost(_), DamageOutcome::Lost)
+                    | (Remedy::RewriteObjects(_), DamageOutcome::RecordLost) => true,
+                    (Remedy::CopyToHealthyDisk, DamageOutcome::Unreadable) => true,
+                    (Remedy::RemoveDerived(_), DamageOutcome::Derived) => true,
+                    (Remedy::None, DamageOutcome::PartlyReadable) => {
+                        finding.severity == Severity::Loss
                     }
-                    (Remedy::CopyToSoundDisk, Fate::Unread) => true,
-                    (Remedy::Remove(_), Fate::Remade) => true,
-                    (Remedy::None, Fate::Partly) => finding.severity == Severity::Loss,
                     _ => false,
                 }
         };
         if let Some(finding) = self.report.findings.iter_mut().find(is_it) {
             if finding.objects.len() < limits::FINDING_OBJECTS_MAX
                 && let Remedy::MarkLost(objects)
-                | Remedy::PutAgain(objects)
-                | Remedy::Remove(objects) = &mut finding.remedy
+                | Remedy::RewriteObjects(objects)
+                | Remedy::RemoveDerived(objects) = &mut finding.remedy
             {
                 objects.push((name.clone(), lsn));
             }
@@ -397,25 +413,27 @@ impl Check<'_, '_> {
         }
         let these = vec![(name.clone(), lsn)];
         let (severity, what, remedy) = match fate {
-            Fate::Lost => (Severity::Loss, "objects are unreadable", Remedy::MarkLost(these)),
-            Fate::Unread => {
-                (Severity::Loss, "I/O errors while reading objects", Remedy::CopyToSoundDisk)
+            DamageOutcome::Lost => {
+                (Severity::Loss, "objects are unreadable", Remedy::MarkLost(these))
             }
-            Fate::Partly => (
+            DamageOutcome::Unreadable => {
+                (Severity::Loss, "I/O errors while reading objects", Remedy::CopyToHealthyDisk)
+            }
+            DamageOutcome::PartlyReadable => (
                 Severity::Loss,
                 "objects have corrupt content; intact ranges are served; upload the objects again",
                 Remedy::None,
             ),
-            Fate::Unrecorded => (
+            DamageOutcome::RecordLost => (
                 Severity::Repairable,
                 "records of objects are corrupt; their content is reachable through a copy of the \
                 records only",
-                Remedy::PutAgain(these),
+                Remedy::RewriteObjects(these),
             ),
-            Fate::Remade => (
+            DamageOutcome::Derived => (
                 Severity::Repairable,
                 "corrupt derived objects, which are regenerated on request",
-                Remedy::Remove(these),
+                Remedy::RemoveDerived(these),
             ),
         };
         let mut finding = Finding::new(severity, path, offset, what, remedy);
@@ -424,8 +442,8 @@ impl Check<'_, '_> {
     }
 
     /// Returns whether the object is regenerated when it is missing.
-    fn is_remade(&self, name: &ObjectName) -> bool {
-        self.remade.as_ref() == Some(&name.bucket)
+    fn is_derived(&self, name: &ObjectName) -> bool {
+        self.derived_bucket.as_ref() == Some(&name.bucket)
     }
 
     /// Returns whether the disk returns any bytes, or reports the file as missing.
@@ -441,7 +459,7 @@ impl Check<'_, '_> {
     fn fact_hurt(&mut self, path: &str, offset: u64, name: FactName) {
         if self.index.is_none() {
             let what = format!("the fact {name} is lost");
-            self.found(Severity::Loss, path, offset, what, Remedy::GoOn);
+            self.found(Severity::Loss, path, offset, what, Remedy::SkipDamage);
             return;
         }
         let is_it = |finding: &&mut Finding| {
@@ -461,26 +479,32 @@ impl Check<'_, '_> {
     }
 
     /// Returns whether the record may have existed, and be damaged or missing now.
-    fn may_be_lost(&self, ground: &Ground, segment: SegmentId, lsn: u64) -> bool {
+    fn may_be_lost(&self, ground: &StoreSurvey, segment: SegmentId, lsn: u64) -> bool {
         let is_damaged = ground
-            .held
+            .segments
             .get(&segment)
-            .is_none_or(|held| held.header.is_none() || !held.faults.is_empty());
+            .is_none_or(|held| held.header.is_none() || !held.broken_ranges.is_empty());
         lsn <= self.applied_lsn && (is_damaged || self.gaps.touch(lsn, lsn))
     }
 
     /// Returns the record of this name and LSN, if it is at the location.
-    fn is_at(&self, ground: &Ground, place: At, hash: NameHash, lsn: u64) -> Option<Record> {
+    fn is_at(
+        &self,
+        ground: &StoreSurvey,
+        place: SegmentOffset,
+        hash: NameHash,
+        lsn: u64,
+    ) -> Option<Record> {
         let found = self.head_at(ground, place)?;
         (found.lsn == lsn && hash_of(&found) == Some(hash)).then_some(found)
     }
 
-    fn head_at(&self, ground: &Ground, (segment, offset): At) -> Option<Record> {
-        self.head_in(ground.held.get(&segment)?, offset)
+    fn head_at(&self, ground: &StoreSurvey, (segment, offset): SegmentOffset) -> Option<Record> {
+        self.head_in(ground.segments.get(&segment)?, offset)
     }
 
     /// Returns the record head at the offset, if there is one and its body ends within the file.
-    pub(super) fn head_in(&self, held: &Held, offset: u64) -> Option<Record> {
+    pub(super) fn head_in(&self, held: &SegmentSurvey, offset: u64) -> Option<Record> {
         let context = held.header?.context();
         let file = self.disk.open(&held.path).ok()?;
         let bytes = read_up_to(file.as_ref(), offset, HEAD_BYTES_MAX).ok()?;
@@ -490,9 +514,9 @@ impl Check<'_, '_> {
     }
 
     /// Checks the body of a record in a broken group, which the scan may have skipped.
-    pub(super) fn check_passed_over(
+    pub(super) fn check_skipped(
         &mut self,
-        held: &Held,
+        held: &SegmentSurvey,
         id: SegmentId,
         offset: u64,
         record: &Record,

@@ -28,5 +28,5 @@ mod turns;
 
 pub use self::check::{CheckOptions, check};
 pub use self::finding::{Finding, Remedy, Severity};
-pub use self::repair::{RepairOptions, Repaired, repair};
+pub use self::repair::{RepairOptions, RepairReport, repair};
 pub use self::report::Report;

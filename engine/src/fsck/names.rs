@@ -7,11 +7,11 @@
 use std::collections::hash_map;
 use std::sync::Arc;
 
-use super::beside::{PIECE_ITEMS, beside};
+use super::beside::{CHUNK_ITEMS, pipeline};
 use super::check::Check;
-use super::ground::{Ground, Held, open};
+use super::ground::{SegmentSurvey, StoreSurvey, open};
 use super::groups::RecordDamage;
-use super::known::{ByName, Known, NameHash, Newest, Said, hash_of};
+use super::known::{ByName, NameHash, NameState, NameStatus, NewestRecord, hash_of};
 use crate::error::{Error, Result};
 use crate::format::SegmentId;
 use crate::segment::{CursorRecord, RecordCursor};
@@ -26,13 +26,13 @@ pub(super) struct PassPart {
 /// Names of one pass.
 pub(super) struct Pass {
     pub(super) part: PassPart,
-    pub(super) known: ByName<Known>,
+    pub(super) known: ByName<NameState>,
 }
 
 /// Result of reading the heads of a segment.
 enum Heads {
     /// Names and their states.
-    Said(Vec<(NameHash, Newest)>),
+    Said(Vec<(NameHash, NewestRecord)>),
     /// Segment that could not be read to its end.
     Damaged(SegmentId),
     /// End of a segment.
@@ -54,33 +54,41 @@ impl PassPart {
 }
 
 impl Pass {
-    fn add(&mut self, hash: NameHash, newest: Newest, applied_lsn: u64) {
+    fn add(&mut self, hash: NameHash, newest: NewestRecord, applied_lsn: u64) {
         match self.known.entry(hash) {
             hash_map::Entry::Occupied(mut known) => known.get_mut().add(newest, applied_lsn),
             hash_map::Entry::Vacant(place) => {
-                place.insert(Known::new(newest, applied_lsn));
+                place.insert(NameState::new(newest, applied_lsn));
             }
         }
     }
 }
 
 /// Returns the name state of a record, if the pass covers its name.
-fn said_in(part: PassPart, id: SegmentId, found: &CursorRecord) -> Option<(NameHash, Newest)> {
+fn said_in(
+    part: PassPart,
+    id: SegmentId,
+    found: &CursorRecord,
+) -> Option<(NameHash, NewestRecord)> {
     let hash = hash_of(&found.record).filter(|hash| part.has(hash))?;
-    let said = Said::by(&found.record)?;
+    let said = NameStatus::of_record(&found.record)?;
     let at = (id, found.place.offset);
-    Some((hash, Newest { lsn: found.record.lsn, said, at, copies: Vec::new() }))
+    Some((hash, NewestRecord { lsn: found.record.lsn, status: said, at, copies: Vec::new() }))
 }
 
 impl Check<'_, '_> {
     /// Collects the newest record of each name of the pass.
-    pub(super) fn scan(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
-        if ground.held.values().all(|held| !held.counts() || held.faults.is_empty()) {
+    pub(super) fn scan(&mut self, ground: &mut StoreSurvey, pass: &mut Pass) -> Result<()> {
+        if ground
+            .segments
+            .values()
+            .all(|held| !held.is_in_effect() || held.broken_ranges.is_empty())
+        {
             return self.scan_whole(ground, pass);
         }
-        let ids: Vec<_> = ground.held.keys().copied().collect();
+        let ids: Vec<_> = ground.segments.keys().copied().collect();
         for id in ids {
-            let Some(held) = ground.held.get_mut(&id).filter(|held| held.counts()) else {
+            let Some(held) = ground.segments.get_mut(&id).filter(|held| held.is_in_effect()) else {
                 continue;
             };
             match self.scan_segment(id, held, pass) {
@@ -94,8 +102,8 @@ impl Check<'_, '_> {
     }
 
     /// Collects the newest records if no group is broken, so that the heads suffice.
-    fn scan_whole(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
-        let counting = ground.held.iter().filter(|(_, held)| held.counts());
+    fn scan_whole(&mut self, ground: &mut StoreSurvey, pass: &mut Pass) -> Result<()> {
+        let counting = ground.segments.iter().filter(|(_, held)| held.is_in_effect());
         let segments: Vec<_> = counting
             .filter_map(|(id, held)| Some((*id, held.path.clone(), held.header?, held.end)))
             .collect();
@@ -105,12 +113,12 @@ impl Check<'_, '_> {
             for (id, path, header, end) in segments {
                 let cursor = open(disk.as_ref(), &path)
                     .and_then(|file| RecordCursor::open(file, path, header, end));
-                let mut newest = Vec::with_capacity(PIECE_ITEMS);
+                let mut newest = Vec::with_capacity(CHUNK_ITEMS);
                 let ended = cursor.and_then(|mut cursor| {
                     while let Some(found) = cursor.step()? {
                         newest.extend(said_in(part, id, &found));
-                        if newest.len() == PIECE_ITEMS {
-                            let next = Vec::with_capacity(PIECE_ITEMS);
+                        if newest.len() == CHUNK_ITEMS {
+                            let next = Vec::with_capacity(CHUNK_ITEMS);
                             give(Heads::Said(std::mem::replace(&mut newest, next)))?;
                         }
                     }
@@ -125,7 +133,7 @@ impl Check<'_, '_> {
             }
             Ok(())
         };
-        beside(self.workers, read, |heads| {
+        pipeline(self.workers, read, |heads| {
             match heads {
                 Heads::Said(newest) => {
                     for (hash, newest) in newest {
@@ -134,7 +142,7 @@ impl Check<'_, '_> {
                 }
                 // Reported when the segment was checked.
                 Heads::Damaged(id) => {
-                    if let Some(held) = ground.held.get_mut(&id) {
+                    if let Some(held) = ground.segments.get_mut(&id) {
                         held.is_damaged = true;
                     }
                 }
@@ -144,7 +152,7 @@ impl Check<'_, '_> {
         })
     }
 
-    fn scan_segment(&mut self, id: SegmentId, held: &Held, pass: &mut Pass) -> Result<()> {
+    fn scan_segment(&mut self, id: SegmentId, held: &SegmentSurvey, pass: &mut Pass) -> Result<()> {
         let Some(header) = held.header else { return Ok(()) };
         let file = self.open(&held.path)?;
         let mut cursor = RecordCursor::open(file, held.path.clone(), header, held.end)?;
@@ -153,7 +161,7 @@ impl Check<'_, '_> {
             let place = newest.at;
             if held.is_faulty_at(place.1) {
                 match self.head_in(held, place.1) {
-                    Some(record) => self.check_passed_over(held, id, place.1, &record),
+                    Some(record) => self.check_skipped(held, id, place.1, &record),
                     None => {
                         let is_whole = cursor.read_body(&found).is_ok();
                         let what = if is_whole { RecordDamage::Head } else { RecordDamage::All };

@@ -7,7 +7,7 @@
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::Ground;
+use super::ground::StoreSurvey;
 use crate::error::{Error, Result};
 use crate::format::{SegmentClass, SegmentId, big_folder_number};
 use crate::limits;
@@ -15,8 +15,8 @@ use crate::segment::BIG_FOLDER;
 
 impl Check<'_, '_> {
     /// Searches the folders for orphans.
-    pub(super) fn look_for_orphans(&mut self, ground: &Ground) -> Result<()> {
-        for held in ground.held.values().filter(|held| held.is_superseded) {
+    pub(super) fn look_for_orphans(&mut self, ground: &StoreSurvey) -> Result<()> {
+        for held in ground.segments.values().filter(|held| held.is_superseded) {
             let what = match held.class {
                 SegmentClass::Log => "replaced by compacted segments; left over",
                 _ => "unreferenced compacted segment",
@@ -50,7 +50,7 @@ impl Check<'_, '_> {
             || self.big_named.contains(&id)
             || self.retained.contains(&id);
         // Beyond the limit of remembered segments, orphans cannot be determined.
-        if !is_named && self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
+        if !is_named && self.big_named.len() < limits::FSCK_BIG_REFERENCES_MAX {
             self.orphan(path, "unreferenced big segment");
         }
     }

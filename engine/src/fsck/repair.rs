@@ -28,10 +28,10 @@ use crate::history::UndeleteRequest;
 use crate::index::Index;
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectName};
-use crate::progress::Watch;
+use crate::progress::ProgressCallback;
 use crate::recovery::{Create, STORE_FILE};
 use crate::segment::seal;
-use crate::store::{Background, OpenOptions, Store, Surroundings};
+use crate::store::{Background, Environment, OpenOptions, Store};
 
 /// Options of a repair.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct RepairOptions {
     /// Whether every body is read to find damage.
     pub deep: bool,
     /// Bucket of regenerated objects, as in [`CheckOptions`].
-    pub remade: Option<BucketName>,
+    pub derived_bucket: Option<BucketName>,
     /// Number of parallel checks, as in [`CheckOptions`].
     pub workers: usize,
     /// Options for opening the store to write to it. The store is never created, and runs without threads.
@@ -48,14 +48,14 @@ pub struct RepairOptions {
 
 /// Report of a repair.
 #[derive(Clone, Debug)]
-pub struct Repaired {
+pub struct RepairReport {
     /// Report before the repair.
     pub before: Report,
     /// Report after the repair.
     pub after: Report,
 }
 
-impl Repaired {
+impl RepairReport {
     /// Returns whether data is lost: a loss was found, or damage remains.
     pub fn has_lost(&self) -> bool {
         self.before.worst() == Some(Severity::Loss) || !self.after.is_clean()
@@ -64,23 +64,23 @@ impl Repaired {
 
 /// Checks the store, which must not be open anywhere, and applies the remedies. `say` is called after each action.
 pub fn repair(
-    surroundings: &Surroundings,
+    surroundings: &Environment,
     options: &RepairOptions,
-    watch: &mut Watch<'_>,
+    watch: &mut ProgressCallback<'_>,
     say: &mut dyn FnMut(&str),
-) -> Result<Repaired> {
+) -> Result<RepairReport> {
     let options_of_check = CheckOptions {
         deep: options.deep,
-        remade: options.remade.clone(),
+        derived_bucket: options.derived_bucket.clone(),
         workers: options.workers,
     };
     let before = check(surroundings, options_of_check.clone(), watch)?;
     let mut after = before.clone();
-    for _ in 0..ROUNDS_MAX {
+    for _ in 0..REPAIR_PASSES_MAX {
         if !after.findings.iter().any(|finding| finding.remedy.is_applicable()) {
             break;
         }
-        let mut round = Round { surroundings, options, report: &after, say };
+        let mut round = RepairPass { surroundings, options, report: &after, say };
         round.run()?;
         let next = check(surroundings, options_of_check.clone(), watch)?;
         if next.findings == after.findings {
@@ -88,17 +88,17 @@ pub fn repair(
         }
         after = next;
     }
-    Ok(Repaired { before, after })
+    Ok(RepairReport { before, after })
 }
 
-struct Round<'a, 's> {
-    surroundings: &'a Surroundings,
+struct RepairPass<'a, 's> {
+    surroundings: &'a Environment,
     options: &'a RepairOptions,
     report: &'a Report,
     say: &'a mut (dyn FnMut(&str) + 's),
 }
 
-impl Round<'_, '_> {
+impl RepairPass<'_, '_> {
     fn run(&mut self) -> Result<()> {
         let report = self.report;
         let is_rebuild = |finding: &Finding| finding.remedy == Remedy::RebuildIndex;
@@ -111,7 +111,7 @@ impl Round<'_, '_> {
             round.rewrite_copies()?;
             if wants_rebuild && !report.has_index { round.remove_index() } else { Ok(()) }
         })?;
-        if report.findings.iter().any(wants_open) || wants_rebuild && !report.has_index {
+        if report.findings.iter().any(needs_open_store) || wants_rebuild && !report.has_index {
             self.write_to_store()?;
         }
         if wants_rebuild && report.has_index {
@@ -190,7 +190,7 @@ impl Round<'_, '_> {
     fn open(&self) -> Result<Store> {
         let mut options = self.options.open.clone();
         options.create = Create::Never;
-        options.background = Background::Steps;
+        options.background = Background::Manual;
         Ok(Store::open(self.surroundings.clone(), options)?.0)
     }
 
@@ -208,16 +208,16 @@ impl Round<'_, '_> {
                         (self.say)(&format!("{name}: recorded as lost"));
                     }
                 }
-                Remedy::Remove(objects) => {
+                Remedy::RemoveDerived(objects) => {
                     for (name, lsn) in objects {
                         remove(&store, name, *lsn)?;
                         has_written = true;
                         (self.say)(&format!("{name}: deleted, to be regenerated"));
                     }
                 }
-                Remedy::PutAgain(objects) => {
+                Remedy::RewriteObjects(objects) => {
                     for (name, lsn) in objects {
-                        let is_done = put_again(&store, name, *lsn)?;
+                        let is_done = rewrite_objects(&store, name, *lsn)?;
                         has_written |= is_done;
                         let how = if is_done { "put again" } else { "not rewritten" };
                         (self.say)(&format!("{name}: {how}"));
@@ -232,13 +232,13 @@ impl Round<'_, '_> {
                         }
                     }
                 }
-                Remedy::GoOn => goes_on |= finding.severity == Severity::Loss,
+                Remedy::SkipDamage => goes_on |= finding.severity == Severity::Loss,
                 _ => {}
             }
         }
         if goes_on && !has_written {
             // A record after the damage confirms from now on that the log continues there.
-            if let Ok(name) = FactName::parse(WENT_ON) {
+            if let Ok(name) = FactName::parse(SKIPPED_DAMAGE_FACT) {
                 store.commit(Batch::new().delete_fact(name))?;
             }
         }
@@ -249,14 +249,14 @@ impl Round<'_, '_> {
     }
 }
 
-fn wants_open(finding: &Finding) -> bool {
+fn needs_open_store(finding: &Finding) -> bool {
     matches!(
         finding.remedy,
         Remedy::MarkLost(_)
-            | Remedy::Remove(_)
-            | Remedy::PutAgain(_)
+            | Remedy::RemoveDerived(_)
+            | Remedy::RewriteObjects(_)
             | Remedy::RewriteFacts(_)
-            | Remedy::GoOn
+            | Remedy::SkipDamage
     )
 }
 
@@ -290,7 +290,7 @@ fn pages(
     let damaged = |reason| Error::corrupt(path, 0, reason);
     let header = SegmentHeader::decode_page(&found).map_err(damaged)?;
     if (header.segment, header.class) != (segment, class) {
-        return Err(damaged(crate::format::Malformed::Place));
+        return Err(damaged(crate::format::Malformed::Misplaced));
     }
     let origin = match class {
         SegmentClass::Compacted => Origin::decode_page(&found, &header).map_err(damaged)?,
@@ -336,13 +336,13 @@ fn remove(store: &Store, name: &ObjectName, lsn: u64) -> Result<()> {
 }
 
 /// Puts an object with a damaged record again. Returns false if it changed, or if its content is unreadable.
-fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
+fn rewrite_objects(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     let Some(object) = store.get(name)?.filter(|object| object.lsn() == lsn) else {
         return Ok(false);
     };
     let mut upload = store.upload();
     let body = match store.body(&object) {
-        Err(Error::Corrupt(_)) => return put_again_by_footer(store, name, lsn),
+        Err(Error::Corrupt(_)) => return rewrite_from_footer(store, name, lsn),
         other => other?,
     };
     let mut at = 0;
@@ -363,18 +363,18 @@ fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     let etag: Etag = object.etag();
     let batch = Batch::new()
         .put(name.clone(), upload.finish()?, options)
-        .require(Precondition::KeyIs(name.clone(), etag));
+        .require(Precondition::KeyHasEtag(name.clone(), etag));
     store.commit(batch).map(|_| true)
 }
 
 /// Puts an object with a damaged record head again, from the copy of the head in a footer.
-fn put_again_by_footer(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
+fn rewrite_from_footer(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     let request = UndeleteRequest::Version { name: name.clone(), lsn };
     let undeleted = store.undelete(&request, &mut |_| ControlFlow::Continue(()))?;
     Ok(!undeleted.restored.is_empty())
 }
 
 /// Name of the fact that is deleted to append a record after the damage.
-const WENT_ON: &str = "fsck/went-on";
+const SKIPPED_DAMAGE_FACT: &str = "fsck/went-on";
 /// Maximum number of rounds. Each marks at most as many losses as a report lists; this suffices for any store.
-const ROUNDS_MAX: usize = 10_000;
+const REPAIR_PASSES_MAX: usize = 10_000;

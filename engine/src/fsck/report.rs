@@ -23,7 +23,7 @@ pub struct Report {
     /// Number of existing objects.
     pub objects: u64,
     /// Number of objects whose loss was recorded before: reads of them return a corruption error.
-    pub lost_before: u64,
+    pub known_losses: u64,
     /// Number of existing facts.
     pub facts: u64,
     /// Number of bytes read and verified.

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::check::{Check, CheckPart};
-use super::ground::Held;
-use super::groups::GroupsChecked;
+use super::ground::SegmentSurvey;
+use super::groups::GroupsSummary;
 use crate::error::{Error, Result};
 use crate::format::SegmentHeader;
 use crate::progress::WorkProgress;
@@ -22,26 +22,26 @@ use crate::progress::WorkProgress;
 /// Number of finished segments per worker after which it waits for the consumer.
 const AHEAD_MAX: usize = 2;
 /// Interval of progress reports while the consumer waits.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Segment to be checked.
-pub(super) struct ToCheck<'a> {
-    pub(super) held: &'a mut Held,
+pub(super) struct CheckTask<'a> {
+    pub(super) held: &'a mut SegmentSurvey,
     pub(super) header: SegmentHeader,
     /// Later segments of the log.
     pub(super) later: &'a [SegmentHeader],
 }
 
 /// Source of checked segments in order.
-pub(super) enum Turns<'t, 'a> {
+pub(super) enum SegmentSequence<'t, 'a> {
     /// Checks each segment when it is requested.
-    Alone(VecDeque<ToCheck<'a>>),
+    Sequential(VecDeque<CheckTask<'a>>),
     /// Workers check segments ahead.
-    Beside(&'t Line<'a>),
+    Parallel(&'t WorkQueue<'a>),
 }
 
 /// Shared state of the workers.
-pub(super) struct Line<'a> {
+pub(super) struct WorkQueue<'a> {
     state: Mutex<State<'a>>,
     changed: Condvar,
     read_bytes: AtomicU64,
@@ -50,7 +50,7 @@ pub(super) struct Line<'a> {
 }
 
 struct State<'a> {
-    waiting: VecDeque<(usize, ToCheck<'a>)>,
+    waiting: VecDeque<(usize, CheckTask<'a>)>,
     done: BTreeMap<usize, Done<'a>>,
     /// Index of the segment to be delivered next.
     turn: usize,
@@ -58,23 +58,23 @@ struct State<'a> {
 }
 
 struct Done<'a> {
-    segment: ToCheck<'a>,
-    checked: Result<GroupsChecked>,
+    segment: CheckTask<'a>,
+    checked: Result<GroupsSummary>,
     part: CheckPart,
 }
 
 impl Check<'_, '_> {
     /// Checks segments, in parallel with several workers; `turn` requests them in order.
-    pub(super) fn in_turns<'a>(
+    pub(super) fn check_in_order<'a>(
         &mut self,
-        segments: Vec<ToCheck<'a>>,
-        turn: impl FnOnce(&mut Self, &mut Turns<'_, 'a>) -> Result<()>,
+        segments: Vec<CheckTask<'a>>,
+        turn: impl FnOnce(&mut Self, &mut SegmentSequence<'_, 'a>) -> Result<()>,
     ) -> Result<()> {
         let workers = self.workers.min(segments.len());
         if workers < 2 {
-            return turn(self, &mut Turns::Alone(segments.into()));
+            return turn(self, &mut SegmentSequence::Sequential(segments.into()));
         }
-        let line = Line {
+        let line = WorkQueue {
             state: Mutex::new(State {
                 waiting: segments.into_iter().enumerate().collect(),
                 done: BTreeMap::new(),
@@ -90,39 +90,39 @@ impl Check<'_, '_> {
         thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
-                    let _ended = Ended(&line);
+                    let _ended = WorkerGuard(&line);
                     line.work(&root);
                 });
             }
             let _cancels = Cancels(&line);
-            turn(self, &mut Turns::Beside(&line))
+            turn(self, &mut SegmentSequence::Parallel(&line))
         })
     }
 }
 
-impl<'a> Turns<'_, 'a> {
+impl<'a> SegmentSequence<'_, 'a> {
     /// Returns the next segment with its result.
     pub(super) fn next(
         &mut self,
         check: &mut Check<'_, '_>,
-    ) -> Result<(&'a mut Held, Result<GroupsChecked>)> {
+    ) -> Result<(&'a mut SegmentSurvey, Result<GroupsSummary>)> {
         match self {
-            Self::Alone(segments) => {
-                let ToCheck { held, header, later } =
+            Self::Sequential(segments) => {
+                let CheckTask { held, header, later } =
                     segments.pop_front().ok_or(Error::Cancelled)?;
                 let checked = check.check_groups(held, &header, later);
                 Ok((held, checked))
             }
-            Self::Beside(line) => {
+            Self::Parallel(line) => {
                 let done = line.wait(check)?;
-                check.take_over(done.part);
+                check.merge(done.part);
                 Ok((done.segment.held, done.checked))
             }
         }
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> WorkQueue<'a> {
     fn work(&self, root: &super::check::Root) {
         while let Some((number, segment)) = self.take() {
             let mut told_bytes = 0;
@@ -135,17 +135,17 @@ impl<'a> Line<'a> {
                 }
             };
             let mut check = root.check(watch);
-            let ToCheck { held, header, later } = segment;
+            let CheckTask { held, header, later } = segment;
             let checked = check.check_groups(held, &header, later);
             let part = check.into_part();
-            let done = Done { segment: ToCheck { held, header, later }, checked, part };
+            let done = Done { segment: CheckTask { held, header, later }, checked, part };
             self.lock().done.insert(number, done);
             self.changed.notify_all();
         }
     }
 
     /// Takes the next unchecked segment.
-    fn take(&self) -> Option<(usize, ToCheck<'a>)> {
+    fn take(&self) -> Option<(usize, CheckTask<'a>)> {
         let is_early = |state: &mut State<'a>| {
             let next = state.waiting.front().map(|(number, _)| *number);
             let is_early = next.is_some_and(|number| number >= state.turn + self.ahead_max);
@@ -165,7 +165,7 @@ impl<'a> Line<'a> {
             let state = self.lock();
             let is_wanting =
                 |state: &mut State<'a>| state.workers > 0 && !state.done.contains_key(&state.turn);
-            let waited = self.changed.wait_timeout_while(state, TELL_EVERY, is_wanting);
+            let waited = self.changed.wait_timeout_while(state, PROGRESS_INTERVAL, is_wanting);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             let turn = state.turn;
             if let Some(done) = state.done.remove(&turn) {
@@ -189,9 +189,9 @@ impl<'a> Line<'a> {
 }
 
 /// Guard that records the end of a worker, also after a panic.
-struct Ended<'l, 'a>(&'l Line<'a>);
+struct WorkerGuard<'l, 'a>(&'l WorkQueue<'a>);
 
-impl Drop for Ended<'_, '_> {
+impl Drop for WorkerGuard<'_, '_> {
     fn drop(&mut self) {
         self.0.lock().workers -= 1;
         self.0.changed.notify_all();
@@ -199,7 +199,7 @@ impl Drop for Ended<'_, '_> {
 }
 
 /// Guard that cancels the workers when the consumer ends.
-struct Cancels<'l, 'a>(&'l Line<'a>);
+struct Cancels<'l, 'a>(&'l WorkQueue<'a>);
 
 impl Drop for Cancels<'_, '_> {
     fn drop(&mut self) {

@@ -8,18 +8,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use super::gone::{GoneAsked, candidate};
+use super::gone::{NoncurrentFilter, noncurrent_object};
 use super::scan::{LogReader, LogScan};
 use super::subject;
-use crate::commit::{GoneVersion, VersionEnd, is_what_moved};
+use crate::commit::{NoncurrentReason, NoncurrentVersion, is_move};
 use crate::error::{Error, Result};
-use crate::format::What;
+use crate::format::RecordOp;
 use crate::name::ObjectKey;
-use crate::progress::{Watch, WorkProgress};
+use crate::progress::{ProgressCallback, WorkProgress};
 
 /// Position in the listing: after this record of this segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogPlace {
+pub struct LogScanCursor {
     /// Id of the segment; 0 before the first.
     pub segment: u64,
     /// LSN of the record.
@@ -28,34 +28,34 @@ pub struct LogPlace {
 
 /// Noncurrent versions in a range of the log.
 #[derive(Clone, Debug, Default)]
-pub struct GoneStretch {
+pub struct NoncurrentLogPage {
     /// Versions in log order. The end of a version is included as far as it is in the same range.
-    pub versions: Vec<GoneVersion>,
+    pub versions: Vec<NoncurrentVersion>,
     /// Position to continue at, if there is more.
-    pub next: Option<LogPlace>,
+    pub next: Option<LogScanCursor>,
 }
 
 /// Version whose end may follow later in the range.
-struct Open {
+struct OpenVersion {
     at: usize,
     lsn: u64,
     /// LSN of the record that ended it, as far as read.
-    ended_lsn: u64,
+    noncurrent_lsn: u64,
     /// Whether that record was part of a move.
     is_moved: bool,
 }
 
 /// Returns the first noncurrent, restorable versions after `from`: at most `limit`, reading at most `records_max`
 /// records.
-pub(crate) fn gone_along(
+pub(crate) fn list_in_log_order(
     log: &LogReader<'_>,
-    asked: &GoneAsked,
-    from: LogPlace,
+    asked: &NoncurrentFilter,
+    from: LogScanCursor,
     (limit, records_max): (usize, usize),
-    watch: &mut Watch<'_>,
-) -> Result<GoneStretch> {
-    let mut stretch = GoneStretch::default();
-    let mut open: BTreeMap<ObjectKey, Open> = BTreeMap::new();
+    watch: &mut ProgressCallback<'_>,
+) -> Result<NoncurrentLogPage> {
+    let mut stretch = NoncurrentLogPage::default();
+    let mut open: BTreeMap<ObjectKey, OpenVersion> = BTreeMap::new();
     let mut moved = BTreeSet::new();
     let mut told = BTreeSet::new();
     let mut records = 0_usize;
@@ -72,7 +72,7 @@ pub(crate) fn gone_along(
         },
         &mut |found| {
             let record = found.record();
-            let segment = found.place().segment.get();
+            let segment = found.location().segment.get();
             if segment == from.segment && record.lsn <= from.lsn {
                 return Ok(());
             }
@@ -81,39 +81,44 @@ pub(crate) fn gone_along(
                 return Err(Error::Cancelled);
             }
             records += 1;
-            reached = LogPlace { segment, lsn: record.lsn };
+            reached = LogScanCursor { segment, lsn: record.lsn };
             let Some((name, happened_ms)) = subject(record) else { return Ok(()) };
-            if !asked.takes_name(name) {
+            if !asked.matches_name(name) {
                 return Ok(());
             }
-            let end = match &record.what {
-                What::Put { .. } => VersionEnd::Replaced,
-                _ => VersionEnd::Deleted,
+            let end = match &record.op {
+                RecordOp::Put { .. } => NoncurrentReason::Replaced,
+                _ => NoncurrentReason::Deleted,
             };
             if let Some(open) = open.get_mut(&name.key)
-                && (open.lsn + 1..open.ended_lsn).contains(&record.lsn)
+                && (open.lsn + 1..open.noncurrent_lsn).contains(&record.lsn)
                 && let Some(version) = stretch.versions.get_mut(open.at)
             {
-                open.ended_lsn = record.lsn;
+                open.noncurrent_lsn = record.lsn;
                 let meta = &version.object.entry.meta;
-                open.is_moved = found.moved().is_some_and(|put| is_what_moved(put, meta));
-                (version.end, version.ended_ms) = (end, Some(happened_ms));
+                open.is_moved = found.move_target().is_some_and(|put| is_move(put, meta));
+                (version.reason, version.noncurrent_since_ms) = (end, Some(happened_ms));
             }
             let counts = (log.entry)(name)?.is_some_and(|entry| entry.lsn == record.lsn);
-            if counts || end == VersionEnd::Deleted || told.contains(&record.lsn) {
+            if counts || end == NoncurrentReason::Deleted || told.contains(&record.lsn) {
                 return Ok(());
             }
-            let Some(object) = candidate(log, asked, found, name)? else { return Ok(()) };
+            let Some(object) = noncurrent_object(log, asked, found, name)? else { return Ok(()) };
             told.insert(record.lsn);
             let at = stretch.versions.len();
-            let open_now = Open { at, lsn: record.lsn, ended_lsn: u64::MAX, is_moved: false };
+            let open_now =
+                OpenVersion { at, lsn: record.lsn, noncurrent_lsn: u64::MAX, is_moved: false };
             let before = open.insert(name.key.clone(), open_now);
             moved.extend(before.filter(|it| it.is_moved).map(|it| it.at));
             let end = match (log.entry)(name)? {
-                Some(_) => VersionEnd::Replaced,
-                None => VersionEnd::Deleted,
+                Some(_) => NoncurrentReason::Replaced,
+                None => NoncurrentReason::Deleted,
             };
-            stretch.versions.push(GoneVersion { object, end, ended_ms: None });
+            stretch.versions.push(NoncurrentVersion {
+                object,
+                reason: end,
+                noncurrent_since_ms: None,
+            });
             Ok(())
         },
     );

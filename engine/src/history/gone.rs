@@ -7,29 +7,29 @@
 
 use std::collections::BTreeMap;
 
-use super::scan::{Found, LogReader, LogScan, verify};
-use super::undelete::{Wanted, choose, wanted_folder};
-use super::{Unrecoverable, subject};
-use crate::commit::{GoneVersion, VersionEnd, is_same_file, is_what_moved};
+use super::scan::{LogReader, LogRecord, LogScan, verify};
+use super::undelete::{RestoreCandidate, candidates_in_folder, choose};
+use super::{RestoreError, subject};
+use crate::commit::{NoncurrentReason, NoncurrentVersion, is_move, is_same_file};
 use crate::error::Result;
-use crate::format::{Content, Entry, EntryContent, ObjectMeta, What};
+use crate::format::{Entry, EntryContent, ObjectMeta, RecordContent, RecordOp};
 use crate::index::Object;
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
-use crate::progress::Watch;
+use crate::progress::ProgressCallback;
 
 /// Range of the log, by LSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogSpan {
+pub struct LsnRange {
     /// Exclusive lower bound.
     pub after_lsn: u64,
     /// Inclusive upper bound.
-    pub until_lsn: u64,
+    pub through_lsn: u64,
 }
 
-impl LogSpan {
+impl LsnRange {
     /// Whole log.
-    pub const ALL: Self = Self { after_lsn: 0, until_lsn: u64::MAX };
+    pub const ALL: Self = Self { after_lsn: 0, through_lsn: u64::MAX };
 
     /// Returns the range after this LSN.
     pub fn after(after_lsn: u64) -> Self {
@@ -39,20 +39,20 @@ impl LogSpan {
 
 /// Filter of a listing of noncurrent versions.
 #[derive(Clone, Debug)]
-pub struct GoneAsked {
+pub struct NoncurrentFilter {
     /// Bucket of the objects.
     pub bucket: BucketName,
     /// Prefix of the keys.
     pub prefix: String,
     /// Log range of the puts.
-    pub span: LogSpan,
+    pub span: LsnRange,
     /// Earliest time of the put, in milliseconds since 1970.
     pub put_since_ms: u64,
 }
 
 /// Filter of a listing of deleted objects.
 #[derive(Clone, Debug)]
-pub struct DeletedAsked {
+pub struct DeletedFilter {
     /// Bucket of the objects.
     pub bucket: BucketName,
     /// Folder of the objects; the root is the whole bucket.
@@ -60,79 +60,79 @@ pub struct DeletedAsked {
     /// Earliest time of the deletion, in milliseconds since 1970.
     pub since_ms: u64,
     /// Log range of the deletions.
-    pub span: LogSpan,
+    pub span: LsnRange,
 }
 
 /// Page of noncurrent versions.
 #[derive(Clone, Debug, Default)]
-pub struct GonePage {
+pub struct NoncurrentPage {
     /// Versions by name, the oldest of each name first.
-    pub versions: Vec<GoneVersion>,
+    pub versions: Vec<NoncurrentVersion>,
     /// Key and LSN to continue after, if there are more.
     pub next: Option<(ObjectKey, u64)>,
 }
 
-impl GoneAsked {
-    pub(crate) fn takes(&self, object: &Object) -> bool {
-        self.takes_name(&object.name)
+impl NoncurrentFilter {
+    pub(crate) fn matches(&self, object: &Object) -> bool {
+        self.matches_name(&object.name)
             && !object.is_derived()
             && object.lsn() > self.span.after_lsn
-            && object.lsn() <= self.span.until_lsn
+            && object.lsn() <= self.span.through_lsn
             && object.modified_ms() >= self.put_since_ms
     }
 
-    pub(super) fn takes_name(&self, name: &ObjectName) -> bool {
+    pub(super) fn matches_name(&self, name: &ObjectName) -> bool {
         name.bucket == self.bucket && name.key.as_str().starts_with(&self.prefix)
     }
 }
 
 /// Record of a matching name.
-struct Seen {
+struct ScannedVersion {
     happened_ms: u64,
     /// Object put, if it matches the filter, is noncurrent and should still be readable.
-    gone: Option<Object>,
-    end: VersionEnd,
+    noncurrent: Option<Object>,
+    end: NoncurrentReason,
     /// For a deletion: metadata of the object put under another name directly before.
     moved: Option<ObjectMeta>,
 }
 
 /// Returns the first noncurrent, restorable versions after `after`.
-pub(crate) fn gone(
+pub(crate) fn list_noncurrent(
     log: &LogReader<'_>,
-    asked: &GoneAsked,
+    asked: &NoncurrentFilter,
     after: Option<&(ObjectKey, u64)>,
     limit: usize,
-    watch: &mut Watch<'_>,
-) -> Result<GonePage> {
-    let mut seen: BTreeMap<(ObjectKey, u64), Seen> = BTreeMap::new();
+    watch: &mut ProgressCallback<'_>,
+) -> Result<NoncurrentPage> {
+    let mut seen: BTreeMap<(ObjectKey, u64), ScannedVersion> = BTreeMap::new();
     // Key from which on nothing is collected, because the limit was reached.
     let mut cut: Option<ObjectKey> = None;
     LogScan::new(log).run(watch, &mut |found| {
         let record = found.record();
         let Some((name, happened_ms)) = subject(record) else { return Ok(()) };
-        if !asked.takes_name(name) || cut.as_ref().is_some_and(|cut| name.key >= *cut) {
+        if !asked.matches_name(name) || cut.as_ref().is_some_and(|cut| name.key >= *cut) {
             return Ok(());
         }
         let at = (name.key.clone(), record.lsn);
         if after.is_some_and(|after| at <= *after)
-            || seen.get(&at).is_some_and(|it| it.gone.is_some())
+            || seen.get(&at).is_some_and(|it| it.noncurrent.is_some())
         {
             return Ok(());
         }
-        let (end, gone) = match &record.what {
-            What::Put { .. } => {
+        let (end, gone) = match &record.op {
+            RecordOp::Put { .. } => {
                 // The current version is not listed here: the index has it.
                 if (log.entry)(name)?.is_some_and(|entry| entry.lsn == record.lsn) {
                     return Ok(());
                 }
-                (VersionEnd::Replaced, candidate(log, asked, found, name)?)
+                (NoncurrentReason::Replaced, noncurrent_object(log, asked, found, name)?)
             }
-            _ => (VersionEnd::Deleted, None),
+            _ => (NoncurrentReason::Deleted, None),
         };
         // A record and its copy may both exist, and only one of them next to the other half of a move.
         let known = seen.get_mut(&at).and_then(|it| it.moved.take());
-        let moved = known.or_else(|| found.moved().cloned());
-        seen.insert(at, Seen { happened_ms, gone, end, moved });
+        let moved = known.or_else(|| found.move_target().cloned());
+        seen.insert(at, ScannedVersion { happened_ms, noncurrent: gone, end, moved });
         if seen.len() > limits::VERSIONS_MAX {
             let last = seen.last_key_value().map(|((key, _), _)| key.clone());
             seen.retain(|(key, _), _| last.as_ref().is_some_and(|last| key < last));
@@ -143,13 +143,13 @@ pub(crate) fn gone(
     // All collected records were processed; a name with more records than the limit is skipped.
     let last = seen.last_key_value().map(|((key, _), _)| key.clone());
     let next = cut.map(|cut| (last.unwrap_or(cut), u64::MAX));
-    let mut page = GonePage { versions: Vec::new(), next };
+    let mut page = NoncurrentPage { versions: Vec::new(), next };
     let mut records = seen.into_iter().peekable();
     while let Some(((key, _), seen)) = records.next() {
-        let Some(object) = seen.gone else { continue };
+        let Some(object) = seen.noncurrent else { continue };
         let next = records.peek().filter(|((next, _), _)| *next == key);
         let moved = next.and_then(|(_, next)| next.moved.as_ref());
-        if moved.is_some_and(|put| is_what_moved(put, &object.entry.meta)) {
+        if moved.is_some_and(|put| is_move(put, &object.entry.meta)) {
             continue;
         }
         if page.versions.len() == limit {
@@ -160,27 +160,31 @@ pub(crate) fn gone(
         let (end, ended_ms) = match next {
             Some((_, next)) => (next.end, Some(next.happened_ms)),
             None => match (log.entry)(&object.name)? {
-                Some(now) => (VersionEnd::Replaced, Some(now.meta.modified_ms)),
+                Some(now) => (NoncurrentReason::Replaced, Some(now.meta.modified_ms)),
                 // The record of its deletion is damaged, or was dropped.
-                None => (VersionEnd::Deleted, None),
+                None => (NoncurrentReason::Deleted, None),
             },
         };
-        page.versions.push(GoneVersion { object, end, ended_ms });
+        page.versions.push(NoncurrentVersion {
+            object,
+            reason: end,
+            noncurrent_since_ms: ended_ms,
+        });
     }
     Ok(page)
 }
 
 /// Returns the object put, if it matches the filter, was not put again, and should still be readable.
-pub(super) fn candidate(
+pub(super) fn noncurrent_object(
     log: &LogReader<'_>,
-    asked: &GoneAsked,
-    found: &Found<'_>,
+    asked: &NoncurrentFilter,
+    found: &LogRecord<'_>,
     name: &ObjectName,
 ) -> Result<Option<Object>> {
-    let Some(object) = put_object(found, name).filter(|object| asked.takes(object)) else {
+    let Some(object) = put_object(found, name).filter(|object| asked.matches(object)) else {
         return Ok(None);
     };
-    if is_there_again(log, &object)? {
+    if is_current_again(log, &object)? {
         return Ok(None);
     }
     let usage = (log.usage_of)(object.entry.record.segment)?;
@@ -190,26 +194,26 @@ pub(super) fn candidate(
 }
 
 /// Returns the object that the record puts.
-fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
+fn put_object(found: &LogRecord<'_>, name: &ObjectName) -> Option<Object> {
     let record = found.record();
-    let What::Put { meta, content, .. } = &record.what else { return None };
-    if matches!(content, Content::Lost { .. }) {
+    let RecordOp::Put { meta, content, .. } = &record.op else { return None };
+    if matches!(content, RecordContent::Lost { .. }) {
         return None;
     }
     let content = EntryContent::of(content);
-    let entry = Entry { lsn: record.lsn, record: found.place(), meta: meta.clone(), content };
+    let entry = Entry { lsn: record.lsn, record: found.location(), meta: meta.clone(), content };
     Some(Object { name: name.clone(), entry: entry.into() })
 }
 
 /// Returns whether the current object is equal (content, type and attributes), so that there is nothing to restore.
-pub(crate) fn is_there_again(log: &LogReader<'_>, gone: &Object) -> Result<bool> {
+pub(crate) fn is_current_again(log: &LogReader<'_>, gone: &Object) -> Result<bool> {
     let now = (log.entry)(&gone.name)?;
     let now = now.filter(|now| !matches!(now.content, EntryContent::Lost { .. }));
     Ok(now.is_some_and(|now| is_same_file(&now.meta, &gone.entry.meta)))
 }
 
 /// Returns whether the segment of a noncurrent version still exists, so that its bytes should be readable.
-pub(crate) fn may_come_back(log: &LogReader<'_>, object: &Object) -> Result<bool> {
+pub(crate) fn may_be_recoverable(log: &LogReader<'_>, object: &Object) -> Result<bool> {
     if let EntryContent::Big { segment, .. } = object.entry.content {
         return Ok(log.segments.is_retained(segment));
     }
@@ -218,18 +222,18 @@ pub(crate) fn may_come_back(log: &LogReader<'_>, object: &Object) -> Result<bool
 }
 
 /// Returns one noncurrent version of an object, or the newest intact one.
-pub(crate) fn gone_version(
+pub(crate) fn noncurrent_version(
     log: &LogReader<'_>,
     name: &ObjectName,
     lsn: Option<u64>,
-    span: LogSpan,
-    watch: &mut Watch<'_>,
-) -> Result<Result<Object, Unrecoverable>> {
-    let wanted = Wanted { lsn, after_lsn: span.after_lsn, ..Wanted::default() };
+    span: LsnRange,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<Result<Object, RestoreError>> {
+    let wanted = RestoreCandidate { lsn, after_lsn: span.after_lsn, ..RestoreCandidate::default() };
     let mut wanted = BTreeMap::from([(name.clone(), wanted)]);
     let current = (log.entry)(name)?.map(|entry| entry.lsn);
     if lsn.is_some() && lsn == current {
-        return Ok(Err(Unrecoverable::Present));
+        return Ok(Err(RestoreError::NotDeleted));
     }
     // For a given LSN, only the segments that may contain it are read.
     let scan = LogScan::new(log);
@@ -241,26 +245,26 @@ pub(crate) fn gone_version(
             false => choose(log, &mut wanted, found),
         }
     })?;
-    let Some((name, wanted)) = wanted.pop_first() else { return Ok(Err(Unrecoverable::Unknown)) };
-    let why_not = wanted.why_not();
+    let Some((name, wanted)) = wanted.pop_first() else { return Ok(Err(RestoreError::NotFound)) };
+    let why_not = wanted.unrecoverable_reason();
     let found = wanted.chosen.map(|entry| Object { name, entry: entry.into() });
     Ok(found.ok_or(why_not))
 }
 
 /// Returns, for each matching object that does not exist, its newest intact version, or why there is none.
-pub(crate) fn deleted(
+pub(crate) fn newest_deleted_versions(
     log: &LogReader<'_>,
-    asked: &DeletedAsked,
-    watch: &mut Watch<'_>,
-) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
-    let mut wanted = wanted_folder(log, asked, watch)?;
+    asked: &DeletedFilter,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<Vec<Result<Object, (ObjectName, RestoreError)>>> {
+    let mut wanted = candidates_in_folder(log, asked, watch)?;
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
     wanted.retain(|_, wanted| !wanted.is_moved);
     let found = wanted.into_iter().map(|(name, wanted)| {
-        let why_not = wanted.why_not();
+        let why_not = wanted.unrecoverable_reason();
         match wanted.chosen {
             Some(entry) => Ok(Object { name, entry: entry.into() }),
             None => Err((name, why_not)),

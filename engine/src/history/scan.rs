@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Unrecoverable;
+use super::RestoreError;
 use crate::commit::may_be_move;
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Entry, EntryContent, Location, Malformed, ObjectMeta, Record, SegmentClass,
-    SegmentHeader, SegmentId, SegmentUsage, What,
+    Entry, EntryContent, Location, Malformed, ObjectMeta, Record, RecordContent, RecordOp,
+    SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
 };
 use crate::name::ObjectName;
-use crate::progress::{Watch, WorkProgress};
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{
-    COMPACTED_FOLDER, CursorRecord, LOG_FOLDER, LogPosition, Patience, RecordCursor, SegmentSet,
+    COMPACTED_FOLDER, CursorRecord, LOG_FOLDER, LogPosition, ReadMode, RecordCursor, SegmentSet,
     read_header, read_origin,
 };
 
@@ -47,29 +47,29 @@ pub(super) struct LogScan<'a> {
 }
 
 /// Record with the cursor that can read its body.
-pub(super) struct Found<'a> {
+pub(super) struct LogRecord<'a> {
     cursor: &'a RecordCursor,
     found: CursorRecord,
     /// Preceding record in the same segment, if there is one.
     before: Option<&'a Record>,
 }
 
-impl Found<'_> {
+impl LogRecord<'_> {
     pub(super) fn record(&self) -> &Record {
         &self.found.record
     }
 
     /// Returns, for a deletion, the metadata of the object put under another name directly before, if both may be a
     /// move.
-    pub(super) fn moved(&self) -> Option<&ObjectMeta> {
-        let What::Delete { name, deleted_ms } = &self.record().what else { return None };
+    pub(super) fn move_target(&self) -> Option<&ObjectMeta> {
+        let RecordOp::Delete { name, deleted_ms } = &self.record().op else { return None };
         let before = self.before.filter(|it| it.lsn + 1 == self.record().lsn)?;
-        let What::Put { name: to, meta, .. } = &before.what else { return None };
+        let RecordOp::Put { name: to, meta, .. } = &before.op else { return None };
         may_be_move((to, meta), name, *deleted_ms).then_some(meta)
     }
 
     /// Returns the location of the record in index form.
-    pub(super) fn place(&self) -> Location {
+    pub(super) fn location(&self) -> Location {
         self.found.place
     }
 }
@@ -88,8 +88,8 @@ impl<'a> LogScan<'a> {
     /// Visits every record and returns the number of locations at which records may be missing.
     pub(super) fn run(
         self,
-        watch: &mut Watch<'_>,
-        visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
+        watch: &mut ProgressCallback<'_>,
+        visit: &mut dyn FnMut(&LogRecord<'_>) -> Result<()>,
     ) -> Result<usize> {
         self.run_from(0, watch, visit)
     }
@@ -98,19 +98,19 @@ impl<'a> LogScan<'a> {
     pub(super) fn run_from(
         mut self,
         first: u64,
-        watch: &mut Watch<'_>,
-        visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
+        watch: &mut ProgressCallback<'_>,
+        visit: &mut dyn FnMut(&LogRecord<'_>) -> Result<()>,
     ) -> Result<usize> {
         loop {
             let (headers, mut is_all) = self.headers()?;
             self.progress.total_items = (self.seen.len() + headers.len()) as u64;
             for (at, header) in headers.iter().enumerate() {
                 let later = headers.get(at + 1..).unwrap_or_default();
-                if header.segment.get() < first || !self.may_hold_it(header, later)? {
+                if header.segment.get() < first || !self.may_contain_name(header, later)? {
                     continue;
                 }
                 // A compacted segment may be between a log segment and its successor.
-                let named_end = header.end_named_by(&headers);
+                let named_end = header.end_from_successors(&headers);
                 is_all &= self.segment(header, named_end, watch, visit)?;
                 self.seen.insert(header.segment);
                 self.progress.done_items += 1;
@@ -174,7 +174,7 @@ impl<'a> LogScan<'a> {
     }
 
     /// Returns whether a segment may contain the requested record. `later` are the segments with greater ids.
-    fn may_hold_it(&self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<bool> {
+    fn may_contain_name(&self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<bool> {
         let Some(lsn) = self.only_lsn else { return Ok(true) };
         if header.base_lsn > lsn {
             return Ok(false);
@@ -182,7 +182,7 @@ impl<'a> LogScan<'a> {
         if header.class == SegmentClass::Compacted {
             let segments = self.log.segments;
             return match read_origin(segments.disk(), header.segment, segments.store()) {
-                Ok((_, origin)) => Ok(origin.covers.contain(lsn, lsn)),
+                Ok((_, origin)) => Ok(origin.lsn_ranges.contains(lsn, lsn)),
                 // Reading the segment reports the error.
                 Err(_) => Ok(true),
             };
@@ -196,8 +196,8 @@ impl<'a> LogScan<'a> {
         &mut self,
         header: &SegmentHeader,
         named_end: Option<u64>,
-        watch: &mut Watch<'_>,
-        visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
+        watch: &mut ProgressCallback<'_>,
+        visit: &mut dyn FnMut(&LogRecord<'_>) -> Result<()>,
     ) -> Result<bool> {
         let path = header.segment.path(header.class);
         let file = match self.log.segments.disk().open(&path) {
@@ -222,7 +222,7 @@ impl<'a> LogScan<'a> {
             }
             count += 1;
             let bytes = u64::from(found.place.head_bytes) + found.record.body_bytes();
-            let shown = Found { cursor: &cursor, found, before: before.as_ref() };
+            let shown = LogRecord { cursor: &cursor, found, before: before.as_ref() };
             visit(&shown)?;
             before = Some(shown.found.record);
             self.progress.done_bytes += bytes;
@@ -233,15 +233,18 @@ impl<'a> LogScan<'a> {
 }
 
 /// Returns whether the body of a put is readable and intact.
-pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<(), Unrecoverable>> {
-    let What::Put { meta, content, .. } = &found.record().what else {
-        return Ok(Err(Unrecoverable::Unknown));
+pub(super) fn verify(
+    log: &LogReader<'_>,
+    found: &LogRecord<'_>,
+) -> Result<Result<(), RestoreError>> {
+    let RecordOp::Put { meta, content, .. } = &found.record().op else {
+        return Ok(Err(RestoreError::NotFound));
     };
     match content {
-        Content::Inline { .. } => Ok(read_body(log, found.cursor, &found.found)?.map(|_| ())),
-        Content::Lost { .. } => Ok(Err(Unrecoverable::Damaged)),
-        Content::Big { bytes, segment } => {
-            let opened = log.segments.open(*segment, SegmentClass::Big, Patience::Wait);
+        RecordContent::Inline { .. } => Ok(read_body(log, found.cursor, &found.found)?.map(|_| ())),
+        RecordContent::Lost { .. } => Ok(Err(RestoreError::Damaged)),
+        RecordContent::Big { bytes, segment } => {
+            let opened = log.segments.open(*segment, SegmentClass::Big, ReadMode::Blocking);
             match opened.map(|segment| {
                 let trailer = segment.as_ref().and_then(|segment| segment.big());
                 trailer.is_some_and(|big| {
@@ -249,7 +252,7 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
                 })
             }) {
                 Ok(true) => Ok(Ok(())),
-                Ok(false) => Ok(Err(Unrecoverable::Damaged)),
+                Ok(false) => Ok(Err(RestoreError::Damaged)),
                 Err(error) => unrecoverable(error).map(Err),
             }
         }
@@ -261,13 +264,13 @@ fn read_body(
     log: &LogReader<'_>,
     cursor: &RecordCursor,
     of: &CursorRecord,
-) -> Result<Result<Bytes, Unrecoverable>> {
+) -> Result<Result<Bytes, RestoreError>> {
     match cursor.read_body(of) {
         Ok(body) => Ok(Ok(body)),
         Err(Error::Corrupt(_))
             if (log.may_be_punched)(&of.record, of.place)? && cursor.is_punched(of)? =>
         {
-            Ok(Err(Unrecoverable::SpaceGivenBack))
+            Ok(Err(RestoreError::SpaceReclaimed))
         }
         Err(error) => unrecoverable(error).map(Err),
     }
@@ -277,7 +280,7 @@ fn read_body(
 pub(super) fn read_by_footer(
     log: &LogReader<'_>,
     of: &Entry,
-) -> Result<Option<Result<Bytes, Unrecoverable>>> {
+) -> Result<Option<Result<Bytes, RestoreError>>> {
     if !matches!(of.content, EntryContent::Inline { .. }) {
         return Ok(None);
     }
@@ -291,12 +294,12 @@ pub(super) fn read_by_footer(
 }
 
 /// Converts corruption to its meaning for a version; other errors are returned.
-pub(super) fn unrecoverable(error: Error) -> Result<Unrecoverable> {
+pub(super) fn unrecoverable(error: Error) -> Result<RestoreError> {
     match error {
         Error::Corrupt(corruption) if corruption.reason == Malformed::Missing => {
-            Ok(Unrecoverable::SpaceGivenBack)
+            Ok(RestoreError::SpaceReclaimed)
         }
-        Error::Corrupt(_) => Ok(Unrecoverable::Damaged),
+        Error::Corrupt(_) => Ok(RestoreError::Damaged),
         other => Err(other),
     }
 }

@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
 use std::ops::ControlFlow;
 
-use super::Unrecoverable;
-use super::gone::{DeletedAsked, LogSpan};
-use super::scan::{Found, LogReader, LogScan, read_by_footer, unrecoverable, verify};
-use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions, is_what_moved};
+use super::RestoreError;
+use super::gone::{DeletedFilter, LsnRange};
+use super::scan::{LogReader, LogRecord, LogScan, read_by_footer, unrecoverable, verify};
+use crate::commit::{Batch, CommitInfo, Etag, Precondition, PutOptions, is_move};
 use crate::error::{Error, Result};
-use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, ObjectMeta, SegmentClass, What};
+use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, ObjectMeta, RecordOp, SegmentClass};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectName};
-use crate::progress::{Watch, WorkProgress};
-use crate::segment::{Body, Patience};
-use crate::upload::{Staged, Upload};
+use crate::progress::{ProgressCallback, WorkProgress};
+use crate::segment::{Body, ReadMode};
+use crate::upload::{StagedBody, Upload};
 
 /// Objects to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,28 +50,28 @@ pub enum UndeleteRequest {
 
 /// Report of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Undeleted {
+pub struct UndeleteReport {
     /// Restored objects, by name.
-    pub restored: Vec<Restored>,
+    pub restored: Vec<RestoredObject>,
     /// Objects that were not restored, with the reason.
-    pub refused: Vec<(ObjectName, Unrecoverable)>,
+    pub failed: Vec<(ObjectName, RestoreError)>,
 }
 
 /// Restored object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredObject {
     /// Name of the object.
     pub name: ObjectName,
     /// LSN of the restored version.
     pub lsn: u64,
     /// Reason why a newer version was not restored, if there was one.
-    pub newer: Option<Unrecoverable>,
+    pub newer_unrecoverable: Option<RestoreError>,
 }
 
 /// Dependencies for putting objects again.
-pub(crate) struct PutBack<'a> {
+pub(crate) struct RestoreContext<'a> {
     pub(crate) upload: &'a dyn Fn() -> Upload,
-    pub(crate) commit: &'a dyn Fn(Batch) -> Result<Committed>,
+    pub(crate) commit: &'a dyn Fn(Batch) -> Result<CommitInfo>,
     /// Returns operations to add to the batch that puts an object.
     pub(crate) along: &'a dyn Fn(&ObjectName) -> Batch,
     /// Maximum batch size in bytes.
@@ -81,20 +81,20 @@ pub(crate) struct PutBack<'a> {
 /// Restores the requested objects, as far as possible.
 pub(crate) fn undelete(
     log: &LogReader<'_>,
-    put_back: &PutBack<'_>,
+    put_back: &RestoreContext<'_>,
     request: &UndeleteRequest,
-    watch: &mut Watch<'_>,
-) -> Result<Undeleted> {
-    let mut undeleted = Undeleted::default();
+    watch: &mut ProgressCallback<'_>,
+) -> Result<UndeleteReport> {
+    let mut undeleted = UndeleteReport::default();
     let mut wanted = match request {
-        UndeleteRequest::Object(name) => wanted_object(log, name, None, &mut undeleted)?,
+        UndeleteRequest::Object(name) => candidate_for_object(log, name, None, &mut undeleted)?,
         UndeleteRequest::Version { name, lsn } => {
-            wanted_object(log, name, Some(*lsn), &mut undeleted)?
+            candidate_for_object(log, name, Some(*lsn), &mut undeleted)?
         }
         UndeleteRequest::Folder { bucket, folder, since_ms } => {
             let (bucket, folder) = (bucket.clone(), folder.clone());
-            let asked = DeletedAsked { bucket, folder, since_ms: *since_ms, span: LogSpan::ALL };
-            wanted_folder(log, &asked, watch)?
+            let asked = DeletedFilter { bucket, folder, since_ms: *since_ms, span: LsnRange::ALL };
+            candidates_in_folder(log, &asked, watch)?
         }
     };
     if wanted.is_empty() {
@@ -102,14 +102,14 @@ pub(crate) fn undelete(
     }
     LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
     wanted.retain(|_, wanted| !wanted.is_moved);
-    put_all(log, put_back, wanted, &mut undeleted, watch)?;
-    undeleted.refused.sort_by(|one, other| one.0.cmp(&other.0));
+    restore_all(log, put_back, wanted, &mut undeleted, watch)?;
+    undeleted.failed.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(undeleted)
 }
 
 /// Object to be restored, with the state of the search.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct RestoreCandidate {
     /// LSN of the requested version, if only one is acceptable.
     pub(super) lsn: Option<u64>,
     /// Exclusive lower bound of the LSNs of puts.
@@ -119,7 +119,7 @@ pub(super) struct Wanted {
     /// Content that the name currently has.
     pub(super) current: Option<Etag>,
     /// Metadata of the object put under another name directly before the deletion.
-    pub(super) moved: Option<ObjectMeta>,
+    pub(super) move_target: Option<ObjectMeta>,
     /// Whether the object was moved there.
     pub(super) is_moved: bool,
     /// Whether the log contains its deletion.
@@ -127,26 +127,26 @@ pub(super) struct Wanted {
     /// Newest intact version.
     pub(super) chosen: Option<Entry>,
     /// Newest damaged version, with the reason.
-    pub(super) lost: Option<(u64, Unrecoverable)>,
+    pub(super) lost: Option<(u64, RestoreError)>,
 }
 
-impl Wanted {
+impl RestoreCandidate {
     /// Returns the reason why nothing can be restored, if no version was found.
-    pub(super) fn why_not(&self) -> Unrecoverable {
+    pub(super) fn unrecoverable_reason(&self) -> RestoreError {
         match self.lost {
             Some((_, why)) => why,
-            None if self.was_deleted && self.lsn.is_none() => Unrecoverable::Compacted,
-            None => Unrecoverable::Unknown,
+            None if self.was_deleted && self.lsn.is_none() => RestoreError::Compacted,
+            None => RestoreError::NotFound,
         }
     }
 }
 
-fn wanted_object(
+fn candidate_for_object(
     log: &LogReader<'_>,
     name: &ObjectName,
     lsn: Option<u64>,
-    undeleted: &mut Undeleted,
-) -> Result<BTreeMap<ObjectName, Wanted>> {
+    undeleted: &mut UndeleteReport,
+) -> Result<BTreeMap<ObjectName, RestoreCandidate>> {
     let entry = (log.entry)(name)?;
     let is_there = match &entry {
         Some(entry) => match lsn {
@@ -156,22 +156,22 @@ fn wanted_object(
         None => false,
     };
     if is_there {
-        undeleted.refused.push((name.clone(), Unrecoverable::Present));
+        undeleted.failed.push((name.clone(), RestoreError::NotDeleted));
         return Ok(BTreeMap::new());
     }
     let current = entry.map(|entry| Etag::of_hash(&entry.meta.hash));
-    Ok([(name.clone(), Wanted { lsn, current, ..Wanted::default() })].into())
+    Ok([(name.clone(), RestoreCandidate { lsn, current, ..RestoreCandidate::default() })].into())
 }
 
-pub(super) fn wanted_folder(
+pub(super) fn candidates_in_folder(
     log: &LogReader<'_>,
-    asked: &DeletedAsked,
-    watch: &mut Watch<'_>,
-) -> Result<BTreeMap<ObjectName, Wanted>> {
-    let DeletedAsked { bucket, folder, since_ms, span } = asked;
-    let mut wanted: BTreeMap<ObjectName, Wanted> = BTreeMap::new();
+    asked: &DeletedFilter,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<BTreeMap<ObjectName, RestoreCandidate>> {
+    let DeletedFilter { bucket, folder, since_ms, span } = asked;
+    let mut wanted: BTreeMap<ObjectName, RestoreCandidate> = BTreeMap::new();
     LogScan::new(log).run(watch, &mut |found| {
-        let What::Delete { name, deleted_ms } = &found.record().what else { return Ok(()) };
+        let RecordOp::Delete { name, deleted_ms } = &found.record().op else { return Ok(()) };
         let is_inside = name.bucket == *bucket && name.key.as_str().starts_with(folder.as_str());
         let lsn = found.record().lsn;
         let is_old = *deleted_ms < *since_ms || lsn <= span.after_lsn;
@@ -180,23 +180,23 @@ pub(super) fn wanted_folder(
         }
         match wanted.entry(name.clone()) {
             Slot::Vacant(slot) => {
-                let (after_lsn, moved) = (span.after_lsn, found.moved().cloned());
-                slot.insert(Wanted {
+                let (after_lsn, moved) = (span.after_lsn, found.move_target().cloned());
+                slot.insert(RestoreCandidate {
                     was_deleted: true,
                     after_lsn,
                     deleted_lsn: lsn,
-                    moved,
-                    ..Wanted::default()
+                    move_target: moved,
+                    ..RestoreCandidate::default()
                 });
             }
             Slot::Occupied(slot) => {
                 let wanted = slot.into_mut();
                 if wanted.deleted_lsn < lsn {
-                    (wanted.deleted_lsn, wanted.moved) = (lsn, None);
+                    (wanted.deleted_lsn, wanted.move_target) = (lsn, None);
                 }
                 // A record and its copy may both exist, and only one of them next to the other half of a move.
-                if wanted.deleted_lsn == lsn && wanted.moved.is_none() {
-                    wanted.moved = found.moved().cloned();
+                if wanted.deleted_lsn == lsn && wanted.move_target.is_none() {
+                    wanted.move_target = found.move_target().cloned();
                 }
             }
         }
@@ -206,27 +206,27 @@ pub(super) fn wanted_folder(
         }
     })?;
     // An object that was deleted again later is outside of the range.
-    wanted.retain(|_, wanted| wanted.deleted_lsn <= span.until_lsn);
+    wanted.retain(|_, wanted| wanted.deleted_lsn <= span.through_lsn);
     Ok(wanted)
 }
 
 /// Checks whether a record is a version to be restored.
 pub(super) fn choose(
     log: &LogReader<'_>,
-    wanted: &mut BTreeMap<ObjectName, Wanted>,
-    found: &Found<'_>,
+    wanted: &mut BTreeMap<ObjectName, RestoreCandidate>,
+    found: &LogRecord<'_>,
 ) -> Result<()> {
     let lsn = found.record().lsn;
-    match &found.record().what {
-        What::Delete { name, .. } => {
+    match &found.record().op {
+        RecordOp::Delete { name, .. } => {
             if let Some(wanted) = wanted.get_mut(name) {
                 wanted.was_deleted = true;
             }
         }
-        What::Put { name, meta, content } => {
+        RecordOp::Put { name, meta, content } => {
             let Some(wanted) = wanted.get_mut(name) else { return Ok(()) };
-            let moved = wanted.moved.as_ref();
-            wanted.is_moved |= moved.is_some_and(|put| is_what_moved(put, meta));
+            let moved = wanted.move_target.as_ref();
+            wanted.is_moved |= moved.is_some_and(|put| is_move(put, meta));
             let is_older = wanted.chosen.as_ref().is_some_and(|chosen| chosen.lsn >= lsn);
             let is_meant = wanted.lsn.is_none_or(|only| only == lsn) && lsn > wanted.after_lsn;
             if is_older || !is_meant {
@@ -234,7 +234,7 @@ pub(super) fn choose(
             }
             match verify(log, found)? {
                 Ok(()) => {
-                    let (record, meta) = (found.place(), meta.clone());
+                    let (record, meta) = (found.location(), meta.clone());
                     let content = EntryContent::of(content);
                     wanted.chosen = Some(Entry { lsn, record, meta, content });
                 }
@@ -250,23 +250,23 @@ pub(super) fn choose(
 }
 
 /// Object being restored.
-struct Returning {
-    restored: Restored,
+struct StagedRestore {
+    restored: RestoredObject,
     batch: Batch,
     bytes: u64,
 }
 
-fn put_all(
+fn restore_all(
     log: &LogReader<'_>,
-    put_back: &PutBack<'_>,
-    wanted: BTreeMap<ObjectName, Wanted>,
-    undeleted: &mut Undeleted,
-    watch: &mut Watch<'_>,
+    put_back: &RestoreContext<'_>,
+    wanted: BTreeMap<ObjectName, RestoreCandidate>,
+    undeleted: &mut UndeleteReport,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<()> {
     let total_items = wanted.len() as u64;
     let mut progress = WorkProgress { total_items, ..WorkProgress::default() };
-    let bytes_max = TOGETHER_BYTES_MAX.min(put_back.batch_bytes_max);
-    let mut waiting: Vec<Returning> = Vec::new();
+    let bytes_max = RESTORE_BATCH_BYTES_MAX.min(put_back.batch_bytes_max);
+    let mut waiting: Vec<StagedRestore> = Vec::new();
     let mut waiting_bytes = 0;
     for (name, wanted) in wanted {
         if watch(progress) == ControlFlow::Break(()) {
@@ -275,28 +275,30 @@ fn put_all(
         progress.done_items += 1;
         match prepare(log, put_back, &name, wanted)? {
             Ok(returning) => {
-                if waiting_bytes + returning.bytes > bytes_max || waiting.len() == TOGETHER_MAX {
-                    put_together(put_back, std::mem::take(&mut waiting), undeleted)?;
+                if waiting_bytes + returning.bytes > bytes_max
+                    || waiting.len() == RESTORE_BATCH_OBJECTS_MAX
+                {
+                    commit_batch(put_back, std::mem::take(&mut waiting), undeleted)?;
                     waiting_bytes = 0;
                 }
                 progress.done_bytes += returning.bytes;
                 waiting_bytes += returning.bytes;
                 waiting.push(returning);
             }
-            Err(why) => undeleted.refused.push((name, why)),
+            Err(why) => undeleted.failed.push((name, why)),
         }
     }
-    put_together(put_back, waiting, undeleted)
+    commit_batch(put_back, waiting, undeleted)
 }
 
 /// Reads the chosen version and creates the batch that puts it.
 fn prepare(
     log: &LogReader<'_>,
-    put_back: &PutBack<'_>,
+    put_back: &RestoreContext<'_>,
     name: &ObjectName,
-    wanted: Wanted,
-) -> Result<Result<Returning, Unrecoverable>> {
-    let Some(entry) = wanted.chosen else { return Ok(Err(wanted.why_not())) };
+    wanted: RestoreCandidate,
+) -> Result<Result<StagedRestore, RestoreError>> {
+    let Some(entry) = wanted.chosen else { return Ok(Err(wanted.unrecoverable_reason())) };
     let staged = match stage(log, put_back.upload, name, &entry)? {
         Ok(staged) => staged,
         Err(why) => return Ok(Err(why)),
@@ -308,12 +310,12 @@ fn prepare(
         created_ms: Some(entry.meta.created_ms),
     };
     let unchanged = match wanted.current {
-        Some(etag) => Precondition::KeyIs(name.clone(), etag),
+        Some(etag) => Precondition::KeyHasEtag(name.clone(), etag),
         None => Precondition::KeyAbsent(name.clone()),
     };
     let newer = wanted.lost.filter(|lost| lost.0 > entry.lsn).map(|lost| lost.1);
-    Ok(Ok(Returning {
-        restored: Restored { name: name.clone(), lsn: entry.lsn, newer },
+    Ok(Ok(StagedRestore {
+        restored: RestoredObject { name: name.clone(), lsn: entry.lsn, newer_unrecoverable: newer },
         bytes: staged.inline_bytes() + HEAD_BYTES_MAX as u64,
         batch: (put_back.along)(name).put(name.clone(), staged, options).require(unchanged),
     }))
@@ -325,7 +327,7 @@ pub(crate) fn stage(
     upload: &dyn Fn() -> Upload,
     name: &ObjectName,
     entry: &Entry,
-) -> Result<Result<Staged, Unrecoverable>> {
+) -> Result<Result<StagedBody, RestoreError>> {
     match copy(log, upload, name, entry) {
         Err(error) => unrecoverable(error).map(Err),
         copied => copied,
@@ -337,7 +339,7 @@ fn copy(
     begin: &dyn Fn() -> Upload,
     name: &ObjectName,
     entry: &Entry,
-) -> Result<Result<Staged, Unrecoverable>> {
+) -> Result<Result<StagedBody, RestoreError>> {
     let mut upload = begin();
     let copied = open(log, name, entry).and_then(|body| {
         while upload.bytes() < body.bytes() {
@@ -368,9 +370,9 @@ fn open(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<Body> {
         }
         EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
     };
-    let segment = log.segments.open(id, class, Patience::Wait)?.ok_or(Error::Closed)?;
-    let kept = log.segments.kept_bodies();
-    Body::open(segment, name, entry, kept, Patience::Wait)?.ok_or(Error::Closed)
+    let segment = log.segments.open(id, class, ReadMode::Blocking)?.ok_or(Error::Closed)?;
+    let kept = log.segments.body_cache();
+    Body::open(segment, name, entry, kept, ReadMode::Blocking)?.ok_or(Error::Closed)
 }
 
 /// Returns whether a reader can open it up to the first byte.
@@ -383,10 +385,10 @@ fn can_be_opened(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Resul
 }
 
 /// Puts some objects in one batch; if one of them can no longer be put, each in a separate batch.
-fn put_together(
-    put_back: &PutBack<'_>,
-    waiting: Vec<Returning>,
-    undeleted: &mut Undeleted,
+fn commit_batch(
+    put_back: &RestoreContext<'_>,
+    waiting: Vec<StagedRestore>,
+    undeleted: &mut UndeleteReport,
 ) -> Result<()> {
     let together = waiting.iter().fold(Batch::new(), |mut all, returning| {
         all.operations.extend(returning.batch.operations.iter().cloned());
@@ -396,11 +398,11 @@ fn put_together(
     match (put_back.commit)(together) {
         Ok(_) => undeleted.restored.extend(waiting.into_iter().map(|it| it.restored)),
         Err(Error::Conflict(_)) => {
-            for Returning { restored, batch, .. } in waiting {
+            for StagedRestore { restored, batch, .. } in waiting {
                 match (put_back.commit)(batch) {
                     Ok(_) => undeleted.restored.push(restored),
                     Err(Error::Conflict(_)) => {
-                        undeleted.refused.push((restored.name, Unrecoverable::Changed));
+                        undeleted.failed.push((restored.name, RestoreError::Overwritten));
                     }
                     Err(other) => return Err(other),
                 }
@@ -412,6 +414,6 @@ fn put_together(
 }
 
 /// Maximum number of objects restored in one batch.
-const TOGETHER_MAX: usize = 128;
+const RESTORE_BATCH_OBJECTS_MAX: usize = 128;
 /// Approximate maximum number of bytes restored in one batch.
-const TOGETHER_BYTES_MAX: u64 = 4 << 20;
+const RESTORE_BATCH_BYTES_MAX: u64 = 4 << 20;

@@ -22,7 +22,7 @@ use crate::name::{BucketName, FolderKey};
 
 /// Usage counters of a bucket (which is its root folder) or top-level folder that differ from its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Miscount {
+pub(crate) struct CounterMismatch {
     bucket: BucketName,
     folder: FolderKey,
     /// Counters in the index.
@@ -31,7 +31,7 @@ pub(crate) struct Miscount {
     counted: Usage,
 }
 
-impl fmt::Display for Miscount {
+impl fmt::Display for CounterMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bucket, folder, told, counted } = self;
         let amount = |usage: &Usage| {
@@ -47,7 +47,7 @@ impl fmt::Display for Miscount {
 
 /// Whether the index was found corrupt since it was opened.
 #[derive(Default)]
-pub(super) struct Condemned(AtomicBool);
+pub(super) struct CorruptFlag(AtomicBool);
 
 impl Index {
     /// Returns whether an error means that the index itself is corrupt.
@@ -56,18 +56,18 @@ impl Index {
     }
 
     /// Reads the index. Corruption marks the index, so that the next open does not use it.
-    pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+    pub(crate) fn read_checked<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
         let view = self.view();
         Self::guard(|| read(&view)).inspect_err(|error| {
             if Self::is_damage(error) {
-                self.condemn();
+                self.mark_corrupt();
             }
         })
     }
 
     /// Marks the index corrupt, so that the next open rebuilds it. The open index stays in use and returns errors
     /// where it is damaged.
-    pub(crate) fn condemn(&self) {
+    pub(crate) fn mark_corrupt(&self) {
         // Once the index is closed, the file may belong to another process.
         if !self.tables.is_closed() && !self.condemned.0.swap(true, Ordering::SeqCst) {
             // No new file follows whose creation would make the removal durable. If even this fails, the next open
@@ -78,16 +78,16 @@ impl Index {
     }
 
     /// Returns whether the index was marked corrupt.
-    pub(crate) fn is_condemned(&self) -> bool {
+    pub(crate) fn is_marked_corrupt(&self) -> bool {
         self.condemned.0.load(Ordering::SeqCst)
     }
 
     /// Reads the whole checkpointed index until `stopped` returns true. `miscounted` is called for every counter
     /// that differs from its entries.
-    pub(crate) fn audit(
+    pub(crate) fn verify_entries(
         &self,
         stopped: impl Fn() -> bool,
-        miscounted: impl FnMut(Miscount),
+        miscounted: impl FnMut(CounterMismatch),
     ) -> Result<()> {
         let view = self.view();
         Self::guard(|| audit(&view.checkpointed, stopped, miscounted))
@@ -104,9 +104,9 @@ impl Index {
 fn audit(
     index: &Checkpointed,
     stopped: impl Fn() -> bool,
-    miscounted: impl FnMut(Miscount),
+    miscounted: impl FnMut(CounterMismatch),
 ) -> Result<()> {
-    let mut count = Count { index, miscounted, under_way: Vec::new(), rows: 0 };
+    let mut count = CounterCheck { index, miscounted, under_way: Vec::new(), rows: 0 };
     let mut last: Vec<u8> = Vec::new();
     for (number, item) in index.entries_from(Bound::Unbounded, &END_OF_KEYS)?.enumerate() {
         if number.is_multiple_of(AUDIT_STRIDE) && stopped() {
@@ -126,7 +126,7 @@ fn audit(
 }
 
 /// Counter over entries in key order, in which the entries of a bucket or folder are contiguous.
-struct Count<'a, M> {
+struct CounterCheck<'a, M> {
     index: &'a Checkpointed,
     miscounted: M,
     /// Counters that include the last entry, by key: those of its bucket and of its top-level folder.
@@ -135,7 +135,7 @@ struct Count<'a, M> {
     rows: u64,
 }
 
-impl<M: FnMut(Miscount)> Count<'_, M> {
+impl<M: FnMut(CounterMismatch)> CounterCheck<'_, M> {
     fn add(&mut self, key: &[u8], entry: &Entry) -> Result<()> {
         self.compare(|counted| !key.starts_with(counted))?;
         let begun = entry_key::counted_in(key).skip(self.under_way.len());
@@ -150,7 +150,7 @@ impl<M: FnMut(Miscount)> Count<'_, M> {
             let told = self.index.usage(&key)?;
             self.rows += u64::from(told.is_some());
             if told != Some(counted) {
-                self.tell(&key, told.unwrap_or_default(), counted)?;
+                self.report_progress(&key, told.unwrap_or_default(), counted)?;
             }
         }
         Ok(())
@@ -171,15 +171,15 @@ impl<M: FnMut(Miscount)> Count<'_, M> {
             });
             if !is_wanted {
                 let told = Usage::decode(told.value()).map_err(damaged)?;
-                self.tell(key, told, Usage::default())?;
+                self.report_progress(key, told, Usage::default())?;
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, key: &[u8], told: Usage, counted: Usage) -> Result<()> {
+    fn report_progress(&mut self, key: &[u8], told: Usage, counted: Usage) -> Result<()> {
         let (bucket, folder) = entry_key::decode_prefix(key).map_err(damaged)?;
-        (self.miscounted)(Miscount { bucket, folder, told, counted });
+        (self.miscounted)(CounterMismatch { bucket, folder, told, counted });
         Ok(())
     }
 }

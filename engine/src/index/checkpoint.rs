@@ -11,15 +11,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
 
-use super::audit::Condemned;
-use super::feed::Feed;
+use super::audit::CorruptFlag;
+use super::feed::ChangeFeed;
 use super::filling::write_entries;
 use super::overlay::Overlay;
 use super::tables::{
     ENTRIES, FACTS, INDEX_FILE, POSITION, RETAINED, SEGMENTS, Tables, USAGE, unusable,
 };
 use super::view::View;
-use super::{Index, IndexPlace};
+use super::{Index, IndexLocation};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{AppliedPosition, FactEntry};
@@ -29,7 +29,7 @@ impl Index {
     ///
     /// Files up to `verify_bytes_max` long are verified page by page; redb itself verifies nothing when it reads.
     /// After an error the index must be removed and rebuilt, unless it is [`Error::Io`] from the disk itself.
-    pub(crate) fn open(place: IndexPlace, verify_bytes_max: u64) -> Result<Self> {
+    pub(crate) fn open(place: IndexLocation, verify_bytes_max: u64) -> Result<Self> {
         Self::guard(|| {
             let disk = place.disk.as_ref();
             let mut tables = Tables::open(disk, place.store, place.cache_bytes)?;
@@ -38,7 +38,7 @@ impl Index {
                 tables.verify()?;
             }
             let checkpointed = Arc::new(tables.read()?);
-            let notes = tables.read_notes()?;
+            let notes = tables.read_integrity()?;
             let view = View { active: Overlay::default(), frozen: None, checkpointed };
             Ok(Self {
                 place,
@@ -47,9 +47,9 @@ impl Index {
                 publishing: Mutex::new(()),
                 draining: Mutex::default(),
                 drained: Condvar::new(),
-                condemned: Condemned::default(),
-                feed: Feed::default(),
-                notes,
+                condemned: CorruptFlag::default(),
+                feed: ChangeFeed::default(),
+                integrity: notes,
             })
         })
     }
@@ -154,7 +154,7 @@ impl Index {
             }
             let mut usages = transaction.open_table(USAGE).map_err(unusable)?;
             for (key, usage) in &overlay.usage {
-                if usage.is_nothing() {
+                if usage.is_empty() {
                     usages.remove(&**key).map_err(unusable)?;
                 } else {
                     usages.insert(&**key, usage.encode().as_slice()).map_err(unusable)?;
@@ -214,9 +214,9 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_stands_for_what_was_set_aside_and_for_nothing_that_was_committed_since() {
+    fn checkpoint_contains_only_the_frozen_overlay() {
         let disk = SimDisk::new();
-        let open = || Index::open(IndexPlace::on(&disk), u64::MAX).unwrap();
+        let open = || Index::open(IndexLocation::on(&disk), u64::MAX).unwrap();
         let index = open();
         assert!(!index.freeze(), "nothing was committed");
         commit(&index, 1);

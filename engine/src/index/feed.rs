@@ -1,7 +1,7 @@
 //! Change feed: created and deleted names of a bucket, for subscribers that cache its names.
 //!
 //! Guarantees: a subscriber receives every name created or deleted since its view, in order. Pending changes are
-//! bounded: beyond [`limits::FOLLOWED_NAMES_MAX`] the subscription is marked as overflowed.
+//! bounded: beyond [`limits::SUBSCRIPTION_NAMES_MAX`] the subscription is marked as overflowed.
 //! Non-goals: the caches of the subscribers.
 
 use std::collections::HashMap;
@@ -16,16 +16,16 @@ use crate::name::BucketName;
 
 /// Subscriptions by bucket.
 #[derive(Default)]
-pub(super) struct Feed(Mutex<HashMap<Box<[u8]>, Weak<Following>>>);
+pub(super) struct ChangeFeed(Mutex<HashMap<Box<[u8]>, Weak<Subscription>>>);
 
 /// Subscription: names created and deleted in a bucket since it began.
 #[derive(Default)]
-pub(crate) struct Following(Mutex<Pending>);
+pub(crate) struct Subscription(Mutex<Pending>);
 
 #[derive(Default)]
 struct Pending {
     changes: Vec<NameChange>,
-    has_lost_count: bool,
+    has_overflowed: bool,
 }
 
 /// Creation or deletion of a name. It may repeat the previous state.
@@ -34,12 +34,12 @@ pub(crate) struct NameChange {
     /// Index key of the name.
     pub(crate) key: Arc<[u8]>,
     /// Whether the name exists now.
-    pub(crate) is_there: bool,
+    pub(crate) exists: bool,
 }
 
-impl Following {
+impl Subscription {
     /// Returns the number of pending changes.
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn pending_count(&self) -> usize {
         self.pending().changes.len()
     }
 
@@ -47,15 +47,15 @@ impl Following {
     pub(crate) fn take(&self) -> Option<Vec<NameChange>> {
         let mut pending = self.pending();
         let changes = std::mem::take(&mut pending.changes);
-        (!pending.has_lost_count).then_some(changes)
+        (!pending.has_overflowed).then_some(changes)
     }
 
     fn push(&self, change: NameChange) {
         let mut pending = self.pending();
-        if pending.changes.len() >= limits::FOLLOWED_NAMES_MAX {
-            *pending = Pending { has_lost_count: true, ..Pending::default() };
+        if pending.changes.len() >= limits::SUBSCRIPTION_NAMES_MAX {
+            *pending = Pending { has_overflowed: true, ..Pending::default() };
         }
-        if !pending.has_lost_count {
+        if !pending.has_overflowed {
             pending.changes.push(change);
         }
     }
@@ -65,10 +65,10 @@ impl Following {
     }
 }
 
-impl Feed {
+impl ChangeFeed {
     /// Subscribes to a bucket and replaces an earlier subscription.
-    pub(super) fn follow(&self, bucket: &BucketName) -> Arc<Following> {
-        let following = Arc::new(Following::default());
+    pub(super) fn subscribe(&self, bucket: &BucketName) -> Arc<Subscription> {
+        let following = Arc::new(Subscription::default());
         let mut followers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         followers.retain(|_, follower| follower.strong_count() > 0);
         followers.insert(bucket.as_str().as_bytes().into(), Arc::downgrade(&following));
@@ -76,7 +76,7 @@ impl Feed {
     }
 
     /// Publishes the changes between an overlay and a later one derived from it.
-    pub(super) fn tell(&self, before: &Overlay, after: &Overlay) {
+    pub(super) fn publish(&self, before: &Overlay, after: &Overlay) {
         let followers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if followers.is_empty() {
             return;
@@ -94,7 +94,7 @@ impl Feed {
             };
             let bucket = key.split(|byte| *byte == KEY_END).next().unwrap_or_default();
             if let Some(follower) = followers.get(bucket).and_then(Weak::upgrade) {
-                follower.push(NameChange { key: Arc::clone(key), is_there: entry.is_some() });
+                follower.push(NameChange { key: Arc::clone(key), exists: entry.is_some() });
             }
         }
     }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn new_files_of_many_folders_leave_full_pages() {
+    fn sequential_inserts_fill_pages() {
         let database = empty();
         let mut lsn = 0;
         for checkpoint in 0..6 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_anywhere_fill_pages_as_they_do_in_any_tree() {
+    fn random_inserts_fill_pages_like_a_btree() {
         let database = empty();
         let mut lsn = 0_u64;
         for _ in 0..6 {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_holds_what_an_ordered_map_holds_after_the_same_changes() {
+    fn entry_writer_matches_btreemap_model() {
         let database = empty();
         let mut model = std::collections::BTreeMap::new();
         let mut seed = 7_u64;

@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::plain_walk::{PlainWalk, Walked, object, subfolder};
+use super::plain_walk::{ByteOrderItem, ByteOrderIter, object, subfolder};
 use super::view::View;
 use crate::error::Result;
 use crate::format::{Entry, entry_key};
@@ -56,7 +56,7 @@ pub struct KeyPage {
 /// Grouping of keys by common prefix: keys that are equal up to and including the first delimiter after `prefix`
 /// form one group.
 #[derive(Clone, Copy, Debug)]
-pub struct Grouping<'a> {
+pub struct KeyGrouping<'a> {
     /// Prefix of all keys.
     pub prefix: &'a str,
     /// Delimiter that ends the name of a group; empty disables grouping.
@@ -65,7 +65,7 @@ pub struct Grouping<'a> {
 
 /// Page of groups, and of objects that are in no group.
 #[derive(Clone, Debug, Default)]
-pub struct GroupPage {
+pub struct KeyGroupPage {
     /// Common prefixes of the groups, in byte order.
     pub groups: Vec<String>,
     /// Objects in byte order of their keys.
@@ -129,7 +129,7 @@ pub(crate) fn list_keys(
     limit: usize,
 ) -> Result<KeyPage> {
     let limit = limit.min(limits::LIST_PAGE_MAX);
-    let mut walk = PlainWalk::new(view, bucket, prefix, None, after)?;
+    let mut walk = ByteOrderIter::new(view, bucket, prefix, None, after)?;
     let mut page = KeyPage::default();
     while let Some(walked) = walk.next()? {
         if page.objects.len() == limit {
@@ -137,7 +137,7 @@ pub(crate) fn list_keys(
             break;
         }
         // Without a delimiter there are no groups.
-        if let Walked::Object(object) = walked {
+        if let ByteOrderItem::Object(object) = walked {
             page.objects.push(object);
         }
     }
@@ -145,18 +145,18 @@ pub(crate) fn list_keys(
 }
 
 /// Lists the groups of the keys that begin with `prefix`, and the objects in no group, in one byte order.
-pub(crate) fn list_groups(
+pub(crate) fn list_key_groups(
     view: &View,
     bucket: &BucketName,
-    grouping: Grouping<'_>,
+    grouping: KeyGrouping<'_>,
     after: Option<&str>,
     limit: usize,
-) -> Result<GroupPage> {
+) -> Result<KeyGroupPage> {
     let limit = limit.min(limits::LIST_PAGE_MAX);
-    let Grouping { prefix, delimiter } = grouping;
+    let KeyGrouping { prefix, delimiter } = grouping;
     let delimiter = Some(delimiter).filter(|delimiter| !delimiter.is_empty());
-    let mut walk = PlainWalk::new(view, bucket, prefix, delimiter, after)?;
-    let mut page = GroupPage::default();
+    let mut walk = ByteOrderIter::new(view, bucket, prefix, delimiter, after)?;
+    let mut page = KeyGroupPage::default();
     let mut last = None;
     while let Some(walked) = walk.next()? {
         if page.groups.len() + page.objects.len() == limit {
@@ -164,11 +164,11 @@ pub(crate) fn list_groups(
             break;
         }
         match walked {
-            Walked::Object(object) => {
+            ByteOrderItem::Object(object) => {
                 last = Some(object.name.key.as_str().to_owned());
                 page.objects.push(object);
             }
-            Walked::Group(group) => {
+            ByteOrderItem::Group(group) => {
                 last = Some(group.clone());
                 page.groups.push(group);
             }

@@ -17,8 +17,8 @@ use crate::format::{Entry, Malformed, Usage};
 use crate::name::FactName;
 
 /// Item of a layer: a key and its value, or `None` if it is deleted.
-type Said<K, V> = Result<(K, Option<V>)>;
-type Layer<'a, K, V> = Box<dyn Iterator<Item = Said<K, V>> + 'a>;
+type LayerItem<K, V> = Result<(K, Option<V>)>;
+type Layer<'a, K, V> = Box<dyn Iterator<Item = LayerItem<K, V>> + 'a>;
 
 /// Accessors of the rows of one table in each layer.
 struct Rows<S, V> {
@@ -55,7 +55,7 @@ impl<'a, K: Ord + Clone, V> Merge<'a, K, V> {
     }
 
     /// Advances all layers past the smallest key and returns it with the value of the newest layer.
-    fn newest(&mut self) -> Option<Said<K, V>> {
+    fn newest(&mut self) -> Option<LayerItem<K, V>> {
         let mut least: Option<K> = None;
         let mut failed = None;
         for (index, layer) in self.layers.iter_mut().enumerate() {
@@ -122,7 +122,7 @@ impl View {
     ) -> Result<Merge<'_, Arc<[u8]>, Usage>> {
         let rows = Rows {
             in_overlay: |overlay| &overlay.usage,
-            said: |usage| (!usage.is_nothing()).then_some(*usage),
+            said: |usage| (!usage.is_empty()).then_some(*usage),
             in_redb: |checkpointed| &checkpointed.usage,
             decode: |_, value| Usage::decode(value),
         };

@@ -26,26 +26,26 @@ mod view;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use self::audit::Condemned;
+use self::audit::CorruptFlag;
 pub use self::counters::UsagePage;
-use self::feed::Feed;
-pub(crate) use self::feed::{Following, NameChange};
-pub use self::listing::{FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};
-pub(crate) use self::listing::{list_folder, list_groups, list_keys};
+use self::feed::ChangeFeed;
+pub(crate) use self::feed::{NameChange, Subscription};
+pub use self::listing::{FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage, Object};
+pub(crate) use self::listing::{list_folder, list_key_groups, list_keys};
 pub use self::notes::DamageList;
-use self::notes::Notes;
+use self::notes::IntegrityState;
 pub(crate) use self::overlay::Overlay;
-use self::reopen::Reopening;
+use self::reopen::ReopenState;
 use self::tables::Tables;
 pub(crate) use self::tables::{INDEX_FILE, damaged};
-pub(crate) use self::view::{Fact, Moved, Replaced, Unnamed, View};
+pub(crate) use self::view::{Fact, RelocatedRecord, ReplacedEntry, UnreferencedSegment, View};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::format::AppliedPosition;
 use crate::name::BucketName;
 
 /// Location, store and cache size of an index.
-pub(crate) struct IndexPlace {
+pub(crate) struct IndexLocation {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Id of the store.
@@ -55,7 +55,7 @@ pub(crate) struct IndexPlace {
 }
 
 #[cfg(test)]
-impl IndexPlace {
+impl IndexLocation {
     /// Returns an index location on a simulated disk.
     fn on(disk: &crate::disk::sim::SimDisk) -> Self {
         Self {
@@ -69,19 +69,19 @@ impl IndexPlace {
 
 /// Index of an open store.
 pub(crate) struct Index {
-    place: IndexPlace,
+    place: IndexLocation,
     tables: Tables,
     published: RwLock<Arc<View>>,
     /// Locked while a view is published: by the committer after a group, by the checkpoint when it freezes and when
     /// it ends.
     publishing: Mutex<()>,
     /// Locked while redb is written to or its file is reopened.
-    draining: Mutex<Reopening>,
+    draining: Mutex<ReopenState>,
     /// Signalled at the end of a checkpoint.
     drained: Condvar,
-    condemned: Condemned,
-    notes: Notes,
-    feed: Feed,
+    condemned: CorruptFlag,
+    integrity: IntegrityState,
+    feed: ChangeFeed,
 }
 
 impl Index {
@@ -93,15 +93,15 @@ impl Index {
     /// Replaces the active overlay, which was derived from the last published one.
     pub(crate) fn publish(&self, active: Overlay) {
         self.update(|view| {
-            self.feed.tell(&view.active, &active);
+            self.feed.publish(&view.active, &active);
             View { active, ..view }
         });
     }
 
     /// Returns a view and a subscription to the later changes of a bucket.
-    pub(crate) fn follow(&self, bucket: &BucketName) -> (Arc<View>, Arc<Following>) {
+    pub(crate) fn subscribe(&self, bucket: &BucketName) -> (Arc<View>, Arc<Subscription>) {
         let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.published(), self.feed.follow(bucket))
+        (self.published(), self.feed.subscribe(bucket))
     }
 
     /// Returns the number of changes in memory.

@@ -51,14 +51,14 @@ impl DamageList {
 
 /// Integrity state of an open index.
 #[derive(Default)]
-pub(super) struct Notes(Mutex<State>);
+pub(super) struct IntegrityState(Mutex<State>);
 
-type Place = (SegmentId, u64);
+type SegmentOffset = (SegmentId, u64);
 
 #[derive(Default)]
 struct State {
     scrubs: BTreeMap<SegmentId, ScrubResult>,
-    damage: BTreeMap<Place, Damage>,
+    damage: BTreeMap<SegmentOffset, Damage>,
     /// Number of locations that were reported only as a count.
     unlisted: u64,
     unsaved: Unsaved,
@@ -68,10 +68,10 @@ struct State {
 #[derive(Clone, Default)]
 struct Unsaved {
     scrubs: BTreeSet<SegmentId>,
-    damage: BTreeSet<Place>,
+    damage: BTreeSet<SegmentOffset>,
 }
 
-impl Notes {
+impl IntegrityState {
     /// Loads the state from redb. Missing tables were never written.
     pub(super) fn load(transaction: &ReadTransaction) -> Result<Self> {
         let mut state = State::default();
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: SegmentOffset) {
         if self.damage.remove(&place).is_some() {
             self.unsaved.damage.insert(place);
         }
@@ -137,19 +137,19 @@ impl State {
 
 impl Index {
     /// Records damage that was found outside a scrub.
-    pub(crate) fn note_damage(&self, damage: Damage) {
-        self.notes.lock().insert(damage);
+    pub(crate) fn record_damage(&self, damage: Damage) {
+        self.integrity.lock().insert(damage);
     }
 
     /// Records the number of corrupt locations found but not listed.
-    pub(crate) fn note_unlisted_damage(&self, count: u64) {
-        let mut state = self.notes.lock();
+    pub(crate) fn record_unlisted_damage(&self, count: u64) {
+        let mut state = self.integrity.lock();
         state.unlisted = state.unlisted.saturating_add(count);
     }
 
     /// Records a scrub result. The damage found replaces the known damage of the segment.
-    pub(crate) fn note_scrub(&self, id: SegmentId, result: ScrubResult, found: &[Damage]) {
-        let mut state = self.notes.lock();
+    pub(crate) fn record_scrub(&self, id: SegmentId, result: ScrubResult, found: &[Damage]) {
+        let mut state = self.integrity.lock();
         let still: BTreeSet<u64> = found.iter().map(|damage| damage.offset).collect();
         let known = state.damage.range((id, 0)..=(id, u64::MAX));
         let healed: Vec<_> =
@@ -165,8 +165,8 @@ impl Index {
     }
 
     /// Returns the time of the last scrub of a segment, and its number of known corrupt locations.
-    pub(crate) fn segment_notes(&self, id: SegmentId) -> (Option<u64>, u64) {
-        let state = self.notes.lock();
+    pub(crate) fn segment_integrity(&self, id: SegmentId) -> (Option<u64>, u64) {
+        let state = self.integrity.lock();
         let result = state.scrubs.get(&id);
         let listed = state.damage.range((id, 0)..=(id, u64::MAX)).count() as u64;
         let counted = result.map_or(0, |result| result.damage_count);
@@ -175,7 +175,7 @@ impl Index {
 
     /// Returns all known damage.
     pub(crate) fn damage(&self) -> DamageList {
-        let state = self.notes.lock();
+        let state = self.integrity.lock();
         let mut listed: BTreeMap<SegmentId, u64> = BTreeMap::new();
         for (id, _) in state.damage.keys() {
             *listed.entry(*id).or_default() += 1;
@@ -189,7 +189,7 @@ impl Index {
 
     /// Forgets the state of removed segments, except for those whose removal is the damage.
     pub(crate) fn forget_segments(&self, is_gone: impl Fn(SegmentId, Option<&Damage>) -> bool) {
-        let mut state = self.notes.lock();
+        let mut state = self.integrity.lock();
         let scrubs = state.scrubs.keys().filter(|id| is_gone(**id, None));
         let scrubs: Vec<_> = scrubs.copied().collect();
         let is_past = |damage: &Damage| {
@@ -208,10 +208,10 @@ impl Index {
 
     /// Writes the changes that are not in redb yet. Waits for a running checkpoint. After an error they are retained
     /// for the next call.
-    pub(crate) fn save_notes(&self) -> Result<()> {
+    pub(crate) fn save_integrity(&self) -> Result<()> {
         let mut reopening = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        self.reopen_now_and_then(&mut reopening)?;
-        let mut state = self.notes.lock();
+        self.reopen_periodically(&mut reopening)?;
+        let mut state = self.integrity.lock();
         let unsaved = std::mem::take(&mut state.unsaved);
         if unsaved.scrubs.is_empty() && unsaved.damage.is_empty() {
             return Ok(());
@@ -221,17 +221,17 @@ impl Index {
         let damage: Vec<_> =
             unsaved.damage.iter().map(|place| (*place, state.damage.get(place).cloned())).collect();
         drop(state);
-        Self::guard(|| self.write_notes(&scrubs, &damage)).inspect_err(|_| {
-            let mut state = self.notes.lock();
+        Self::guard(|| self.write_integrity(&scrubs, &damage)).inspect_err(|_| {
+            let mut state = self.integrity.lock();
             state.unsaved.scrubs.extend(unsaved.scrubs);
             state.unsaved.damage.extend(unsaved.damage);
         })
     }
 
-    fn write_notes(
+    fn write_integrity(
         &self,
         scrubs: &[(SegmentId, Option<ScrubResult>)],
-        damage: &[(Place, Option<Damage>)],
+        damage: &[(SegmentOffset, Option<Damage>)],
     ) -> Result<()> {
         let mut transaction = self.tables.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(unusable)?;
@@ -263,7 +263,7 @@ impl Index {
 
 impl View {
     /// Finds the objects whose entries match. Reads the whole index: used to find the owners of damage.
-    pub(crate) fn find_objects(
+    pub(crate) fn resolve_damage_owners(
         &self,
         wanted: impl Fn(&Entry) -> bool,
         mut found: impl FnMut(ObjectName, Arc<Entry>) -> Result<ControlFlow<()>>,
@@ -282,7 +282,7 @@ impl View {
 }
 
 fn segment(number: u64) -> Result<SegmentId> {
-    SegmentId::new(number).ok_or_else(|| damaged(Malformed::Place))
+    SegmentId::new(number).ok_or_else(|| damaged(Malformed::Misplaced))
 }
 
 /// Sorts after every index key, because bucket names are ASCII.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::view::Fact;
-use crate::format::{AppliedPosition, Entry, Retained, SegmentId, SegmentUsage, Usage};
+use crate::format::{AppliedPosition, Entry, RetainedSegment, SegmentId, SegmentUsage, Usage};
 use crate::name::FactName;
 
 /// Changes over the index. `None` marks a removal.
@@ -23,7 +23,7 @@ pub(crate) struct Overlay {
     /// Usage of segments.
     pub(crate) segments: OrdMap<SegmentId, Option<SegmentUsage>>,
     /// Retained big segments, whose objects were deleted or replaced.
-    pub(crate) retained: OrdMap<SegmentId, Option<Retained>>,
+    pub(crate) retained: OrdMap<SegmentId, Option<RetainedSegment>>,
     /// Log position up to which this overlay and the layers below are complete.
     pub(crate) position: Option<AppliedPosition>,
 }

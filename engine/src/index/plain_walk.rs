@@ -23,7 +23,7 @@ use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 ///
 /// Each folder level merges two runs, subfolders and files. A subfolder that is next in its run but sorts, with its
 /// slash, after a later one is deferred in `held`.
-pub(super) struct PlainWalk<'a> {
+pub(super) struct ByteOrderIter<'a> {
     view: &'a View,
     bucket: &'a BucketName,
     prefix: &'a str,
@@ -39,7 +39,7 @@ struct Level<'a> {
     /// Marker of the folder itself, which sorts before its content.
     marker: Option<Object>,
     /// Subfolders deferred behind longer names that sort before their slash. The last one is due next.
-    held: Vec<FolderKey>,
+    lookahead: Vec<FolderKey>,
     /// Next subfolder that is not deferred, and the index key to seek the one after it.
     folder_run: Option<FolderKey>,
     folders_from: Vec<u8>,
@@ -49,14 +49,14 @@ struct Level<'a> {
 }
 
 /// Item of the iteration.
-pub(super) enum Walked {
+pub(super) enum ByteOrderItem {
     /// Object whose key has no delimiter after the prefix.
     Object(Object),
     /// Common prefix of keys up to and including the first delimiter after the prefix.
     Group(String),
 }
 
-impl<'a> PlainWalk<'a> {
+impl<'a> ByteOrderIter<'a> {
     /// Creates an iterator over the keys that begin with `prefix`, or over their groups, after a key or a group.
     pub(super) fn new(
         view: &'a View,
@@ -75,17 +75,17 @@ impl<'a> PlainWalk<'a> {
         Ok(walk)
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Walked>> {
+    pub(super) fn next(&mut self) -> Result<Option<ByteOrderItem>> {
         while let Some(step) = self.step()? {
             match step {
                 Step::Object(object) => {
                     let key = object.name.key.as_str();
                     if key.starts_with(self.prefix) && key.as_bytes() >= self.from.as_slice() {
                         let Some(group) = self.group(key).map(str::to_owned) else {
-                            return Ok(Some(Walked::Object(object)));
+                            return Ok(Some(ByteOrderItem::Object(object)));
                         };
                         self.seek(after_all_with(&group))?;
-                        return Ok(Some(Walked::Group(group)));
+                        return Ok(Some(ByteOrderItem::Group(group)));
                     }
                     if key > self.prefix && !key.starts_with(self.prefix) {
                         return Ok(None);
@@ -104,10 +104,12 @@ impl<'a> PlainWalk<'a> {
                     let is_ahead = path.as_bytes() >= self.from.as_slice();
                     let group = self.group(path).filter(|_| is_ahead).map(str::to_owned);
                     match group {
-                        Some(group) if group == path => return Ok(Some(Walked::Group(group))),
+                        Some(group) if group == path => {
+                            return Ok(Some(ByteOrderItem::Group(group)));
+                        }
                         Some(group) => {
                             self.seek(after_all_with(&group))?;
-                            return Ok(Some(Walked::Group(group)));
+                            return Ok(Some(ByteOrderItem::Group(group)));
                         }
                         None => self.enter(folder)?,
                     }
@@ -178,7 +180,7 @@ impl<'a> PlainWalk<'a> {
         let from = |start: Vec<u8>| [start.as_slice(), component].concat();
         let mut level = Level {
             marker,
-            held,
+            lookahead: held,
             folder_run: None,
             folders_from: from(folders),
             file_run: None,
@@ -206,13 +208,13 @@ impl<'a> PlainWalk<'a> {
         }
         // Defer every folder that a longer name of the same run may precede.
         while let Some(folder) = &level.folder_run {
-            if level.held.last().is_some_and(|held| held.as_str() < folder.as_str()) {
+            if level.lookahead.last().is_some_and(|held| held.as_str() < folder.as_str()) {
                 break;
             }
-            level.held.extend(level.folder_run.take());
+            level.lookahead.extend(level.folder_run.take());
             self.next_folder(level)?;
         }
-        let file_is_first = match (&level.file_run, level.held.last()) {
+        let file_is_first = match (&level.file_run, level.lookahead.last()) {
             (Some(file), Some(folder)) => file.name.key.as_str() < folder.as_str(),
             (file, _) => file.is_some(),
         };
@@ -220,7 +222,7 @@ impl<'a> PlainWalk<'a> {
             Self::next_file(level)?;
             return Ok(Step::Object(file));
         }
-        Ok(level.held.pop().map_or(Step::Leave, Step::Enter))
+        Ok(level.lookahead.pop().map_or(Step::Leave, Step::Enter))
     }
 
     fn next_folder(&self, level: &mut Level<'a>) -> Result<()> {

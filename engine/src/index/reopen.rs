@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use super::tables::{Checkpointed, INDEX_FILE, Opened, damaged};
 use super::{Index, View};
-use crate::disk::{GivenUp, RedbFile, Why};
+use crate::disk::{FailureKind, FileFailure, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::{AppliedPosition, Malformed};
 use crate::limits;
 
 /// State of reopening the file.
 #[derive(Default)]
-pub(super) struct Reopening {
+pub(super) struct ReopenState {
     /// Time of the last attempt; monotonic.
     tried_ms: Option<u64>,
     /// Whether further attempts are useless.
@@ -32,18 +32,18 @@ impl Index {
     pub(crate) fn view(&self) -> Arc<View> {
         let view = self.published();
         // The lock holder is reopening the file, or is a checkpoint, which reopens it itself.
-        if view.checkpointed.given_up().why().is_some()
+        if view.checkpointed.given_up().kind().is_some()
             && let Ok(mut reopening) = self.draining.try_lock()
         {
             // If the file stays failed, reads that are not served from memory return the reason.
-            let _ = self.reopen_now_and_then(&mut reopening);
+            let _ = self.reopen_periodically(&mut reopening);
             return self.published();
         }
         view
     }
 
     /// Reopens a failed file, unless that was tried a moment ago.
-    pub(super) fn reopen_now_and_then(&self, reopening: &mut Reopening) -> Result<()> {
+    pub(super) fn reopen_periodically(&self, reopening: &mut ReopenState) -> Result<()> {
         let now_ms = self.place.clock.monotonic_ms();
         match reopening.tried_ms {
             Some(at) if now_ms < at.saturating_add(limits::INDEX_REOPEN_MS) => self.require_open(),
@@ -52,26 +52,26 @@ impl Index {
     }
 
     /// Reopens a failed file.
-    pub(super) fn reopen(&self, reopening: &mut Reopening) -> Result<()> {
+    pub(super) fn reopen(&self, reopening: &mut ReopenState) -> Result<()> {
         let view = self.published();
         let given_up = view.checkpointed.given_up();
-        let Some(why) = given_up.why() else { return Ok(()) };
+        let Some(why) = given_up.kind() else { return Ok(()) };
         if self.tables.is_closed() {
             return Err(Error::Closed);
         }
-        if why == Why::Write || reopening.is_over || self.is_condemned() {
-            return Err(for_good(given_up));
+        if why == FailureKind::Write || reopening.is_over || self.is_marked_corrupt() {
+            return Err(is_permanent(given_up));
         }
         reopening.tried_ms = Some(self.place.clock.monotonic_ms());
         let file = self.place.disk.open(INDEX_FILE);
         let file = file.map_err(|source| Error::io(format!("opening {INDEX_FILE}"), source))?;
         let file = RedbFile::new(file);
-        let given_up_again = file.given_up();
-        let opened = Self::guard(|| self.open_to_go_on(file, &view));
+        let given_up_again = file.failure();
+        let opened = Self::guard(|| self.open_after_failure(file, &view));
         let (opened, checkpointed) = opened.inspect_err(|error| {
-            reopening.is_over |= given_up_again.why() == Some(Why::Write);
+            reopening.is_over |= given_up_again.kind() == Some(FailureKind::Write);
             if Self::is_damage(error) {
-                self.condemn();
+                self.mark_corrupt();
             }
         })?;
         self.tables.replace(opened);
@@ -83,18 +83,18 @@ impl Index {
     pub(super) fn require_open(&self) -> Result<()> {
         let view = self.published();
         let given_up = view.checkpointed.given_up();
-        match given_up.why() {
+        match given_up.kind() {
             None => Ok(()),
-            Some(Why::Full) => Err(Error::NoSpace),
-            Some(Why::Read | Why::Write) => Err(for_good(given_up)),
+            Some(FailureKind::Full) => Err(Error::NoSpace),
+            Some(FailureKind::Read | FailureKind::Write) => Err(is_permanent(given_up)),
         }
     }
 
     /// Opens the file below the changes in memory of this view.
-    fn open_to_go_on(&self, file: RedbFile, view: &View) -> Result<(Opened, Checkpointed)> {
+    fn open_after_failure(&self, file: RedbFile, view: &View) -> Result<(Opened, Checkpointed)> {
         let opened = Opened::open(file, self.place.cache_bytes)?;
         if !opened.is_of(self.place.store)? {
-            return Err(damaged(Malformed::Place));
+            return Err(damaged(Malformed::Misplaced));
         }
         let checkpointed = opened.read()?;
         // The file has the checkpoint below the changes, or the one that was being written, which already contains
@@ -112,7 +112,7 @@ impl Index {
 }
 
 /// Returns the disk error of a file that stays failed, including a lack of space met by a sync.
-fn for_good(given_up: &GivenUp) -> Error {
+fn is_permanent(given_up: &FileFailure) -> Error {
     let doing = "using the index".to_owned();
     let source = given_up.error().unwrap_or_else(|| std::io::ErrorKind::Other.into());
     Error::Io { doing, source: Arc::new(source) }

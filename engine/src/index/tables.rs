@@ -24,12 +24,12 @@ use redb::{
     WriteTransaction,
 };
 
-use super::notes::Notes;
+use super::notes::IntegrityState;
 use super::view::Fact;
-use crate::disk::{Disk, GivenUp, RedbFile};
+use crate::disk::{Disk, FileFailure, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    AppliedPosition, Entry, FactEntry, Malformed, Retained, SegmentId, SegmentUsage, Usage,
+    AppliedPosition, Entry, FactEntry, Malformed, RetainedSegment, SegmentId, SegmentUsage, Usage,
 };
 use crate::name::FactName;
 
@@ -56,7 +56,7 @@ pub(crate) struct Tables {
 /// Open redb database.
 pub(super) struct Opened {
     database: Database,
-    given_up: Arc<GivenUp>,
+    failure: Arc<FileFailure>,
 }
 
 /// Database as of the last checkpoint: the tables of a read transaction that stays open until the next.
@@ -67,7 +67,7 @@ pub(crate) struct Checkpointed {
     segments: ReadOnlyTable<u64, &'static [u8]>,
     retained: Option<ReadOnlyTable<u64, &'static [u8]>>,
     position: Option<AppliedPosition>,
-    given_up: Arc<GivenUp>,
+    given_up: Arc<FileFailure>,
 }
 
 impl Tables {
@@ -119,8 +119,8 @@ impl Tables {
     }
 
     /// Reads the integrity state of segments, as far as it was written.
-    pub(super) fn read_notes(&self) -> Result<Notes> {
-        Notes::load(&self.lock().as_ref().ok_or(Error::Closed)?.begin_read()?)
+    pub(super) fn read_integrity(&self) -> Result<IntegrityState> {
+        IntegrityState::load(&self.lock().as_ref().ok_or(Error::Closed)?.begin_read()?)
     }
 
     /// Returns a snapshot of the current content.
@@ -136,12 +136,12 @@ impl Tables {
 impl Opened {
     /// Opens a file, which may be empty.
     pub(super) fn open(file: RedbFile, cache_bytes: usize) -> Result<Self> {
-        let given_up = file.given_up();
+        let given_up = file.failure();
         let database = redb::Builder::new()
             .set_cache_size(cache_bytes)
             .create_with_backend(file)
             .map_err(unusable)?;
-        Ok(Self { database, given_up })
+        Ok(Self { database, failure: given_up })
     }
 
     /// Returns whether it is the index of the store with this id: false if it belongs to no store yet, a corruption
@@ -156,7 +156,7 @@ impl Opened {
                     Some((&version, id)) if id == store.as_bytes() => {
                         Err(damaged(Malformed::Version(version.into())))
                     }
-                    _ => Err(damaged(Malformed::Place)),
+                    _ => Err(damaged(Malformed::Misplaced)),
                 }
             }
             Err(TableError::TableDoesNotExist(_)) => Ok(false),
@@ -197,7 +197,7 @@ impl Opened {
             segments: transaction.open_table(SEGMENTS).map_err(unusable)?,
             retained,
             position: position.map_err(damaged)?,
-            given_up: Arc::clone(&self.given_up),
+            given_up: Arc::clone(&self.failure),
         })
     }
 
@@ -240,7 +240,7 @@ impl Checkpointed {
     }
 
     /// Returns whether the underlying file has failed.
-    pub(super) fn given_up(&self) -> &GivenUp {
+    pub(super) fn given_up(&self) -> &FileFailure {
         &self.given_up
     }
 
@@ -271,13 +271,13 @@ impl Checkpointed {
     }
 
     /// Returns the retained big segments, whose objects were deleted or replaced.
-    pub(super) fn retained(&self) -> Result<Vec<(SegmentId, Retained)>> {
+    pub(super) fn retained(&self) -> Result<Vec<(SegmentId, RetainedSegment)>> {
         let Some(table) = &self.retained else { return Ok(Vec::new()) };
         let range = table.range::<u64>(..).map_err(unusable)?;
         let decoded = range.map(|item| {
             let (id, value) = item.map_err(unusable)?;
-            let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Place))?;
-            Ok((id, Retained::decode(id, value.value()).map_err(damaged)?))
+            let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Misplaced))?;
+            Ok((id, RetainedSegment::decode(id, value.value()).map_err(damaged)?))
         });
         decoded.collect()
     }
@@ -294,7 +294,7 @@ impl Checkpointed {
         let range = self.segments.range::<u64>(..).map_err(unusable)?;
         Ok(range.map(|item| {
             let (id, value) = item.map_err(unusable)?;
-            let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Place))?;
+            let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Misplaced))?;
             Ok((id, SegmentUsage::decode(value.value()).map_err(damaged)?))
         }))
     }

@@ -14,8 +14,8 @@ use super::overlay::Overlay;
 use super::tables::Checkpointed;
 use crate::error::Result;
 use crate::format::{
-    AppliedPosition, BigTrailer, Entry, EntryContent, Location, Record, Retained, SegmentClass,
-    SegmentId, SegmentUsage, Usage, What, entry_key,
+    AppliedPosition, BigTrailer, Entry, EntryContent, Location, Record, RecordOp, RetainedSegment,
+    SegmentClass, SegmentId, SegmentUsage, Usage, entry_key,
 };
 use crate::name::{FactName, ObjectName};
 
@@ -43,26 +43,26 @@ pub(crate) struct View {
 
 /// State that an applied record replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedEntry {
     /// Replaced entry of the key.
     pub(crate) entry: Option<Arc<Entry>>,
     /// Big segment that no record refers to.
-    pub(crate) big: Option<Unnamed>,
+    pub(crate) big: Option<UnreferencedSegment>,
 }
 
 /// Big segment that no record refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unnamed {
+pub(crate) struct UnreferencedSegment {
     pub(crate) segment: SegmentId,
     /// Retention entry if its object can be restored; `None` if its file is removed immediately.
-    pub(crate) retained: Option<Retained>,
+    pub(crate) retained: Option<RetainedSegment>,
 }
 
 /// Record that a compaction copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct RelocatedRecord {
     /// Index row that refers to the record.
-    pub(crate) of: MovedOf,
+    pub(crate) of: RelocatedKey,
     /// LSN of the record.
     pub(crate) lsn: u64,
     /// Location of the original.
@@ -73,7 +73,7 @@ pub(crate) struct Moved {
 
 /// Index row that refers to a copied record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MovedOf {
+pub(crate) enum RelocatedKey {
     /// Entry under this index key.
     Object(Arc<[u8]>),
     /// Fact of this name.
@@ -127,9 +127,11 @@ impl View {
 
     /// Returns whether the record at this location is the current one of its name.
     pub(crate) fn points_to(&self, record: &Record, at: Location) -> Result<bool> {
-        Ok(match &record.what {
-            What::Put { name, .. } => self.entry(name)?.is_some_and(|entry| entry.record == at),
-            What::Fact { name, .. } => self.fact(name)?.is_some_and(|fact| fact.record == at),
+        Ok(match &record.op {
+            RecordOp::Put { name, .. } => self.entry(name)?.is_some_and(|entry| entry.record == at),
+            RecordOp::PutFact { name, .. } => {
+                self.fact(name)?.is_some_and(|fact| fact.record == at)
+            }
             _ => false,
         })
     }
@@ -143,7 +145,7 @@ impl View {
     }
 
     /// Returns whether any of these segments has usage counters.
-    pub(crate) fn knows_any(&self, ids: &[SegmentId]) -> Result<bool> {
+    pub(crate) fn contains_any_segment(&self, ids: &[SegmentId]) -> Result<bool> {
         for id in ids {
             if self.segment_usage(*id)?.is_some() {
                 return Ok(true);
@@ -180,7 +182,7 @@ impl View {
     }
 
     /// Returns the big segments recorded as retained, including those whose file was removed since.
-    pub(crate) fn retained(&self) -> Result<Vec<(SegmentId, Retained)>> {
+    pub(crate) fn retained(&self) -> Result<Vec<(SegmentId, RetainedSegment)>> {
         let found = self.checkpointed.retained()?;
         let mut all: BTreeMap<_, _> =
             found.into_iter().map(|(id, retained)| (id, Some(retained))).collect();
@@ -205,7 +207,7 @@ impl View {
         &mut self,
         name: &ObjectName,
         entry: Entry,
-    ) -> Result<(Replaced, Arc<Entry>)> {
+    ) -> Result<(ReplacedEntry, Arc<Entry>)> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
         // A copy made while the original remains: both refer to the same content.
         let is_copy = self.entry_at(&key)?.is_some_and(|old| old.lsn == entry.lsn);
@@ -237,11 +239,11 @@ impl View {
         name: &ObjectName,
         deleted_ms: u64,
         tombstone: Location,
-    ) -> Result<Replaced> {
+    ) -> Result<ReplacedEntry> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
         let mut replaced = self.replace(&key, None)?;
         self.retain(&mut replaced, deleted_ms);
-        self.count_removal(tombstone)?;
+        self.count_tombstone(tombstone)?;
         self.active.entries.insert(key, None);
         Ok(replaced)
     }
@@ -257,24 +259,24 @@ impl View {
     /// Applies the deletion of a fact by the record at `removal`.
     pub(crate) fn delete_fact(&mut self, name: &FactName, removal: Location) -> Result<()> {
         self.forget_fact(name)?;
-        self.count_removal(removal)?;
+        self.count_tombstone(removal)?;
         self.active.facts.insert(name.clone(), None);
         Ok(())
     }
 
     /// Counts an appended record that changes nothing else in the index.
-    pub(crate) fn note(&mut self, record: Location) -> Result<()> {
+    pub(crate) fn apply_segment_record(&mut self, record: Location) -> Result<()> {
         self.count_record(record, u64::from(record.head_bytes), false)
     }
 
     /// Applies the hole punch record at `record`, with the number of bytes punched in a segment.
-    pub(crate) fn punched(
+    pub(crate) fn apply_hole_punch(
         &mut self,
         segment: SegmentId,
         bytes: u64,
         record: Location,
     ) -> Result<()> {
-        self.note(record)?;
+        self.apply_segment_record(record)?;
         self.change_segment(segment, |usage| usage.punched_bytes += bytes)
     }
 
@@ -287,34 +289,34 @@ impl View {
 
     /// Returns the index change to refer to `copy`, if the record that it copies is the current one and is in one of
     /// these segments.
-    pub(crate) fn moved_to(
+    pub(crate) fn relocation_of(
         &self,
         copy: &Record,
         to: Location,
         inputs: &[SegmentId],
-    ) -> Result<Option<Moved>> {
-        let (of, lsn, from) = match &copy.what {
-            What::Put { name, .. } => {
+    ) -> Result<Option<RelocatedRecord>> {
+        let (of, lsn, from) = match &copy.op {
+            RecordOp::Put { name, .. } => {
                 let key: Arc<[u8]> = entry_key::encode(name).into();
                 let Some(entry) = self.entry_at(&key)? else { return Ok(None) };
-                (MovedOf::Object(key), entry.lsn, entry.record)
+                (RelocatedKey::Object(key), entry.lsn, entry.record)
             }
-            What::Fact { name, .. } => {
+            RecordOp::PutFact { name, .. } => {
                 let Some(fact) = self.fact(name)? else { return Ok(None) };
-                (MovedOf::Fact(name.clone()), fact.lsn, fact.record)
+                (RelocatedKey::Fact(name.clone()), fact.lsn, fact.record)
             }
             _ => return Ok(None),
         };
         let is_wanted = lsn == copy.lsn && inputs.contains(&from.segment);
-        Ok(is_wanted.then_some(Moved { of, lsn, from, to }))
+        Ok(is_wanted.then_some(RelocatedRecord { of, lsn, from, to }))
     }
 
     /// Changes an index row to refer to the copy of a record. Returns false if the original is not the current
     /// record.
-    pub(crate) fn repoint(&mut self, moved: &Moved) -> Result<bool> {
-        let Moved { of, lsn, from, to } = moved;
+    pub(crate) fn repoint(&mut self, moved: &RelocatedRecord) -> Result<bool> {
+        let RelocatedRecord { of, lsn, from, to } = moved;
         let bytes = match of {
-            MovedOf::Object(key) => {
+            RelocatedKey::Object(key) => {
                 let Some(old) = self.entry_at(key)? else { return Ok(false) };
                 if (old.lsn, old.record) != (*lsn, *from) {
                     return Ok(false);
@@ -323,7 +325,7 @@ impl View {
                 self.active.entries.insert(Arc::clone(key), Some(Arc::new(entry)));
                 record_bytes(&old)
             }
-            MovedOf::Fact(name) => {
+            RelocatedKey::Fact(name) => {
                 let Some(old) = self.fact(name)? else { return Ok(false) };
                 if (old.lsn, old.record) != (*lsn, *from) {
                     return Ok(false);
@@ -354,30 +356,30 @@ impl View {
     }
 
     /// Updates the counters for replacing the entry under this key, if any, by another or none.
-    fn replace(&mut self, key: &[u8], new: Option<&Entry>) -> Result<Replaced> {
+    fn replace(&mut self, key: &[u8], new: Option<&Entry>) -> Result<ReplacedEntry> {
         let old = self.entry_at(key)?;
         self.count_object(key, old.as_deref(), new)?;
         let Some(old) = old else {
-            return Ok(Replaced::default());
+            return Ok(ReplacedEntry::default());
         };
         self.count_dead(old.record.segment, record_bytes(&old))?;
         let big = match old.content {
             EntryContent::Big { segment, .. } => {
                 self.active.segments.insert(segment, None);
-                Some(Unnamed { segment, retained: None })
+                Some(UnreferencedSegment { segment, retained: None })
             }
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => None,
         };
-        Ok(Replaced { entry: Some(old), big })
+        Ok(ReplacedEntry { entry: Some(old), big })
     }
 
     /// Records that the file of a replaced object is retained. Derived objects are not retained, because they can be
     /// regenerated.
-    fn retain(&mut self, replaced: &mut Replaced, ended_ms: u64) {
+    fn retain(&mut self, replaced: &mut ReplacedEntry, ended_ms: u64) {
         let (Some(old), Some(big)) = (&replaced.entry, &mut replaced.big) else { return };
         if !old.meta.flags.derived {
             let bytes = BigTrailer::file_bytes(old.body_bytes());
-            let retained = Retained { ended_ms, bytes };
+            let retained = RetainedSegment { ended_ms, bytes };
             big.retained = Some(retained);
             self.active.retained.insert(big.segment, Some(retained));
         }
@@ -390,9 +392,9 @@ impl View {
         Ok(())
     }
 
-    fn count_removal(&mut self, removal: Location) -> Result<()> {
+    fn count_tombstone(&mut self, removal: Location) -> Result<()> {
         self.count_record(removal, u64::from(removal.head_bytes), false)?;
-        self.change_segment(removal.segment, |usage| usage.removals += 1)
+        self.change_segment(removal.segment, |usage| usage.tombstone_count += 1)
     }
 
     fn count_record(&mut self, record: Location, bytes: u64, live: bool) -> Result<()> {
@@ -467,7 +469,7 @@ mod tests {
     use super::*;
     use crate::disk::sim::SimDisk;
     use crate::format::{ObjectFlags, ObjectMeta};
-    use crate::index::{Index, IndexPlace};
+    use crate::index::{Index, IndexLocation};
     use crate::name::{BucketName, ObjectKey};
 
     fn at(segment: u64, offset: u64) -> Location {
@@ -499,17 +501,22 @@ mod tests {
     }
 
     /// Returns an index and a view of it with an object and a fact in segment 1, which segment 9 has copies of.
-    fn compacted() -> (Index, View, [Moved; 2]) {
-        let index = Index::open(IndexPlace::on(&SimDisk::new()), 0).unwrap();
+    fn compacted() -> (Index, View, [RelocatedRecord; 2]) {
+        let index = Index::open(IndexLocation::on(&SimDisk::new()), 0).unwrap();
         let mut view = View::clone(&index.view());
         view.put(&name(), entry(1, at(1, 0))).unwrap();
         view.put_fact(&fact_name(), fact(2, at(1, 500))).unwrap();
         let nine = SegmentUsage::empty(SegmentClass::Compacted);
         view.add_compacted(&[(at(9, 0).segment, nine)]);
-        let object = MovedOf::Object(entry_key::encode(&name()).into());
+        let object = RelocatedKey::Object(entry_key::encode(&name()).into());
         let moved = [
-            Moved { of: object, lsn: 1, from: at(1, 0), to: at(9, 0) },
-            Moved { of: MovedOf::Fact(fact_name()), lsn: 2, from: at(1, 500), to: at(9, 500) },
+            RelocatedRecord { of: object, lsn: 1, from: at(1, 0), to: at(9, 0) },
+            RelocatedRecord {
+                of: RelocatedKey::Fact(fact_name()),
+                lsn: 2,
+                from: at(1, 500),
+                to: at(9, 500),
+            },
         ];
         (index, view, moved)
     }
@@ -520,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_points_to_copies_and_then_wants_nothing_of_the_originals() {
+    fn repoint_moves_live_bytes_to_the_copies() {
         let (_index, mut view, moved) = compacted();
         let originals = [at(1, 0).segment];
         assert!(!view.drop_segments(&originals).unwrap(), "both are wanted");
@@ -534,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_never_takes_the_place_of_what_was_written_or_removed_since() {
+    fn repoint_skips_overwritten_and_deleted_keys() {
         let (_index, mut view, moved) = compacted();
         view.put(&name(), entry(3, at(2, 0))).unwrap();
         view.put_fact(&fact_name(), fact(4, at(2, 500))).unwrap();

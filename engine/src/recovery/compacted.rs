@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use super::report::{LogDamage, RecoveryReport};
 use crate::error::{Error, Result};
-use crate::format::{Covers, Malformed, Origin, SegmentClass, SegmentHeader, SegmentId};
+use crate::format::{LsnRanges, Malformed, Origin, SegmentClass, SegmentHeader, SegmentId};
 use crate::index::View;
-use crate::replay::{Merge, Replay};
+use crate::replay::{Replay, SegmentMerge};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_origin};
 
 /// Compacted segments on disk.
-pub(crate) struct Compacted {
+pub(crate) struct CompactionState {
     ids: Vec<SegmentId>,
     /// Segments with an intact header page. Others are damaged, or their compaction was interrupted.
     found: Vec<(SegmentHeader, Origin)>,
@@ -26,7 +26,7 @@ pub(crate) struct Compacted {
     present: BTreeSet<SegmentId>,
 }
 
-impl Compacted {
+impl CompactionState {
     /// Reads the header pages of all compacted segments.
     pub(super) fn find(segments: &SegmentSet) -> Result<Self> {
         let ids = |folder: &str| -> Result<Vec<SegmentId>> {
@@ -62,7 +62,7 @@ impl Compacted {
     }
 
     /// Retains only the segments in effect, for a rebuilt index, and returns those that they replaced.
-    pub(crate) fn keep_those_that_count(&mut self) -> BTreeSet<SegmentId> {
+    pub(crate) fn retain_effective(&mut self) -> BTreeSet<SegmentId> {
         let is_gone = |input: &SegmentId| !self.present.contains(input);
         let counts = |origin: &Origin| origin.inputs.iter().any(is_gone);
         let superseded: BTreeSet<_> = self
@@ -83,19 +83,19 @@ impl Compacted {
     }
 
     /// Returns the LSN ranges that the segments replace.
-    pub(crate) fn covers(&self) -> Covers {
-        let mut covers = Covers::default();
+    pub(crate) fn lsn_ranges(&self) -> LsnRanges {
+        let mut covers = LsnRanges::default();
         for (_, origin) in &self.found {
-            covers.add_all(&origin.covers);
+            covers.add_all(&origin.lsn_ranges);
         }
         covers
     }
 
     /// Returns all their records in LSN order.
-    pub(super) fn merge(&self, segments: &Arc<SegmentSet>) -> Merge {
+    pub(super) fn merge(&self, segments: &Arc<SegmentSet>) -> SegmentMerge {
         let headers = self.found.iter().map(|(header, _)| *header).collect();
         let segments = Arc::clone(segments);
-        Merge::new(headers, move |id| segments.records(id))
+        SegmentMerge::new(headers, move |id| segments.records(id))
     }
 
     /// Registers the segments that the index refers to, before anything is read.
@@ -106,7 +106,7 @@ impl Compacted {
     }
 
     /// Finishes compactions that were committed, but not finished when an existing index was written.
-    pub(super) fn finish_begun(&self, replay: &mut Replay<'_>) -> Result<()> {
+    pub(super) fn resume_unfinished(&self, replay: &mut Replay<'_>) -> Result<()> {
         for (header, origin) in &self.found {
             replay.finish_compaction(header.segment, &origin.inputs)?;
         }

@@ -12,7 +12,7 @@ use crate::format::{BACKUP_FILE, BackupFile, Malformed, SegmentClass, SegmentId}
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER};
 
 /// Turns a backup folder in any state into a store; a store is not changed.
-pub(super) fn settle(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
+pub(super) fn apply_manifest(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
     let io = |source| Error::io(format!("reading {BACKUP_FILE}"), source);
     let file = match disk.open(BACKUP_FILE) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -24,7 +24,7 @@ pub(super) fn settle(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
     let damaged = |reason| Error::corrupt(BACKUP_FILE, 0, reason);
     let image = BackupFile::decode(&bytes).map_err(damaged)?;
     if image.store != store {
-        return Err(damaged(Malformed::Place));
+        return Err(damaged(Malformed::Misplaced));
     }
     let settled = || {
         let folders =

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_on_much_damage_stays_short_and_counts_all_of_it() {
+    fn recovery_report_is_bounded_and_counts_all_damage() {
         let mut report = RecoveryReport::default();
         let segment = SegmentId::new(1).unwrap();
         for offset in 0..1_000 {

@@ -14,12 +14,12 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    BodyFault, Covers, FooterEntries, FooterReader, FooterTrailer, GroupView, Malformed, Scanned,
-    SegmentClass, SegmentContext, SegmentHeader, What, salvage,
+    BodyFault, FooterEntries, FooterReader, FooterTrailer, GroupView, LsnRanges, Malformed,
+    RecordOp, ScannedRecord, SegmentClass, SegmentContext, SegmentHeader, salvage,
 };
 use crate::replay::{Replay, location};
 use crate::segment::{
-    CursorFault, GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer,
+    CursorFault, GroupCursor, GroupStep, LogPosition, ReadGroup, SegmentSet, read_footer,
 };
 
 /// Replay of one segment.
@@ -29,7 +29,7 @@ pub(super) struct SegmentReplay<'a> {
     /// Later log segments.
     pub(super) successors: &'a [SegmentHeader],
     /// LSN ranges that compacted segments replace.
-    pub(super) covers: &'a Covers,
+    pub(super) lsn_ranges: &'a LsnRanges,
 }
 
 impl SegmentReplay<'_> {
@@ -54,12 +54,12 @@ impl SegmentReplay<'_> {
         }
         let length = file.bytes_len();
         let length = length.map_err(|source| Error::io(format!("reading {path}"), source))?;
-        let end = match (&footer, self.header.end_named_by(self.successors)) {
+        let end = match (&footer, self.header.end_from_successors(self.successors)) {
             (Some(footer), _) => footer.footer_offset,
             (None, Some(end)) => end.min(length),
             (None, None) => length,
         };
-        let walk = LogWalk::new(Arc::clone(&file), path, self.header, end)?;
+        let walk = GroupCursor::new(Arc::clone(&file), path, self.header, end)?;
         let at = replay.position();
         if !is_first_seen && at.offset > end {
             self.report(report, end, at.lsn, Malformed::Short);
@@ -98,7 +98,7 @@ impl SegmentReplay<'_> {
     /// Checks that the segment continues the log; otherwise records before it are missing.
     fn join(&self, replay: &mut Replay<'_>, report: &mut RecoveryReport) {
         let position = replay.position();
-        if !follows(self.header, &position, self.covers) {
+        if !follows(self.header, &position, self.lsn_ranges) {
             report.add_damage(LogDamage {
                 segment: self.header.segment,
                 offset: 0,
@@ -122,7 +122,7 @@ impl SegmentReplay<'_> {
             Ok(bytes) => bytes,
             Err(reason) => {
                 let error = Error::corrupt(path, footer.footer_offset, reason);
-                self.segments.sightings().add(&error);
+                self.segments.reported_corruption().add(&error);
                 return Ok(false);
             }
         };
@@ -130,7 +130,7 @@ impl SegmentReplay<'_> {
         for entry in FooterEntries::new(&bytes, context).flatten() {
             let place = location(self.header.segment, entry.offset, entry.head_bytes as usize)?;
             let mut value = Vec::new();
-            if let What::Fact { bytes, .. } = entry.record.what {
+            if let RecordOp::PutFact { bytes, .. } = entry.record.op {
                 value = vec![0; bytes as usize];
                 let value_at = entry.offset + u64::from(entry.head_bytes);
                 file.read_at(value_at, &mut value).map_err(io)?;
@@ -157,32 +157,32 @@ impl SegmentReplay<'_> {
 
     fn walk(
         &self,
-        mut walk: LogWalk,
+        mut walk: GroupCursor,
         footer: Option<&FooterTrailer>,
         replay: &mut Replay<'_>,
         report: &mut RecoveryReport,
-    ) -> Result<Option<GroupRead>> {
+    ) -> Result<Option<ReadGroup>> {
         let mut last = None;
         loop {
             let start = walk.offset();
             let first_lsn = walk.next_lsn();
             match walk.step()? {
-                Walked::End => return Ok(last),
-                Walked::Group(group) => {
+                GroupStep::End => return Ok(last),
+                GroupStep::Group(group) => {
                     let view = group.view().map_err(|reason| {
                         let path = self.header.segment.path(SegmentClass::Log);
                         Error::corrupt(path, start, reason)
                     })?;
                     let is_whole = view.verify_bodies().is_ok();
-                    if !is_whole && !self.is_vouched(&walk, footer, first_lsn)? {
+                    if !is_whole && !self.is_known_durable(&walk, footer, first_lsn)? {
                         report.torn_tail = Some((self.header.segment, start));
                         return Ok(last);
                     }
                     self.apply(&group, view, is_whole, replay)?;
                     last = Some(group);
                 }
-                Walked::Broken(reason) => {
-                    if !self.is_vouched(&walk, footer, first_lsn)? {
+                GroupStep::Broken(reason) => {
+                    if !self.is_known_durable(&walk, footer, first_lsn)? {
                         let blank = matches!(reason, Malformed::Magic) && walk.is_blank_here()?;
                         if !blank {
                             report.torn_tail = Some((self.header.segment, start));
@@ -206,14 +206,14 @@ impl SegmentReplay<'_> {
     /// Applies a group, with or without corrupt bodies.
     fn apply(
         &self,
-        group: &GroupRead,
+        group: &ReadGroup,
         view: GroupView<'_>,
         is_whole: bool,
         replay: &mut Replay<'_>,
     ) -> Result<()> {
         let header = group.header;
         for scanned in view.into_records() {
-            let place = location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
+            let place = location(self.header.segment, scanned.address.offset, scanned.head_bytes)?;
             let verified = if is_whole { Ok(()) } else { scanned.verify_body() };
             match verified {
                 Ok(()) => replay.apply(scanned.record, place, scanned.body)?,
@@ -232,7 +232,7 @@ impl SegmentReplay<'_> {
     /// Applies the salvaged records of a damaged group, which are served; reads verify their bodies.
     fn apply_salvaged(
         &self,
-        walk: &LogWalk,
+        walk: &GroupCursor,
         start: u64,
         first_lsn: u64,
         replay: &mut Replay<'_>,
@@ -241,7 +241,7 @@ impl SegmentReplay<'_> {
         for scanned in salvage(&bytes, place) {
             if scanned.record.lsn >= first_lsn && !is_lost(&scanned) {
                 let place =
-                    location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
+                    location(self.header.segment, scanned.address.offset, scanned.head_bytes)?;
                 replay.apply(scanned.record, place, scanned.body)?;
             }
         }
@@ -249,13 +249,18 @@ impl SegmentReplay<'_> {
     }
 
     /// Returns whether something durable confirms that the record with this LSN was durable.
-    fn is_vouched(&self, walk: &LogWalk, footer: Option<&FooterTrailer>, lsn: u64) -> Result<bool> {
+    fn is_known_durable(
+        &self,
+        walk: &GroupCursor,
+        footer: Option<&FooterTrailer>,
+        lsn: u64,
+    ) -> Result<bool> {
         // If a compacted segment replaces everything in between, the segment may end here.
         let by_successor = self.successors.iter().find(|later| later.base_lsn > lsn);
         let by_successor =
-            by_successor.is_some_and(|later| !self.covers.contain(lsn, later.base_lsn - 1));
+            by_successor.is_some_and(|later| !self.lsn_ranges.contains(lsn, later.base_lsn - 1));
         let by_footer = footer.is_some_and(|footer| footer.last_lsn >= lsn);
-        Ok(by_successor || by_footer || walk.vouched_later(lsn)?)
+        Ok(by_successor || by_footer || walk.is_durable_later(lsn)?)
     }
 
     fn report(&self, report: &mut RecoveryReport, offset: u64, first_lsn: u64, reason: Malformed) {
@@ -272,10 +277,10 @@ fn read_entries(
 ) -> Result<Vec<u8>, Malformed> {
     let mut reader = FooterReader::new(footer, context);
     let mut bytes = Vec::new();
-    while let Some((offset, wanted)) = reader.wanted() {
+    while let Some((offset, wanted)) = reader.next_range() {
         let mut piece = vec![0; wanted];
         file.read_at(offset, &mut piece).map_err(|_| Malformed::Unreadable)?;
-        bytes.extend(reader.take(piece)?);
+        bytes.extend(reader.feed(piece)?);
     }
     let mut count = 0;
     for entry in FooterEntries::new(&bytes, context) {
@@ -286,14 +291,14 @@ fn read_entries(
 }
 
 /// Returns whether a segment continues the log position, directly or after a range that compacted segments replace.
-pub(crate) fn follows(header: &SegmentHeader, position: &LogPosition, covers: &Covers) -> bool {
+pub(crate) fn follows(header: &SegmentHeader, position: &LogPosition, covers: &LsnRanges) -> bool {
     let follows = header.base_lsn == position.lsn + 1
         && header.first_group == position.next_group
         && header.previous_group == position.previous_group
         && header.predecessor.map(|before| (before.segment, before.end))
             == position.segment.map(|segment| (segment, position.offset));
-    let is_compacted_before =
-        header.base_lsn > position.lsn + 1 && covers.contain(position.lsn + 1, header.base_lsn - 1);
+    let is_compacted_before = header.base_lsn > position.lsn + 1
+        && covers.contains(position.lsn + 1, header.base_lsn - 1);
     follows || is_compacted_before
 }
 
@@ -303,8 +308,8 @@ fn damaged(body: BodyFault) -> CursorFault {
 
 /// Returns whether the record is lost: a fact with a corrupt value is; an object is not, because reads of its key
 /// return a corruption error.
-fn is_lost(scanned: &Scanned<'_>) -> bool {
-    matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err()
+fn is_lost(scanned: &ScannedRecord<'_>) -> bool {
+    matches!(scanned.record.op, RecordOp::PutFact { .. }) && scanned.verify_body().is_err()
 }
 
 /// Seals a segment whose records are all in the index, if a crash prevented its footer.
@@ -320,7 +325,7 @@ pub(super) fn seal_if_needed(
     if read_footer(file.as_ref(), header)?.is_some() {
         return Ok(());
     }
-    match header.end_named_by(successors) {
+    match header.end_from_successors(successors) {
         Some(end) => super::seal_at(segments, header, end, report),
         None => leave_unsealed(segments, header),
     }
@@ -331,6 +336,6 @@ pub(super) fn leave_unsealed(segments: &SegmentSet, header: &SegmentHeader) -> R
     let path = header.segment.path(SegmentClass::Log);
     let file = segments.disk().open(&path);
     let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
-    segments.add_growing(*header, file);
+    segments.register_unsealed(*header, file);
     Ok(())
 }

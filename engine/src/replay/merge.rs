@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BinaryHeap};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::format::{Location, Malformed, Record, SegmentHeader, SegmentId, What};
+use crate::format::{Location, Malformed, Record, RecordOp, SegmentHeader, SegmentId};
 use crate::segment::{CursorFault, CursorRecord, RecordCursor};
 
 /// Merging reader of several segments.
-pub(crate) struct Merge {
+pub(crate) struct SegmentMerge {
     /// Segments not opened yet, by their base LSN, the lowest last.
     waiting: Vec<SegmentHeader>,
     /// Open segments, with the next record of each.
@@ -33,7 +33,7 @@ pub(crate) struct Merged {
     pub(crate) value: Result<Bytes, Malformed>,
 }
 
-impl Merge {
+impl SegmentMerge {
     /// Creates a reader of these segments.
     pub(crate) fn new(
         mut segments: Vec<SegmentHeader>,
@@ -57,8 +57,8 @@ impl Merge {
     /// Returns the next record if its LSN is less than `lsn`.
     pub(crate) fn next_before(&mut self, lsn: u64) -> Result<Option<Merged>> {
         let Some((found, cursor)) = self.pop_before(lsn)? else { return Ok(None) };
-        let value = match &found.record.what {
-            What::Fact { .. } => match cursor.read_body(&found) {
+        let value = match &found.record.op {
+            RecordOp::PutFact { .. } => match cursor.read_body(&found) {
                 Err(Error::Corrupt(corruption)) => Err(corruption.reason),
                 read => Ok(read?),
             },

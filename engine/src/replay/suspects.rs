@@ -15,7 +15,7 @@ use crate::segment::CursorFault;
 
 /// Corrupt bodies of records that are the newest of their names so far.
 #[derive(Default)]
-pub(super) struct Suspects {
+pub(super) struct SuspectBodies {
     by_name: BTreeMap<RecordName, (SegmentId, CursorFault)>,
     /// First corrupt bodies beyond the bound, without their names.
     beyond: Vec<(SegmentId, CursorFault)>,
@@ -23,7 +23,7 @@ pub(super) struct Suspects {
     unlisted: u64,
 }
 
-impl Suspects {
+impl SuspectBodies {
     /// Adds the corrupt body of this record, the newest of its name so far.
     pub(super) fn add(&mut self, record: &Record, segment: SegmentId, fault: CursorFault) {
         let Some(name) = RecordName::of(record) else { return };
@@ -59,15 +59,15 @@ impl Suspects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Checksum, Malformed, What};
+    use crate::format::{Checksum, Malformed, RecordOp};
     use crate::name::FactName;
 
     fn fact(at: u64, lsn: u64) -> Record {
         let name = FactName::parse(&format!("fact/{at}")).unwrap();
-        Record { lsn, what: What::Fact { name, bytes: 1, check: Checksum::of(b"1") } }
+        Record { lsn, op: RecordOp::PutFact { name, bytes: 1, check: Checksum::of(b"1") } }
     }
 
-    fn add(suspects: &mut Suspects, record: &Record) {
+    fn add(suspects: &mut SuspectBodies, record: &Record) {
         let fault = CursorFault {
             offset: record.lsn * 100,
             first_lsn: record.lsn,
@@ -76,13 +76,13 @@ mod tests {
         suspects.add(record, SegmentId::new(1).unwrap(), fault);
     }
 
-    fn lsns(suspects: Suspects) -> Vec<u64> {
+    fn lsns(suspects: SuspectBodies) -> Vec<u64> {
         suspects.into_faults().0.iter().map(|(_, fault)| fault.first_lsn).collect()
     }
 
     #[test]
-    fn a_damaged_body_is_damage_unless_its_record_is_replaced() {
-        let mut suspects = Suspects::default();
+    fn damaged_body_is_damage_unless_overwritten() {
+        let mut suspects = SuspectBodies::default();
         for (at, lsn) in [(7, 1), (3, 2), (5, 3)] {
             add(&mut suspects, &fact(at, lsn));
         }
@@ -92,8 +92,8 @@ mod tests {
     }
 
     #[test]
-    fn more_damage_than_can_be_remembered_is_told_all_the_same() {
-        let mut suspects = Suspects::default();
+    fn suspect_overflow_is_still_reported() {
+        let mut suspects = SuspectBodies::default();
         let (remembered, listed) =
             (limits::REPLAY_SUSPECTS_MAX as u64, limits::DAMAGE_LISTED_MAX as u64);
         for at in 0..remembered + listed + 10 {

@@ -1,6 +1,6 @@
 //! Scrubs a big segment: trailer, block table, blocks, content hash.
 
-use super::Findings;
+use super::DamageCollector;
 use super::segment::SegmentFile;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -20,7 +20,7 @@ pub(super) struct BigScrub {
 
 impl BigScrub {
     /// Reads trailer and block table; `None` if they are damaged.
-    pub(super) fn begin(of: &SegmentFile, findings: &mut Findings) -> Result<Option<Self>> {
+    pub(super) fn begin(of: &SegmentFile, findings: &mut DamageCollector) -> Result<Option<Self>> {
         let io = |source| Error::io(format!("reading {}", of.path), source);
         let file_bytes = of.file.bytes_len().map_err(io)?;
         let trailer_at = file_bytes.saturating_sub(BIG_TRAILER_BYTES as u64);
@@ -56,7 +56,7 @@ impl BigScrub {
     pub(super) fn step(
         &mut self,
         of: &SegmentFile,
-        findings: &mut Findings,
+        findings: &mut DamageCollector,
     ) -> Result<Option<u64>> {
         let left = self.trailer.body_bytes.saturating_sub(self.done);
         if self.is_done {

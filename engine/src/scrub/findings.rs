@@ -6,7 +6,7 @@ use crate::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId};
 use crate::limits;
 
 /// Damage in one segment.
-pub(super) struct Findings {
+pub(super) struct DamageCollector {
     id: SegmentId,
     class: SegmentClass,
     now_ms: u64,
@@ -18,7 +18,7 @@ pub(super) struct Findings {
     pub(super) unclear: Vec<Range<u64>>,
 }
 
-impl Findings {
+impl DamageCollector {
     pub(super) fn new(id: SegmentId, class: SegmentClass, now_ms: u64) -> Self {
         Self { id, class, now_ms, listed: Vec::new(), count: 0, unclear: Vec::new() }
     }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::segment::SegmentFile;
-use super::{Findings, Scrubbed, fault};
+use super::{DamageCollector, ScrubContext, fault};
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, Content, FOOTER_TRAILER_BYTES, FooterReader, FooterSum, FooterTrailer, Malformed,
-    RecordName, SEGMENT_HEADER_BYTES, Scanned, What,
+    Checksum, FOOTER_TRAILER_BYTES, FooterDigest, FooterReader, FooterTrailer, Malformed,
+    RecordContent, RecordName, RecordOp, SEGMENT_HEADER_BYTES, ScannedRecord,
 };
 use crate::index::View;
-use crate::segment::{GroupRead, LogWalk, Walked};
+use crate::segment::{GroupCursor, GroupStep, ReadGroup};
 
 /// Scrub of a log or compacted segment.
 pub(super) struct LogScrub {
-    walk: LogWalk,
+    walk: GroupCursor,
     /// Whether everything up to the end must be groups.
     end_is_known: bool,
     file_bytes: u64,
@@ -31,7 +31,7 @@ enum Phase {
 }
 
 struct Expected {
-    footer: FooterSum,
+    footer: FooterDigest,
     last_lsn: u64,
     next_group: u64,
     previous_group: Checksum,
@@ -43,7 +43,7 @@ impl LogScrub {
         of: &SegmentFile,
         is_growing: bool,
         end: Option<u64>,
-        findings: &mut Findings,
+        findings: &mut DamageCollector,
     ) -> Result<Option<Self>> {
         let io = |source| Error::io(format!("reading {}", of.path), source);
         let file_bytes = of.file.bytes_len().map_err(io)?;
@@ -52,7 +52,7 @@ impl LogScrub {
             None => Self::read_footer(of, file_bytes, is_growing, findings)?,
         };
         let walk_end = footer.map(|footer| footer.footer_offset).or(end);
-        let walk = match LogWalk::new(
+        let walk = match GroupCursor::new(
             Arc::clone(&of.file),
             of.path.clone(),
             &of.header,
@@ -67,7 +67,7 @@ impl LogScrub {
             }
         };
         let expected = footer.map(|_| Expected {
-            footer: FooterSum::default(),
+            footer: FooterDigest::default(),
             last_lsn: of.header.base_lsn.saturating_sub(1),
             next_group: of.header.first_group,
             previous_group: of.header.previous_group,
@@ -81,7 +81,7 @@ impl LogScrub {
         of: &SegmentFile,
         file_bytes: u64,
         is_growing: bool,
-        findings: &mut Findings,
+        findings: &mut DamageCollector,
     ) -> Result<Option<FooterTrailer>> {
         let at = file_bytes.saturating_sub(FOOTER_TRAILER_BYTES as u64);
         let decoded = of.read(at, FOOTER_TRAILER_BYTES as u64)?.and_then(|bytes| {
@@ -102,9 +102,9 @@ impl LogScrub {
     /// Reads one piece and returns its length; `None` at the end.
     pub(super) fn step(
         &mut self,
-        store: &Scrubbed,
+        store: &ScrubContext,
         of: &SegmentFile,
-        findings: &mut Findings,
+        findings: &mut DamageCollector,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<u64>> {
         match &mut self.phase {
@@ -116,21 +116,21 @@ impl LogScrub {
 
     fn step_groups(
         &mut self,
-        store: &Scrubbed,
+        store: &ScrubContext,
         of: &SegmentFile,
-        findings: &mut Findings,
+        findings: &mut DamageCollector,
         stopped: &dyn Fn() -> bool,
     ) -> Result<u64> {
         let start = self.walk.offset();
         let first_lsn = self.walk.next_lsn();
         match self.walk.step() {
-            Ok(Walked::Broken(_)) | Err(Error::Corrupt(_)) if self.was_sealed(of) => {
+            Ok(GroupStep::Broken(_)) | Err(Error::Corrupt(_)) if self.was_sealed(of) => {
                 self.phase = Phase::Done;
             }
-            Ok(Walked::End) => self.end_groups(findings),
-            Ok(Walked::Group(group)) => self.check_group(store, &group, findings)?,
-            Ok(Walked::Broken(reason)) => {
-                match self.go_on_behind(start, first_lsn, reason, findings, stopped) {
+            Ok(GroupStep::End) => self.end_groups(findings),
+            Ok(GroupStep::Group(group)) => self.check_group(store, &group, findings)?,
+            Ok(GroupStep::Broken(reason)) => {
+                match self.resume_after(start, first_lsn, reason, findings, stopped) {
                     Ok(()) => {}
                     // Sealed during the search for later groups.
                     Err(Error::Corrupt(_)) if self.was_sealed(of) => self.phase = Phase::Done,
@@ -149,15 +149,15 @@ impl LogScrub {
     }
 
     /// Handles a position without an intact group: damage, unless the groups may have ended here.
-    fn go_on_behind(
+    fn resume_after(
         &mut self,
         start: u64,
         first_lsn: u64,
         reason: Malformed,
-        findings: &mut Findings,
+        findings: &mut DamageCollector,
         stopped: &dyn Fn() -> bool,
     ) -> Result<()> {
-        if !self.end_is_known && !self.walk.vouched_later_unless(first_lsn, stopped)? {
+        if !self.end_is_known && !self.walk.is_durable_later_unless(first_lsn, stopped)? {
             // If the footer is damaged, so may be the groups before it.
             findings.unclear.push(start..self.file_bytes);
             self.phase = Phase::Done;
@@ -171,7 +171,7 @@ impl LogScrub {
     }
 
     /// Gives up on the rest of the groups, which cannot be read.
-    fn give_up(&mut self, error: Error, start: u64, findings: &mut Findings) -> Result<()> {
+    fn give_up(&mut self, error: Error, start: u64, findings: &mut DamageCollector) -> Result<()> {
         let (offset, reason) = fault(error, start)?;
         findings.structure(offset, None, reason);
         findings.unclear.push(start..u64::MAX);
@@ -181,12 +181,12 @@ impl LogScrub {
 
     fn check_group(
         &mut self,
-        store: &Scrubbed,
-        group: &GroupRead,
-        findings: &mut Findings,
+        store: &ScrubContext,
+        group: &ReadGroup,
+        findings: &mut DamageCollector,
     ) -> Result<()> {
         let Ok(view) = group.view() else { return Ok(()) };
-        let faulty = store.look(|index| {
+        let faulty = store.read_checked(|index| {
             let mut faulty = Vec::new();
             for scanned in view.records() {
                 let fault = check_body(scanned);
@@ -203,7 +203,7 @@ impl LogScrub {
         }
         if let Some(expected) = &mut self.expected {
             for scanned in view.records() {
-                expected.footer.push(scanned.place.offset, scanned.head);
+                expected.footer.push(scanned.address.offset, scanned.head);
             }
             expected.last_lsn = view.last_lsn();
             expected.next_group = group.header.number + 1;
@@ -212,30 +212,34 @@ impl LogScrub {
         Ok(())
     }
 
-    fn end_groups(&mut self, findings: &mut Findings) {
+    fn end_groups(&mut self, findings: &mut DamageCollector) {
         let Some(footer) = &self.footer else {
             self.phase = Phase::Done;
             return;
         };
         if let Some(expected) = self.expected.take() {
             let Expected { footer: sum, last_lsn, next_group, previous_group } = expected;
-            if !sum.is_of(footer, last_lsn, next_group, previous_group) {
+            if !sum.matches(footer, last_lsn, next_group, previous_group) {
                 findings.structure(footer.offset(), None, Malformed::Chain);
             }
         }
         self.phase = Phase::Footer(Box::new(FooterReader::new(footer, self.walk.context())));
     }
 
-    fn step_footer(&mut self, of: &SegmentFile, findings: &mut Findings) -> Result<Option<u64>> {
+    fn step_footer(
+        &mut self,
+        of: &SegmentFile,
+        findings: &mut DamageCollector,
+    ) -> Result<Option<u64>> {
         let (Phase::Footer(reader), Some(footer)) = (&mut self.phase, &self.footer) else {
             return Ok(None);
         };
-        let Some((offset, bytes)) = reader.wanted() else {
+        let Some((offset, bytes)) = reader.next_range() else {
             self.phase = Phase::Done;
             return Ok(None);
         };
         let taken = match of.read(offset, bytes as u64)? {
-            Ok(piece) => reader.take(piece).map_err(|reason| (footer.footer_offset, reason)),
+            Ok(piece) => reader.feed(piece).map_err(|reason| (footer.footer_offset, reason)),
             Err(unread) => Err(unread),
         };
         if let Err((offset, reason)) = taken {
@@ -247,30 +251,30 @@ impl LogScrub {
 }
 
 /// Returns the first corrupt location of a record body, with its owner.
-fn check_body(scanned: &Scanned<'_>) -> Option<(u64, RecordName)> {
+fn check_body(scanned: &ScannedRecord<'_>) -> Option<(u64, RecordName)> {
     let blocks = scanned.verify_body().err().map(|fault| fault.offset);
-    match &scanned.record.what {
-        What::Put { name, meta, content: Content::Inline { .. } } => {
+    match &scanned.record.op {
+        RecordOp::Put { name, meta, content: RecordContent::Inline { .. } } => {
             let whole =
-                || (blake3::hash(scanned.body) != meta.hash).then_some(scanned.place.offset);
+                || (blake3::hash(scanned.body) != meta.hash).then_some(scanned.address.offset);
             let offset = blocks.or_else(whole)?;
             Some((offset, RecordName::Object(name.clone())))
         }
-        What::Fact { name, .. } => Some((blocks?, RecordName::Fact(name.clone()))),
+        RecordOp::PutFact { name, .. } => Some((blocks?, RecordName::Fact(name.clone()))),
         _ => None,
     }
 }
 
 /// Returns whether the index refers to this record.
-fn is_live(index: &View, scanned: &Scanned<'_>) -> Result<bool> {
-    let place = match &scanned.record.what {
-        What::Put { name, .. } => index.entry(name)?.map(|entry| (entry.lsn, entry.record)),
-        What::Fact { name, .. } => index.fact(name)?.map(|fact| (fact.lsn, fact.record)),
+fn is_live(index: &View, scanned: &ScannedRecord<'_>) -> Result<bool> {
+    let place = match &scanned.record.op {
+        RecordOp::Put { name, .. } => index.entry(name)?.map(|entry| (entry.lsn, entry.record)),
+        RecordOp::PutFact { name, .. } => index.fact(name)?.map(|fact| (fact.lsn, fact.record)),
         _ => None,
     };
     Ok(place.is_some_and(|(lsn, record)| {
         let is_here =
-            (record.segment, record.offset) == (scanned.place.segment, scanned.place.offset);
+            (record.segment, record.offset) == (scanned.address.segment, scanned.address.offset);
         lsn == scanned.record.lsn && is_here
     }))
 }

@@ -5,27 +5,27 @@
 use std::ops::{ControlFlow, Range};
 
 use super::segment::SegmentFile;
-use super::{Findings, Scrubbed};
+use super::{DamageCollector, ScrubContext};
 use crate::error::Result;
-use crate::format::{EntryContent, Location, Malformed, Record, RecordName, SegmentId, What};
+use crate::format::{EntryContent, Location, Malformed, Record, RecordName, RecordOp, SegmentId};
 use crate::limits;
 
 /// Adds the owner of a big segment. Without an owner there is no damage.
-pub(super) fn name_big(
-    store: &Scrubbed,
+pub(super) fn resolve_big_owner(
+    store: &ScrubContext,
     id: SegmentId,
-    findings: &mut Findings,
+    findings: &mut DamageCollector,
     stopped: &dyn Fn() -> bool,
 ) -> Result<()> {
     if findings.count == 0 {
         return Ok(());
     }
     let mut owner = None;
-    store.look(|view| {
+    store.read_checked(|view| {
         let is_owner = |content: &EntryContent| {
             matches!(content, EntryContent::Big { segment, .. } if *segment == id)
         };
-        view.find_objects(
+        view.resolve_damage_owners(
             |entry| stopped() || is_owner(&entry.content),
             |name, entry| {
                 owner = is_owner(&entry.content).then_some((name, entry.lsn));
@@ -46,12 +46,12 @@ pub(super) fn name_big(
 }
 
 /// Adds the live records in the unclear ranges of a segment that are damaged.
-pub(super) fn name_records(
-    store: &Scrubbed,
+pub(super) fn resolve_record_owners(
+    store: &ScrubContext,
     id: SegmentId,
     file: Option<&SegmentFile>,
     unclear: &[Range<u64>],
-    findings: &mut Findings,
+    findings: &mut DamageCollector,
     stopped: &dyn Fn() -> bool,
 ) -> Result<()> {
     if unclear.is_empty() {
@@ -59,8 +59,8 @@ pub(super) fn name_records(
     }
     let is_unclear =
         |at: &Location| at.segment == id && unclear.iter().any(|range| range.contains(&at.offset));
-    store.look(|view| {
-        view.find_objects(
+    store.read_checked(|view| {
+        view.resolve_damage_owners(
             |entry| stopped() || is_unclear(&entry.record),
             |name, entry| {
                 if stopped() || findings.is_full() {
@@ -110,13 +110,13 @@ fn check(
         Ok((record, _)) => record,
         Err(reason) => return Ok(Err((at.offset, reason))),
     };
-    let is_it = match (&record.what, name) {
-        (What::Put { name: found, .. }, RecordName::Object(name)) => found == name,
-        (What::Fact { name: found, .. }, RecordName::Fact(name)) => found == name,
+    let is_it = match (&record.op, name) {
+        (RecordOp::Put { name: found, .. }, RecordName::Object(name)) => found == name,
+        (RecordOp::PutFact { name: found, .. }, RecordName::Fact(name)) => found == name,
         _ => false,
     };
     if !is_it || record.lsn != lsn {
-        return Ok(Err((at.offset, Malformed::Place)));
+        return Ok(Err((at.offset, Malformed::Misplaced)));
     }
     let body_at = at.offset + u64::from(at.head_bytes);
     let read = file.read(body_at, record.body_bytes())?;

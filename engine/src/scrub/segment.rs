@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::big::BigScrub;
 use super::log::LogScrub;
-use super::{Findings, Scrubbed, fault, owners};
+use super::{DamageCollector, ScrubContext, fault, owners};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -20,8 +20,8 @@ pub(super) struct SegmentScrub {
     /// Whether it is read up to its end; false for the active segment.
     is_whole: bool,
     file: Option<SegmentFile>,
-    reading: Reading,
-    findings: Findings,
+    reading: ScrubPhase,
+    findings: DamageCollector,
 }
 
 /// Open file with its identity.
@@ -31,39 +31,40 @@ pub(super) struct SegmentFile {
     pub(super) header: SegmentHeader,
 }
 
-enum Reading {
+enum ScrubPhase {
     Log(Box<LogScrub>),
     Big(Box<BigScrub>),
     Done,
 }
 
 /// Result of the scrub of a segment.
-pub(super) struct Ended {
+pub(super) struct SegmentScrubResult {
     pub(super) id: SegmentId,
     pub(super) is_whole: bool,
-    pub(super) findings: Findings,
+    pub(super) findings: DamageCollector,
 }
 
 impl SegmentScrub {
     /// Opens a segment and reads its header page. `end` is the end of the groups of the active segment. `None` if it
     /// was removed and is not missed.
     pub(super) fn begin(
-        store: &Scrubbed,
+        store: &ScrubContext,
         id: SegmentId,
         class: SegmentClass,
         end: Option<u64>,
     ) -> Result<Option<Self>> {
         let path = id.path(class);
-        let findings = Findings::new(id, class, store.clock.unix_ms());
+        let findings = DamageCollector::new(id, class, store.clock.unix_ms());
         let is_whole = end.is_none();
-        let mut scrub = Self { id, class, is_whole, file: None, reading: Reading::Done, findings };
+        let mut scrub =
+            Self { id, class, is_whole, file: None, reading: ScrubPhase::Done, findings };
         let file = match store.segments.disk().open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if store.look(|view| view.segment_usage(id))?.is_none() {
+                if store.read_checked(|view| view.segment_usage(id))?.is_none() {
                     return Ok(None);
                 }
-                scrub.lose_all(0, Malformed::Missing);
+                scrub.report_unreadable(0, Malformed::Missing);
                 return Ok(Some(scrub));
             }
             Err(source) => return Err(Error::io(format!("opening {path}"), source)),
@@ -78,20 +79,20 @@ impl SegmentScrub {
             }
             Err(error) => {
                 let (offset, reason) = fault(error, 0)?;
-                scrub.lose_all(offset, reason);
+                scrub.report_unreadable(offset, reason);
                 return Ok(Some(scrub));
             }
         }
         if let Some(file) = &scrub.file {
             scrub.reading = match class {
                 SegmentClass::Big => match BigScrub::begin(file, &mut scrub.findings)? {
-                    Some(big) => Reading::Big(Box::new(big)),
-                    None => Reading::Done,
+                    Some(big) => ScrubPhase::Big(Box::new(big)),
+                    None => ScrubPhase::Done,
                 },
                 SegmentClass::Log | SegmentClass::Compacted => {
-                    let is_growing = store.segments.is_growing(id);
+                    let is_growing = store.segments.is_unsealed(id);
                     let log = LogScrub::begin(file, is_growing, end, &mut scrub.findings)?;
-                    log.map_or(Reading::Done, |log| Reading::Log(Box::new(log)))
+                    log.map_or(ScrubPhase::Done, |log| ScrubPhase::Log(Box::new(log)))
                 }
             };
         }
@@ -102,39 +103,46 @@ impl SegmentScrub {
     /// [`Error::Cancelled`].
     pub(super) fn step(
         &mut self,
-        store: &Scrubbed,
+        store: &ScrubContext,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<u64>> {
         let Some(file) = &self.file else { return Ok(None) };
         match &mut self.reading {
-            Reading::Log(log) => log.step(store, file, &mut self.findings, stopped),
-            Reading::Big(big) => big.step(file, &mut self.findings),
-            Reading::Done => Ok(None),
+            ScrubPhase::Log(log) => log.step(store, file, &mut self.findings, stopped),
+            ScrubPhase::Big(big) => big.step(file, &mut self.findings),
+            ScrubPhase::Done => Ok(None),
         }
     }
 
     /// Resolves the owners of the damage; `None` if the segment was retired during the scrub.
     pub(super) fn end(
         mut self,
-        store: &Scrubbed,
+        store: &ScrubContext,
         stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<Ended>> {
+    ) -> Result<Option<SegmentScrubResult>> {
         if self.class == SegmentClass::Big {
-            owners::name_big(store, self.id, &mut self.findings, stopped)?;
+            owners::resolve_big_owner(store, self.id, &mut self.findings, stopped)?;
         } else {
             let unclear = std::mem::take(&mut self.findings.unclear);
             let file = self.file.as_ref();
-            owners::name_records(store, self.id, file, &unclear, &mut self.findings, stopped)?;
+            owners::resolve_record_owners(
+                store,
+                self.id,
+                file,
+                &unclear,
+                &mut self.findings,
+                stopped,
+            )?;
         }
-        if stopped() || store.look(|view| view.segment_usage(self.id))?.is_none() {
+        if stopped() || store.read_checked(|view| view.segment_usage(self.id))?.is_none() {
             return Ok(None);
         }
         let Self { id, is_whole, findings, .. } = self;
-        Ok(Some(Ended { id, is_whole, findings }))
+        Ok(Some(SegmentScrubResult { id, is_whole, findings }))
     }
 
     /// Marks the whole segment as unreadable.
-    fn lose_all(&mut self, offset: u64, reason: Malformed) {
+    fn report_unreadable(&mut self, offset: u64, reason: Malformed) {
         self.findings.structure(offset, None, reason);
         self.findings.unclear.push(0..u64::MAX);
     }

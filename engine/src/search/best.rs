@@ -12,21 +12,21 @@ use memchr::memrchr;
 
 /// Matching name with its score.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ranked {
+pub(super) struct RankedName {
     pub(super) key: String,
     pub(super) points: u16,
 }
 
 /// Bounded collection of the top hits.
-pub(super) struct Best {
+pub(super) struct TopHits {
     capacity: usize,
     /// Max-heap with the worst hit on top.
-    heap: BinaryHeap<Ranked>,
+    heap: BinaryHeap<RankedName>,
     /// Number of hits offered.
     count: usize,
 }
 
-impl Best {
+impl TopHits {
     pub(super) fn new(capacity: usize) -> Self {
         Self { capacity, heap: BinaryHeap::new(), count: 0 }
     }
@@ -39,7 +39,7 @@ impl Best {
                 _ => return,
             }
         }
-        self.heap.push(Ranked { key: key.to_owned(), points });
+        self.heap.push(RankedName { key: key.to_owned(), points });
     }
 
     /// Merges the hits of another collection of different names.
@@ -50,7 +50,7 @@ impl Best {
     }
 
     /// Returns the minimum score of folders, or else files; hits below it are only counted.
-    pub(super) fn points_min(&self, of_folders: bool) -> u16 {
+    pub(super) fn score_min(&self, of_folders: bool) -> u16 {
         match self.heap.peek() {
             _ if self.heap.len() < self.capacity => 0,
             Some(worst) => match (is_folder(&worst.key), of_folders) {
@@ -63,7 +63,7 @@ impl Best {
     }
 
     /// Returns the number of hits offered, and the top hits, best first.
-    pub(super) fn into_sorted(self) -> (usize, Vec<Ranked>) {
+    pub(super) fn into_sorted(self) -> (usize, Vec<RankedName>) {
         (self.count, self.heap.into_sorted_vec())
     }
 }
@@ -88,19 +88,19 @@ fn name(key: &str) -> &str {
     key.get(begin..).unwrap_or_default()
 }
 
-impl Ranked {
+impl RankedName {
     fn place(&self) -> (&str, u16) {
         (&self.key, self.points)
     }
 }
 
-impl Ord for Ranked {
+impl Ord for RankedName {
     fn cmp(&self, other: &Self) -> Ordering {
         order(self.place(), other.place())
     }
 }
 
-impl PartialOrd for Ranked {
+impl PartialOrd for RankedName {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_are_kept_in_order_and_all_are_counted() {
+    fn top_hits_are_sorted_and_total_is_exact() {
         let offered = [
             ("b", 9),
             ("x/a", 9),
@@ -126,13 +126,13 @@ mod tests {
         let order = ["f/", "zz", "a", "x/a", "a/b", "b", "é", "aa", "c"];
         let all = offered.len();
         for capacity in 0..all + 2 {
-            let mut best = Best::new(capacity);
+            let mut best = TopHits::new(capacity);
             offered.iter().for_each(|(key, points)| best.offer(key, *points));
             let (count, found) = best.into_sorted();
             let keys: Vec<&str> = found.iter().map(|it| it.key.as_str()).collect();
             assert_eq!((count, keys.as_slice()), (all, &order[..capacity.min(all)]));
             for half in 0..all {
-                let (mut one, mut other) = (Best::new(capacity), Best::new(capacity));
+                let (mut one, mut other) = (TopHits::new(capacity), TopHits::new(capacity));
                 offered[..half].iter().for_each(|(key, points)| one.offer(key, *points));
                 offered[half..].iter().for_each(|(key, points)| other.offer(key, *points));
                 one.add(other);

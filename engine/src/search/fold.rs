@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_and_accents_go_and_letters_stay() {
+    fn case_folding_strips_case_and_accents() {
         for (text, want) in [
             ("Plain_42.PNG", "plain_42.png"),
             ("ÉCOLE d\u{2019}été", "ecole d\u{2019}ete"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_folds_as_the_tables_say_and_only_a_slash_to_a_slash() {
+    fn case_folding_matches_unicode_tables() {
         for c in '\0'..=char::MAX {
             assert_eq!(fold(c), fold_by_tables(c), "{c:?}");
             assert_eq!(fold(c) == '/', c == '/', "{c:?}");
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn folding_keeps_the_number_of_characters_and_is_done_once(text in "\\PC{0,40}") {
+        fn case_folding_keeps_length_and_is_idempotent(text in "\\PC{0,40}") {
             let once = folded(&text);
             prop_assert_eq!(once.chars().count(), text.chars().count());
             let mut appended = "x".to_owned();
@@ -119,7 +119,7 @@ mod tests {
         }
 
         #[test]
-        fn a_part_has_no_letters_that_the_whole_lacks(left in "\\PC{0,9}", right in "\\PC{0,9}") {
+        fn letter_set_of_a_part_is_a_subset_of_the_whole(left in "\\PC{0,9}", right in "\\PC{0,9}") {
             let whole = format!("{left}{right}");
             prop_assert_eq!(letters(&left) & !letters(&whole), 0);
             prop_assert_eq!(letters(&right) & !letters(&whole), 0);

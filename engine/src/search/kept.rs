@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::names::{Builder, Key, Names};
+use super::names::{Builder, Key, NameList};
 use crate::error::{Error, Result};
 use crate::format::entry_key;
-use crate::index::{Following, Index, NameChange, View, damaged};
+use crate::index::{Index, NameChange, Subscription, View, damaged};
 use crate::limits;
 use crate::name::BucketName;
 
@@ -32,14 +32,14 @@ pub struct SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         Self {
-            names_bytes_max: limits::SEARCH_NAMES_BYTES_MAX,
-            objects_min: limits::SEARCH_OBJECTS_MIN,
+            names_bytes_max: limits::NAME_CACHE_BYTES_MAX,
+            objects_min: limits::NAME_CACHE_OBJECTS_MIN,
         }
     }
 }
 
 /// Name cache.
-pub(crate) struct KeptNames {
+pub(crate) struct NameCache {
     options: SearchOptions,
     state: Mutex<State>,
     /// Signalled when a bucket is requested, and at shutdown.
@@ -50,51 +50,51 @@ pub(crate) struct KeptNames {
 
 #[derive(Default)]
 struct State {
-    buckets: BTreeMap<BucketName, Bucket>,
-    wanted: Vec<BucketName>,
-    has_ended: bool,
+    buckets: BTreeMap<BucketName, BucketState>,
+    load_queue: Vec<BucketName>,
+    is_shut_down: bool,
 }
 
 /// State of a searched bucket.
-enum Bucket {
+enum BucketState {
     /// Names requested or being read.
-    Awaited,
+    Loading,
     /// Names did not fit in the memory limit, for this number of objects.
     TooLarge { objects: u64 },
     /// Names of this size were evicted for others.
-    MadeRoom { bytes: u64 },
+    Evicted { bytes: u64 },
     /// Names are cached.
-    Here(Arc<Kept>),
+    Loaded(Arc<CachedNames>),
 }
 
 /// Names of a bucket, and the changes since their last use.
-struct Kept {
-    names: Mutex<Names>,
-    following: Arc<Following>,
+struct CachedNames {
+    names: Mutex<NameList>,
+    following: Arc<Subscription>,
     /// Number of the last search that used them.
     searched: AtomicU64,
 }
 
 /// Result of a cache lookup.
-pub(super) enum Found {
+pub(super) enum CacheLookup {
     /// All names.
-    All(Names),
+    Hit(NameList),
     /// None yet; they are being read.
-    Awaited,
+    Loading,
     /// None, and they are not being read: the index must be scanned.
-    Nothing,
+    Bypass,
 }
 
 /// Size of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeptSizes {
+pub(crate) struct NameCacheStats {
     /// Number of names.
     pub(crate) names: u64,
     /// Approximate memory use in bytes.
     pub(crate) bytes: u64,
 }
 
-impl KeptNames {
+impl NameCache {
     /// Creates an empty cache.
     pub(crate) fn new(options: SearchOptions) -> Self {
         Self {
@@ -106,22 +106,22 @@ impl KeptNames {
     }
 
     /// Looks up the names of a bucket with this number of objects, and requests them on a miss.
-    pub(super) fn find(&self, bucket: &BucketName, objects: u64) -> Found {
+    pub(super) fn get(&self, bucket: &BucketName, objects: u64) -> CacheLookup {
         if objects < self.options.objects_min || self.options.names_bytes_max == 0 {
-            return Found::Nothing;
+            return CacheLookup::Bypass;
         }
         let search = self.searches.fetch_add(1, Ordering::Relaxed);
         let (kept, bytes_before) = match self.state().buckets.get(bucket) {
-            Some(Bucket::Here(kept)) => (Some(Arc::clone(kept)), None),
-            Some(Bucket::Awaited) => return Found::Awaited,
-            Some(Bucket::TooLarge { objects: then }) if objects > then / 4 * 3 => {
-                return Found::Nothing;
+            Some(BucketState::Loaded(kept)) => (Some(Arc::clone(kept)), None),
+            Some(BucketState::Loading) => return CacheLookup::Loading,
+            Some(BucketState::TooLarge { objects: then }) if objects > then / 4 * 3 => {
+                return CacheLookup::Bypass;
             }
-            Some(Bucket::MadeRoom { bytes }) => (None, Some(*bytes)),
-            Some(Bucket::TooLarge { .. }) | None => (None, None),
+            Some(BucketState::Evicted { bytes }) => (None, Some(*bytes)),
+            Some(BucketState::TooLarge { .. }) | None => (None, None),
         };
         if bytes_before.is_some_and(|bytes| !self.has_room(bytes, search)) {
-            return Found::Nothing;
+            return CacheLookup::Bypass;
         }
         let names = kept.and_then(|kept| {
             kept.searched.store(search, Ordering::Relaxed);
@@ -129,30 +129,30 @@ impl KeptNames {
         });
         names.map_or_else(
             || {
-                self.state().want(bucket);
+                self.state().request_load(bucket);
                 self.changed.notify_all();
-                Found::Awaited
+                CacheLookup::Loading
             },
-            Found::All,
+            CacheLookup::Hit,
         )
     }
 
     /// Waits until names are requested, at most `patience`. Returns false at shutdown.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
-        let is_idle = |state: &mut State| state.wanted.is_empty() && !state.has_ended;
+        let is_idle = |state: &mut State| state.load_queue.is_empty() && !state.is_shut_down;
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_idle);
-        !waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_shut_down
     }
 
-    /// Ends [`KeptNames::wait`], and reads in progress.
-    pub(crate) fn end(&self) {
-        self.state().has_ended = true;
+    /// Ends [`NameCache::wait`], and reads in progress.
+    pub(crate) fn shut_down(&self) {
+        self.state().is_shut_down = true;
         self.changed.notify_all();
     }
 
     /// Reads requested names, and applies changes where many are pending.
     pub(crate) fn step(&self, index: &Index) {
-        let wanted = std::mem::take(&mut self.state().wanted);
+        let wanted = std::mem::take(&mut self.state().load_queue);
         for bucket in wanted {
             let read = self.read(index, &bucket);
             let mut state = self.state();
@@ -162,39 +162,43 @@ impl KeptNames {
                 Err(_) => state.buckets.remove(&bucket),
             };
         }
-        let kept: Vec<Arc<Kept>> = self.state().kept().map(|(_, kept)| Arc::clone(kept)).collect();
-        for kept in kept.iter().filter(|it| it.following.waiting() > limits::FOLLOWED_NAMES_WAIT) {
+        let kept: Vec<Arc<CachedNames>> =
+            self.state().cached_names().map(|(_, kept)| Arc::clone(kept)).collect();
+        for kept in
+            kept.iter().filter(|it| it.following.pending_count() > limits::SUBSCRIPTION_APPLY_NAMES)
+        {
             kept.current();
         }
-        self.make_room(0);
+        self.evict(0);
     }
 
     /// Returns the size of the cache.
-    pub(crate) fn sizes(&self) -> KeptSizes {
-        let kept: Vec<Arc<Kept>> = self.state().kept().map(|(_, kept)| Arc::clone(kept)).collect();
-        kept.iter().fold(KeptSizes::default(), |sizes, kept| {
+    pub(crate) fn sizes(&self) -> NameCacheStats {
+        let kept: Vec<Arc<CachedNames>> =
+            self.state().cached_names().map(|(_, kept)| Arc::clone(kept)).collect();
+        kept.iter().fold(NameCacheStats::default(), |sizes, kept| {
             let names = kept.names();
-            KeptSizes {
+            NameCacheStats {
                 names: sizes.names + names.count() as u64,
                 bytes: sizes.bytes + names.bytes() as u64,
             }
         })
     }
 
-    fn read(&self, index: &Index, bucket: &BucketName) -> Result<Bucket> {
-        let (view, following) = index.follow(bucket);
+    fn read(&self, index: &Index, bucket: &BucketName) -> Result<BucketState> {
+        let (view, following) = index.subscribe(bucket);
         let range = entry_key::bucket_range(bucket);
         let mut builder = Builder::default();
         for (at, key) in view.entry_keys(Bound::Included(&range.start), &range.end)?.enumerate() {
             builder.push(entry_key::decode(&key?).map_err(damaged)?.key.as_str());
-            if at % limits::SEARCH_STEP_NAMES == 0 {
-                if self.state().has_ended {
+            if at % limits::SEARCH_CANCEL_CHECK_NAMES == 0 {
+                if self.state().is_shut_down {
                     return Err(Error::Closed);
                 }
                 if self.is_too_much(builder.bytes()) {
                     return too_large(&view, bucket);
                 }
-                self.make_room(builder.bytes() as u64);
+                self.evict(builder.bytes() as u64);
             }
         }
         let names = builder.finish();
@@ -203,7 +207,11 @@ impl KeptNames {
             return too_large(&view, bucket);
         }
         let searched = AtomicU64::new(self.searches.fetch_add(1, Ordering::Relaxed));
-        Ok(Bucket::Here(Arc::new(Kept { names: Mutex::new(names), following, searched })))
+        Ok(BucketState::Loaded(Arc::new(CachedNames {
+            names: Mutex::new(names),
+            following,
+            searched,
+        })))
     }
 
     /// Returns whether names of this size alone exceed the memory limit.
@@ -217,18 +225,18 @@ impl KeptNames {
         if self.sizes().bytes + bytes <= self.options.names_bytes_max {
             return true;
         }
-        let least = self.state().least_lately().map_or(0, |(_, searched)| searched);
-        search.saturating_sub(least) > limits::SEARCHES_BEFORE_ROOM
+        let least = self.state().least_recently_used().map_or(0, |(_, searched)| searched);
+        search.saturating_sub(least) > limits::NAME_CACHE_IDLE_SEARCHES_MIN
     }
 
     /// Evicts names until the rest fits in the memory limit together with `beside` bytes.
-    fn make_room(&self, beside: u64) {
+    fn evict(&self, beside: u64) {
         while self.sizes().bytes + beside > self.options.names_bytes_max {
             let mut state = self.state();
-            let Some((bucket, _)) = state.least_lately() else { return };
-            let Some(Bucket::Here(kept)) = state.buckets.remove(&bucket) else { return };
+            let Some((bucket, _)) = state.least_recently_used() else { return };
+            let Some(BucketState::Loaded(kept)) = state.buckets.remove(&bucket) else { return };
             let bytes = kept.names().bytes() as u64;
-            state.buckets.insert(bucket, Bucket::MadeRoom { bytes });
+            state.buckets.insert(bucket, BucketState::Evicted { bytes });
         }
     }
 
@@ -237,41 +245,43 @@ impl KeptNames {
     }
 }
 
-fn too_large(view: &View, bucket: &BucketName) -> Result<Bucket> {
+fn too_large(view: &View, bucket: &BucketName) -> Result<BucketState> {
     let usage = view.bucket_usage(bucket)?;
-    Ok(Bucket::TooLarge { objects: usage.objects + usage.derived_objects })
+    Ok(BucketState::TooLarge { objects: usage.objects + usage.derived_objects })
 }
 
 impl State {
-    fn want(&mut self, bucket: &BucketName) {
-        let before = self.buckets.insert(bucket.clone(), Bucket::Awaited);
-        if !matches!(before, Some(Bucket::Awaited)) {
-            self.wanted.push(bucket.clone());
+    fn request_load(&mut self, bucket: &BucketName) {
+        let before = self.buckets.insert(bucket.clone(), BucketState::Loading);
+        if !matches!(before, Some(BucketState::Loading)) {
+            self.load_queue.push(bucket.clone());
         }
     }
 
-    fn kept(&self) -> impl Iterator<Item = (&BucketName, &Arc<Kept>)> {
+    fn cached_names(&self) -> impl Iterator<Item = (&BucketName, &Arc<CachedNames>)> {
         self.buckets.iter().filter_map(|(bucket, state)| match state {
-            Bucket::Here(kept) => Some((bucket, kept)),
-            Bucket::Awaited | Bucket::TooLarge { .. } | Bucket::MadeRoom { .. } => None,
+            BucketState::Loaded(kept) => Some((bucket, kept)),
+            BucketState::Loading | BucketState::TooLarge { .. } | BucketState::Evicted { .. } => {
+                None
+            }
         })
     }
 
     /// Returns the least recently searched cached bucket, with the number of its last search.
-    fn least_lately(&self) -> Option<(BucketName, u64)> {
-        let searched = |kept: &Kept| kept.searched.load(Ordering::Relaxed);
-        let least = self.kept().min_by_key(|(_, kept)| searched(kept))?;
+    fn least_recently_used(&self) -> Option<(BucketName, u64)> {
+        let searched = |kept: &CachedNames| kept.searched.load(Ordering::Relaxed);
+        let least = self.cached_names().min_by_key(|(_, kept)| searched(kept))?;
         Some((least.0.clone(), searched(least.1)))
     }
 }
 
-impl Kept {
+impl CachedNames {
     /// Returns the current names; `None` if they cannot be brought up to date.
-    fn current(&self) -> Option<Names> {
+    fn current(&self) -> Option<NameList> {
         let mut names = self.names();
         let changes = self.following.take()?;
         let mut last_of_each = BTreeMap::new();
-        for NameChange { key, is_there } in changes {
+        for NameChange { key, exists: is_there } in changes {
             let name = entry_key::decode(&key).ok()?;
             last_of_each.insert(Key::new(name.key.as_str()), is_there);
         }
@@ -279,7 +289,7 @@ impl Kept {
         Some(names.clone())
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, NameList> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

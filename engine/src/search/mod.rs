@@ -22,11 +22,11 @@ mod walk;
 use std::ops::{ControlFlow, Range};
 use std::thread::{self, ScopedJoinHandle};
 
-use self::best::Best;
+use self::best::TopHits;
 use self::candidate::Candidate;
-pub(crate) use self::kept::KeptNames;
+pub(crate) use self::kept::NameCache;
 pub use self::kept::SearchOptions;
-use self::names::{Names, Part};
+use self::names::{NameList, NameRange};
 use self::rank::Ranker;
 use crate::error::{Error, Result};
 use crate::index::{self, Object, View};
@@ -43,7 +43,7 @@ pub struct SearchQuery {
     /// Query words, in Unicode NFC form like names. Without words, the hits are the direct content of the folder.
     pub text: String,
     /// Suffix of files that are skipped; empty for none.
-    pub hidden_ending: String,
+    pub excluded_suffix: String,
     /// Number of hits to skip.
     pub offset: usize,
     /// Maximum number of hits. `offset` and `limit` together are at most [`limits::SEARCH_WINDOW_MAX`].
@@ -52,7 +52,7 @@ pub struct SearchQuery {
 
 /// Page of hits.
 #[derive(Clone, Debug, Default)]
-pub struct Hits {
+pub struct HitPage {
     /// Hits, best first.
     pub hits: Vec<Hit>,
     /// Number of hits on all pages; a lower bound unless `total_is_exact`.
@@ -67,16 +67,16 @@ pub struct Hits {
 #[derive(Clone, Debug)]
 pub struct Hit {
     /// Folder or file found.
-    pub found: Found,
+    pub item: HitItem,
     /// Score up to 1,000, comparable among the folders and among the files of one search; 0 without a query.
-    pub points: u16,
+    pub score: u16,
     /// Matching parts of the key as byte ranges, in order.
     pub matches: Vec<Range<usize>>,
 }
 
 /// Folder or file found by a search.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum HitItem {
     /// Folder.
     Folder(FolderKey),
     /// File.
@@ -85,36 +85,42 @@ pub enum Found {
 
 /// Runs a search. Fails with [`Error::Cancelled`] once `cancelled` returns true.
 pub(crate) fn search(
-    kept: &KeptNames,
+    kept: &NameCache,
     view: &View,
     query: &SearchQuery,
     cancelled: &(impl Fn() -> bool + Sync),
-) -> Result<Hits> {
+) -> Result<HitPage> {
     if query.offset.saturating_add(query.limit) > limits::SEARCH_WINDOW_MAX {
         return Err(Error::TooLarge("the window of a search"));
     }
     let Some(mut ranker) = Ranker::new(&query.text, query.folder.as_str()) else {
-        return browse(view, query, cancelled);
+        return list_contents(view, query, cancelled);
     };
     let usage = view.bucket_usage(&query.bucket)?;
-    let kept = kept.find(&query.bucket, usage.objects + usage.derived_objects);
-    let from_memory = matches!(kept, kept::Found::All(_));
+    let kept = kept.get(&query.bucket, usage.objects + usage.derived_objects);
+    let from_memory = matches!(kept, kept::CacheLookup::Hit(_));
     let (best, total_is_exact) = match kept {
-        kept::Found::All(names) => (look_among(&names, query, &mut ranker, cancelled)?, true),
-        kept::Found::Awaited => {
-            walk(view, query, &mut ranker, limits::SEARCH_NAMES_MEANWHILE_MAX, cancelled)?
+        kept::CacheLookup::Hit(names) => {
+            (search_cached(&names, query, &mut ranker, cancelled)?, true)
         }
-        kept::Found::Nothing => {
-            walk(view, query, &mut ranker, limits::SEARCH_NAMES_MAX, cancelled)?
+        kept::CacheLookup::Loading => scan_index(
+            view,
+            query,
+            &mut ranker,
+            limits::SEARCH_SCAN_NAMES_WHILE_LOADING_MAX,
+            cancelled,
+        )?,
+        kept::CacheLookup::Bypass => {
+            scan_index(view, query, &mut ranker, limits::SEARCH_SCAN_NAMES_MAX, cancelled)?
         }
     };
     let (total, ranked) = best.into_sorted();
-    let mut hits = Hits { hits: Vec::new(), total, total_is_exact, from_memory };
+    let mut hits = HitPage { hits: Vec::new(), total, total_is_exact, from_memory };
     let mut folded = String::new();
     for ranked in ranked.into_iter().skip(query.offset) {
         let matches = ranker.matches(&Candidate::new(&ranked.key, &mut folded));
         match found(view, &query.bucket, &ranked.key)? {
-            Some(found) => hits.hits.push(Hit { found, points: ranked.points, matches }),
+            Some(found) => hits.hits.push(Hit { item: found, score: ranked.points, matches }),
             // Cached names are newer than the view.
             None => hits.total -= 1,
         }
@@ -123,14 +129,14 @@ pub(crate) fn search(
 }
 
 /// Returns the top hits of cached names; for many names, a second thread searches one half.
-fn look_among(
-    names: &Names,
+fn search_cached(
+    names: &NameList,
     query: &SearchQuery,
     ranker: &mut Ranker,
     cancelled: &(impl Fn() -> bool + Sync),
-) -> Result<Best> {
+) -> Result<TopHits> {
     let part = names.below(query.folder.as_str());
-    if part.count() <= limits::SEARCH_ALONE_NAMES_MAX {
+    if part.count() <= limits::SEARCH_SINGLE_THREAD_NAMES_MAX {
         return look_at(&part, query, ranker, cancelled);
     }
     let (first, second) = part.halves();
@@ -151,53 +157,62 @@ fn look_among(
 }
 
 fn look_at(
-    part: &Part,
+    part: &NameRange,
     query: &SearchQuery,
     ranker: &mut Ranker,
     cancelled: &impl Fn() -> bool,
-) -> Result<Best> {
-    let mut best = Best::new(query.offset + query.limit);
-    let sieve = ranker.sieve();
-    let visit = |candidate: &Candidate<'_>| judge(query, ranker, &mut best, candidate);
+) -> Result<TopHits> {
+    let mut best = TopHits::new(query.offset + query.limit);
+    let sieve = ranker.prefilter();
+    let visit = |candidate: &Candidate<'_>| score_candidate(query, ranker, &mut best, candidate);
     let after_block = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
     part.each(sieve, visit, after_block)?;
     Ok(best)
 }
 
 /// Returns the top hits of the first names of an index scan, and whether these were all.
-fn walk(
+fn scan_index(
     view: &View,
     query: &SearchQuery,
     ranker: &mut Ranker,
     names_max: usize,
     cancelled: &impl Fn() -> bool,
-) -> Result<(Best, bool)> {
-    let mut best = Best::new(query.offset + query.limit);
+) -> Result<(TopHits, bool)> {
+    let mut best = TopHits::new(query.offset + query.limit);
     let mut seen = 0;
     let walked = walk::each(view, &query.bucket, &query.folder, |candidate| {
         seen += 1;
-        if seen % limits::SEARCH_STEP_NAMES == 0 && cancelled() {
+        if seen % limits::SEARCH_CANCEL_CHECK_NAMES == 0 && cancelled() {
             return Err(Error::Cancelled);
         }
-        judge(query, ranker, &mut best, candidate);
+        score_candidate(query, ranker, &mut best, candidate);
         let is_enough = seen >= names_max;
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     Ok((best, walked.is_continue()))
 }
 
-fn judge(query: &SearchQuery, ranker: &mut Ranker, best: &mut Best, candidate: &Candidate<'_>) {
-    let points_min = best.points_min(candidate.key.ends_with('/'));
+fn score_candidate(
+    query: &SearchQuery,
+    ranker: &mut Ranker,
+    best: &mut TopHits,
+    candidate: &Candidate<'_>,
+) {
+    let points_min = best.score_min(candidate.key.ends_with('/'));
     if !is_hidden(query, candidate.key)
-        && let Some(points) = ranker.rate(candidate, points_min)
+        && let Some(points) = ranker.score(candidate, points_min)
     {
         best.offer(candidate.key, points);
     }
 }
 
 /// Lists the direct content of the folder. Counts only as far as a search can page.
-fn browse(view: &View, query: &SearchQuery, cancelled: &impl Fn() -> bool) -> Result<Hits> {
-    let mut hits = Hits { total_is_exact: true, ..Hits::default() };
+fn list_contents(
+    view: &View,
+    query: &SearchQuery,
+    cancelled: &impl Fn() -> bool,
+) -> Result<HitPage> {
+    let mut hits = HitPage { total_is_exact: true, ..HitPage::default() };
     let wanted = query.offset..query.offset + query.limit;
     let mut after = None;
     loop {
@@ -208,16 +223,16 @@ fn browse(view: &View, query: &SearchQuery, cancelled: &impl Fn() -> bool) -> Re
             after.as_ref(),
             limits::LIST_PAGE_MAX,
         )?;
-        let folders = page.folders.into_iter().map(Found::Folder);
+        let folders = page.folders.into_iter().map(HitItem::Folder);
         let is_shown = |file: &Object| !is_hidden(query, file.name.key.as_str());
-        let files = page.files.into_iter().filter(is_shown).map(Found::File);
+        let files = page.files.into_iter().filter(is_shown).map(HitItem::File);
         for found in folders.chain(files) {
             if hits.total == limits::SEARCH_WINDOW_MAX {
                 hits.total_is_exact = false;
                 return Ok(hits);
             }
             if wanted.contains(&hits.total) {
-                hits.hits.push(Hit { found, points: 0, matches: Vec::new() });
+                hits.hits.push(Hit { item: found, score: 0, matches: Vec::new() });
             }
             hits.total += 1;
         }
@@ -232,15 +247,15 @@ fn browse(view: &View, query: &SearchQuery, cancelled: &impl Fn() -> bool) -> Re
 }
 
 fn is_hidden(query: &SearchQuery, key: &str) -> bool {
-    !query.hidden_ending.is_empty() && key.ends_with(&query.hidden_ending)
+    !query.excluded_suffix.is_empty() && key.ends_with(&query.excluded_suffix)
 }
 
 /// Resolves a key in the view; `None` if it does not exist there.
-fn found(view: &View, bucket: &BucketName, key: &str) -> Result<Option<Found>> {
+fn found(view: &View, bucket: &BucketName, key: &str) -> Result<Option<HitItem>> {
     if let Some(folder) = FolderKey::parse(key).ok().filter(|folder| !folder.is_root()) {
-        return Ok(Some(Found::Folder(folder)));
+        return Ok(Some(HitItem::Folder(folder)));
     }
     let Ok(key) = ObjectKey::parse(key) else { return Ok(None) };
     let name = ObjectName::new(bucket.clone(), key);
-    Ok(view.entry(&name)?.map(|entry| Found::File(Object { name, entry })))
+    Ok(view.entry(&name)?.map(|entry| HitItem::File(Object { name, entry })))
 }

@@ -16,7 +16,7 @@ use imbl::OrdMap;
 
 use super::candidate::{Candidate, Folders, folder_of};
 use super::fold::{fold_onto, folded, letters};
-use super::sieve::{Pick, Sieve};
+use super::sieve::{Prefilter, Survivor};
 use crate::error::Result;
 use crate::format::entry_key;
 
@@ -55,7 +55,7 @@ impl PartialOrd for Key {
 
 /// Names of one bucket.
 #[derive(Clone, Default)]
-pub(super) struct Names {
+pub(super) struct NameList {
     /// Blocks by their first keys.
     blocks: OrdMap<Key, Arc<Block>>,
     count: usize,
@@ -101,13 +101,13 @@ impl Block {
     }
 
     /// Collects the names that pass the letter test of a prefilter, not folded yet.
-    fn pick(&self, sieve: &Sieve, picks: &mut Vec<Pick>) {
-        let picked = self.places().filter(|(_, letters)| sieve.lets_through(*letters));
-        picks.extend(picked.map(|(key, letters)| Pick { folded: 0..0, key, letters }));
+    fn pick(&self, sieve: &Prefilter, picks: &mut Vec<Survivor>) {
+        let picked = self.places().filter(|(_, letters)| sieve.may_match(*letters));
+        picks.extend(picked.map(|(key, letters)| Survivor { folded: 0..0, key, letters }));
     }
 
     /// Folds these names; all of the block at once if that is cheaper.
-    fn fold(&self, picks: &mut [Pick], folded: &mut String) {
+    fn fold(&self, picks: &mut [Survivor], folded: &mut String) {
         folded.clear();
         if picks.len() > self.lengths.len() / 8 && self.text.is_ascii() {
             fold_onto(folded, &self.text);
@@ -134,7 +134,7 @@ impl Block {
     }
 }
 
-impl Names {
+impl NameList {
     /// Returns the number of names, including folder markers.
     pub(super) fn count(&self) -> usize {
         self.count
@@ -200,7 +200,7 @@ impl Names {
     }
 
     /// Returns the names below a folder, in index order.
-    pub(super) fn below(&self, folder: &str) -> Part {
+    pub(super) fn below(&self, folder: &str) -> NameRange {
         let start = Key::new(folder);
         let first = self.blocks.get_prev(&start).map_or(&start, |(first, _)| first);
         let blocks: Vec<Arc<Block>> = self
@@ -209,7 +209,7 @@ impl Names {
             .take_while(|(key, _)| **key <= start || key.0.starts_with(folder))
             .map(|(_, block)| Arc::clone(block))
             .collect();
-        Part { folder: folder.to_owned(), last: folder.to_owned(), blocks }
+        NameRange { folder: folder.to_owned(), last: folder.to_owned(), blocks }
     }
 }
 
@@ -235,7 +235,7 @@ fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> V
 /// Builder from names in index order.
 #[derive(Default)]
 pub(super) struct Builder {
-    names: Names,
+    names: NameList,
     open: Vec<(String, u64)>,
 }
 
@@ -254,7 +254,7 @@ impl Builder {
     }
 
     /// Finishes the list.
-    pub(super) fn finish(mut self) -> Names {
+    pub(super) fn finish(mut self) -> NameList {
         self.end_block();
         self.names
     }
@@ -268,14 +268,14 @@ impl Builder {
 }
 
 /// Range of the names below a folder.
-pub(super) struct Part {
+pub(super) struct NameRange {
     folder: String,
     /// Folder of the name before the range.
     last: String,
     blocks: Vec<Arc<Block>>,
 }
 
-impl Part {
+impl NameRange {
     /// Returns the approximate number of names.
     pub(super) fn count(&self) -> usize {
         self.blocks.len() * BLOCK_NAMES
@@ -295,7 +295,7 @@ impl Part {
     /// iteration.
     pub(super) fn each(
         &self,
-        mut sieve: Sieve,
+        mut sieve: Prefilter,
         mut visit: impl FnMut(&Candidate<'_>),
         mut after_block: impl FnMut() -> Result<()>,
     ) -> Result<()> {
@@ -309,9 +309,9 @@ impl Part {
             block.pick(&sieve, &mut picks);
             if !picks.is_empty() {
                 block.fold(&mut picks, &mut folded);
-                sieve.sift(&folded, &mut picks);
+                sieve.retain_candidates(&folded, &mut picks);
             }
-            for Pick { key, folded: place, letters } in picks.drain(..) {
+            for Survivor { key, folded: place, letters } in picks.drain(..) {
                 let folded = folded.get(place).unwrap_or_default();
                 let candidate = Candidate { key: block.key(key), folded, letters };
                 // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
@@ -330,14 +330,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::entropy::{Entropy, SeededEntropy};
+    use crate::entropy::{Rng, SeededRng};
 
-    fn all(names: &Names) -> Vec<&str> {
+    fn all(names: &NameList) -> Vec<&str> {
         names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()
     }
 
     /// Returns every name and folder visited in both halves.
-    fn shown(names: &Names, folder: &str) -> Vec<String> {
+    fn shown(names: &NameList, folder: &str) -> Vec<String> {
         let mut shown = Vec::new();
         let (first, second) = names.below(folder).halves();
         for part in [first, second] {
@@ -345,15 +345,15 @@ mod tests {
                 assert_eq!(candidate.letters, letters(&folded(candidate.key)));
                 shown.push(candidate.key.to_owned());
             };
-            part.each(Sieve::new(Vec::new()), visit, || Ok(())).unwrap();
+            part.each(Prefilter::new(Vec::new()), visit, || Ok(())).unwrap();
         }
         shown
     }
 
     #[test]
-    fn names_come_and_go_and_stay_in_order_in_blocks_of_a_bounded_size() {
+    fn name_list_stays_sorted_in_bounded_blocks() {
         for seed in 0..6 {
-            let chance = SeededEntropy::new(seed);
+            let chance = SeededRng::new(seed);
             let below = |bound: u64| chance.below(bound);
             let key = || match below(5) {
                 0 => format!("{}", below(900)),
@@ -381,7 +381,7 @@ mod tests {
                     }
                 }
                 names.apply(changes);
-                let is_as = |names: &Names, model: &BTreeSet<Key>| {
+                let is_as = |names: &NameList, model: &BTreeSet<Key>| {
                     assert!(all(names).into_iter().eq(model.iter().map(|key| &*key.0)));
                 };
                 is_as(&names, &model);

@@ -9,31 +9,31 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 /// Maximum length of a word that may have errors.
-pub(super) const NEAR_CHARS_MAX: usize = 32;
+pub(super) const FUZZY_CHARS_MAX: usize = 32;
 
 /// Word that is matched with errors.
 #[derive(Clone)]
-pub(super) struct Near<T> {
+pub(super) struct FuzzyMatcher<T> {
     word: Vec<T>,
     errors_max: u8,
-    pieces: Vec<Piece>,
+    pieces: Vec<Seed>,
 }
 
 /// Piece of a word. An error affects one piece, or the last letter of one and the first of the next. With one piece
 /// more than errors, and all except the last without their last letter, at least one piece matches exactly, shifted
 /// by at most as many letters as there are errors.
 #[derive(Clone)]
-struct Piece {
+struct Seed {
     of_word: Range<usize>,
     moved_max: usize,
 }
 
-impl<T: Copy + PartialEq> Near<T> {
-    /// Creates a matcher. The word has at least two letters per piece, and at most [`NEAR_CHARS_MAX`].
+impl<T: Copy + PartialEq> FuzzyMatcher<T> {
+    /// Creates a matcher. The word has at least two letters per piece, and at most [`FUZZY_CHARS_MAX`].
     pub(super) fn new(word: Vec<T>, errors_max: u8) -> Self {
         let count = usize::from(errors_max) + 1;
         let start = |piece: usize| (piece * word.len()).div_ceil(count);
-        let piece = |at: usize| Piece {
+        let piece = |at: usize| Seed {
             of_word: start(at)..start(at + 1) - usize::from(at + 1 < count),
             moved_max: if at == 0 { 0 } else { errors_max.into() },
         };
@@ -54,14 +54,15 @@ impl<T: Copy + PartialEq> Near<T> {
     ) -> Option<(u8, Range<usize>)> {
         let places = (0..text.len()).filter(|at| self.may_stand(text, *at) && starts_word(*at));
         let found = places.filter_map(|at| {
-            let (errors, length) = near(&self.word, text.get(at..)?, self.errors_max)?;
+            let (errors, length) =
+                edit_distance_match(&self.word, text.get(at..)?, self.errors_max)?;
             Some((errors, at..at + length))
         });
         found.min_by_key(|(errors, _)| *errors)
     }
 
     fn may_stand(&self, text: &[T], at: usize) -> bool {
-        self.pieces.iter().any(|Piece { of_word, moved_max }| {
+        self.pieces.iter().any(|Seed { of_word, moved_max }| {
             let Some(piece) = self.word.get(of_word.clone()) else { return true };
             let first = (at + of_word.start).saturating_sub(*moved_max);
             let last = at + of_word.start + moved_max;
@@ -72,28 +73,28 @@ impl<T: Copy + PartialEq> Near<T> {
 
 /// Byte-based matcher for ASCII words, whose pieces are searched with vector instructions.
 #[derive(Clone)]
-pub(super) struct NearBytes {
-    near: Near<u8>,
+pub(super) struct FuzzyByteMatcher {
+    near: FuzzyMatcher<u8>,
     pieces: Vec<Finder<'static>>,
 }
 
-impl NearBytes {
-    /// Creates a matcher like [`Near::new`].
+impl FuzzyByteMatcher {
+    /// Creates a matcher like [`FuzzyMatcher::new`].
     pub(super) fn new(word: &str, errors_max: u8) -> Self {
-        let near = Near::new(word.as_bytes().to_vec(), errors_max);
+        let near = FuzzyMatcher::new(word.as_bytes().to_vec(), errors_max);
         let pieces = near.pieces().map(|piece| Finder::new(piece).into_owned()).collect();
         Self { near, pieces }
     }
 
-    /// Searches like [`Near::find`].
+    /// Searches like [`FuzzyMatcher::find`].
     pub(super) fn find(
         &self,
         text: &[u8],
         starts_word: impl Fn(usize) -> bool,
     ) -> Option<(u8, Range<usize>)> {
-        let Near { word, errors_max, pieces } = &self.near;
+        let FuzzyMatcher { word, errors_max, pieces } = &self.near;
         let mut best: Option<(u8, Range<usize>)> = None;
-        for (Piece { of_word, moved_max }, finder) in pieces.iter().zip(&self.pieces) {
+        for (Seed { of_word, moved_max }, finder) in pieces.iter().zip(&self.pieces) {
             let mut from = 0;
             while let Some(at) = text.get(from..).and_then(|text| finder.find(text)) {
                 let found = from + at;
@@ -102,7 +103,10 @@ impl NearBytes {
                 let end = (found + moved_max + 1).saturating_sub(of_word.start).min(text.len());
                 for place in (first..end).filter(|place| starts_word(*place)) {
                     let Some(text) = text.get(place..) else { break };
-                    let Some((errors, length)) = near(word, text, *errors_max) else { continue };
+                    let Some((errors, length)) = edit_distance_match(word, text, *errors_max)
+                    else {
+                        continue;
+                    };
                     if best.as_ref().is_none_or(|it| (errors, place) < (it.0, it.1.start)) {
                         best = Some((errors, place..place + length));
                     }
@@ -115,18 +119,22 @@ impl NearBytes {
 
 /// Returns the smallest edit distance between `word` and a prefix of `text`, and the length of that prefix; `None`
 /// above `errors_max`. An error is an inserted, missing or wrong letter, or two swapped neighbours.
-fn near<T: Copy + PartialEq>(word: &[T], text: &[T], errors_max: u8) -> Option<(u8, usize)> {
-    type Row = [u8; NEAR_CHARS_MAX + 1];
+fn edit_distance_match<T: Copy + PartialEq>(
+    word: &[T],
+    text: &[T],
+    errors_max: u8,
+) -> Option<(u8, usize)> {
+    type Row = [u8; FUZZY_CHARS_MAX + 1];
     let width = word.len();
-    if width > NEAR_CHARS_MAX {
+    if width > FUZZY_CHARS_MAX {
         return None;
     }
     // Each row contains the distances between the text so far and every prefix of the word.
-    let mut before: Row = [u8::MAX / 2; NEAR_CHARS_MAX + 1];
+    let mut before: Row = [u8::MAX / 2; FUZZY_CHARS_MAX + 1];
     let mut above: Row = std::array::from_fn(|at| at as u8);
     let mut best = (above[width] <= errors_max).then_some((above[width], 0));
     for (row, letter) in text.iter().enumerate().take(width + usize::from(errors_max)) {
-        let mut current: Row = [u8::MAX / 2; NEAR_CHARS_MAX + 1];
+        let mut current: Row = [u8::MAX / 2; FUZZY_CHARS_MAX + 1];
         current[0] = (row + 1) as u8;
         let mut least = current[0];
         for (at, wanted) in word.iter().enumerate() {
@@ -158,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_pass_over_no_place_that_is_near(
+        fn fuzzy_seeds_miss_no_match(
             word in "[abc]{4,14}", errors in 1..3_u8, edits in proptest::collection::vec((0..4_u8, 0..16_usize, 0..3_usize), 0..3)
         ) {
             let mut text: Vec<u8> = word.bytes().collect();
@@ -174,18 +182,18 @@ mod tests {
             }
             text.extend_from_slice(b"cab");
             let errors = if word.len() < 8 { 1 } else { errors };
-            let all = Near::new(word.bytes().collect(), errors);
-            let best = near(word.as_bytes(), &text, errors).map(|(errors, length)| (errors, 0..length));
+            let all = FuzzyMatcher::new(word.bytes().collect(), errors);
+            let best = edit_distance_match(word.as_bytes(), &text, errors).map(|(errors, length)| (errors, 0..length));
             prop_assert_eq!(all.find(&text, |at| at == 0), best);
         }
 
         #[test]
-        fn bytes_are_searched_as_characters_are(
+        fn fuzzy_byte_matcher_agrees_with_char_matcher(
             word in "[ab]{4,12}", text in "[ab]{0,30}", errors in 1..3_u8, starts in any::<u64>()
         ) {
             let starts_word = |at: usize| starts >> at & 1 == 1;
-            let near = Near::new(word.bytes().collect(), errors);
-            let bytes = NearBytes::new(&word, errors);
+            let near = FuzzyMatcher::new(word.bytes().collect(), errors);
+            let bytes = FuzzyByteMatcher::new(&word, errors);
             let text = text.as_bytes();
             let wanted = near.find(text, starts_word);
             prop_assert_eq!(bytes.find(text, starts_word), wanted);
@@ -194,11 +202,11 @@ mod tests {
 
     fn errors(word: &str, text: &str, max: u8) -> Option<(u8, usize)> {
         let chars = |text: &str| text.chars().collect::<Vec<_>>();
-        near(&chars(word), &chars(text), max)
+        edit_distance_match(&chars(word), &chars(text), max)
     }
 
     #[test]
-    fn one_error_is_a_letter_or_two_neighbours() {
+    fn edit_distance_counts_transposition_as_one() {
         for (word, text) in [
             ("house", "hause.png"),
             ("house", "hose.png"),
@@ -216,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn more_errors_than_allowed_are_no_match() {
+    fn fuzzy_match_rejects_too_many_errors() {
         assert_eq!(errors("house", "horse car", 0), None);
         assert_eq!(errors("house", "mouth", 1), None);
         assert_eq!(errors("vacation", "vcaatoin", 1), None);
         assert_eq!(errors("vacation", "vcaation2", 2), Some((1, 8)));
         assert_eq!(errors("vacation", "vcaatoin", 2), Some((2, 8)));
         assert_eq!(errors("house", "", 2), None);
-        assert_eq!(errors(&"x".repeat(NEAR_CHARS_MAX + 1), &"x".repeat(99), 2), None);
-        assert_eq!(errors(&"x".repeat(NEAR_CHARS_MAX), &"x".repeat(99), 2), Some((0, 32)));
+        assert_eq!(errors(&"x".repeat(FUZZY_CHARS_MAX + 1), &"x".repeat(99), 2), None);
+        assert_eq!(errors(&"x".repeat(FUZZY_CHARS_MAX), &"x".repeat(99), 2), Some((0, 32)));
     }
 }

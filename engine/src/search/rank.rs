@@ -31,16 +31,16 @@ use nucleo::{Config, Matcher, Utf32Str};
 
 use super::candidate::Candidate;
 use super::fold::{folded, letters};
-use super::near::{NEAR_CHARS_MAX, Near, NearBytes};
-use super::sieve::{Sieve, SieveWord};
+use super::near::{FUZZY_CHARS_MAX, FuzzyByteMatcher, FuzzyMatcher};
+use super::sieve::{Prefilter, PrefilterWord};
 
 const EXACT: u16 = 1_000;
 const PREFIX: u16 = 900;
 const WORD_START: u16 = 800;
 const SUBSTRING: u16 = 700;
 const PATH: u16 = 600;
-const NEAR: u16 = 500;
-const SCATTERED_MAX: u16 = 400;
+const FUZZY: u16 = 500;
+const SUBSEQUENCE_MAX: u16 = 400;
 
 /// Query with scratch memory for matching.
 #[derive(Clone)]
@@ -62,9 +62,9 @@ struct Word {
     letters: u64,
     /// Number of typos tolerated.
     errors_max: u8,
-    /// Fuzzy matcher over characters; `near_bytes` replaces it for ASCII words.
-    near_chars: Option<Near<char>>,
-    near_bytes: Option<NearBytes>,
+    /// Fuzzy matcher over characters; `fuzzy_bytes` replaces it for ASCII words.
+    fuzzy_chars: Option<FuzzyMatcher<char>>,
+    fuzzy_bytes: Option<FuzzyByteMatcher>,
 }
 
 /// Candidate, split into its parts.
@@ -79,14 +79,14 @@ struct Text<'a> {
 }
 
 /// Position of a word in the folded path.
-enum Place {
+enum MatchPosition {
     /// Byte range.
     Bytes(Range<usize>),
     /// Individual characters, counted from `first` on.
     Characters { first: usize, places: Vec<u32> },
 }
 
-impl Place {
+impl MatchPosition {
     /// Returns whether part of it is in the name.
     fn is_in(&self, text: &Text<'_>) -> bool {
         match self {
@@ -114,14 +114,14 @@ impl Ranker {
     }
 
     /// Returns the prefilter of the query.
-    pub(super) fn sieve(&self) -> Sieve {
-        Sieve::new(self.words.iter().map(Word::sieve).collect())
+    pub(super) fn prefilter(&self) -> Prefilter {
+        Prefilter::new(self.words.iter().map(Word::prefilter).collect())
     }
 
     /// Returns the score of a candidate; `None` if it does not match. A score below `points_min` may be too low.
-    pub(super) fn rate(&mut self, candidate: &Candidate<'_>, points_min: u16) -> Option<u16> {
+    pub(super) fn score(&mut self, candidate: &Candidate<'_>, points_min: u16) -> Option<u16> {
         let text = self.text(candidate)?;
-        self.judge(&text, Wanted::Points { min: points_min }, |_| ())
+        self.judge(&text, MatchOutput::Score { min: points_min }, |_| ())
     }
 
     /// Returns the matching parts of a candidate's key as byte ranges, in order and disjoint.
@@ -129,13 +129,13 @@ impl Ranker {
         let Some(text) = self.text(candidate) else { return Vec::new() };
         // Computed in characters: the folded form has the same number.
         let mut matched = vec![false; text.folded.chars().count()];
-        self.judge(&text, Wanted::Place, |place| match place {
-            Place::Bytes(bytes) => {
+        self.judge(&text, MatchOutput::Position, |place| match place {
+            MatchPosition::Bytes(bytes) => {
                 let from = text.characters_before(bytes.start);
                 let to = text.characters_before(bytes.end);
                 matched.iter_mut().take(to).skip(from).for_each(mark);
             }
-            Place::Characters { first, places } => {
+            MatchPosition::Characters { first, places } => {
                 for place in places {
                     matched.get_mut(first + place as usize).into_iter().for_each(mark);
                 }
@@ -158,13 +158,13 @@ impl Ranker {
     fn judge(
         &mut self,
         text: &Text<'_>,
-        wanted: Wanted,
-        mut found: impl FnMut(Place),
+        wanted: MatchOutput,
+        mut found: impl FnMut(MatchPosition),
     ) -> Option<u16> {
         let name = text.folded.get(text.name.clone())?;
         if name.starts_with(&self.whole) {
             let start = text.name.start;
-            found(Place::Bytes(start..start + self.whole.len()));
+            found(MatchPosition::Bytes(start..start + self.whole.len()));
             return Some(if is_exact(name, &self.whole) { EXACT } else { PREFIX });
         }
         let (mut least, mut is_named) = (PREFIX, !text.is_folder);
@@ -197,9 +197,9 @@ impl Ranker {
 
 /// Whether only the score is needed, above a minimum, or also the position.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    Points { min: u16 },
-    Place,
+enum MatchOutput {
+    Score { min: u16 },
+    Position,
 }
 
 impl Word {
@@ -210,32 +210,37 @@ impl Word {
         let errors_max = match chars.len() {
             _ if !chars.iter().all(|c| c.is_alphabetic()) => 0,
             4..8 => 1,
-            8..=NEAR_CHARS_MAX => 2,
+            8..=FUZZY_CHARS_MAX => 2,
             _ => 0,
         };
         let has_errors = errors_max > 0;
-        let bytes = || NearBytes::new(&text, errors_max);
+        let bytes = || FuzzyByteMatcher::new(&text, errors_max);
         Self {
             finder: Finder::new(&text).into_owned(),
             letters: letters(&text),
-            near_chars: has_errors.then(|| Near::new(chars.clone(), errors_max)),
-            near_bytes: (has_errors && text.is_ascii()).then(bytes),
+            fuzzy_chars: has_errors.then(|| FuzzyMatcher::new(chars.clone(), errors_max)),
+            fuzzy_bytes: (has_errors && text.is_ascii()).then(bytes),
             errors_max,
             chars,
             text,
         }
     }
 
-    fn sieve(&self) -> SieveWord {
+    fn prefilter(&self) -> PrefilterWord {
         let finder = |piece: &[char]| {
             let piece: String = piece.iter().collect();
             Finder::new(piece.as_bytes()).into_owned()
         };
-        let pieces = self.near_chars.iter().flat_map(|near| near.pieces().map(finder)).collect();
-        SieveWord { letters: self.letters, errors_max: self.errors_max, pieces }
+        let pieces = self.fuzzy_chars.iter().flat_map(|near| near.pieces().map(finder)).collect();
+        PrefilterWord { letters: self.letters, errors_max: self.errors_max, pieces }
     }
 
-    fn find(&self, text: &Text<'_>, matcher: &mut Matcher, wanted: Wanted) -> Option<(u16, Place)> {
+    fn find(
+        &self,
+        text: &Text<'_>,
+        matcher: &mut Matcher,
+        wanted: MatchOutput,
+    ) -> Option<(u16, MatchPosition)> {
         let lacking = (self.letters & !text.letters).count_ones();
         if lacking > u32::from(self.errors_max) {
             return None;
@@ -243,7 +248,7 @@ impl Word {
         if lacking == 0
             && let Some((points, range)) = self.find_whole(text, wanted)
         {
-            return Some((points, Place::Bytes(range)));
+            return Some((points, MatchPosition::Bytes(range)));
         }
         self.find_loosely(text, matcher, wanted)
     }
@@ -253,16 +258,16 @@ impl Word {
         &self,
         text: &Text<'_>,
         matcher: &mut Matcher,
-        wanted: Wanted,
-    ) -> Option<(u16, Place)> {
+        wanted: MatchOutput,
+    ) -> Option<(u16, MatchPosition)> {
         let is_scattered = self.letters & !text.letters == 0 && self.is_scattered_in(text);
-        if is_scattered && matches!(wanted, Wanted::Points { min } if min >= NEAR) {
-            return Some((0, Place::Characters { first: 0, places: Vec::new() }));
+        if is_scattered && matches!(wanted, MatchOutput::Score { min } if min >= FUZZY) {
+            return Some((0, MatchPosition::Characters { first: 0, places: Vec::new() }));
         }
-        if let Some((errors, range)) = self.find_near(text) {
-            return Some((NEAR - u16::from(errors), Place::Bytes(range)));
+        if let Some((errors, range)) = self.find_fuzzy(text) {
+            return Some((FUZZY - u16::from(errors), MatchPosition::Bytes(range)));
         }
-        is_scattered.then(|| self.find_scattered(text, matcher, wanted))
+        is_scattered.then(|| self.find_subsequence(text, matcher, wanted))
     }
 
     /// Returns whether the word is a subsequence.
@@ -282,10 +287,10 @@ impl Word {
 
     /// Finds the word verbatim at the position with the highest score: the first such position in the name, or the
     /// last in the path before it.
-    fn find_whole(&self, text: &Text<'_>, wanted: Wanted) -> Option<(u16, Range<usize>)> {
+    fn find_whole(&self, text: &Text<'_>, wanted: MatchOutput) -> Option<(u16, Range<usize>)> {
         let (path, name) = (text.folded.as_bytes(), &text.name);
         // If only a prefix of the name would score enough, any position is sufficient.
-        let is_hard = matches!(wanted, Wanted::Points { min } if min > WORD_START);
+        let is_hard = matches!(wanted, MatchOutput::Score { min } if min > WORD_START);
         if is_hard && !text.is_folder {
             let at = self.finder.find(path)?;
             let start = if path.get(name.start..)?.starts_with(self.text.as_bytes()) {
@@ -320,19 +325,19 @@ impl Word {
     }
 
     /// Finds the word with typos at the start of a word of the name.
-    fn find_near(&self, text: &Text<'_>) -> Option<(u8, Range<usize>)> {
+    fn find_fuzzy(&self, text: &Text<'_>) -> Option<(u8, Range<usize>)> {
         let name = text.folded.get(text.name.clone())?;
         let begin = text.name.start;
         let starts_word = |at: usize| at == 0 || text.starts_word(begin + at);
         if name.is_ascii()
-            && let Some(near) = &self.near_bytes
+            && let Some(near) = &self.fuzzy_bytes
         {
             let bytes = name.as_bytes();
             let is_start = |at: usize| bytes[at].is_ascii_alphanumeric() && starts_word(at);
             let (errors, place) = near.find(bytes, is_start)?;
             return Some((errors, begin + place.start..begin + place.end));
         }
-        let near = self.near_chars.as_ref()?;
+        let near = self.fuzzy_chars.as_ref()?;
         let (places, chars): (Vec<usize>, Vec<char>) = name.char_indices().unzip();
         let is_start = |at: usize| chars[at].is_alphanumeric() && starts_word(places[at]);
         let (errors, place) = near.find(&chars, is_start)?;
@@ -341,12 +346,12 @@ impl Word {
     }
 
     /// Finds the subsequence with the best nucleo score.
-    fn find_scattered(
+    fn find_subsequence(
         &self,
         text: &Text<'_>,
         matcher: &mut Matcher,
-        wanted: Wanted,
-    ) -> (u16, Place) {
+        wanted: MatchOutput,
+    ) -> (u16, MatchPosition) {
         let (mut room, mut places) = (Vec::new(), Vec::new());
         let searched = text.searched();
         let haystack = characters(searched, &mut room);
@@ -356,11 +361,11 @@ impl Word {
             Utf32Str::Unicode(_) => Utf32Str::Unicode(&self.chars),
         };
         let score = match wanted {
-            Wanted::Points { .. } => matcher.fuzzy_match(haystack, needle),
-            Wanted::Place => matcher.fuzzy_indices(haystack, needle, &mut places),
+            MatchOutput::Score { .. } => matcher.fuzzy_match(haystack, needle),
+            MatchOutput::Position => matcher.fuzzy_indices(haystack, needle, &mut places),
         };
         let first = text.characters_before(text.folded.len() - searched.len());
-        (score.unwrap_or(0).min(SCATTERED_MAX), Place::Characters { first, places })
+        (score.unwrap_or(0).min(SUBSEQUENCE_MAX), MatchPosition::Characters { first, places })
     }
 }
 

@@ -12,7 +12,7 @@ use memchr::memmem::Finder;
 
 /// Name that passed.
 #[derive(Clone, Debug)]
-pub(super) struct Pick {
+pub(super) struct Survivor {
     /// Range of its key in the text of its block.
     pub(super) key: Range<usize>,
     /// Range of its folded form in the folded text.
@@ -22,14 +22,14 @@ pub(super) struct Pick {
 }
 
 /// Prefilter of a query.
-pub(super) struct Sieve {
-    words: Vec<SieveWord>,
+pub(super) struct Prefilter {
+    words: Vec<PrefilterWord>,
     /// Scratch memory: the names that contain a piece.
     marks: Vec<bool>,
 }
 
 /// Requirements of a query word.
-pub(super) struct SieveWord {
+pub(super) struct PrefilterWord {
     /// Letter set of the word.
     pub(super) letters: u64,
     /// Number of letters that may be missing.
@@ -38,21 +38,21 @@ pub(super) struct SieveWord {
     pub(super) pieces: Vec<Finder<'static>>,
 }
 
-impl SieveWord {
+impl PrefilterWord {
     /// Returns the letters that a name lacks.
     fn lacking(&self, letters: u64) -> u64 {
         self.letters & !letters
     }
 }
 
-impl Sieve {
+impl Prefilter {
     /// Creates a prefilter of names that may match all of these words.
-    pub(super) fn new(words: Vec<SieveWord>) -> Self {
+    pub(super) fn new(words: Vec<PrefilterWord>) -> Self {
         Self { words, marks: Vec::new() }
     }
 
     /// Returns whether a name with this letter set may match.
-    pub(super) fn lets_through(&self, letters: u64) -> bool {
+    pub(super) fn may_match(&self, letters: u64) -> bool {
         self.words.iter().all(|word| {
             let mut lacking = word.lacking(letters);
             for _ in 0..word.errors_max {
@@ -63,7 +63,7 @@ impl Sieve {
     }
 
     /// Discards names that passed the letter test but cannot match. They are in the text in order.
-    pub(super) fn sift(&mut self, folded: &str, picks: &mut Vec<Pick>) {
+    pub(super) fn retain_candidates(&mut self, folded: &str, picks: &mut Vec<Survivor>) {
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
             if picks.iter().all(|pick| word.lacking(pick.letters) == 0) {
                 continue;
@@ -80,7 +80,7 @@ impl Sieve {
 }
 
 /// Marks the names that contain a piece entirely.
-fn mark_holders(piece: &Finder<'_>, text: &[u8], picks: &[Pick], marks: &mut [bool]) {
+fn mark_holders(piece: &Finder<'_>, text: &[u8], picks: &[Survivor], marks: &mut [bool]) {
     let mut from = 0;
     let mut rest = picks.iter().zip(marks).peekable();
     while let Some(at) = text.get(from..).and_then(|text| piece.find(text)) {
@@ -107,15 +107,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_is_passed_over_only_if_it_lacks_letters_and_all_pieces(
+        fn prefilter_drops_no_matching_name(
             names in proptest::collection::vec(("[abc]{1,6}", any::<bool>()), 0..9),
             word in "[abc]{2,4}",
             errors_max in 0..3_u8,
         ) {
             let pieces: Vec<&str> = vec![&word[..1], &word[1..]];
             let finders = pieces.iter().map(|piece| Finder::new(piece.as_bytes()).into_owned());
-            let word = SieveWord { letters: letters(&word), errors_max, pieces: finders.collect() };
-            let mut sieve = Sieve::new(vec![word]);
+            let word = PrefilterWord { letters: letters(&word), errors_max, pieces: finders.collect() };
+            let mut sieve = Prefilter::new(vec![word]);
             let mut folded = String::new();
             let mut picks = Vec::new();
             let mut expected = Vec::new();
@@ -124,24 +124,24 @@ mod tests {
                 folded.push_str(name);
                 let letters = letters(name);
                 // There are other names between the requested ones.
-                if !is_asked || !sieve.lets_through(letters) {
+                if !is_asked || !sieve.may_match(letters) {
                     continue;
                 }
-                picks.push(Pick { key: place.clone(), folded: place.clone(), letters });
+                picks.push(Survivor { key: place.clone(), folded: place.clone(), letters });
                 let is_whole = sieve.words[0].lacking(letters) == 0;
                 if is_whole || pieces.iter().any(|piece| name.contains(piece)) {
                     expected.push(place);
                 }
             }
-            sieve.sift(&folded, &mut picks);
+            sieve.retain_candidates(&folded, &mut picks);
             prop_assert_eq!(picks.into_iter().map(|pick| pick.folded).collect::<Vec<_>>(), expected);
         }
 
         #[test]
-        fn as_many_letters_as_errors_may_be_missing(wanted: u64, there: u64, errors_max in 0..3_u8) {
-            let word = SieveWord { letters: wanted, errors_max, pieces: Vec::new() };
+        fn prefilter_allows_one_missing_letter_per_typo(wanted: u64, there: u64, errors_max in 0..3_u8) {
+            let word = PrefilterWord { letters: wanted, errors_max, pieces: Vec::new() };
             let is_enough = (wanted & !there).count_ones() <= u32::from(errors_max);
-            prop_assert_eq!(Sieve::new(vec![word]).lets_through(there), is_enough);
+            prop_assert_eq!(Prefilter::new(vec![word]).may_match(there), is_enough);
         }
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    AppliedPosition, BuiltGroup, Checksum, Place, Predecessor, SEGMENT_HEADER_BYTES, SegmentClass,
-    SegmentHeader, SegmentId, footer_bytes_max,
+    AppliedPosition, BuiltGroup, Checksum, DiskAddress, Predecessor, SEGMENT_HEADER_BYTES,
+    SegmentClass, SegmentHeader, SegmentId, footer_bytes_max,
 };
 use crate::limits;
 
@@ -104,7 +104,7 @@ impl ActiveSegment {
     }
 
     /// Returns the disk address of the next group.
-    pub(crate) fn next_place(&self) -> Place {
+    pub(crate) fn next_place(&self) -> DiskAddress {
         self.header.context().at(self.end)
     }
 
@@ -135,7 +135,7 @@ impl ActiveSegment {
             let end = *offset + *call_bytes as u64;
             // Starts write-back while the next piece is copied, to reduce the latency of the sync.
             if group.bytes > limits::WRITE_BYTES_MAX as u64 {
-                self.file.begin_sync(*offset..end);
+                self.file.start_write_back(*offset..end);
             }
             *offset = end;
             call.clear();

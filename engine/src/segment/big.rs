@@ -13,11 +13,11 @@ use bytes::Bytes;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, Malformed, Place, Put,
+    BIG_TRAILER_BYTES, BigTrailer, ByteWriter, CheckClass, Checksum, DiskAddress, Malformed,
     SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
-use crate::space::Space;
+use crate::space::FreeSpace;
 
 use super::open::read_header;
 use super::set::SegmentSet;
@@ -25,7 +25,7 @@ use super::set::SegmentSet;
 /// Writer of one big segment from front to back.
 pub(crate) struct BigWriter {
     segments: Arc<SegmentSet>,
-    space: Arc<Space>,
+    space: Arc<FreeSpace>,
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
@@ -38,8 +38,8 @@ pub(crate) struct BigWriter {
 
 impl BigWriter {
     /// Creates the file.
-    pub(crate) fn create(segments: &Arc<SegmentSet>, space: &Arc<Space>) -> Result<Self> {
-        space.require_room()?;
+    pub(crate) fn create(segments: &Arc<SegmentSet>, space: &Arc<FreeSpace>) -> Result<Self> {
+        space.require_reserve()?;
         let (file, header) = segments.create_big()?;
         let mut writer = Self {
             segments: Arc::clone(segments),
@@ -60,7 +60,7 @@ impl BigWriter {
     /// Appends the next block of the body; every block except the last has [`limits::BLOCK_BYTES`] bytes.
     pub(crate) fn block(&mut self, bytes: &[u8], checksum: Checksum) -> Result<()> {
         let place = self.place(self.offset + self.buffer.len() as u64);
-        Put::new(&mut self.table).u32(checksum.at(place).0);
+        ByteWriter::new(&mut self.table).u32(checksum.bind(place).0);
         self.write(bytes)
     }
 
@@ -80,7 +80,7 @@ impl BigWriter {
         Ok(self.header.segment)
     }
 
-    fn place(&self, offset: u64) -> Place {
+    fn place(&self, offset: u64) -> DiskAddress {
         self.header.context().at(offset)
     }
 
@@ -98,13 +98,13 @@ impl BigWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.space.require_room()?;
+        self.space.require_reserve()?;
         let write = || self.file.write_at(self.offset, &[&self.buffer]);
         write()
             .or_else(|error| if self.space.has_room_after(&error) { write() } else { Err(error) })
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
         let end = self.offset + self.buffer.len() as u64;
-        self.file.begin_sync(self.offset..end);
+        self.file.start_write_back(self.offset..end);
         self.space.count_written(self.buffer.len() as u64);
         self.offset = end;
         self.buffer.clear();
@@ -152,7 +152,7 @@ impl BigReader {
         let trailer = BigTrailer::decode(&trailer, reader.header.context().at(at));
         let trailer = trailer.map_err(|reason| reader.damaged(at, reason))?;
         if (trailer.body_bytes, &trailer.hash) != (body_bytes, hash) {
-            return Err(reader.damaged(at, Malformed::Place));
+            return Err(reader.damaged(at, Malformed::Misplaced));
         }
         let at = BigTrailer::table_offset(body_bytes);
         reader.table = reader.read(at, BigTrailer::table_bytes(body_bytes))?;
@@ -214,7 +214,7 @@ pub(crate) fn adopt_big(
         let mut end = Vec::with_capacity(4 * blocks.len());
         let mut offset = SEGMENT_HEADER_BYTES as u64;
         for checksum in blocks {
-            Put::new(&mut end).u32(checksum.at(header.context().at(offset)).0);
+            ByteWriter::new(&mut end).u32(checksum.bind(header.context().at(offset)).0);
             offset += limits::BLOCK_BYTES as u64;
         }
         let trailer = BigTrailer { body_bytes, hash, table: Checksum::of(&end) };

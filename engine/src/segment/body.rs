@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::kept::KeptBodies;
-use super::open::{OpenSegment, Patience};
-use super::sightings::Sightings;
+use super::kept::BodyCache;
+use super::open::{OpenSegment, ReadMode};
+use super::sightings::ReportedCorruption;
 use crate::error::{Error, Result};
 use crate::format::{
-    BigTrailer, Checksum, Content, Entry, EntryContent, Malformed, Record, SEGMENT_HEADER_BYTES,
-    What,
+    BigTrailer, Checksum, Entry, EntryContent, Malformed, Record, RecordContent, RecordOp,
+    SEGMENT_HEADER_BYTES,
 };
 use crate::limits;
 use crate::name::ObjectName;
@@ -28,14 +28,14 @@ pub struct Body {
     name: ObjectName,
     start: u64,
     bytes: u64,
-    content: BodyContent,
+    content: BodySource,
     /// Receiver of corruption that reads detect.
-    sightings: Option<Arc<Sightings>>,
+    reported_corruption: Option<Arc<ReportedCorruption>>,
 }
 
 /// Source of the bytes and of their block checksums.
 #[derive(Clone)]
-pub(super) enum BodyContent {
+pub(super) enum BodySource {
     /// Whole body, read and verified together with the record head.
     Whole(Bytes),
     /// Body in the segment, with its block checksums.
@@ -54,8 +54,8 @@ impl Body {
         segment: Arc<OpenSegment>,
         name: &ObjectName,
         entry: &Entry,
-        kept: &KeptBodies,
-        patience: Patience,
+        kept: &BodyCache,
+        patience: ReadMode,
     ) -> Result<Option<Self>> {
         match &entry.content {
             EntryContent::Inline { bytes } => {
@@ -63,18 +63,25 @@ impl Body {
                     Some(content) => content,
                     None => match Self::read_inline(&segment, name, entry, patience)? {
                         Some(content) => {
-                            kept.note(name, entry, &content);
+                            kept.insert(name, entry, &content);
                             content
                         }
                         None => return Ok(None),
                     },
                 };
-                if !matches!(content, BodyContent::Whole(_)) {
-                    segment.notice_changes();
+                if !matches!(content, BodySource::Whole(_)) {
+                    segment.detect_changes();
                 }
                 let start = entry.record.offset + u64::from(entry.record.head_bytes);
                 let (name, bytes, sightings) = (name.clone(), *bytes, None);
-                Ok(Some(Self { segment, name, start, bytes, content, sightings }))
+                Ok(Some(Self {
+                    segment,
+                    name,
+                    start,
+                    bytes,
+                    content,
+                    reported_corruption: sightings,
+                }))
             }
             EntryContent::Big { bytes, .. } => {
                 Self::open_big(segment, name, entry, *bytes).map(Some)
@@ -90,8 +97,8 @@ impl Body {
         segment: &OpenSegment,
         name: &ObjectName,
         entry: &Entry,
-        patience: Patience,
-    ) -> Result<Option<BodyContent>> {
+        patience: ReadMode,
+    ) -> Result<Option<BodySource>> {
         let at = entry.record.offset;
         let head_bytes = u64::from(entry.record.head_bytes);
         let start = at + head_bytes;
@@ -105,24 +112,25 @@ impl Body {
         let body = head.split_off(head.len().min(entry.record.head_bytes as usize));
         let damaged = |reason| Error::corrupt(segment.path(), at, reason).about(name);
         let (record, decoded_bytes) = Record::decode(&head, segment.place(at)).map_err(damaged)?;
-        let What::Put { name: found, content: Content::Inline { bytes, blocks }, .. } = record.what
+        let RecordOp::Put { name: found, content: RecordContent::Inline { bytes, blocks }, .. } =
+            record.op
         else {
-            return Err(damaged(Malformed::Place));
+            return Err(damaged(Malformed::Misplaced));
         };
         if found != *name
             || record.lsn != entry.lsn
             || decoded_bytes as u64 != head_bytes
             || bytes != entry.body_bytes()
         {
-            return Err(damaged(Malformed::Place));
+            return Err(damaged(Malformed::Misplaced));
         }
         Ok(Some(match blocks.first() {
             Some(checksum) if is_small => {
                 let verified = segment.verify_block(&body, start, *checksum);
                 verified.map_err(|error| error.about(name))?;
-                BodyContent::Whole(body)
+                BodySource::Whole(body)
             }
-            _ => BodyContent::Blocks(blocks.into()),
+            _ => BodySource::Blocks(blocks.into()),
         }))
     }
 
@@ -133,19 +141,19 @@ impl Body {
         bytes: u64,
     ) -> Result<Self> {
         let damaged = |reason| Error::corrupt(segment.path(), 0, reason).about(name);
-        let big = segment.big().ok_or_else(|| damaged(Malformed::Place))?;
+        let big = segment.big().ok_or_else(|| damaged(Malformed::Misplaced))?;
         if big.trailer.body_bytes != bytes || big.trailer.hash != entry.meta.hash {
-            return Err(damaged(Malformed::Place));
+            return Err(damaged(Malformed::Misplaced));
         }
-        segment.notice_changes();
-        let content = BodyContent::Table(big.table.clone());
+        segment.detect_changes();
+        let content = BodySource::Table(big.table.clone());
         let start = SEGMENT_HEADER_BYTES as u64;
-        Ok(Self { segment, name: name.clone(), start, bytes, content, sightings: None })
+        Ok(Self { segment, name: name.clone(), start, bytes, content, reported_corruption: None })
     }
 
     /// Returns the body with detected corruption reported to `sightings`.
-    pub(crate) fn told_to(self, sightings: &Arc<Sightings>) -> Self {
-        Self { sightings: Some(Arc::clone(sightings)), ..self }
+    pub(crate) fn reporting_to(self, sightings: &Arc<ReportedCorruption>) -> Self {
+        Self { reported_corruption: Some(Arc::clone(sightings)), ..self }
     }
 
     /// Returns the length of the body.
@@ -157,7 +165,7 @@ impl Body {
     ///
     /// A range that extends beyond the body, or is too long, is truncated.
     pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        self.read_range(range, Patience::Wait).map(Option::unwrap_or_default)
+        self.read_range(range, ReadMode::Blocking).map(Option::unwrap_or_default)
     }
 
     /// Reads a range without waiting for the disk, and verifies at most one block.
@@ -165,24 +173,24 @@ impl Body {
     /// `None` if part of the range is not resident, or if more than one block is not verified yet. Verification
     /// accesses every byte for the first time, which is slow where each page has to be mapped.
     pub fn read_if_resident(&self, range: Range<u64>) -> Result<Option<Bytes>> {
-        self.read_range(range, Patience::Refuse)
+        self.read_range(range, ReadMode::NonBlocking)
     }
 
-    fn read_range(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
+    fn read_range(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
         self.read_verified(range, patience).inspect_err(|error| {
-            if let Some(sightings) = &self.sightings {
+            if let Some(sightings) = &self.reported_corruption {
                 sightings.add(error);
             }
         })
     }
 
-    fn read_verified(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
+    fn read_verified(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
         let start = range.start.min(self.bytes);
         let end = range.end.min(self.bytes).min(start + limits::READ_BYTES_MAX as u64).max(start);
         if start == end {
             return Ok(Some(Bytes::new()));
         }
-        if let BodyContent::Whole(whole) = &self.content {
+        if let BodySource::Whole(whole) = &self.content {
             let within = |position| usize::try_from(position).unwrap_or(usize::MAX);
             return Ok(Some(whole.slice(within(start)..within(end))));
         }
@@ -194,14 +202,14 @@ impl Body {
             .step_by(limits::BLOCK_BYTES)
             .all(|at| self.segment.is_verified(self.start + at, block_bytes.min(self.bytes - at)));
         if !is_verified
-            && patience == Patience::Refuse
+            && patience == ReadMode::NonBlocking
             && covering_end - covering_start > block_bytes
         {
             return Ok(None);
         }
         let wanted = if is_verified { start..end } else { covering_start..covering_end };
         let read = match is_verified {
-            true => self.segment.read_again(in_file(wanted), patience),
+            true => self.segment.read_trusting_residency(in_file(wanted), patience),
             false => self.segment.read(in_file(wanted), patience),
         };
         let Some(covering) = read.map_err(|error| error.about(&self.name))? else {
@@ -226,9 +234,9 @@ impl Body {
     fn checksum(&self, block: u64) -> Result<Checksum> {
         let index = usize::try_from(block).unwrap_or(usize::MAX);
         let found = match &self.content {
-            BodyContent::Whole(_) => None,
-            BodyContent::Blocks(blocks) => blocks.get(index).copied(),
-            BodyContent::Table(table) => BigTrailer::block(table, index),
+            BodySource::Whole(_) => None,
+            BodySource::Blocks(blocks) => blocks.get(index).copied(),
+            BodySource::Table(table) => BigTrailer::block(table, index),
         };
         found.ok_or_else(|| {
             Error::corrupt(self.segment.path(), self.start, Malformed::Length).about(&self.name)

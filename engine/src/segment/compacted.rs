@@ -14,8 +14,9 @@ use super::set::SegmentSet;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, Covers, FOOTER_TRAILER_BYTES, GROUP_OVERHEAD_BYTES, GroupBuilder, Location, Origin,
-    Place, Record, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
+    Checksum, DiskAddress, FOOTER_TRAILER_BYTES, GROUP_OVERHEAD_BYTES, GroupBuilder, Location,
+    LsnRanges, Origin, Record, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    SegmentUsage,
 };
 use crate::limits;
 
@@ -82,14 +83,14 @@ impl CompactedWriter {
     pub(crate) fn push(
         &mut self,
         mut record: Record,
-        from: Place,
+        from: DiskAddress,
         body: Bytes,
     ) -> Result<Location> {
         self.usage.add(&record);
         let head_bytes = record.head_bytes() as u64;
         self.footer_bytes += head_bytes + RECORD_OVERHEAD_BYTES_MAX;
         // Checksums are unbound from the source address here and bound to the new one by the builder.
-        record.what.bind(from.plus(head_bytes));
+        record.op.bind(from.plus(head_bytes));
         let group = self.group.get_or_insert_with(|| {
             GroupBuilder::new(
                 self.header.context(),
@@ -101,7 +102,7 @@ impl CompactedWriter {
             )
         });
         group.skip_to(record.lsn);
-        let placed = group.frame(&[(record.what, vec![body])]);
+        let placed = group.frame(&[(record.op, vec![body])]);
         let is_full = group.bytes() >= COMPACTED_GROUP_BYTES;
         let placed = placed.first().ok_or(Error::TooLarge("a record"))?;
         let (segment, offset, head_bytes) = (placed.segment, placed.offset, placed.head_bytes);
@@ -112,9 +113,9 @@ impl CompactedWriter {
     }
 
     /// Finishes the segment and makes it durable, except for its name. `covers` are the LSN ranges that it replaces.
-    pub(crate) fn finish(mut self, covers: Covers) -> Result<SegmentUsage> {
+    pub(crate) fn finish(mut self, covers: LsnRanges) -> Result<SegmentUsage> {
         self.end_group()?;
-        let origin = Origin { inputs: std::mem::take(&mut self.inputs), covers };
+        let origin = Origin { inputs: std::mem::take(&mut self.inputs), lsn_ranges: covers };
         let page = origin.encode_page(&self.header);
         self.file.write_at(0, &[&page]).map_err(|source| self.failed("writing", source))?;
         seal(self.segments.disk(), &self.header, self.end)?;

@@ -17,13 +17,13 @@ use bytes::Bytes;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterReader, FooterTrailer, Location, Malformed, Place,
-    Record, SegmentClass, SegmentContext, SegmentHeader, SegmentId, What, salvage,
+    DiskAddress, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterReader, FooterTrailer, Location,
+    Malformed, Record, RecordOp, SegmentClass, SegmentContext, SegmentHeader, SegmentId, salvage,
 };
 use crate::limits;
 
 use super::seal::read_footer;
-use super::walk::{LogWalk, Walked};
+use super::walk::{GroupCursor, GroupStep};
 
 /// Cursor over the records of one segment.
 pub(crate) struct RecordCursor {
@@ -33,7 +33,7 @@ pub(crate) struct RecordCursor {
     /// End of the groups, if known.
     known_end: Option<u64>,
     file_bytes: u64,
-    source: Source,
+    source: CursorSource,
     /// Decoded records that were not returned yet.
     ready: VecDeque<CursorRecord>,
     last_lsn: u64,
@@ -62,9 +62,9 @@ pub(crate) struct CursorFault {
     pub(crate) reason: Malformed,
 }
 
-enum Source {
+enum CursorSource {
     Footer(Box<FooterWindow>),
-    Groups(Box<LogWalk>),
+    Groups(Box<GroupCursor>),
     Done,
 }
 
@@ -91,7 +91,7 @@ impl RecordCursor {
             file,
             path,
             header,
-            source: Source::Done,
+            source: CursorSource::Done,
             ready: VecDeque::new(),
             last_lsn: header.base_lsn.saturating_sub(1),
             faults: Vec::new(),
@@ -107,7 +107,7 @@ impl RecordCursor {
         cursor.source = match footer.map(|footer| (footer, cursor.check_footer(&footer))) {
             Some((footer, Ok(()))) => {
                 cursor.has_whole_footer = true;
-                Source::Footer(Box::new(FooterWindow::new(&footer, header.context())))
+                CursorSource::Footer(Box::new(FooterWindow::new(&footer, header.context())))
             }
             Some((footer, Err(reason))) => {
                 cursor.footer_damage = Some((footer.footer_offset, reason));
@@ -128,21 +128,21 @@ impl RecordCursor {
                     return Ok(Some(next));
                 }
             }
-            match std::mem::replace(&mut self.source, Source::Done) {
-                Source::Done => return Ok(None),
-                Source::Footer(window) => self.step_footer(window)?,
-                Source::Groups(walk) => self.step_groups(walk)?,
+            match std::mem::replace(&mut self.source, CursorSource::Done) {
+                CursorSource::Done => return Ok(None),
+                CursorSource::Footer(window) => self.step_footer(window)?,
+                CursorSource::Groups(walk) => self.step_groups(walk)?,
             }
         }
     }
 
     /// Reads the body of a record of this segment and verifies every block.
     pub(crate) fn read_body(&self, of: &CursorRecord) -> Result<Bytes> {
-        let about = |error: Error| match &of.record.what {
-            What::Put { name, .. } => error.about(name),
+        let about = |error: Error| match &of.record.op {
+            RecordOp::Put { name, .. } => error.about(name),
             _ => error,
         };
-        let body = self.read_body_as_it_is(&of.record, of.place).map_err(about)?;
+        let body = self.read_body_unverified(&of.record, of.place).map_err(about)?;
         match of.record.verify_body(self.place(of.place), &body) {
             Ok(()) => Ok(body),
             Err(fault) => {
@@ -164,26 +164,26 @@ impl RecordCursor {
     }
 
     /// Reads the body of a record of this segment without verifying it.
-    pub(crate) fn read_body_as_it_is(&self, record: &Record, at: Location) -> Result<Bytes> {
+    pub(crate) fn read_body_unverified(&self, record: &Record, at: Location) -> Result<Bytes> {
         let mut body = vec![0; usize::try_from(record.body_bytes()).unwrap_or(usize::MAX)];
         self.read(at.offset + u64::from(at.head_bytes), &mut body)?;
         Ok(body.into())
     }
 
     /// Returns the disk address of a location in this segment.
-    pub(crate) fn place(&self, at: Location) -> Place {
+    pub(crate) fn place(&self, at: Location) -> DiskAddress {
         self.header.context().at(at.offset)
     }
 
     /// Returns whether a corrupt body looks like a punched one: every corrupt block has a page of zeros. If power
     /// was cut during the punch, any of the other pages may be unchanged.
     pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
-        let body = match self.read_body_as_it_is(&of.record, of.place) {
+        let body = match self.read_body_unverified(&of.record, of.place) {
             Err(Error::Corrupt(_)) => return Ok(false),
             other => other?,
         };
         let start = of.place.offset + u64::from(of.place.head_bytes);
-        let mut broken = of.record.broken_blocks(self.place(of.place), &body);
+        let mut broken = of.record.damaged_blocks(self.place(of.place), &body);
         Ok(broken.all(|block| has_zero_page(&body, start, block)))
     }
 
@@ -200,8 +200,8 @@ impl RecordCursor {
     /// Verifies the entries of a footer.
     fn check_footer(&self, footer: &FooterTrailer) -> Result<(), Malformed> {
         let mut reader = FooterReader::new(footer, self.header.context());
-        while let Some(wanted) = reader.wanted() {
-            reader.take(self.read_piece(wanted).map_err(|_| Malformed::Unreadable)?)?;
+        while let Some(wanted) = reader.next_range() {
+            reader.feed(self.read_piece(wanted).map_err(|_| Malformed::Unreadable)?)?;
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl RecordCursor {
         match filled.and_then(|()| window.entry(self.header.context())) {
             Ok(entry) => {
                 self.ready.push_back(record(self.header.segment, entry.offset, entry.record));
-                self.source = Source::Footer(window);
+                self.source = CursorSource::Footer(window);
             }
             // Falls back to the groups, from the start; records that were already returned are skipped.
             Err(_) => {
@@ -236,26 +236,27 @@ impl RecordCursor {
         Ok(Ok(()))
     }
 
-    fn step_groups(&mut self, mut walk: Box<LogWalk>) -> Result<()> {
+    fn step_groups(&mut self, mut walk: Box<GroupCursor>) -> Result<()> {
         let start = walk.offset();
         let first_lsn = walk.next_lsn();
         match walk.step()? {
-            Walked::End => {
+            GroupStep::End => {
                 if self.known_end.is_some_and(|end| end > start) {
                     self.note(CursorFault { offset: start, first_lsn, reason: Malformed::Short });
                 }
                 return Ok(());
             }
-            Walked::Group(group) => {
+            GroupStep::Group(group) => {
                 let view = group
                     .view()
                     .map_err(|reason| Error::corrupt(self.path.clone(), start, reason))?;
                 let records = view.into_records().into_iter();
-                self.ready
-                    .extend(records.map(|s| record(self.header.segment, s.place.offset, s.record)));
+                self.ready.extend(
+                    records.map(|s| record(self.header.segment, s.address.offset, s.record)),
+                );
             }
-            Walked::Broken(reason) => {
-                if self.known_end.is_none() && !walk.vouched_later(first_lsn)? {
+            GroupStep::Broken(reason) => {
+                if self.known_end.is_none() && !walk.is_durable_later(first_lsn)? {
                     return Ok(());
                 }
                 self.note(CursorFault { offset: start, first_lsn, reason });
@@ -265,22 +266,22 @@ impl RecordCursor {
                     salvage(&bytes, place)
                         .into_iter()
                         .filter(|salvaged| salvaged.record.lsn >= first_lsn)
-                        .map(|s| record(self.header.segment, s.place.offset, s.record)),
+                        .map(|s| record(self.header.segment, s.address.offset, s.record)),
                 );
                 if next.is_none() {
                     return Ok(());
                 }
             }
         }
-        self.source = Source::Groups(walk);
+        self.source = CursorSource::Groups(walk);
         Ok(())
     }
 
-    fn walk(&self) -> Result<Source> {
+    fn walk(&self) -> Result<CursorSource> {
         let (file, path) = (Arc::clone(&self.file), self.path.clone());
         let end = self.known_end.unwrap_or(u64::MAX).min(self.file_bytes);
-        let walk = LogWalk::new(file, path, &self.header, end)?;
-        Ok(Source::Groups(Box::new(walk)))
+        let walk = GroupCursor::new(file, path, &self.header, end)?;
+        Ok(CursorSource::Groups(Box::new(walk)))
     }
 
     fn note(&mut self, fault: CursorFault) {
@@ -324,17 +325,17 @@ impl FooterWindow {
     }
 
     fn is_done(&self) -> bool {
-        self.left == 0 && self.used == self.bytes.len() && self.reader.wanted().is_none()
+        self.left == 0 && self.used == self.bytes.len() && self.reader.next_range().is_none()
     }
 
     /// Returns the range to read if the next entry may not be complete in memory.
     fn wanted(&self) -> Option<(u64, usize)> {
         let is_short = self.bytes.len() - self.used < FOOTER_ENTRY_BYTES_MAX;
-        if is_short { self.reader.wanted() } else { None }
+        if is_short { self.reader.next_range() } else { None }
     }
 
     fn extend(&mut self, bytes: Vec<u8>) -> Result<(), Malformed> {
-        let more = self.reader.take(bytes)?;
+        let more = self.reader.feed(bytes)?;
         self.bytes.drain(..self.used);
         self.used = 0;
         self.bytes.extend_from_slice(&more);
@@ -382,8 +383,8 @@ mod tests {
     use crate::disk::Disk;
     use crate::disk::sim::SimDisk;
     use crate::format::{
-        Checksum, Content, FOOTER_BLOCK_BYTES, GroupBuilder, ObjectMeta, SEGMENT_HEADER_BYTES,
-        SegmentClass, block_count,
+        Checksum, FOOTER_BLOCK_BYTES, GroupBuilder, ObjectMeta, RecordContent,
+        SEGMENT_HEADER_BYTES, SegmentClass, block_count,
     };
     use crate::name::{BucketName, ObjectKey, ObjectName};
     use crate::segment::{ActiveSegment, LogPosition, seal};
@@ -462,7 +463,7 @@ mod tests {
         vec![lsn as u8; 1 + (lsn as usize * 977) % 90_000].into()
     }
 
-    fn put(lsn: u64) -> (What, Vec<Bytes>) {
+    fn put(lsn: u64) -> (RecordOp, Vec<Bytes>) {
         // Incompressible letters.
         let mut seed = lsn as u32;
         let letters = (0..900).map(|_| {
@@ -482,8 +483,8 @@ mod tests {
             attributes: Vec::new(),
         };
         let name = ObjectName::new(BucketName::parse("abc").unwrap(), key);
-        let content = Content::Inline { bytes: body.len() as u64, blocks };
-        (What::Put { name, meta, content }, vec![body])
+        let content = RecordContent::Inline { bytes: body.len() as u64, blocks };
+        (RecordOp::Put { name, meta, content }, vec![body])
     }
 
     fn read(cursor: &mut RecordCursor) -> Vec<u64> {
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_footer_and_the_groups_give_the_same_records_with_their_bodies() {
+    fn footer_and_groups_yield_the_same_records() {
         let growing = Built::new();
         for end in [Some(growing.end), None] {
             let mut cursor = growing.cursor(end);
@@ -511,13 +512,13 @@ mod tests {
         let footer_bytes = sealed.disk.bytes(&path()).len() as u64 - sealed.end;
         assert!(footer_bytes > FOOTER_BLOCK_BYTES as u64, "the footer takes several blocks");
         let mut cursor = sealed.cursor(None);
-        assert!(matches!(cursor.source, Source::Footer(_)));
+        assert!(matches!(cursor.source, CursorSource::Footer(_)));
         assert_eq!(read(&mut cursor), all_but(0..0));
         assert_eq!(cursor.faults(), []);
     }
 
     #[test]
-    fn no_byte_of_a_footer_is_needed() {
+    fn records_are_read_without_a_footer() {
         let sealed = Built::new().seal();
         let length = sealed.disk.bytes(&path()).len() as u64;
         for offset in (sealed.end..length).step_by(4_999).chain(length - 64..length) {
@@ -525,7 +526,7 @@ mod tests {
             damaged.disk.flip(&path(), offset, 0x10);
             for end in [Some(sealed.end), None] {
                 let mut cursor = damaged.cursor(end);
-                assert!(matches!(cursor.source, Source::Groups(_)), "{offset}");
+                assert!(matches!(cursor.source, CursorSource::Groups(_)), "{offset}");
                 assert_eq!(read(&mut cursor), all_but(0..0), "{offset}");
                 assert_eq!(cursor.faults(), [], "{offset}");
             }
@@ -533,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_group_is_a_fault_and_what_is_left_of_it_is_read() {
+    fn damaged_group_is_a_fault_and_the_rest_is_read() {
         let built = Built::new();
         let start = built.groups[9];
         // Frame header, then the head of the group's first record, LSN 28.
@@ -548,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_tail_is_no_record_unless_it_is_known_to_count() {
+    fn torn_tail_yields_no_record_unless_known_durable() {
         let built = Built::new();
         let start = built.groups[GROUPS as usize - 1];
         built.disk.flip(&path(), start + 52 + 12 + 30, 1);
@@ -562,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_too_short_or_empty_ends_early() {
+    fn short_or_empty_segment_ends_early() {
         let built = Built::new();
         let file = built.disk.open(&path()).unwrap();
         for length in [built.groups[5] + 100, built.groups[5] + 10, built.groups[5]] {
@@ -576,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_body_is_an_error_that_names_object_and_place() {
+    fn damaged_body_error_names_object_and_location() {
         let sealed = Built::new().seal();
         let mut cursor = sealed.cursor(None);
         let first = cursor.step().unwrap().unwrap();

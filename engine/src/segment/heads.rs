@@ -6,8 +6,8 @@
 
 use crate::error::Result;
 use crate::format::{
-    FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_TRAILER_BYTES, GroupHeader,
-    HEAD_BYTES_MAX, Place, Record,
+    DiskAddress, FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_TRAILER_BYTES,
+    GroupHeader, HEAD_BYTES_MAX, Record,
 };
 
 /// Bytes per read: a head with its frame header or, if bodies are small, several of them.
@@ -21,7 +21,7 @@ const _: () = assert!(READ_BYTES >= FRAME_HEADER_BYTES + HEAD_BYTES_MAX);
 /// After an undecodable head the rest remains zeros.
 pub(super) fn read_heads(
     header: &GroupHeader,
-    place: Place,
+    place: DiskAddress,
     read: impl FnMut(usize, &mut [u8]) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let bytes = vec![0; header.group_bytes as usize];
@@ -76,21 +76,21 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::format::{Checksum, GroupBuilder, GroupView, SegmentContext, SegmentId, What};
+    use crate::format::{Checksum, GroupBuilder, GroupView, RecordOp, SegmentContext, SegmentId};
     use crate::limits;
     use crate::name::FactName;
 
     const OFFSET: u64 = 8_192;
 
-    fn place() -> Place {
+    fn place() -> DiskAddress {
         let segment = SegmentId::new(3).unwrap();
         SegmentContext { salt: 7, segment }.at(OFFSET)
     }
 
-    fn fact(name: &str, bytes: usize) -> (What, Vec<Bytes>) {
+    fn fact(name: &str, bytes: usize) -> (RecordOp, Vec<Bytes>) {
         let value = Bytes::from(vec![name.len() as u8; bytes]);
         let name = FactName::parse(name).unwrap();
-        let what = What::Fact { name, bytes: bytes as u32, check: Checksum::of(&value) };
+        let what = RecordOp::PutFact { name, bytes: bytes as u32, check: Checksum::of(&value) };
         (what, vec![value])
     }
 
@@ -100,7 +100,7 @@ mod tests {
         for bytes in lengths {
             builder.frame(&[fact("alone", *bytes)]);
         }
-        let gone = (What::FactGone { name: FactName::parse("gone").unwrap() }, Vec::new());
+        let gone = (RecordOp::DeleteFact { name: FactName::parse("gone").unwrap() }, Vec::new());
         builder.frame(&[fact("first", 9_000), gone, fact("last", 1)]);
         builder.finish().pieces.concat()
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_read_as_they_lie_and_large_bodies_are_not() {
+    fn head_reader_skips_large_bodies() {
         for lengths in [&[][..], &[0, 1, 100, 5_000, 7_000], &[60_000; 40], &[READ_BYTES; 3]] {
             let group = group(lengths);
             let (heads, bytes_read) = heads_of(&group);
@@ -126,7 +126,7 @@ mod tests {
             let seen = |bytes| {
                 let view = GroupView::decode(bytes, place()).unwrap();
                 let records = view.into_records().into_iter();
-                records.map(|it| (it.place, it.head.to_vec(), it.frame)).collect::<Vec<_>>()
+                records.map(|it| (it.address, it.head.to_vec(), it.frame)).collect::<Vec<_>>()
             };
             assert_eq!(seen(&heads), seen(&group), "{lengths:?}");
             assert!(bytes_read <= group.len(), "nothing is read twice: {lengths:?}");
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_but_for_a_body_does_not_decode() {
+    fn damaged_head_or_header_does_not_decode() {
         let whole = group(&[limits::FACT_BYTES_MAX, 20_000]);
         let view = GroupView::decode(&whole, place()).unwrap();
         let bodies: Vec<_> = view
             .records()
             .map(|it| {
-                let start = (it.place.offset - OFFSET) as usize + it.head_bytes;
+                let start = (it.address.offset - OFFSET) as usize + it.head_bytes;
                 start..start + it.body.len()
             })
             .collect();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error() {
+    fn unreadable_range_is_an_io_error() {
         let group = group(&[20_000]);
         let (header, _) = GroupHeader::decode(&group, place()).unwrap();
         let fails_after = |reads: usize| {

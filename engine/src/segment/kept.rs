@@ -12,55 +12,55 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::body::BodyContent;
+use super::body::BodySource;
 use crate::format::{Entry, Location, SegmentId};
 use crate::limits;
 use crate::name::ObjectName;
 
 /// Cache of bodies.
-pub(crate) struct KeptBodies {
-    bodies: Cache<Where, Arc<KeptBody>, Weight>,
+pub(crate) struct BodyCache {
+    bodies: Cache<SegmentOffset, Arc<CachedBody>, Weight>,
     /// Fingerprints of recent opens.
     seen: Box<[AtomicU32]>,
 }
 
 /// Location of the record.
-type Where = (SegmentId, u64);
+type SegmentOffset = (SegmentId, u64);
 
-struct KeptBody {
+struct CachedBody {
     name: ObjectName,
     lsn: u64,
     bytes: u64,
-    content: BodyContent,
+    content: BodySource,
 }
 
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<Where, Arc<KeptBody>> for Weight {
-    fn weight(&self, _: &Where, kept: &Arc<KeptBody>) -> u64 {
+impl Weighter<SegmentOffset, Arc<CachedBody>> for Weight {
+    fn weight(&self, _: &SegmentOffset, kept: &Arc<CachedBody>) -> u64 {
         let content = match &kept.content {
-            BodyContent::Whole(bytes) | BodyContent::Table(bytes) => bytes.len(),
-            BodyContent::Blocks(blocks) => size_of_val(&**blocks),
+            BodySource::Whole(bytes) | BodySource::Table(bytes) => bytes.len(),
+            BodySource::Blocks(blocks) => size_of_val(&**blocks),
         };
-        (content + KEPT_FIXED_BYTES) as u64
+        (content + CACHED_BODY_FIXED_BYTES) as u64
     }
 }
 
-impl Default for KeptBodies {
+impl Default for BodyCache {
     fn default() -> Self {
-        let bytes_max = limits::KEPT_BODIES_BYTES_MAX;
+        let bytes_max = limits::BODY_CACHE_BYTES_MAX;
         let typical = bytes_max / (4 * 1_024);
         Self {
             bodies: Cache::with_weighter(typical, bytes_max as u64, Weight),
-            seen: (0..SEEN_PLACES).map(|_| AtomicU32::new(0)).collect(),
+            seen: (0..ADMISSION_SLOTS).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 }
 
-impl KeptBodies {
+impl BodyCache {
     /// Returns the cached content of the body that `entry` refers to.
-    pub(super) fn get(&self, name: &ObjectName, entry: &Entry) -> Option<BodyContent> {
+    pub(super) fn get(&self, name: &ObjectName, entry: &Entry) -> Option<BodySource> {
         let kept = self.bodies.get(&place(entry.record))?;
         let is_it = kept.lsn == entry.lsn && kept.bytes == entry.body_bytes() && kept.name == *name;
         is_it.then(|| kept.content.clone())
@@ -68,25 +68,25 @@ impl KeptBodies {
 
     /// Records that the body of `entry` was opened with this content, and caches it unless this is the first recent
     /// open.
-    pub(super) fn note(&self, name: &ObjectName, entry: &Entry, content: &BodyContent) {
+    pub(super) fn insert(&self, name: &ObjectName, entry: &Entry, content: &BodySource) {
         let hash = hash_of(entry.record);
-        let (place_seen, part) = ((hash >> 32) as usize % SEEN_PLACES, hash as u32);
+        let (place_seen, part) = ((hash >> 32) as usize % ADMISSION_SLOTS, hash as u32);
         let before = self.seen.get(place_seen).map(|it| it.swap(part, Ordering::Relaxed));
         if before != Some(part) {
             return;
         }
         let content = match content {
             // A slice would be a view into a map, and its pages may be evicted.
-            BodyContent::Whole(bytes) => BodyContent::Whole(Bytes::copy_from_slice(bytes)),
+            BodySource::Whole(bytes) => BodySource::Whole(Bytes::copy_from_slice(bytes)),
             other => other.clone(),
         };
         let (lsn, bytes) = (entry.lsn, entry.body_bytes());
-        let kept = KeptBody { name: name.clone(), lsn, bytes, content };
+        let kept = CachedBody { name: name.clone(), lsn, bytes, content };
         self.bodies.insert(place(entry.record), Arc::new(kept));
     }
 }
 
-fn place(record: Location) -> Where {
+fn place(record: Location) -> SegmentOffset {
     (record.segment, record.offset)
 }
 
@@ -98,9 +98,9 @@ fn hash_of(record: Location) -> u64 {
 }
 
 /// Number of slots for recent opens.
-const SEEN_PLACES: usize = 32 * 1_024;
+const ADMISSION_SLOTS: usize = 32 * 1_024;
 /// Memory overhead of a cached body.
-const KEPT_FIXED_BYTES: usize = 256;
+const CACHED_BODY_FIXED_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -130,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_opened_twice_is_kept_for_its_own_record_alone() {
-        let kept = KeptBodies::default();
+    fn body_cache_admits_on_second_open_per_record() {
+        let kept = BodyCache::default();
         let (name_a, entry_a) = (name("a"), entry(4_096, 7, 3));
-        let content = BodyContent::Whole(Bytes::from_static(b"abc"));
-        kept.note(&name_a, &entry_a, &content);
+        let content = BodySource::Whole(Bytes::from_static(b"abc"));
+        kept.insert(&name_a, &entry_a, &content);
         assert!(kept.get(&name_a, &entry_a).is_none(), "once is not often");
-        kept.note(&name_a, &entry_a, &content);
+        kept.insert(&name_a, &entry_a, &content);
         let found = kept.get(&name_a, &entry_a);
-        assert!(matches!(found, Some(BodyContent::Whole(bytes)) if bytes == "abc"));
+        assert!(matches!(found, Some(BodySource::Whole(bytes)) if bytes == "abc"));
         assert!(kept.get(&name("b"), &entry_a).is_none());
         assert!(kept.get(&name_a, &entry(4_096, 8, 3)).is_none());
         assert!(kept.get(&name_a, &entry(4_096, 7, 4)).is_none());
@@ -146,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_takes_bounded_memory() {
-        let kept = KeptBodies::default();
-        let body = BodyContent::Whole(Bytes::from(vec![1; 16 * 1_024]));
-        for at in 0..2 * (limits::KEPT_BODIES_BYTES_MAX as u64 / (16 * 1_024)) {
+    fn body_cache_memory_is_bounded() {
+        let kept = BodyCache::default();
+        let body = BodySource::Whole(Bytes::from(vec![1; 16 * 1_024]));
+        for at in 0..2 * (limits::BODY_CACHE_BYTES_MAX as u64 / (16 * 1_024)) {
             let entry = entry(at * 20_000, at, 16 * 1_024);
-            kept.note(&name("a"), &entry, &body);
-            kept.note(&name("a"), &entry, &body);
+            kept.insert(&name("a"), &entry, &body);
+            kept.insert(&name("a"), &entry, &body);
         }
-        assert!(kept.bodies.weight() <= limits::KEPT_BODIES_BYTES_MAX as u64);
+        assert!(kept.bodies.weight() <= limits::BODY_CACHE_BYTES_MAX as u64);
         assert!(kept.bodies.len() > 100);
     }
 }

@@ -16,18 +16,18 @@ use crate::clock::Clock;
 use crate::disk::{Access, Disk, DiskFile, Mapping};
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, Malformed, Origin, Place,
+    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, DiskAddress, Malformed, Origin,
     SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
 
 /// Whether a read may block on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum ReadMode {
     /// May block.
-    Wait,
+    Blocking,
     /// May not block: returns no data if it is not resident.
-    Refuse,
+    NonBlocking,
 }
 
 /// Whether bytes are verified before they are returned.
@@ -49,8 +49,8 @@ pub(crate) struct OpenSegment {
     changes: AtomicU64,
     backing: Backing,
     verification: Verification,
-    verified: Bits,
-    resident: Resident,
+    verified: AtomicBitSet,
+    resident: ResidencyCache,
     big: Option<BigContent>,
 }
 
@@ -64,12 +64,12 @@ pub(crate) struct BigContent {
 
 enum Backing {
     Mapped { mapping: Box<dyn Mapping>, bytes: Bytes },
-    Growing,
+    Unsealed,
 }
 
 impl OpenSegment {
     /// Opens a growing segment, or one that could not be sealed.
-    pub(crate) fn growing(
+    pub(crate) fn unsealed(
         header: SegmentHeader,
         class: SegmentClass,
         file: Arc<dyn DiskFile>,
@@ -79,15 +79,15 @@ impl OpenSegment {
         let path = header.segment.path(class);
         // If the length is unknown, every read verifies.
         let file_bytes = file.bytes_len().unwrap_or(0);
-        let verified = Bits::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
-        let resident = Resident::new(0, clock);
+        let verified = AtomicBitSet::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
+        let resident = ResidencyCache::new(0, clock);
         let changes = AtomicU64::new(file.changes().unwrap_or(0));
         Self {
             header,
             path,
             file,
             changes,
-            backing: Backing::Growing,
+            backing: Backing::Unsealed,
             verification,
             verified,
             resident,
@@ -120,8 +120,8 @@ impl OpenSegment {
         let mut segment = Self {
             header: read_header(file.as_ref(), &path, id, class, store)?,
             verification,
-            verified: Bits::for_bytes(bytes.len()),
-            resident: Resident::new(bytes.len(), Arc::clone(clock)),
+            verified: AtomicBitSet::for_bytes(bytes.len()),
+            resident: ResidencyCache::new(bytes.len(), Arc::clone(clock)),
             backing: Backing::Mapped { mapping, bytes },
             big: None,
             changes: AtomicU64::new(file.changes().unwrap_or(0)),
@@ -136,10 +136,10 @@ impl OpenSegment {
 
     /// Returns a weak reference that can be upgraded while a slice of the map is in use; `None` if the segment is
     /// growing and not mapped.
-    pub(crate) fn held(&self) -> Option<Weak<dyn Send + Sync>> {
+    pub(crate) fn liveness_handle(&self) -> Option<Weak<dyn Send + Sync>> {
         match &self.backing {
-            Backing::Mapped { mapping, .. } => Some(mapping.held()),
-            Backing::Growing => None,
+            Backing::Mapped { mapping, .. } => Some(mapping.liveness_handle()),
+            Backing::Unsealed => None,
         }
     }
 
@@ -154,7 +154,7 @@ impl OpenSegment {
     }
 
     /// Returns the disk address of `offset`.
-    pub(crate) fn place(&self, offset: u64) -> Place {
+    pub(crate) fn place(&self, offset: u64) -> DiskAddress {
         self.header.context().at(offset)
     }
 
@@ -164,12 +164,12 @@ impl OpenSegment {
     }
 
     /// Reads a range of the file without verification; `None` if the call may not block but would have to.
-    pub(crate) fn read(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
+    pub(crate) fn read(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
         match &self.backing {
             Backing::Mapped { mapping, bytes } => {
                 let range = self.in_file(&range, bytes.len())?;
                 if !mapping.is_resident(range.clone()) {
-                    if patience == Patience::Refuse {
+                    if patience == ReadMode::NonBlocking {
                         return Ok(None);
                     }
                     mapping
@@ -179,13 +179,17 @@ impl OpenSegment {
                 self.resident.note(&range);
                 Ok(Some(bytes.slice(range)))
             }
-            Backing::Growing => {
+            Backing::Unsealed => {
                 let length = usize::try_from(range.end.saturating_sub(range.start))
                     .map_err(|_| Error::TooLarge("one read"))?;
                 let mut buffer = vec![0; length];
                 let read = match patience {
-                    Patience::Wait => self.file.read_at(range.start, &mut buffer).map(|()| true),
-                    Patience::Refuse => self.file.read_at_if_resident(range.start, &mut buffer),
+                    ReadMode::Blocking => {
+                        self.file.read_at(range.start, &mut buffer).map(|()| true)
+                    }
+                    ReadMode::NonBlocking => {
+                        self.file.read_at_if_resident(range.start, &mut buffer)
+                    }
                 };
                 match read {
                     Ok(true) => Ok(Some(buffer.into())),
@@ -203,14 +207,14 @@ impl OpenSegment {
     ///
     /// Pages that were resident a moment ago are assumed to be resident still; in the worst case, sending them
     /// blocks.
-    pub(crate) fn read_again(
+    pub(crate) fn read_trusting_residency(
         &self,
         range: Range<u64>,
-        patience: Patience,
+        patience: ReadMode,
     ) -> Result<Option<Bytes>> {
         if let Backing::Mapped { bytes, .. } = &self.backing {
             let range = self.in_file(&range, bytes.len())?;
-            if self.resident.was_just(&range) {
+            if self.resident.is_recent(&range) {
                 return Ok(Some(bytes.slice(range)));
             }
         }
@@ -219,7 +223,7 @@ impl OpenSegment {
 
     /// Resets the verified blocks if the file was changed since. Called once for each opened body: only appends
     /// change a segment, any other change is corruption.
-    pub(crate) fn notice_changes(&self) {
+    pub(crate) fn detect_changes(&self) {
         if self.verification == Verification::Never {
             return;
         }
@@ -290,7 +294,7 @@ impl OpenSegment {
         let trailer_at = file_bytes
             .checked_sub(BIG_TRAILER_BYTES as u64)
             .ok_or(damaged(file_bytes, Malformed::Short))?;
-        let wait = |range| self.read(range, Patience::Wait).map(Option::unwrap_or_default);
+        let wait = |range| self.read(range, ReadMode::Blocking).map(Option::unwrap_or_default);
         let trailer = BigTrailer::decode(&wait(trailer_at..file_bytes)?, self.place(trailer_at))
             .map_err(|reason| damaged(trailer_at, reason))?;
         let table_at = BigTrailer::table_offset(trailer.body_bytes);
@@ -316,7 +320,7 @@ pub(crate) fn read_header(
     })?;
     let header = SegmentHeader::decode_page(&page).map_err(damaged)?;
     if header.segment != id || header.class != class || header.store != store {
-        return Err(damaged(Malformed::Place));
+        return Err(damaged(Malformed::Misplaced));
     }
     Ok(header)
 }
@@ -340,22 +344,22 @@ pub(crate) fn read_origin(
 const VERIFIED_GRAIN_BYTES: u64 = 4_096;
 
 /// Cache of resident pages.
-struct Resident {
-    pages: Bits,
+struct ResidencyCache {
+    pages: AtomicBitSet,
     /// Start of the current validity period, in milliseconds of the clock.
     since_ms: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
-impl Resident {
+impl ResidencyCache {
     fn new(file_bytes: usize, clock: Arc<dyn Clock>) -> Self {
         let since_ms = AtomicU64::new(clock.monotonic_ms());
-        Self { pages: Bits::for_bytes(file_bytes), since_ms, clock }
+        Self { pages: AtomicBitSet::for_bytes(file_bytes), since_ms, clock }
     }
 
-    fn was_just(&self, range: &Range<usize>) -> bool {
+    fn is_recent(&self, range: &Range<usize>) -> bool {
         let (now_ms, since_ms) = (self.clock.monotonic_ms(), self.since_ms.load(Ordering::Relaxed));
-        if now_ms.saturating_sub(since_ms) < limits::RESIDENT_BELIEVED_MS {
+        if now_ms.saturating_sub(since_ms) < limits::RESIDENCY_TTL_MS {
             return self.pages.contain_all(pages(range));
         }
         let (order, otherwise) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -376,9 +380,9 @@ fn pages(range: &Range<usize>) -> Range<u64> {
 }
 
 /// Bitmap with one bit per 4 KiB of a file.
-struct Bits(Box<[AtomicU64]>);
+struct AtomicBitSet(Box<[AtomicU64]>);
 
-impl Bits {
+impl AtomicBitSet {
     fn for_bytes(file_bytes: usize) -> Self {
         let bits = file_bytes as u64 / VERIFIED_GRAIN_BYTES + 1;
         let words = usize::try_from(bits.div_ceil(64)).unwrap_or(0);
@@ -438,9 +442,9 @@ mod tests {
     const PAGE: usize = VERIFIED_GRAIN_BYTES as usize;
 
     #[test]
-    fn stretches_of_bits_are_set_and_found_whole() {
+    fn bit_ranges_are_set_and_tested() {
         for (start, end) in [(0, 1), (63, 64), (63, 65), (64, 128), (5, 200), (0, 256)] {
-            let bits = Bits::for_bytes(256 * PAGE);
+            let bits = AtomicBitSet::for_bytes(256 * PAGE);
             assert!(!bits.contain_all(start..end));
             bits.insert_all(start..end);
             assert!(bits.contain_all(start..end), "{start}..{end}");
@@ -452,17 +456,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_memory_is_believed_for_a_moment() {
+    fn residency_is_cached_for_its_ttl() {
         let clock = Arc::new(SimClock::at(0));
-        let resident = Resident::new(100 * PAGE, clock.clone());
+        let resident = ResidencyCache::new(100 * PAGE, clock.clone());
         resident.note(&(PAGE + 1..3 * PAGE));
-        assert!(resident.was_just(&(PAGE..3 * PAGE)));
-        assert!(resident.was_just(&(2 * PAGE + 7..2 * PAGE + 8)));
-        assert!(!resident.was_just(&(PAGE..3 * PAGE + 1)));
-        assert!(!resident.was_just(&(PAGE - 1..3 * PAGE)));
-        clock.advance(limits::RESIDENT_BELIEVED_MS);
-        assert!(!resident.was_just(&(PAGE..3 * PAGE)));
+        assert!(resident.is_recent(&(PAGE..3 * PAGE)));
+        assert!(resident.is_recent(&(2 * PAGE + 7..2 * PAGE + 8)));
+        assert!(!resident.is_recent(&(PAGE..3 * PAGE + 1)));
+        assert!(!resident.is_recent(&(PAGE - 1..3 * PAGE)));
+        clock.advance(limits::RESIDENCY_TTL_MS);
+        assert!(!resident.is_recent(&(PAGE..3 * PAGE)));
         resident.note(&(PAGE..3 * PAGE));
-        assert!(resident.was_just(&(PAGE..3 * PAGE)));
+        assert!(resident.is_recent(&(PAGE..3 * PAGE)));
     }
 }

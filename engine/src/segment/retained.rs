@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::set::SegmentSet;
-use crate::format::{Retained, SegmentClass, SegmentId};
+use crate::format::{RetainedSegment, SegmentClass, SegmentId};
 
 /// Retained segments of an open store.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct RetainedSegments {
 
 #[derive(Default)]
 struct State {
-    by_id: BTreeMap<SegmentId, Retained>,
+    by_id: BTreeMap<SegmentId, RetainedSegment>,
     by_end: BTreeSet<(u64, SegmentId)>,
     bytes: u64,
     /// Segments whose files were removed since the last index update.
@@ -49,7 +49,7 @@ impl RetainedSegments {
     }
 
     /// Removes the oldest segments from the set until `is_enough` returns true, and returns them.
-    fn take(&self, mut is_enough: impl FnMut(&Retained) -> bool) -> Vec<SegmentId> {
+    fn take(&self, mut is_enough: impl FnMut(&RetainedSegment) -> bool) -> Vec<SegmentId> {
         let mut state = self.lock();
         let mut taken = Vec::new();
         while let Some((ended_ms, id)) = state.by_end.first().copied() {
@@ -67,7 +67,7 @@ impl RetainedSegments {
 }
 
 impl State {
-    fn insert(&mut self, id: SegmentId, retained: Retained) {
+    fn insert(&mut self, id: SegmentId, retained: RetainedSegment) {
         if self.by_id.insert(id, retained).is_none() {
             self.by_end.insert((retained.ended_ms, id));
             self.bytes += retained.bytes;
@@ -77,11 +77,11 @@ impl State {
 
 impl SegmentSet {
     /// Releases a big segment that no record refers to: it is removed, or retained if the index has recorded that.
-    pub(crate) fn let_go(&self, id: SegmentId, noted: Option<Retained>) {
+    pub(crate) fn retain_or_release(&self, id: SegmentId, noted: Option<RetainedSegment>) {
         let Some(noted) = noted else { return self.retire(id, SegmentClass::Big) };
         let now_ms = self.clock().unix_ms();
         // Clamps times of a clock that was ahead, so that they do not extend the retention.
-        let retained = Retained { ended_ms: noted.ended_ms.min(now_ms), ..noted };
+        let retained = RetainedSegment { ended_ms: noted.ended_ms.min(now_ms), ..noted };
         if self.retained.window_ms > now_ms.saturating_sub(retained.ended_ms) {
             self.retained.lock().insert(id, retained);
         } else {
@@ -90,14 +90,14 @@ impl SegmentSet {
     }
 
     /// Loads the retained segments recorded in the index; existing files are retained for the rest of their window.
-    pub(crate) fn take_up_retained(&self, noted: Vec<(SegmentId, Retained)>) {
+    pub(crate) fn restore_retained(&self, noted: Vec<(SegmentId, RetainedSegment)>) {
         for (id, noted) in noted {
             let file = self.disk().open(&id.path(SegmentClass::Big));
             match file {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.retained.lock().released.push(id);
                 }
-                _ => self.let_go(id, Some(noted)),
+                _ => self.retain_or_release(id, Some(noted)),
             }
         }
     }

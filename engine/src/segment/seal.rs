@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{FOOTER_TRAILER_BYTES, FooterTrailer, FooterWriter, SegmentHeader};
 use crate::limits;
 
-use super::walk::{LogWalk, Walked};
+use super::walk::{GroupCursor, GroupStep};
 
 /// Seals the segment whose groups end at `end`. Fails with a corruption error if the groups do not reach `end`.
 pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<()> {
@@ -22,17 +22,17 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
     let mut last_lsn = header.base_lsn.saturating_sub(1);
     let mut next_group = header.first_group;
     let mut previous_group = header.previous_group;
-    let mut walk = LogWalk::new(file.clone(), path.clone(), header, end)?.without_bodies();
+    let mut walk = GroupCursor::new(file.clone(), path.clone(), header, end)?.heads_only();
     loop {
         match walk.step()? {
-            Walked::End => break,
-            Walked::Broken(reason) => return Err(Error::corrupt(path, walk.offset(), reason)),
-            Walked::Group(group) => {
+            GroupStep::End => break,
+            GroupStep::Broken(reason) => return Err(Error::corrupt(path, walk.offset(), reason)),
+            GroupStep::Group(group) => {
                 let view = group
                     .view()
                     .map_err(|reason| Error::corrupt(path.clone(), group.start, reason))?;
                 for scanned in view.records() {
-                    footer.push(scanned.place.offset, scanned.head);
+                    footer.push(scanned.address.offset, scanned.head);
                 }
                 last_lsn = view.last_lsn();
                 next_group = group.header.number + 1;

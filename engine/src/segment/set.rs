@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use quick_cache::sync::Cache;
 
 use super::cursor::RecordCursor;
-use super::kept::KeptBodies;
-use super::open::{OpenSegment, Patience, Verification, read_header};
+use super::kept::BodyCache;
+use super::open::{OpenSegment, ReadMode, Verification, read_header};
 use super::retained::RetainedSegments;
-use super::sightings::Sightings;
+use super::sightings::ReportedCorruption;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
-use crate::entropy::Entropy;
+use crate::entropy::Rng;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Malformed, SegmentClass, SegmentHeader, SegmentId};
 use crate::limits;
@@ -27,7 +27,7 @@ use crate::limits;
 pub(crate) struct SegmentSet {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
+    rng: Arc<dyn Rng>,
     store: uuid::Uuid,
     next_id: AtomicU64,
     in_flight: Mutex<BTreeSet<SegmentId>>,
@@ -45,16 +45,16 @@ pub(crate) struct SegmentSet {
     named_folders: Mutex<BTreeSet<String>>,
     /// Folders from which names were removed since their last sync.
     removed_from: Mutex<BTreeSet<String>>,
-    sightings: Arc<Sightings>,
-    kept_bodies: KeptBodies,
+    reported_corruption: Arc<ReportedCorruption>,
+    body_cache: BodyCache,
     verification: Verification,
-    held: Mutex<Held>,
+    retirement: Mutex<RetirementState>,
     pub(super) retained: RetainedSegments,
 }
 
 /// Number of active holds on names, and segments retired since.
 #[derive(Default)]
-struct Held {
+struct RetirementState {
     holders: usize,
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
@@ -63,18 +63,18 @@ struct Held {
 ///
 /// Segments retired during the hold are removed when the last hold is dropped. After a crash before that, recovery
 /// finds them unreferenced and removes them.
-pub(crate) struct NamesHeld(Arc<SegmentSet>);
+pub(crate) struct RemovalGuard(Arc<SegmentSet>);
 
-impl NamesHeld {
+impl RemovalGuard {
     /// Returns the segments that were retired and still have their name.
     pub(crate) fn retired(&self) -> BTreeSet<SegmentId> {
-        locked(&self.0.held).retired.iter().map(|(id, _)| *id).collect()
+        locked(&self.0.retirement).retired.iter().map(|(id, _)| *id).collect()
     }
 }
 
-impl Drop for NamesHeld {
+impl Drop for RemovalGuard {
     fn drop(&mut self) {
-        let mut held = locked(&self.0.held);
+        let mut held = locked(&self.0.retirement);
         held.holders -= 1;
         let is_last = held.holders == 0;
         let retired = if is_last { std::mem::take(&mut held.retired) } else { BTreeSet::new() };
@@ -91,7 +91,7 @@ impl SegmentSet {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
+        entropy: Arc<dyn Rng>,
         store: uuid::Uuid,
         verification: Verification,
         undelete_window_ms: u64,
@@ -99,7 +99,7 @@ impl SegmentSet {
         Self {
             disk,
             clock,
-            entropy,
+            rng: entropy,
             store,
             next_id: AtomicU64::new(1),
             in_flight: Mutex::default(),
@@ -111,9 +111,9 @@ impl SegmentSet {
             unsealed: Mutex::default(),
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
-            held: Mutex::default(),
-            sightings: Arc::default(),
-            kept_bodies: KeptBodies::default(),
+            retirement: Mutex::default(),
+            reported_corruption: Arc::default(),
+            body_cache: BodyCache::default(),
             verification,
             retained: RetainedSegments::new(undelete_window_ms),
         }
@@ -201,7 +201,7 @@ impl SegmentSet {
     }
 
     /// Returns whether this log segment is growing, or could not be sealed.
-    pub(crate) fn is_growing(&self, id: SegmentId) -> bool {
+    pub(crate) fn is_unsealed(&self, id: SegmentId) -> bool {
         self.growing.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
     }
 
@@ -264,7 +264,7 @@ impl SegmentSet {
         if class == SegmentClass::Compacted {
             self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
-        let mut held = locked(&self.held);
+        let mut held = locked(&self.retirement);
         if held.holders > 0 {
             held.retired.insert((id, class));
             locked(&self.in_flight).insert(id);
@@ -289,10 +289,10 @@ impl SegmentSet {
 
     /// Holds the names and contents of all segments until the returned value is dropped. Waits for a running hole
     /// punch.
-    pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
+    pub(crate) fn block_removal(self: &Arc<Self>) -> RemovalGuard {
         let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
-        locked(&self.held).holders += 1;
-        NamesHeld(Arc::clone(self))
+        locked(&self.retirement).holders += 1;
+        RemovalGuard(Arc::clone(self))
     }
 
     /// Records that names were removed from this folder, possibly not durably yet.
@@ -318,8 +318,8 @@ impl SegmentSet {
     }
 
     /// Registers a growing log segment, which is read from the file until [`SegmentSet::sealed`].
-    pub(crate) fn add_growing(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
-        let open = Arc::new(OpenSegment::growing(
+    pub(crate) fn register_unsealed(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
+        let open = Arc::new(OpenSegment::unsealed(
             header,
             SegmentClass::Log,
             file,
@@ -354,7 +354,7 @@ impl SegmentSet {
         &self,
         id: SegmentId,
         class: SegmentClass,
-        patience: Patience,
+        patience: ReadMode,
     ) -> Result<Option<Arc<OpenSegment>>> {
         if let Some(open) = self.mapped.get(&id) {
             return Ok(Some(open));
@@ -365,7 +365,7 @@ impl SegmentSet {
                 return Ok(Some(Arc::clone(open)));
             }
         }
-        if patience == Patience::Refuse {
+        if patience == ReadMode::NonBlocking {
             return Ok(None);
         }
         let class = if class == SegmentClass::Log { self.class_of(id) } else { class };
@@ -386,7 +386,7 @@ impl SegmentSet {
                 }
                 let of_this = readers.entry(id).or_default();
                 of_this.retain(|it| it.strong_count() > 0);
-                of_this.extend(open.held());
+                of_this.extend(open.liveness_handle());
                 Ok(Arc::new(open))
             })
             .map(Some)
@@ -394,13 +394,13 @@ impl SegmentSet {
 
     /// Runs a function on the file of a sealed segment that has no readers of its map and no holds on its name, and
     /// prevents new ones during the call. `None`, without calling it, if there are any.
-    pub(crate) fn while_unread<T>(
+    pub(crate) fn with_exclusive_file<T>(
         &self,
         id: SegmentId,
         work: impl FnOnce(&dyn DiskFile) -> Result<T>,
     ) -> Result<Option<T>> {
         let _mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner);
-        if locked(&self.held).holders > 0 {
+        if locked(&self.retirement).holders > 0 {
             return Ok(None);
         }
         self.mapped.remove(&id);
@@ -420,7 +420,7 @@ impl SegmentSet {
         let (file, path, header) = self.open_records(id)?;
         let cursor = RecordCursor::open(file, path, header, None)?;
         if let Some(error) = cursor.footer_damage() {
-            self.sightings.add(&error);
+            self.reported_corruption.add(&error);
         }
         Ok(cursor)
     }
@@ -442,13 +442,13 @@ impl SegmentSet {
     }
 
     /// Returns the corruption reported by reads.
-    pub(crate) fn sightings(&self) -> &Arc<Sightings> {
-        &self.sightings
+    pub(crate) fn reported_corruption(&self) -> &Arc<ReportedCorruption> {
+        &self.reported_corruption
     }
 
     /// Returns the body cache.
-    pub(crate) fn kept_bodies(&self) -> &KeptBodies {
-        &self.kept_bodies
+    pub(crate) fn body_cache(&self) -> &BodyCache {
+        &self.body_cache
     }
 
     /// Resets the verified blocks of this segment, so that each is verified before it is next returned.
@@ -474,7 +474,7 @@ impl SegmentSet {
             store: self.store,
             segment,
             class,
-            salt: self.entropy.number(),
+            salt: self.rng.next_u64(),
             base_lsn: 0,
             predecessor: None,
             first_group: 0,

@@ -11,9 +11,9 @@ use crate::limits;
 
 /// Corruption reported by reads, by file and offset.
 #[derive(Default)]
-pub(crate) struct Sightings(Mutex<BTreeMap<(String, u64), Corruption>>);
+pub(crate) struct ReportedCorruption(Mutex<BTreeMap<(String, u64), Corruption>>);
 
-impl Sightings {
+impl ReportedCorruption {
     /// Records the corruption of a failed read, up to a limit.
     pub(crate) fn add(&self, error: &Error) {
         let Error::Corrupt(corruption) = error else { return };

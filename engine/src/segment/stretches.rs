@@ -12,7 +12,11 @@ use crate::format::bytes;
 use crate::limits;
 
 /// Returns the extents of a file from `from` to `end` that may contain data, in order.
-pub(super) fn stretches(file: &dyn DiskFile, from: u64, end: u64) -> io::Result<Vec<Range<u64>>> {
+pub(super) fn data_extents(
+    file: &dyn DiskFile,
+    from: u64,
+    end: u64,
+) -> io::Result<Vec<Range<u64>>> {
     let mut all = Vec::new();
     let mut from = from;
     while let Some(data) = file.next_data(from)?.filter(|data| data.start < end) {
@@ -25,7 +29,7 @@ pub(super) fn stretches(file: &dyn DiskFile, from: u64, end: u64) -> io::Result<
 /// Returns whether a file contains only zeros from an offset on.
 pub(crate) fn is_zero(file: &dyn DiskFile, from: u64) -> io::Result<bool> {
     let mut buffer = Vec::new();
-    for stretch in stretches(file, from, u64::MAX)? {
+    for stretch in data_extents(file, from, u64::MAX)? {
         let mut at = stretch.start;
         while at < stretch.end {
             let length = (stretch.end - at).min(limits::WRITE_BYTES_MAX as u64);
@@ -103,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_reserved_is_not_read_on_and_on() {
+    fn preallocated_range_is_read_once() {
         let file = Reserved { cached_to: READ_AHEAD_BYTES.into(), read_bytes: 0.into() };
         assert!(is_zero(&file, 4_096).unwrap());
         assert_eq!(*file.read_bytes.lock().unwrap(), READ_AHEAD_BYTES - 4_096);

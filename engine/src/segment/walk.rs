@@ -1,7 +1,7 @@
 //! Group cursor over a log or compacted segment, from a position to the end of the groups.
 //!
 //! Guarantees: reads only; holds one group in memory at a time, plus a bounded read-ahead on request; bytes that
-//! cannot be a group end the iteration with the reason, and [`LogWalk::skip_to_next_header`] finds where the next
+//! cannot be a group end the iteration with the reason, and [`GroupCursor::skip_to_next_header`] finds where the next
 //! group may begin. Recovery decides whether the end is torn or damaged.
 //! Non-goals: the meaning of the records.
 
@@ -12,16 +12,17 @@ use std::sync::Arc;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GroupHeader, GroupView, Malformed, Place,
-    SEGMENT_HEADER_BYTES, SegmentClass, SegmentContext, SegmentHeader, find_group_header,
+    Checksum, DiskAddress, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GroupHeader, GroupView,
+    Malformed, SEGMENT_HEADER_BYTES, SegmentClass, SegmentContext, SegmentHeader,
+    find_group_header,
 };
 use crate::limits;
 
 use super::heads::read_heads;
-use super::stretches::stretches;
+use super::stretches::data_extents;
 
 /// Cursor over the groups of one segment.
-pub(crate) struct LogWalk {
+pub(crate) struct GroupCursor {
     file: Arc<dyn DiskFile>,
     path: String,
     context: SegmentContext,
@@ -47,9 +48,9 @@ struct Ahead {
 }
 
 /// Result of one step.
-pub(crate) enum Walked {
+pub(crate) enum GroupStep {
     /// Group whose frames and record heads are intact; its bodies are not verified.
-    Group(GroupRead),
+    Group(ReadGroup),
     /// End of the range.
     End,
     /// No group begins here, for this reason.
@@ -57,9 +58,9 @@ pub(crate) enum Walked {
 }
 
 /// Group in memory.
-pub(crate) struct GroupRead {
+pub(crate) struct ReadGroup {
     bytes: Vec<u8>,
-    place: Place,
+    place: DiskAddress,
     class: SegmentClass,
     /// Offset of the group in its segment.
     pub(crate) start: u64,
@@ -71,7 +72,7 @@ pub(crate) struct GroupRead {
     pub(crate) end: u64,
 }
 
-impl GroupRead {
+impl ReadGroup {
     /// Decodes the group.
     pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
         match self.class {
@@ -86,7 +87,7 @@ impl GroupRead {
     }
 }
 
-impl LogWalk {
+impl GroupCursor {
     /// Creates a cursor over a whole segment, up to `end`.
     pub(crate) fn new(
         file: Arc<dyn DiskFile>,
@@ -94,7 +95,7 @@ impl LogWalk {
         header: &SegmentHeader,
         end: u64,
     ) -> Result<Self> {
-        let data = stretches(file.as_ref(), SEGMENT_HEADER_BYTES as u64, end)
+        let data = data_extents(file.as_ref(), SEGMENT_HEADER_BYTES as u64, end)
             .map_err(|source| Error::io(format!("reading {path}"), source))?;
         Ok(Self {
             file,
@@ -120,8 +121,8 @@ impl LogWalk {
     }
 
     /// Reuses the buffer of a group that is no longer needed.
-    pub(crate) fn use_again(&mut self, walked: Walked) {
-        if let Walked::Group(group) = walked {
+    pub(crate) fn recycle_buffer(&mut self, walked: GroupStep) {
+        if let GroupStep::Group(group) = walked {
             self.spare = group.bytes;
         }
     }
@@ -142,7 +143,7 @@ impl LogWalk {
     }
 
     /// Skips bodies, which are zeros in the returned groups.
-    pub(crate) fn without_bodies(mut self) -> Self {
+    pub(crate) fn heads_only(mut self) -> Self {
         self.with_bodies = false;
         self
     }
@@ -163,59 +164,59 @@ impl LogWalk {
     }
 
     /// Reads the next group.
-    pub(crate) fn step(&mut self) -> Result<Walked> {
-        let walked = self.look()?;
-        if let Walked::Group(group) = &walked {
+    pub(crate) fn step(&mut self) -> Result<GroupStep> {
+        let walked = self.peek()?;
+        if let GroupStep::Group(group) = &walked {
             match group.view() {
-                Ok(view) => self.pass(group, view.last_lsn()),
-                Err(reason) => return Ok(Walked::Broken(reason)),
+                Ok(view) => self.advance(group, view.last_lsn()),
+                Err(reason) => return Ok(GroupStep::Broken(reason)),
             }
         }
         Ok(walked)
     }
 
-    /// Reads the next group without advancing, until [`Self::pass`] is called. Only its header is verified; the
+    /// Reads the next group without advancing, until [`Self::advance`] is called. Only its header is verified; the
     /// caller decodes the group.
-    pub(crate) fn look(&mut self) -> Result<Walked> {
+    pub(crate) fn peek(&mut self) -> Result<GroupStep> {
         if self.offset >= self.end {
-            return Ok(Walked::End);
+            return Ok(GroupStep::End);
         }
         let place = self.context.at(self.offset);
         if self.offset + GROUP_HEADER_BYTES as u64 > self.end {
-            return Ok(Walked::Broken(Malformed::Short));
+            return Ok(GroupStep::Broken(Malformed::Short));
         }
         let mut head = [0; GROUP_HEADER_BYTES];
-        self.read_in_turn(self.offset, &mut head)?;
+        self.read_sequentially(self.offset, &mut head)?;
         let (header, header_checksum) = match GroupHeader::decode(&head, place) {
             Ok(decoded) => decoded,
-            Err(reason) => return Ok(Walked::Broken(reason)),
+            Err(reason) => return Ok(GroupStep::Broken(reason)),
         };
         let follows = header.number == self.next_group
-            && self.goes_on_at(header.first_lsn)
+            && self.resumes_at(header.first_lsn)
             && header.previous == self.previous;
         if !follows {
-            return Ok(Walked::Broken(Malformed::Chain));
+            return Ok(GroupStep::Broken(Malformed::Chain));
         }
         let end = self.offset + u64::from(header.group_bytes);
         if end > self.end {
-            return Ok(Walked::Broken(Malformed::Length));
+            return Ok(GroupStep::Broken(Malformed::Length));
         }
         let start = self.offset;
         let bytes = if self.with_bodies {
             let mut bytes = std::mem::take(&mut self.spare);
             bytes.resize(header.group_bytes as usize, 0);
-            self.read_in_turn(start, &mut bytes)?;
+            self.read_sequentially(start, &mut bytes)?;
             bytes
         } else {
             read_heads(&header, place, |at, piece| self.read(start + at as u64, piece))?
         };
         let class = self.class;
-        let group = GroupRead { bytes, place, class, start, header, header_checksum, end };
-        Ok(Walked::Group(group))
+        let group = ReadGroup { bytes, place, class, start, header, header_checksum, end };
+        Ok(GroupStep::Group(group))
     }
 
-    /// Advances past a group that was read with [`Self::look`] and decodes.
-    pub(crate) fn pass(&mut self, group: &GroupRead, last_lsn: u64) {
+    /// Advances past a group that was read with [`Self::peek`] and decodes.
+    pub(crate) fn advance(&mut self, group: &ReadGroup, last_lsn: u64) {
         self.offset = group.end;
         self.next_group += 1;
         self.next_lsn = last_lsn + 1;
@@ -224,7 +225,7 @@ impl LogWalk {
 
     /// Returns whether the next group may start at this LSN: log LSNs have no gaps; a compacted segment omits dead
     /// records.
-    fn goes_on_at(&self, first_lsn: u64) -> bool {
+    fn resumes_at(&self, first_lsn: u64) -> bool {
         match self.class {
             SegmentClass::Compacted => first_lsn >= self.next_lsn,
             _ => first_lsn == self.next_lsn,
@@ -259,12 +260,12 @@ impl LogWalk {
 
     /// Returns whether a header at or after the position confirms that the record with this LSN was durable, or that
     /// no such record was lost: the skipped group was empty, and the record follows it.
-    pub(crate) fn vouched_later(&self, lsn: u64) -> Result<bool> {
-        self.vouched_later_unless(lsn, &|| false)
+    pub(crate) fn is_durable_later(&self, lsn: u64) -> Result<bool> {
+        self.is_durable_later_unless(lsn, &|| false)
     }
 
-    /// Checks like [`Self::vouched_later`], but fails with [`Error::Cancelled`] once `stopped` returns true.
-    pub(crate) fn vouched_later_unless(
+    /// Checks like [`Self::is_durable_later`], but fails with [`Error::Cancelled`] once `stopped` returns true.
+    pub(crate) fn is_durable_later_unless(
         &self,
         lsn: u64,
         stopped: &dyn Fn() -> bool,
@@ -281,7 +282,7 @@ impl LogWalk {
     }
 
     /// Returns the bytes from `start` to the position, at most the size of a group, to salvage what was skipped.
-    pub(crate) fn skipped(&self, start: u64) -> Result<(Vec<u8>, Place)> {
+    pub(crate) fn skipped(&self, start: u64) -> Result<(Vec<u8>, DiskAddress)> {
         let length = self.offset.saturating_sub(start).min(GROUP_READ_BYTES_MAX);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         self.read(start, &mut bytes)?;
@@ -323,7 +324,7 @@ impl LogWalk {
     }
 
     /// Reads at or after the position, through the read-ahead buffer.
-    fn read_in_turn(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_sequentially(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         if buffer.len() <= AHEAD_BYTES
             && let Some(ahead) = &mut self.ahead
         {
@@ -372,12 +373,12 @@ impl Ahead {
             self.bytes.truncate(kept);
         }
         let next = offset + length as u64;
-        file.begin_read(next..end.min(next + BEGUN_BYTES));
+        file.prefetch(next..end.min(next + READAHEAD_BYTES));
     }
 }
 
 const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
 const AHEAD_BYTES: usize = 1 << 20;
 /// Additional bytes whose read-ahead is started in the background.
-const BEGUN_BYTES: u64 = 4 << 20;
+const READAHEAD_BYTES: u64 = 4 << 20;
 const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;

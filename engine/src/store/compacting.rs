@@ -1,16 +1,16 @@
 //! Compaction API of the store.
 
 use super::Store;
-use crate::compaction::{CompactionReport, CompactionRules, Selection, Throttle};
+use crate::compaction::{CompactionPlan, CompactionReport, CompactionRules, Throttle};
 use crate::error::Result;
-use crate::progress::Watch;
+use crate::progress::ProgressCallback;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Store {
     /// Returns the plan of a compaction by these rules.
-    pub fn select_compaction(&self, rules: CompactionRules) -> Result<Selection> {
-        self.0.compactor.select(rules)
+    pub fn select_compaction(&self, rules: CompactionRules) -> Result<CompactionPlan> {
+        self.0.compactor.plan(rules)
     }
 
     /// Compacts the store by these rules while it is in use: copies the live records of mostly dead segments, and
@@ -22,7 +22,7 @@ impl Store {
         &self,
         rules: CompactionRules,
         bytes_per_second_max: Option<u64>,
-        watch: &mut Watch<'_>,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<CompactionReport> {
         self.0.health.require_writable()?;
         let throttle = Throttle::new(
@@ -39,6 +39,6 @@ impl Store {
     pub fn step_compaction(&self, rules: CompactionRules) -> Result<CompactionReport> {
         let (clock, load) = (Arc::clone(&self.0.clock), Arc::clone(&self.0.load));
         let throttle = Throttle::new(clock, load, None, std::thread::sleep);
-        self.0.compactor.run_by_itself(rules, &throttle, &mut |_| ControlFlow::Continue(()))
+        self.0.compactor.run_in_background(rules, &throttle, &mut |_| ControlFlow::Continue(()))
     }
 }

@@ -3,30 +3,32 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::threads::{CompactionWork, Threads, Work};
-use super::{Parts, Store};
+use super::threads::{CompactionThreadContext, ThreadContext, Threads};
+use super::{Store, StoreInner};
 use crate::clock::{Clock, SystemClock};
-use crate::commit::{Committer, Desk, HealthState, Lately, Load, Queue, Rollover};
-use crate::compaction::{Compactor, CompactorDesk};
+use crate::commit::{
+    CommitLatency, Committer, CommitterContext, HealthState, Queue, RecentNoncurrent, Rollover,
+};
+use crate::compaction::{Compactor, CompactorContext};
 use crate::disk::{Disk, RealDisk};
-use crate::entropy::{Entropy, SystemEntropy};
+use crate::entropy::{Rng, SystemRng};
 use crate::error::{Error, Result};
 use crate::format::{Damage, SegmentClass};
 use crate::limits;
-use crate::measures::Measures;
+use crate::measures::Metrics;
 use crate::recovery::{Create, RecoveryReport, recover};
-use crate::scrub::{ScrubOptions, Scrubbed, Scrubber};
-use crate::search::{KeptNames, SearchOptions};
+use crate::scrub::{ScrubContext, ScrubOptions, Scrubber};
+use crate::search::{NameCache, SearchOptions};
 use crate::segment::Verification;
-use crate::space::Space;
-use crate::upload::UploadMemory;
+use crate::space::FreeSpace;
+use crate::upload::UploadMemoryBudget;
 
 /// Options for opening a store.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Whether a folder without a store may be initialized.
     pub create: Create,
-    /// Maximum size of a body in the log, at most [`limits::INLINE_BYTES_CEILING`].
+    /// Maximum size of a body in the log, at most [`limits::INLINE_BYTES_SETTING_MAX`].
     pub inline_bytes_max: usize,
     /// Size of a log segment, [`limits::SEGMENT_BYTES_MIN`] to [`limits::SEGMENT_BYTES_MAX`].
     pub segment_bytes: u64,
@@ -41,7 +43,7 @@ pub struct OpenOptions {
     pub reserve_bytes: Option<u64>,
     /// Retention window of deleted or replaced large objects, in milliseconds. Their files are retained for this
     /// time, or until space is short. 0: they are removed immediately.
-    pub undelete_window_ms: u64,
+    pub retention_window_ms: u64,
     /// Execution of background work: threads or steps.
     pub background: Background,
     /// Background scrub; `None` disables it.
@@ -58,7 +60,7 @@ pub struct CompactionOptions {
     /// Maximum copy rate in bytes per second; lower while commits are slowed down.
     pub bytes_per_second_max: u64,
     /// Interval between checks for work, in milliseconds.
-    pub look_ms: u64,
+    pub poll_ms: u64,
 }
 
 /// Execution of background work.
@@ -67,18 +69,18 @@ pub enum Background {
     /// On threads of the store.
     Threads,
     /// Without threads: each commit runs the committer, and a test steps the rest.
-    Steps,
+    Manual,
 }
 
 /// Environment of a store: disk, clock and random numbers.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct Environment {
     /// Disk.
     pub disk: Arc<dyn Disk>,
     /// Clock.
     pub clock: Arc<dyn Clock>,
     /// Source of random numbers.
-    pub entropy: Arc<dyn Entropy>,
+    pub rng: Arc<dyn Rng>,
 }
 
 impl OpenOptions {
@@ -92,10 +94,10 @@ impl OpenOptions {
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
             compaction: Some(CompactionOptions {
                 bytes_per_second_max: limits::COMPACTION_BYTES_PER_SECOND,
-                look_ms: limits::COMPACTION_LOOK_MS,
+                poll_ms: limits::COMPACTION_POLL_MS,
             }),
             reserve_bytes: None,
-            undelete_window_ms: 0,
+            retention_window_ms: 0,
             background: Background::Threads,
             scrub: None,
             search: SearchOptions::default(),
@@ -104,7 +106,7 @@ impl OpenOptions {
     }
 
     fn check(&self) -> Result<()> {
-        if self.inline_bytes_max > limits::INLINE_BYTES_CEILING {
+        if self.inline_bytes_max > limits::INLINE_BYTES_SETTING_MAX {
             return Err(Error::TooLarge("inline_bytes_max is at most 8 MiB"));
         }
         let sizes = limits::SEGMENT_BYTES_MIN..=limits::SEGMENT_BYTES_MAX;
@@ -131,21 +133,18 @@ impl Store {
             }
             _ => Error::io(format!("opening {}", path.display()), source),
         })?;
-        let surroundings = Surroundings {
+        let surroundings = Environment {
             disk: Arc::new(disk),
             clock: Arc::new(SystemClock::new()),
-            entropy: Arc::new(SystemEntropy),
+            rng: Arc::new(SystemRng),
         };
         Self::open(surroundings, options)
     }
 
     /// Opens a store in any state and returns it with the recovery report.
-    pub fn open(
-        surroundings: Surroundings,
-        options: OpenOptions,
-    ) -> Result<(Self, RecoveryReport)> {
+    pub fn open(surroundings: Environment, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
         options.check()?;
-        let Surroundings { disk, clock, entropy } = surroundings;
+        let Environment { disk, clock, rng: entropy } = surroundings;
         let opened_ms = clock.unix_ms();
         let lock = disk.lock().map_err(|source| match source.kind() {
             std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
@@ -158,12 +157,12 @@ impl Store {
             options.create,
             options.index_cache_bytes,
             options.verification,
-            options.undelete_window_ms,
+            options.retention_window_ms,
         )?;
         let segments = recovered.segments;
         let index = Arc::new(recovered.index);
         let queue = Arc::new(Queue::default());
-        let space = Space::new(
+        let space = FreeSpace::new(
             Arc::clone(&disk),
             Arc::clone(&clock),
             options.reserve_bytes,
@@ -172,69 +171,69 @@ impl Store {
         let space = Arc::new(space);
         {
             let segments = Arc::clone(&segments);
-            space.give_back_by(move |bytes| segments.release_bytes(bytes));
+            space.set_reclaimer(move |bytes| segments.release_bytes(bytes));
         }
         let health = Arc::new(HealthState::new(Arc::clone(&space)));
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
         for (header, end) in segments.take_unsealed() {
             rollover.close_segment(header, end);
         }
-        let load = Arc::new(Load::default());
-        let lately = Arc::new(Lately::default());
-        let measures = Arc::new(Measures::new(Arc::clone(&clock)));
+        let load = Arc::new(CommitLatency::default());
+        let lately = Arc::new(RecentNoncurrent::default());
+        let measures = Arc::new(Metrics::new(Arc::clone(&clock)));
         measures.replayed_records.set(recovered.report.replayed_records);
         measures.damage_at_opening.set(recovered.report.damage_count());
-        let desk = Desk {
+        let desk = CommitterContext {
             queue: Arc::clone(&queue),
             segments: Arc::clone(&segments),
             index: Arc::clone(&index),
             rollover: Arc::clone(&rollover),
             health: Arc::clone(&health),
-            load: Arc::clone(&load),
-            lately: Arc::clone(&lately),
-            measures: Arc::clone(&measures),
+            commit_latency: Arc::clone(&load),
+            recent_noncurrent: Arc::clone(&lately),
+            metrics: Arc::clone(&measures),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
         };
         let committer = Committer::new(desk, recovered.position);
         let batch_bytes_max = committer.batch_bytes_max();
         let committer = Arc::new(Mutex::new(committer));
-        let compactor = Arc::new(Compactor::new(CompactorDesk {
+        let compactor = Arc::new(Compactor::new(CompactorContext {
             segments: Arc::clone(&segments),
             index: Arc::clone(&index),
             queue: Arc::clone(&queue),
             committer: Arc::clone(&committer),
             health: Arc::clone(&health),
             rollover: Arc::clone(&rollover),
-            measures: Arc::clone(&measures),
+            metrics: Arc::clone(&measures),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
-            steps_committer: options.background == Background::Steps,
+            steps_committer: options.background == Background::Manual,
         }));
-        let scrubbed = Scrubbed {
+        let scrubbed = ScrubContext {
             segments: Arc::clone(&segments),
             index: Arc::clone(&index),
-            measures: Arc::clone(&measures),
+            metrics: Arc::clone(&measures),
             clock: Arc::clone(&clock),
         };
-        note_damage(&scrubbed, &recovered.report)?;
+        record_open_damage(&scrubbed, &recovered.report)?;
         let scrubber = Scrubber::new(scrubbed.clone(), options.scrub.clone().unwrap_or_default());
         let scrubber = Arc::new(Mutex::new(scrubber));
-        let kept_names = Arc::new(KeptNames::new(options.search));
+        let kept_names = Arc::new(NameCache::new(options.search));
         let threads = match options.background {
-            Background::Steps => Threads::none(),
-            Background::Threads => Threads::start(Work {
+            Background::Manual => Threads::none(),
+            Background::Threads => Threads::start(ThreadContext {
                 committer: Arc::clone(&committer),
                 queue: Arc::clone(&queue),
                 rollover: Arc::clone(&rollover),
                 index: Arc::clone(&index),
                 segments: Arc::clone(&segments),
                 health: Arc::clone(&health),
-                measures: Arc::clone(&measures),
-                kept_names: Arc::clone(&kept_names),
-                index_wants_audit: recovered.index_wants_audit,
+                metrics: Arc::clone(&measures),
+                name_cache: Arc::clone(&kept_names),
+                needs_index_verify: recovered.needs_index_verify,
                 scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
-                compaction: options.compaction.map(|by_itself| CompactionWork {
+                compaction: options.compaction.map(|by_itself| CompactionThreadContext {
                     compactor: Arc::clone(&compactor),
                     load: Arc::clone(&load),
                     health: Arc::clone(&health),
@@ -243,26 +242,26 @@ impl Store {
                 }),
             })?,
         };
-        let store = Self(Arc::new(Parts {
+        let store = Self(Arc::new(StoreInner {
             segments,
             index,
             queue,
             rollover,
             health,
             space,
-            upload_memory: Arc::new(UploadMemory::new(options.upload_memory_bytes)),
+            upload_memory: Arc::new(UploadMemoryBudget::new(options.upload_memory_bytes)),
             options,
             batch_bytes_max,
             committer,
             compactor,
             load,
-            lately,
-            measures,
+            recent_noncurrent: lately,
+            metrics: measures,
             clock,
             opened_ms,
             scrubbed,
             scrubber,
-            kept_names,
+            name_cache: kept_names,
             threads,
             lock: Mutex::new(Some(lock)),
         }));
@@ -271,13 +270,13 @@ impl Store {
 }
 
 /// Records the damage found during recovery, because the next open may have no reason to read there.
-fn note_damage(store: &Scrubbed, report: &RecoveryReport) -> Result<()> {
+fn record_open_damage(store: &ScrubContext, report: &RecoveryReport) -> Result<()> {
     if report.damage_count() == 0 {
         return Ok(());
     }
     for found in &report.damage {
-        let usage = store.look(|view| view.segment_usage(found.segment))?;
-        store.index.note_damage(Damage {
+        let usage = store.read_checked(|view| view.segment_usage(found.segment))?;
+        store.index.record_damage(Damage {
             segment: found.segment,
             class: usage.map_or(SegmentClass::Log, |usage| usage.class),
             offset: found.offset,
@@ -287,7 +286,7 @@ fn note_damage(store: &Scrubbed, report: &RecoveryReport) -> Result<()> {
             found_ms: store.clock.unix_ms(),
         });
     }
-    store.index.note_unlisted_damage(report.damage_unlisted);
+    store.index.record_unlisted_damage(report.damage_unlisted);
     store.save();
     Ok(())
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::Store;
 use crate::error::Result;
 use crate::index::DamageList;
-use crate::progress::Watch;
+use crate::progress::ProgressCallback;
 use crate::scrub::ScrubReport;
 
 impl Store {
     /// Verifies everything in the store without a rate limit. The damage is in the report, and in [`Store::damage`]
     /// from then on. Waits for the disk. Fails with [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops
     /// it, or if the store is closed.
-    pub fn scrub(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
+    pub fn scrub(&self, watch: &mut ProgressCallback<'_>) -> Result<ScrubReport> {
         self.0.scrubbed.scrub(&mut |progress| match self.0.threads.are_ending() {
             true => ControlFlow::Break(()),
             false => watch(progress),
@@ -30,7 +30,7 @@ impl Store {
     /// Returns all known damage: found by recovery, by a scrub, or by a read, since this or an earlier open. Reads
     /// only the index.
     pub fn damage(&self) -> Result<DamageList> {
-        self.0.scrubbed.gather()?;
+        self.0.scrubbed.collect_reported()?;
         Ok(self.0.index.damage())
     }
 

@@ -5,51 +5,56 @@
 use std::sync::Arc;
 
 use super::Store;
-use crate::backup::{self, AskIndex, BackupReport, Published};
-use crate::commit::{Batch, GoneVersion};
+use crate::backup::{self, BackupReport, IndexAccess, Published};
+use crate::commit::{Batch, NoncurrentVersion};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{EntryContent, SegmentClass};
 use crate::history::{
-    self, DeletedAsked, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogReader, LogSpan,
-    PutBack, UndeleteRequest, Undeleted, Unrecoverable, VersionFilter,
+    self, DeletedFilter, LogReader, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentLogPage,
+    NoncurrentPage, RestoreContext, RestoreError, UndeleteReport, UndeleteRequest, VersionFilter,
+    VersionHistory,
 };
 use crate::index::Object;
 use crate::limits;
 use crate::name::{ObjectKey, ObjectName};
-use crate::progress::{Watch, WorkProgress};
+use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::LogPosition;
-use crate::upload::Staged;
+use crate::upload::StagedBody;
 
 impl Store {
     /// Returns the version history of some objects: the first `limit` versions by name, at most
     /// [`limits::VERSIONS_MAX`](crate::limits::VERSIONS_MAX). Reads the record heads of the whole log, and verifies
     /// the bodies of the returned versions.
-    pub fn history(
+    pub fn version_history(
         &self,
         filter: &VersionFilter,
         limit: usize,
-        watch: &mut Watch<'_>,
-    ) -> Result<History> {
-        self.read_log(|log| history::history(log, filter, limit, watch))
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<VersionHistory> {
+        self.read_log(|log| history::version_history(log, filter, limit, watch))
     }
 
     /// Restores deleted objects, or one earlier version. Each is put like an ordinary object: concurrent writes are
     /// not overwritten.
-    pub fn undelete(&self, request: &UndeleteRequest, watch: &mut Watch<'_>) -> Result<Undeleted> {
-        self.undelete_along(request, &|_| Batch::new(), watch)
+    pub fn undelete(
+        &self,
+        request: &UndeleteRequest,
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<UndeleteReport> {
+        self.undelete_with(request, &|_| Batch::new(), watch)
     }
 
     /// Restores like [`Store::undelete`], and adds the operations returned by `along` to the batch that puts an
     /// object: few operations without bodies, such as [`Batch::delete_derived`].
-    pub fn undelete_along(
+    pub fn undelete_with(
         &self,
         request: &UndeleteRequest,
         along: &dyn Fn(&ObjectName) -> Batch,
-        watch: &mut Watch<'_>,
-    ) -> Result<Undeleted> {
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<UndeleteReport> {
         self.0.health.require_writable()?;
-        let put_back = PutBack {
+        let put_back = RestoreContext {
             upload: &|| self.upload(),
             commit: &|batch| self.commit(batch),
             along,
@@ -61,20 +66,23 @@ impl Store {
     /// Returns recently deleted or replaced versions that can be restored and were not put again, newest first.
     /// Examines at most `limit` versions, with an LSN only those that ended before it. Also returns the LSN to
     /// continue with, if there are more. Reads no log; the list is empty after a start.
-    pub fn gone_lately(
+    pub fn recent_noncurrent(
         &self,
-        asked: &GoneAsked,
+        asked: &NoncurrentFilter,
         before_lsn: Option<u64>,
         limit: usize,
-    ) -> Result<(Vec<GoneVersion>, Option<u64>)> {
-        let is_asked = |it: &GoneVersion| asked.takes(&it.object);
-        let found = self.0.lately.newest(before_lsn, limit.saturating_add(1), is_asked);
-        let next = found.get(limit).and_then(|_| found.get(limit - 1)).map(|last| last.ended_lsn);
+    ) -> Result<(Vec<NoncurrentVersion>, Option<u64>)> {
+        let is_asked = |it: &NoncurrentVersion| asked.matches(&it.object);
+        let found = self.0.recent_noncurrent.newest(before_lsn, limit.saturating_add(1), is_asked);
+        let next =
+            found.get(limit).and_then(|_| found.get(limit - 1)).map(|last| last.noncurrent_lsn);
         self.read_log(|log| {
             let mut versions = Vec::new();
             for ended in found.into_iter().take(limit) {
                 let object = &ended.version.object;
-                if history::may_come_back(log, object)? && !history::is_there_again(log, object)? {
+                if history::may_be_recoverable(log, object)?
+                    && !history::is_current_again(log, object)?
+                {
                     versions.push(ended.version.clone());
                 }
             }
@@ -93,74 +101,76 @@ impl Store {
 
     /// Returns noncurrent versions in the log that can be restored and were not put again: the first `limit` after a
     /// given one, by name. Reads the record heads of the whole log.
-    pub fn gone(
+    pub fn list_noncurrent(
         &self,
-        asked: &GoneAsked,
+        asked: &NoncurrentFilter,
         after: Option<&(ObjectKey, u64)>,
         limit: usize,
-        watch: &mut Watch<'_>,
-    ) -> Result<GonePage> {
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<NoncurrentPage> {
         let limit = limit.min(limits::LIST_PAGE_MAX);
-        self.read_log(|log| history::gone(log, asked, after, limit, watch))
+        self.read_log(|log| history::list_noncurrent(log, asked, after, limit, watch))
     }
 
     /// Returns restorable noncurrent versions in log order, after a position: at most `limit` versions, reading at
     /// most `records_max` records. If `watch` stops it, returns the versions so far. For logs that are too large for
-    /// [`Store::gone`].
-    pub fn gone_along(
+    /// [`Store::list_noncurrent`].
+    pub fn list_noncurrent_in_log_order(
         &self,
-        asked: &GoneAsked,
-        from: LogPlace,
+        asked: &NoncurrentFilter,
+        from: LogScanCursor,
         limit: usize,
         records_max: usize,
-        watch: &mut Watch<'_>,
-    ) -> Result<GoneStretch> {
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<NoncurrentLogPage> {
         let bounds = (limit.clamp(1, limits::LIST_PAGE_MAX), records_max.max(1));
-        self.read_log(|log| history::gone_along(log, asked, from, bounds, watch))
+        self.read_log(|log| history::list_in_log_order(log, asked, from, bounds, watch))
     }
 
     /// Returns one recently noncurrent version of an object, or the most recent one, if it can be restored. Reads no
     /// log.
-    pub fn gone_lately_of(
+    pub fn recent_noncurrent_version(
         &self,
         name: &ObjectName,
         lsn: Option<u64>,
-        span: LogSpan,
+        span: LsnRange,
     ) -> Result<Option<Object>> {
-        let is_meant = |it: &GoneVersion| {
+        let is_meant = |it: &NoncurrentVersion| {
             let object = &it.object;
             let is_it = lsn.is_none_or(|lsn| lsn == object.lsn());
             is_it && object.name == *name && object.lsn() > span.after_lsn
         };
-        let Some(ended) = self.0.lately.newest(None, 1, is_meant).pop() else { return Ok(None) };
+        let Some(ended) = self.0.recent_noncurrent.newest(None, 1, is_meant).pop() else {
+            return Ok(None);
+        };
         let object = &ended.version.object;
-        self.read_log(|log| Ok(history::may_come_back(log, object)?.then(|| object.clone())))
+        self.read_log(|log| Ok(history::may_be_recoverable(log, object)?.then(|| object.clone())))
     }
 
     /// Returns one noncurrent version of an object, or the newest intact one. Reads the record heads of the whole
     /// log; for a given LSN, only those of the segments that may contain it.
-    pub fn gone_version(
+    pub fn noncurrent_version(
         &self,
         name: &ObjectName,
         lsn: Option<u64>,
-        span: LogSpan,
-        watch: &mut Watch<'_>,
-    ) -> Result<Result<Object, Unrecoverable>> {
-        self.read_log(|log| history::gone_version(log, name, lsn, span, watch))
+        span: LsnRange,
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<Result<Object, RestoreError>> {
+        self.read_log(|log| history::noncurrent_version(log, name, lsn, span, watch))
     }
 
     /// Returns, for each matching deleted object that does not exist, its newest intact version, or why there is
     /// none. Reads the record heads of the whole log, twice.
-    pub fn deleted(
+    pub fn newest_deleted_versions(
         &self,
-        asked: &DeletedAsked,
-        watch: &mut Watch<'_>,
-    ) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
-        self.read_log(|log| history::deleted(log, asked, watch))
+        asked: &DeletedFilter,
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<Vec<Result<Object, (ObjectName, RestoreError)>>> {
+        self.read_log(|log| history::newest_deleted_versions(log, asked, watch))
     }
 
     /// Stages the body of a noncurrent version, to be put again, if it still exists. Waits for the disk.
-    pub fn stage_gone(&self, object: &Object) -> Result<Result<Staged, Unrecoverable>> {
+    pub fn stage_noncurrent(&self, object: &Object) -> Result<Result<StagedBody, RestoreError>> {
         let begin = || self.upload();
         self.read_log(|log| history::stage(log, &begin, &object.name, &object.entry))
     }
@@ -168,7 +178,11 @@ impl Store {
     /// Stages a copy of an object's body, to be put under another name. Waits for the disk. Fails with
     /// [`Conflict::KeyChanged`](crate::Conflict::KeyChanged) as [`Store::body`], and with [`Error::Cancelled`] soon
     /// after `watch` stops it.
-    pub fn stage_copy(&self, object: &Object, watch: &mut Watch<'_>) -> Result<Staged> {
+    pub fn stage_copy(
+        &self,
+        object: &Object,
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<StagedBody> {
         let body = self.body(object)?;
         let mut upload = self.upload();
         let total_bytes = body.bytes();
@@ -185,14 +199,18 @@ impl Store {
 
     /// Returns the LSN of the last record: later puts have a greater one.
     pub fn last_lsn(&self) -> Result<u64> {
-        self.look(|view| Ok(view.position().map_or(0, |position| position.lsn)))
+        self.read_checked(|view| Ok(view.position().map_or(0, |position| position.lsn)))
     }
 
     /// Creates or updates a backup of the current state in the folder of `to`. The backup is a store without an
     /// index: to restore it, open it or copy it back.
-    pub fn backup(&self, to: &Arc<dyn Disk>, watch: &mut Watch<'_>) -> Result<BackupReport> {
+    pub fn backup(
+        &self,
+        to: &Arc<dyn Disk>,
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<BackupReport> {
         let published = || {
-            self.look(|view| {
+            self.read_checked(|view| {
                 let used = view.segments()?.into_iter();
                 let big = used.filter(|(_, usage)| usage.class == SegmentClass::Big);
                 Ok(Published {
@@ -201,22 +219,22 @@ impl Store {
                 })
             })
         };
-        let index = AskIndex {
+        let index = IndexAccess {
             published: &published,
-            usage_of: &|id| self.look(|view| view.segment_usage(id)),
-            may_be_punched: &|record, at| self.look(|view| view.may_be_punched(record, at)),
+            usage_of: &|id| self.read_checked(|view| view.segment_usage(id)),
+            may_be_punched: &|record, at| self.read_checked(|view| view.may_be_punched(record, at)),
         };
         backup::backup(&self.0.segments, &index, to.as_ref(), watch)
     }
 
     fn read_log<T>(&self, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
-        let position = self.look(|view| Ok(view.position()))?;
+        let position = self.read_checked(|view| Ok(view.position()))?;
         read(&LogReader {
             segments: &self.0.segments,
             position: position.map_or(LogPosition::START, LogPosition::from),
-            entry: &|name| self.look(|view| view.entry(name)),
-            usage_of: &|id| self.look(|view| view.segment_usage(id)),
-            may_be_punched: &|record, at| self.look(|view| view.may_be_punched(record, at)),
+            entry: &|name| self.read_checked(|view| view.entry(name)),
+            usage_of: &|id| self.read_checked(|view| view.segment_usage(id)),
+            may_be_punched: &|record, at| self.read_checked(|view| view.may_be_punched(record, at)),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Pool of block buffers for uploads. Memory that an allocator returns to the system after each body would have to
 //! be mapped and zeroed again for the next.
 //!
-//! Guarantees: caches at most [`limits::UPLOAD_BLOCKS_KEPT`] unused blocks; a short body, or the short end of a
+//! Guarantees: caches at most [`limits::UPLOAD_POOL_BLOCKS_MAX`] unused blocks; a short body, or the short end of a
 //! body, uses at most twice its size.
 //! Non-goals: checksums, budgets.
 
@@ -13,25 +13,25 @@ use crate::limits;
 
 /// Unused blocks.
 #[derive(Default)]
-pub(super) struct SpareBlocks(Mutex<Vec<Vec<u8>>>);
+pub(super) struct BlockPool(Mutex<Vec<Vec<u8>>>);
 
 /// Buffer of at most [`limits::BLOCK_BYTES`] of a body.
 #[derive(Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
     /// Pool to return the memory of a whole block to.
-    from: Option<Arc<SpareBlocks>>,
+    from: Option<Arc<BlockPool>>,
 }
 
-impl SpareBlocks {
+impl BlockPool {
     fn take(&self) -> Vec<u8> {
         self.lock().pop().unwrap_or_else(|| Vec::with_capacity(limits::BLOCK_BYTES))
     }
 
-    fn give_back(&self, mut bytes: Vec<u8>) {
+    fn release(&self, mut bytes: Vec<u8>) {
         bytes.clear();
         let mut spare = self.lock();
-        if spare.len() < limits::UPLOAD_BLOCKS_KEPT {
+        if spare.len() < limits::UPLOAD_POOL_BLOCKS_MAX {
             spare.push(bytes);
         }
     }
@@ -53,7 +53,7 @@ impl Block {
     }
 
     /// Appends bytes, which must fit. Above a quarter of a block, the buffer gets the memory of a whole block.
-    pub(super) fn extend(&mut self, more: &[u8], spare: &Arc<SpareBlocks>) {
+    pub(super) fn extend(&mut self, more: &[u8], spare: &Arc<BlockPool>) {
         let is_long = self.bytes.len() + more.len() > limits::BLOCK_BYTES / 4;
         if is_long && self.from.is_none() {
             let mut bytes = spare.take();
@@ -88,7 +88,7 @@ impl AsRef<[u8]> for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Some(from) = self.from.take() {
-            from.give_back(std::mem::take(&mut self.bytes));
+            from.release(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -97,14 +97,14 @@ impl Drop for Block {
 mod tests {
     use super::*;
 
-    fn block(bytes: usize, spare: &Arc<SpareBlocks>) -> Block {
+    fn block(bytes: usize, spare: &Arc<BlockPool>) -> Block {
         let mut block = Block::default();
         block.extend(&vec![7; bytes], spare);
         block
     }
 
     #[test]
-    fn memory_of_a_block_comes_back_with_its_last_clone_and_is_used_again() {
+    fn pool_reuses_block_after_last_clone_is_dropped() {
         let spare = Arc::default();
         let first = block(limits::BLOCK_BYTES, &spare).into_bytes();
         let (address, clone) = (first.as_ptr(), first.clone());
@@ -118,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_takes_no_whole_block() {
-        let spare: Arc<SpareBlocks> = Arc::default();
+    fn short_body_uses_a_small_buffer() {
+        let spare: Arc<BlockPool> = Arc::default();
         let quarter = limits::BLOCK_BYTES / 4;
         let short = block(quarter, &spare);
         assert!(short.from.is_none() && short.bytes.capacity() <= 2 * quarter);
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_kept_than_a_group_takes() {
-        let spare: Arc<SpareBlocks> = Arc::default();
-        let more = limits::UPLOAD_BLOCKS_KEPT + 5;
+    fn pool_size_is_bounded() {
+        let spare: Arc<BlockPool> = Arc::default();
+        let more = limits::UPLOAD_POOL_BLOCKS_MAX + 5;
         let blocks: Vec<_> = (0..more).map(|_| block(limits::BLOCK_BYTES, &spare)).collect();
         drop(blocks);
-        assert_eq!(spare.lock().len(), limits::UPLOAD_BLOCKS_KEPT);
+        assert_eq!(spare.lock().len(), limits::UPLOAD_POOL_BLOCKS_MAX);
     }
 }

@@ -17,21 +17,21 @@ use crate::error::{Error, Result};
 use crate::format::{Checksum, SegmentId};
 use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
-use crate::space::Space;
+use crate::space::FreeSpace;
 
-use self::blocks::{Block, SpareBlocks};
+use self::blocks::{Block, BlockPool};
 pub use self::reading::StagedReader;
-pub use self::resumable::{Received, ResumableUpload};
+pub use self::resumable::{ResumableUpload, ResumePoint};
 pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
 
 /// Memory budget shared by all uploads.
-pub(crate) struct UploadMemory {
+pub(crate) struct UploadMemoryBudget {
     used: AtomicU64,
     bytes_max: u64,
-    spare: Arc<SpareBlocks>,
+    spare: Arc<BlockPool>,
 }
 
-impl UploadMemory {
+impl UploadMemoryBudget {
     /// Creates a budget of this many bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self { used: AtomicU64::new(0), bytes_max, spare: Arc::default() }
@@ -53,12 +53,12 @@ impl UploadMemory {
 }
 
 /// Share of the budget, returned on drop.
-struct Share {
-    memory: Arc<UploadMemory>,
+struct MemoryReservation {
+    memory: Arc<UploadMemoryBudget>,
     bytes: u64,
 }
 
-impl Share {
+impl MemoryReservation {
     fn grow(&mut self, bytes: u64) -> bool {
         let grown = self.memory.take(bytes);
         if grown {
@@ -68,7 +68,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -77,26 +77,26 @@ impl Drop for Share {
 /// Upload of a body.
 pub struct Upload {
     segments: Arc<SegmentSet>,
-    space: Arc<Space>,
+    space: Arc<FreeSpace>,
     inline_bytes_max: u64,
     hasher: blake3::Hasher,
     bytes: u64,
     head: Vec<u8>,
     block: Block,
-    spare: Arc<SpareBlocks>,
+    spare: Arc<BlockPool>,
     destination: Destination,
 }
 
 enum Destination {
-    Memory { blocks: Vec<(Bytes, Checksum)>, share: Share },
+    Memory { blocks: Vec<(Bytes, Checksum)>, share: MemoryReservation },
     Big(Box<BigWriter>),
 }
 
 impl Upload {
     pub(crate) fn new(
         segments: Arc<SegmentSet>,
-        space: Arc<Space>,
-        memory: Arc<UploadMemory>,
+        space: Arc<FreeSpace>,
+        memory: Arc<UploadMemoryBudget>,
         inline_bytes_max: u64,
     ) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Upload {
             spare: Arc::clone(&memory.spare),
             destination: Destination::Memory {
                 blocks: Vec::new(),
-                share: Share { memory, bytes: 0 },
+                share: MemoryReservation { memory, bytes: 0 },
             },
         }
     }
@@ -136,7 +136,7 @@ impl Upload {
     /// be committed.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.bytes == 0 {
-            self.space.require_room()?;
+            self.space.require_reserve()?;
         }
         let total = self.bytes.saturating_add(bytes.len() as u64);
         let stays = match &mut self.destination {
@@ -166,19 +166,21 @@ impl Upload {
     }
 
     /// Finishes the body. A big one is durable when this returns; a small one is in memory until it is committed.
-    pub fn finish(mut self) -> Result<Staged> {
+    pub fn finish(mut self) -> Result<StagedBody> {
         if !self.block.bytes().is_empty() {
             self.end_block()?;
         }
         let hash = *self.hasher.finalize().as_bytes();
         let place = match self.destination {
-            Destination::Memory { blocks, share } => StagedPlace::Memory { blocks, _share: share },
+            Destination::Memory { blocks, share } => {
+                StagedLocation::Memory { blocks, _share: share }
+            }
             Destination::Big(writer) => {
-                StagedPlace::big(writer.finish(self.bytes, hash)?, self.segments)
+                StagedLocation::big(writer.finish(self.bytes, hash)?, self.segments)
             }
         };
-        let body = StagedBody { bytes: self.bytes, hash, head: self.head, place };
-        Ok(Staged(Arc::new(body)))
+        let body = StagedInner { bytes: self.bytes, hash, head: self.head, place };
+        Ok(StagedBody(Arc::new(body)))
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<()> {
@@ -243,21 +245,21 @@ pub const UPLOAD_HEAD_BYTES: usize = 4_096;
 /// Clones share one body, so that a batch rejected for its name can be retried with another; the body can be
 /// committed once.
 #[derive(Clone)]
-pub struct Staged(Arc<StagedBody>);
+pub struct StagedBody(Arc<StagedInner>);
 
-struct StagedBody {
+struct StagedInner {
     bytes: u64,
     hash: [u8; 32],
     head: Vec<u8>,
-    place: StagedPlace,
+    place: StagedLocation,
 }
 
-enum StagedPlace {
-    Memory { blocks: Vec<(Bytes, Checksum)>, _share: Share },
+enum StagedLocation {
+    Memory { blocks: Vec<(Bytes, Checksum)>, _share: MemoryReservation },
     Big { segment: SegmentId, segments: Arc<SegmentSet>, committed: AtomicBool },
 }
 
-impl StagedPlace {
+impl StagedLocation {
     fn big(segment: SegmentId, segments: Arc<SegmentSet>) -> Self {
         Self::Big { segment, segments, committed: AtomicBool::new(false) }
     }
@@ -271,7 +273,7 @@ pub(crate) enum StagedContent {
     Big(SegmentId),
 }
 
-impl Staged {
+impl StagedBody {
     /// Returns the length of the body.
     pub fn bytes(&self) -> u64 {
         self.0.bytes
@@ -284,7 +286,7 @@ impl Staged {
 
     /// Returns whether the body is in a big segment: dropping it uncommitted then waits for the disk.
     pub fn is_big(&self) -> bool {
-        matches!(self.0.place, StagedPlace::Big { .. })
+        matches!(self.0.place, StagedLocation::Big { .. })
     }
 
     /// Returns the first bytes, up to [`UPLOAD_HEAD_BYTES`].
@@ -295,31 +297,31 @@ impl Staged {
     /// Returns the length of the body in a commit group.
     pub(crate) fn inline_bytes(&self) -> u64 {
         match &self.0.place {
-            StagedPlace::Memory { .. } => self.0.bytes,
-            StagedPlace::Big { .. } => 0,
+            StagedLocation::Memory { .. } => self.0.bytes,
+            StagedLocation::Big { .. } => 0,
         }
     }
 
     /// Returns the content for the committer; `None` if it was committed before: one big segment has one name.
     pub(crate) fn content(&self) -> Option<StagedContent> {
         match &self.0.place {
-            StagedPlace::Memory { blocks, .. } => Some(StagedContent::Memory(blocks.clone())),
-            StagedPlace::Big { segment, committed, .. } => {
+            StagedLocation::Memory { blocks, .. } => Some(StagedContent::Memory(blocks.clone())),
+            StagedLocation::Big { segment, committed, .. } => {
                 (!committed.load(Ordering::SeqCst)).then_some(StagedContent::Big(*segment))
             }
         }
     }
 
     /// Retains the body on drop, because after a crash a record may refer to it.
-    pub(crate) fn keep(&self) {
-        if let StagedPlace::Big { committed, .. } = &self.0.place {
+    pub(crate) fn disarm_cleanup(&self) {
+        if let StagedLocation::Big { committed, .. } = &self.0.place {
             committed.store(true, Ordering::SeqCst);
         }
     }
 
     /// Marks the body as referred to by a durable record.
     pub(crate) fn committed(&self) {
-        if let StagedPlace::Big { segment, segments, committed } = &self.0.place
+        if let StagedLocation::Big { segment, segments, committed } = &self.0.place
             && !committed.swap(true, Ordering::SeqCst)
         {
             segments.commit_big(*segment);
@@ -327,9 +329,9 @@ impl Staged {
     }
 }
 
-impl Drop for StagedBody {
+impl Drop for StagedInner {
     fn drop(&mut self) {
-        if let StagedPlace::Big { segment, segments, committed } = &self.place
+        if let StagedLocation::Big { segment, segments, committed } = &self.place
             && !committed.load(Ordering::SeqCst)
         {
             segments.abandon_big(*segment);

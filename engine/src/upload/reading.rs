@@ -7,24 +7,24 @@
 
 use bytes::Bytes;
 
-use super::{Staged, StagedPlace};
+use super::{StagedBody, StagedLocation};
 use crate::error::Result;
 use crate::segment::BigReader;
 
-/// Reader of a staged body, from front to back. Holds a clone of its [`Staged`].
+/// Reader of a staged body, from front to back. Holds a clone of its [`StagedBody`].
 pub struct StagedReader {
-    rest: Rest,
+    rest: ReaderState,
     /// Prevents the removal of a big segment.
-    _staged: Staged,
+    _staged: StagedBody,
 }
 
 /// Unread part of the body.
-enum Rest {
+enum ReaderState {
     Memory(std::vec::IntoIter<Bytes>),
     Big(Box<BigReader>),
 }
 
-impl Staged {
+impl StagedBody {
     /// Opens the body for reading, whether or not it is committed later. Waits for the disk if it [is
     /// big](Self::is_big).
     ///
@@ -33,13 +33,13 @@ impl Staged {
     /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io), of a big one.
     pub fn reader(&self) -> Result<StagedReader> {
         let rest = match &self.0.place {
-            StagedPlace::Memory { blocks, .. } => {
+            StagedLocation::Memory { blocks, .. } => {
                 let blocks: Vec<_> = blocks.iter().map(|(block, _)| block.clone()).collect();
-                Rest::Memory(blocks.into_iter())
+                ReaderState::Memory(blocks.into_iter())
             }
-            StagedPlace::Big { segment, segments, .. } => {
+            StagedLocation::Big { segment, segments, .. } => {
                 let reader = BigReader::open(segments, *segment, self.bytes(), self.hash())?;
-                Rest::Big(Box::new(reader))
+                ReaderState::Big(Box::new(reader))
             }
         };
         Ok(StagedReader { rest, _staged: self.clone() })
@@ -52,11 +52,11 @@ impl StagedReader {
     ///
     /// # Errors
     ///
-    /// As of [`Staged::reader`]; the same block can be retried.
+    /// As of [`StagedBody::reader`]; the same block can be retried.
     pub fn next_block(&mut self) -> Result<Option<Bytes>> {
         match &mut self.rest {
-            Rest::Memory(blocks) => Ok(blocks.next()),
-            Rest::Big(reader) => reader.next_block(),
+            ReaderState::Memory(blocks) => Ok(blocks.next()),
+            ReaderState::Big(reader) => reader.next_block(),
         }
     }
 }

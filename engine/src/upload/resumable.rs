@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Staged, StagedBody, StagedPlace, UPLOAD_HEAD_BYTES, Upload, UploadMemory};
+use super::{
+    StagedBody, StagedInner, StagedLocation, UPLOAD_HEAD_BYTES, Upload, UploadMemoryBudget,
+};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -22,7 +24,7 @@ use crate::format::{
 };
 use crate::limits;
 use crate::segment::{SegmentSet, adopt_big};
-use crate::space::Space;
+use crate::space::FreeSpace;
 
 /// Folder of resumable uploads.
 pub(crate) const UPLOADS_FOLDER: &str = "uploads";
@@ -31,14 +33,14 @@ pub(crate) const UPLOADS_FOLDER: &str = "uploads";
 #[derive(Clone)]
 pub(crate) struct UploadFolder {
     pub(crate) segments: Arc<SegmentSet>,
-    pub(crate) space: Arc<Space>,
-    pub(crate) memory: Arc<UploadMemory>,
+    pub(crate) space: Arc<FreeSpace>,
+    pub(crate) memory: Arc<UploadMemoryBudget>,
     pub(crate) inline_bytes_max: u64,
 }
 
 /// State of an upload: its length and hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct ResumePoint {
     /// Number of bytes received.
     pub bytes: u64,
     /// BLAKE3 hash of these bytes.
@@ -65,7 +67,7 @@ pub struct ResumableUpload {
 impl UploadFolder {
     /// Begins an upload. Fails with `AlreadyExists` if the id is in use.
     pub(crate) fn begin(&self, id: Uuid) -> Result<ResumableUpload> {
-        self.space.require_room()?;
+        self.space.require_reserve()?;
         let disk = self.segments.disk();
         let path = path_of(id);
         let made = disk.create_folder(UPLOADS_FOLDER).and_then(|()| disk.create(&path));
@@ -75,7 +77,7 @@ impl UploadFolder {
 
     /// Resumes an upload at the given state and drops later bytes. Reads all of its bytes. Fails with `ResourceBusy`
     /// while the file is also a big segment, which a record may refer to.
-    pub(crate) fn resume(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
+    pub(crate) fn resume(&self, id: Uuid, received: ResumePoint) -> Result<ResumableUpload> {
         let path = path_of(id);
         let io = |source| Error::io(format!("reading {path}"), source);
         let file = self.segments.disk().open(&path).map_err(io)?;
@@ -90,7 +92,7 @@ impl UploadFolder {
             upload.count(piece);
             Ok(())
         })?;
-        if upload.received() != received {
+        if upload.resume_point() != received {
             return Err(Error::corrupt(path, BODY_OFFSET, Malformed::Checksum));
         }
         Ok(upload)
@@ -100,7 +102,7 @@ impl UploadFolder {
     pub(crate) fn read(
         &self,
         id: Uuid,
-        received: Received,
+        received: ResumePoint,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let path = path_of(id);
@@ -181,8 +183,8 @@ impl UploadFolder {
 
 impl ResumableUpload {
     /// Returns the current state. Only the synced state survives a crash.
-    pub fn received(&self) -> Received {
-        Received { bytes: self.bytes, hash: *self.hasher.finalize().as_bytes() }
+    pub fn resume_point(&self) -> ResumePoint {
+        ResumePoint { bytes: self.bytes, hash: *self.hasher.finalize().as_bytes() }
     }
 
     /// Returns the number of bytes so far.
@@ -222,7 +224,7 @@ impl ResumableUpload {
 
     /// Makes the received bytes durable and returns the state. Waits for the disk. After an error the upload can
     /// only be resumed from an earlier returned state.
-    pub fn sync(&mut self) -> Result<Received> {
+    pub fn sync(&mut self) -> Result<ResumePoint> {
         self.flush()?;
         let disk = self.folder.segments.disk();
         let synced = self.file.sync_data().and_then(|()| {
@@ -233,15 +235,15 @@ impl ResumableUpload {
         });
         synced.map_err(|source| Error::io(format!("syncing {}", self.path), source))?;
         self.is_named = true;
-        Ok(self.received())
+        Ok(self.resume_point())
     }
 
     /// Finishes the body. A large one is durable when this returns; a small one is in memory until it is committed.
     ///
     /// In both cases the file remains among the uploads until it is removed, so that an uncommitted body can be
-    /// resumed once its [`Staged`] is dropped; but on a file system without hard links, a large one is moved. Waits
+    /// resumed once its [`StagedBody`] is dropped; but on a file system without hard links, a large one is moved. Waits
     /// for the disk.
-    pub fn finish(mut self) -> Result<Staged> {
+    pub fn finish(mut self) -> Result<StagedBody> {
         self.flush()?;
         if self.bytes <= self.folder.inline_bytes_max {
             return self.finish_small();
@@ -252,11 +254,11 @@ impl ResumableUpload {
         let Self { folder, path, file, hasher, head, bytes, blocks, .. } = self;
         let hash = *hasher.finalize().as_bytes();
         let segment = adopt_big(&folder.segments, &path, file.as_ref(), bytes, &blocks, hash)?;
-        let place = StagedPlace::big(segment, folder.segments);
-        Ok(Staged(Arc::new(StagedBody { bytes, hash, head, place })))
+        let place = StagedLocation::big(segment, folder.segments);
+        Ok(StagedBody(Arc::new(StagedInner { bytes, hash, head, place })))
     }
 
-    fn finish_small(mut self) -> Result<Staged> {
+    fn finish_small(mut self) -> Result<StagedBody> {
         let UploadFolder { segments, space, memory, inline_bytes_max } = self.folder.clone();
         let mut upload = Upload::new(segments, space, memory, inline_bytes_max);
         let bytes = self.bytes;
@@ -313,7 +315,7 @@ impl ResumableUpload {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.folder.space.require_room()?;
+        self.folder.space.require_reserve()?;
         let at = BODY_OFFSET + self.bytes - self.buffer.len() as u64;
         let write = || self.file.write_at(at, &[&self.buffer]);
         let space = &self.folder.space;

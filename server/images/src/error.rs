@@ -8,7 +8,7 @@ pub enum Error {
     /// File that is broken, or uses a feature of its format that no decoder here supports.
     Undecodable(String),
     /// Picture beyond a limit.
-    TooLarge(Bound),
+    TooLarge(LimitKind),
     /// Work cancelled by the caller.
     Cancelled,
     /// Encoder failure, not caused by the file.
@@ -17,7 +17,7 @@ pub enum Error {
 
 /// Limit that was exceeded; see [`super::limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum LimitKind {
     /// File size.
     Bytes,
     /// Width times height.
@@ -32,7 +32,7 @@ pub enum Bound {
     Output,
 }
 
-impl Bound {
+impl LimitKind {
     /// Returns the machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -28,7 +28,7 @@ impl Format {
     pub const WRITTEN: [Self; 5] = [Self::Jpeg, Self::Png, Self::WebP, Self::Avif, Self::Gif];
 
     /// Detects the format of a file from its first bytes, of which [`HEAD_BYTES`] are sufficient.
-    pub fn of(head: &[u8]) -> Option<Self> {
+    pub fn detect(head: &[u8]) -> Option<Self> {
         match head {
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -44,7 +44,7 @@ impl Format {
 
     /// Returns the output format of a name in `format=`, case-insensitive: `jpg`, `jpeg`, `png`, `webp`, `avif`,
     /// `gif`.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         if name.eq_ignore_ascii_case("jpeg") {
             return Some(Self::Jpeg);
         }
@@ -82,17 +82,17 @@ impl Format {
     }
 
     /// Returns the output format if the stored one is retained: lossless PNG if the stored one cannot be encoded.
-    pub fn kept(self) -> Self {
+    pub fn retained_output(self) -> Self {
         if Self::WRITTEN.contains(&self) { self } else { Self::Png }
     }
 
     /// Returns whether the format can be animated here.
-    pub fn is_animatable(self) -> bool {
+    pub fn supports_animation(self) -> bool {
         matches!(self, Self::Gif | Self::WebP)
     }
 }
 
-/// Number of bytes that [`Format::of`] needs.
+/// Number of bytes that [`Format::detect`] needs.
 pub const HEAD_BYTES: usize = 64;
 
 /// Returns whether the file header is followed by a header of a known length.
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_told_by_content() {
+    fn format_is_detected_from_magic_bytes() {
         let cases: &[(&[u8], Option<Format>)] = &[
             (b"\xff\xd8\xff\xe0", Some(Format::Jpeg)),
             (b"\xff\xd8\xfe", None),
@@ -181,18 +181,18 @@ mod tests {
             (b"", None),
         ];
         for (head, format) in cases {
-            assert_eq!(Format::of(head), *format, "{head:?}");
+            assert_eq!(Format::detect(head), *format, "{head:?}");
         }
     }
 
     #[test]
-    fn a_format_is_named_in_any_case() {
+    fn format_name_is_case_insensitive() {
         for format in Format::WRITTEN {
-            assert_eq!(Format::named(format.extension()), Some(format));
-            assert_eq!(Format::named(&format.extension().to_ascii_uppercase()), Some(format));
+            assert_eq!(Format::from_name(format.extension()), Some(format));
+            assert_eq!(Format::from_name(&format.extension().to_ascii_uppercase()), Some(format));
         }
-        assert_eq!(Format::named("jpeg"), Some(Format::Jpeg));
-        assert_eq!(Format::named("bmp"), None);
-        assert_eq!(Format::named(""), None);
+        assert_eq!(Format::from_name("jpeg"), Some(Format::Jpeg));
+        assert_eq!(Format::from_name("bmp"), None);
+        assert_eq!(Format::from_name(""), None);
     }
 }

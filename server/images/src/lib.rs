@@ -41,12 +41,12 @@ pub mod scaled_jpeg;
 mod source;
 mod wish;
 
-pub use self::error::{Bound, Error};
+pub use self::error::{Error, LimitKind};
 pub use self::format::{Format, HEAD_BYTES};
-pub use self::plan::{Plan, Planned, Quality, plan};
+pub use self::plan::{Plan, PlanOutcome, Quality, plan};
 pub use self::render::{read_source, read_source_of_start, render};
 pub use self::source::Source;
-pub use self::wish::{Fit, Wanted, Wish};
+pub use self::wish::{Fit, OutputFormat, TransformOptions};
 
 /// AVIF encoder of this build, for version output.
 pub const AVIF_ENCODER: &str = if cfg!(feature = "fast-codecs") {

@@ -22,7 +22,7 @@ pub const PROFILE_BYTES_MAX: usize = 1 << 20;
 /// hundredfold and are read first.
 pub const PNG_OTHER_BYTES_MAX: usize = 4 << 20;
 /// Maximum size of a rendered animation, whatever its frames: a larger one could not be transformed again.
-pub const FILM_BYTES_MAX: u64 = SOURCE_BYTES_MAX;
+pub const ANIMATION_BYTES_MAX: u64 = SOURCE_BYTES_MAX;
 /// Maximum memory of one render.
 pub const JOB_BYTES_MAX: u64 = 320 << 20;
 /// Maximum width and height of the output. Clients 6.3.

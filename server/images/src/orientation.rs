@@ -1,6 +1,6 @@
 //! Exif orientation: tag 274 of Exif 2.3.
 
-use crate::picture::Picture;
+use crate::picture::PixelBuffer;
 
 /// One of the eight Exif orientations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Orientation {
 
 impl Orientation {
     /// Creates the orientation of a tag value; values other than 1 to 8 mean no change.
-    pub fn of_tag(value: u8) -> Self {
+    pub fn from_exif_tag(value: u8) -> Self {
         let (transposed, mirrored, flipped) = match value {
             2 => (false, true, false),
             3 => (false, true, true),
@@ -30,7 +30,7 @@ impl Orientation {
     }
 
     /// Converts stored to displayed width and height, or the other way round.
-    pub fn seen(self, (width, height): (u32, u32)) -> (u32, u32) {
+    pub fn oriented_size(self, (width, height): (u32, u32)) -> (u32, u32) {
         if self.transposed { (height, width) } else { (width, height) }
     }
 
@@ -45,13 +45,13 @@ impl Orientation {
     }
 
     /// Applies the orientation to a stored picture.
-    pub fn apply(self, picture: Picture) -> Picture {
+    pub fn apply(self, picture: PixelBuffer) -> PixelBuffer {
         if self == Self::default() {
             return picture;
         }
         let (width, height) = (picture.width as usize, picture.height as usize);
         let channels = picture.layout.channels();
-        let (seen_width, seen_height) = self.seen((picture.width, picture.height));
+        let (seen_width, seen_height) = self.oriented_size((picture.width, picture.height));
         let mut samples = Vec::with_capacity(picture.samples.len());
         for y in 0..seen_height as usize {
             let y = if self.flipped { seen_height as usize - 1 - y } else { y };
@@ -63,22 +63,22 @@ impl Orientation {
                 samples.extend_from_slice(picture.samples.get(at..at + channels).unwrap_or(&[]));
             }
         }
-        Picture { width: seen_width, height: seen_height, samples, ..picture }
+        PixelBuffer { width: seen_width, height: seen_height, samples, ..picture }
     }
 }
 
 /// Returns the orientation in Exif data, which begins with its byte order; no change if there is none or it is
 /// broken.
-pub(super) fn of_exif(exif: &[u8]) -> Orientation {
+pub(super) fn from_exif(exif: &[u8]) -> Orientation {
     // Some writers put the name of the JPEG segment before it.
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
-    Orientation::of_tag(super::scaled_jpeg::exif_orientation(tiff).unwrap_or(1))
+    Orientation::from_exif_tag(super::scaled_jpeg::exif_orientation(tiff).unwrap_or(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Layout;
+    use crate::picture::PixelLayout;
 
     /// Displayed form of the picture `ab/cd/ef` for each tag (Exif 2.3, 4.6.4 A).
     const SEEN: [(u8, &[u8], (u32, u32)); 8] = [
@@ -92,30 +92,30 @@ mod tests {
         (8, b"bdface", (3, 2)),
     ];
 
-    fn stored() -> Picture {
-        Picture {
+    fn stored() -> PixelBuffer {
+        PixelBuffer {
             width: 2,
             height: 3,
-            layout: Layout::Grey,
+            layout: PixelLayout::Grey,
             samples: b"abcdef".to_vec(),
             profile: None,
         }
     }
 
     #[test]
-    fn pictures_are_turned_as_the_tag_says() {
+    fn exif_orientation_is_applied() {
         for (tag, samples, sides) in SEEN {
-            let seen = Orientation::of_tag(tag).apply(stored());
+            let seen = Orientation::from_exif_tag(tag).apply(stored());
             assert_eq!((&*seen.samples, (seen.width, seen.height)), (samples, sides), "{tag}");
         }
-        assert_eq!(Orientation::of_tag(0), Orientation::of_tag(1));
-        assert_eq!(Orientation::of_tag(9), Orientation::of_tag(1));
+        assert_eq!(Orientation::from_exif_tag(0), Orientation::from_exif_tag(1));
+        assert_eq!(Orientation::from_exif_tag(9), Orientation::from_exif_tag(1));
     }
 
     #[test]
-    fn a_box_is_found_in_the_stored_picture() {
+    fn crop_box_maps_to_stored_orientation() {
         for (tag, samples, (width, _)) in SEEN {
-            let orientation = Orientation::of_tag(tag);
+            let orientation = Orientation::from_exif_tag(tag);
             for (at, letter) in samples.iter().enumerate() {
                 let place = (at as u32 % width, at as u32 / width);
                 let seen = [f64::from(place.0), f64::from(place.1), 1.0, 1.0];

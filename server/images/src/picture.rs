@@ -4,13 +4,13 @@ use crate::error::Error;
 
 /// Rows of pixels, eight bits per channel, gamma-encoded, with straight alpha.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct PixelBuffer {
     /// Width in pixels, at least 1.
     pub width: u32,
     /// Height in pixels, at least 1.
     pub height: u32,
     /// Channels of a pixel.
-    pub layout: Layout,
+    pub layout: PixelLayout,
     /// Samples, `width * height * layout.channels()`, row by row.
     pub samples: Vec<u8>,
     /// ICC profile of the samples; sRGB if `None`.
@@ -19,7 +19,7 @@ pub struct Picture {
 
 /// Channels of a pixel, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum PixelLayout {
     /// Grey.
     Grey,
     /// Grey and alpha.
@@ -32,7 +32,7 @@ pub enum Layout {
     Cmyk,
 }
 
-impl Layout {
+impl PixelLayout {
     /// Returns the number of samples per pixel.
     pub fn channels(self) -> usize {
         match self {
@@ -49,11 +49,11 @@ impl Layout {
     }
 }
 
-impl Picture {
+impl PixelBuffer {
     /// Creates a picture after checking the number of samples.
     pub fn new(
         (width, height): (u32, u32),
-        layout: Layout,
+        layout: PixelLayout,
         samples: Vec<u8>,
         profile: Option<Vec<u8>>,
     ) -> Result<Self, Error> {
@@ -66,22 +66,24 @@ impl Picture {
     }
 
     /// Returns width and height.
-    pub fn sides(&self) -> (u32, u32) {
+    pub fn dimensions(&self) -> (u32, u32) {
         (self.width, self.height)
     }
 
     /// Removes the alpha channel if the picture is opaque.
-    pub fn without_idle_alpha(self) -> Self {
+    pub fn drop_opaque_alpha(self) -> Self {
         let is_idle = match self.layout {
-            Layout::Grey | Layout::Rgb | Layout::Cmyk => return self,
-            Layout::GreyAlpha => self.samples.as_chunks::<2>().0.iter().all(|[_, a]| *a == 255),
-            Layout::Rgba => self.samples.as_chunks::<4>().0.iter().all(|[.., a]| *a == 255),
+            PixelLayout::Grey | PixelLayout::Rgb | PixelLayout::Cmyk => return self,
+            PixelLayout::GreyAlpha => {
+                self.samples.as_chunks::<2>().0.iter().all(|[_, a]| *a == 255)
+            }
+            PixelLayout::Rgba => self.samples.as_chunks::<4>().0.iter().all(|[.., a]| *a == 255),
         };
         if is_idle { self.map_pixels(|_, color| color) } else { self }
     }
 
     /// Composites the picture on white.
-    pub fn on_white(self) -> Self {
+    pub fn flatten_on_white(self) -> Self {
         self.map_pixels(|alpha, color| {
             let over = u32::from(color) * u32::from(alpha) + 255 * (255 - u32::from(alpha));
             ((over + 127) / 255) as u8
@@ -89,13 +91,15 @@ impl Picture {
     }
 
     /// Converts grey to red, green and blue, with alpha unchanged.
-    pub fn in_colour(self) -> Self {
+    pub fn to_rgb(self) -> Self {
         let (layout, samples) = match self.layout {
-            Layout::Rgb | Layout::Rgba | Layout::Cmyk => return self,
-            Layout::Grey => (Layout::Rgb, self.samples.iter().flat_map(|v| [*v; 3]).collect()),
-            Layout::GreyAlpha => {
+            PixelLayout::Rgb | PixelLayout::Rgba | PixelLayout::Cmyk => return self,
+            PixelLayout::Grey => {
+                (PixelLayout::Rgb, self.samples.iter().flat_map(|v| [*v; 3]).collect())
+            }
+            PixelLayout::GreyAlpha => {
                 let pixels = self.samples.as_chunks::<2>().0;
-                (Layout::Rgba, pixels.iter().flat_map(|[v, a]| [*v, *v, *v, *a]).collect())
+                (PixelLayout::Rgba, pixels.iter().flat_map(|[v, a]| [*v, *v, *v, *a]).collect())
             }
         };
         Self { layout, samples, ..self }
@@ -104,15 +108,15 @@ impl Picture {
     /// Removes the alpha channel by combining each of the other samples with it.
     fn map_pixels(self, sample: impl Fn(u8, u8) -> u8) -> Self {
         let (layout, samples) = match self.layout {
-            Layout::Grey | Layout::Rgb | Layout::Cmyk => return self,
-            Layout::GreyAlpha => {
+            PixelLayout::Grey | PixelLayout::Rgb | PixelLayout::Cmyk => return self,
+            PixelLayout::GreyAlpha => {
                 let pixels = self.samples.as_chunks::<2>().0;
-                (Layout::Grey, pixels.iter().map(|[v, a]| sample(*a, *v)).collect())
+                (PixelLayout::Grey, pixels.iter().map(|[v, a]| sample(*a, *v)).collect())
             }
-            Layout::Rgba => {
+            PixelLayout::Rgba => {
                 let pixels = self.samples.as_chunks::<4>().0;
                 let colours = |[r, g, b, a]: &[u8; 4]| [*r, *g, *b].map(|value| sample(*a, value));
-                (Layout::Rgb, pixels.iter().flat_map(colours).collect())
+                (PixelLayout::Rgb, pixels.iter().flat_map(colours).collect())
             }
         };
         Self { layout, samples, ..self }
@@ -123,40 +127,46 @@ impl Picture {
 mod tests {
     use super::*;
 
-    fn picture(layout: Layout, samples: &[u8]) -> Picture {
+    fn picture(layout: PixelLayout, samples: &[u8]) -> PixelBuffer {
         let width = (samples.len() / layout.channels()) as u32;
-        Picture::new((width, 1), layout, samples.to_vec(), None).unwrap()
+        PixelBuffer::new((width, 1), layout, samples.to_vec(), None).unwrap()
     }
 
     #[test]
-    fn the_number_of_samples_is_checked() {
-        assert!(Picture::new((2, 2), Layout::Rgb, vec![0; 12], None).is_ok());
-        assert!(Picture::new((2, 2), Layout::Rgb, vec![0; 11], None).is_err());
-        assert!(Picture::new((0, 2), Layout::Rgb, Vec::new(), None).is_err());
+    fn sample_count_is_validated() {
+        assert!(PixelBuffer::new((2, 2), PixelLayout::Rgb, vec![0; 12], None).is_ok());
+        assert!(PixelBuffer::new((2, 2), PixelLayout::Rgb, vec![0; 11], None).is_err());
+        assert!(PixelBuffer::new((0, 2), PixelLayout::Rgb, Vec::new(), None).is_err());
     }
 
     #[test]
-    fn an_opaque_alpha_is_left_out_and_any_other_stays() {
-        let opaque = picture(Layout::Rgba, &[1, 2, 3, 255, 4, 5, 6, 255]);
-        assert_eq!(opaque.without_idle_alpha(), picture(Layout::Rgb, &[1, 2, 3, 4, 5, 6]));
-        let grey = picture(Layout::GreyAlpha, &[1, 255]);
-        assert_eq!(grey.without_idle_alpha(), picture(Layout::Grey, &[1]));
-        let clear = picture(Layout::Rgba, &[1, 2, 3, 255, 4, 5, 6, 254]);
-        assert_eq!(clear.clone().without_idle_alpha(), clear);
+    fn opaque_alpha_channel_is_dropped() {
+        let opaque = picture(PixelLayout::Rgba, &[1, 2, 3, 255, 4, 5, 6, 255]);
+        assert_eq!(opaque.drop_opaque_alpha(), picture(PixelLayout::Rgb, &[1, 2, 3, 4, 5, 6]));
+        let grey = picture(PixelLayout::GreyAlpha, &[1, 255]);
+        assert_eq!(grey.drop_opaque_alpha(), picture(PixelLayout::Grey, &[1]));
+        let clear = picture(PixelLayout::Rgba, &[1, 2, 3, 255, 4, 5, 6, 254]);
+        assert_eq!(clear.clone().drop_opaque_alpha(), clear);
     }
 
     #[test]
-    fn what_is_clear_becomes_white() {
-        let drawn = picture(Layout::Rgba, &[10, 20, 30, 255, 10, 20, 30, 0, 0, 0, 0, 128]);
-        let expected = picture(Layout::Rgb, &[10, 20, 30, 255, 255, 255, 127, 127, 127]);
-        assert_eq!(drawn.on_white(), expected);
-        assert_eq!(picture(Layout::GreyAlpha, &[0, 0]).on_white(), picture(Layout::Grey, &[255]));
+    fn transparent_pixels_flatten_to_white() {
+        let drawn = picture(PixelLayout::Rgba, &[10, 20, 30, 255, 10, 20, 30, 0, 0, 0, 0, 128]);
+        let expected = picture(PixelLayout::Rgb, &[10, 20, 30, 255, 255, 255, 127, 127, 127]);
+        assert_eq!(drawn.flatten_on_white(), expected);
+        assert_eq!(
+            picture(PixelLayout::GreyAlpha, &[0, 0]).flatten_on_white(),
+            picture(PixelLayout::Grey, &[255])
+        );
     }
 
     #[test]
     fn grey_is_colour_with_equal_parts() {
-        assert_eq!(picture(Layout::Grey, &[7]).in_colour(), picture(Layout::Rgb, &[7, 7, 7]));
-        let clear = picture(Layout::GreyAlpha, &[7, 9]);
-        assert_eq!(clear.in_colour(), picture(Layout::Rgba, &[7, 7, 7, 9]));
+        assert_eq!(
+            picture(PixelLayout::Grey, &[7]).to_rgb(),
+            picture(PixelLayout::Rgb, &[7, 7, 7])
+        );
+        let clear = picture(PixelLayout::GreyAlpha, &[7, 9]);
+        assert_eq!(clear.to_rgb(), picture(PixelLayout::Rgba, &[7, 7, 7, 9]));
     }
 }

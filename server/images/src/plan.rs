@@ -5,15 +5,15 @@
 
 use std::fmt;
 
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{
-    AVIF_PIXELS_MAX, FILM_BYTES_MAX, FRAMES_MAX, FRAMES_PIXELS_MAX, JOB_BYTES_MAX, OUTPUT_SIDE_MAX,
-    SCALED_PIXELS_MAX, SOURCE_PIXELS_MAX, SOURCE_SIDE_MAX,
+    ANIMATION_BYTES_MAX, AVIF_PIXELS_MAX, FRAMES_MAX, FRAMES_PIXELS_MAX, JOB_BYTES_MAX,
+    OUTPUT_SIDE_MAX, SCALED_PIXELS_MAX, SOURCE_PIXELS_MAX, SOURCE_SIDE_MAX,
 };
 use crate::scaled_jpeg::Scale;
 use crate::source::Source;
-use crate::wish::{Fit, Wanted, Wish};
+use crate::wish::{Fit, OutputFormat, TransformOptions};
 
 /// Encoding time of one million AVIF pixels, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
@@ -27,11 +27,11 @@ const PASSES_USUAL: u64 = 6;
 
 /// Result of planning.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Planned {
+pub enum PlanOutcome {
     /// No change: the stored file satisfies the options.
-    AsStored,
+    Original,
     /// Picture to be rendered.
-    Made(Plan),
+    Transform(Plan),
 }
 
 /// Picture to be rendered.
@@ -65,25 +65,25 @@ pub enum Quality {
 /// # Errors
 ///
 /// [`Error::TooLarge`], in which case the stored file is served.
-pub fn plan(source: &Source, wish: &Wish) -> Result<Planned, Error> {
+pub fn plan(source: &Source, wish: &TransformOptions) -> Result<PlanOutcome, Error> {
     let named = format_of(source, wish.format);
     let is_bare = (wish.width, wish.height, wish.quality) == (None, None, None);
     if is_bare && named.is_none_or(|named| named == source.format) {
-        return Ok(Planned::AsStored);
+        return Ok(PlanOutcome::Original);
     }
-    let format = named.unwrap_or(source.format.kept());
-    let is_animated = source.is_animated() && format.is_animatable();
-    let (sides, cut) = sides_of(source.seen(), wish);
+    let format = named.unwrap_or(source.format.retained_output());
+    let is_animated = source.is_animated() && format.supports_animation();
+    let (sides, cut) = sides_of(source.oriented_size(), wish);
     let quality = quality_of(source, format, wish.quality);
     let plan = Plan { format, sides, cut, quality, is_animated };
     plan.check(source)?;
-    Ok(Planned::Made(plan))
+    Ok(PlanOutcome::Transform(plan))
 }
 
 impl Plan {
     /// Returns the minimum size that a decoder must produce, as stored.
-    pub(super) fn wanted_of(&self, source: &Source) -> (u32, u32) {
-        let (width, height) = source.seen();
+    pub(super) fn decode_size_min(&self, source: &Source) -> (u32, u32) {
+        let (width, height) = source.oriented_size();
         let [_, _, across, down] =
             self.cut.unwrap_or([0.0, 0.0, f64::from(width), f64::from(height)]);
         let whole = |side: u32, whole: u32, cut: f64| {
@@ -91,12 +91,12 @@ impl Plan {
         };
         source
             .orientation
-            .seen((whole(self.sides.0, width, across), whole(self.sides.1, height, down)))
+            .oriented_size((whole(self.sides.0, width, across), whole(self.sides.1, height, down)))
     }
 
     /// Returns the scale at which a JPEG is decoded.
     pub(super) fn scale(&self, source: &Source) -> Option<Scale> {
-        Scale::for_size(source.sides, self.wanted_of(source))
+        Scale::for_size(source.sides, self.decode_size_min(source))
             .filter(|_| source.scaled_bytes.is_some())
     }
 
@@ -123,23 +123,23 @@ impl Plan {
         };
         // Previous and next frame.
         let encoder = if self.is_animated { encoder + 12 } else { encoder };
-        decoded + made * encoder + self.film_bytes_max(source)
+        decoded + made * encoder + self.animation_bytes_max(source)
     }
 
     /// Returns the maximum size of an animated output: half of its uncompressed pixels, all of them if lossless,
     /// plus the overhead of frames. Zero for a still picture, whose size its pixels determine.
-    pub(super) fn film_bytes_max(&self, source: &Source) -> u64 {
+    pub(super) fn animation_bytes_max(&self, source: &Source) -> u64 {
         if !self.is_animated {
             return 0;
         }
         let made = u64::from(self.sides.0) * u64::from(self.sides.1);
         let of_pixel = if self.quality == Quality::Lossless { 4 } else { 2 };
-        (u64::from(source.frames) * (made * of_pixel + FRAME_BYTES)).min(FILM_BYTES_MAX)
+        (u64::from(source.frames) * (made * of_pixel + FRAME_BYTES)).min(ANIMATION_BYTES_MAX)
     }
 
     /// Estimates the processor time in milliseconds: measured times of each stage per million pixels, and for JPEG
-    /// per million samples, of which a photograph has three for two pixels. Scans are counted only if the source [is
-    /// reckoned](Source::is_reckoned).
+    /// per million samples, of which a photograph has three for two pixels. Scans are counted only for sources with a
+    /// [complete cost](Source::has_complete_cost).
     pub fn cost_ms(&self, source: &Source) -> u64 {
         let million = |pixels: u64| pixels as f64 / 1e6;
         let (pixels, samples) = (million(source.pixels()), million(source.samples));
@@ -184,27 +184,27 @@ impl Plan {
     fn check(&self, source: &Source) -> Result<(), Error> {
         let (width, height) = source.sides;
         if width.max(height) > SOURCE_SIDE_MAX {
-            return Err(Error::TooLarge(Bound::Side));
+            return Err(Error::TooLarge(LimitKind::Side));
         }
         let is_small = self.scale(source).is_some_and(|scale| scale <= Scale::ThreeEighths);
         let pixels_max = if is_small { SCALED_PIXELS_MAX } else { SOURCE_PIXELS_MAX };
         if source.pixels() > pixels_max {
-            return Err(Error::TooLarge(Bound::Pixels));
+            return Err(Error::TooLarge(LimitKind::Pixels));
         }
         let frames = if self.is_animated { source.frames } else { 1 };
         if frames > FRAMES_MAX
             || source.pixels() * u64::from(frames) > FRAMES_PIXELS_MAX.max(pixels_max)
         {
-            return Err(Error::TooLarge(Bound::Frames));
+            return Err(Error::TooLarge(LimitKind::Frames));
         }
         let (width, height) = self.sides;
         let is_large_avif =
             self.format == Format::Avif && u64::from(width) * u64::from(height) > AVIF_PIXELS_MAX;
         if width.max(height) > OUTPUT_SIDE_MAX || is_large_avif {
-            return Err(Error::TooLarge(Bound::Output));
+            return Err(Error::TooLarge(LimitKind::Output));
         }
         if self.memory_bytes(source) > JOB_BYTES_MAX {
-            return Err(Error::TooLarge(Bound::Memory));
+            return Err(Error::TooLarge(LimitKind::Memory));
         }
         Ok(())
     }
@@ -240,12 +240,12 @@ impl fmt::Display for Plan {
 }
 
 /// Returns the requested format; `None` for the stored one.
-fn format_of(source: &Source, wanted: Wanted) -> Option<Format> {
+fn format_of(source: &Source, wanted: OutputFormat) -> Option<Format> {
     match wanted {
-        Wanted::Format(format) => Some(format),
-        Wanted::Auto { avif: true, .. } if !source.is_animated() => Some(Format::Avif),
-        Wanted::Auto { webp: true, .. } => Some(Format::WebP),
-        Wanted::Auto { .. } | Wanted::Stored => None,
+        OutputFormat::Format(format) => Some(format),
+        OutputFormat::Auto { avif: true, .. } if !source.is_animated() => Some(Format::Avif),
+        OutputFormat::Auto { webp: true, .. } => Some(Format::WebP),
+        OutputFormat::Auto { .. } | OutputFormat::Original => None,
     }
 }
 
@@ -262,7 +262,10 @@ fn quality_of(source: &Source, format: Format, asked: Option<u8>) -> Quality {
 }
 
 /// Returns the output size, and the crop of the source.
-fn sides_of((width, height): (u32, u32), wish: &Wish) -> ((u32, u32), Option<[f64; 4]>) {
+fn sides_of(
+    (width, height): (u32, u32),
+    wish: &TransformOptions,
+) -> ((u32, u32), Option<[f64; 4]>) {
     let (whole_width, whole_height) = (f64::from(width), f64::from(height));
     let rounded = |side: f64, most: u32| (side.round() as u32).clamp(1, most.max(1));
     let (box_width, box_height) = match (wish.width, wish.height) {
@@ -316,19 +319,19 @@ mod tests {
         }
     }
 
-    fn wish(width: Option<u32>, height: Option<u32>, fit: Fit) -> Wish {
-        Wish { width, height, fit, ..Wish::default() }
+    fn wish(width: Option<u32>, height: Option<u32>, fit: Fit) -> TransformOptions {
+        TransformOptions { width, height, fit, ..TransformOptions::default() }
     }
 
-    fn made(source: &Source, wish: &Wish) -> Plan {
+    fn made(source: &Source, wish: &TransformOptions) -> Plan {
         match plan(source, wish).unwrap() {
-            Planned::Made(plan) => plan,
-            Planned::AsStored => panic!("nothing to do"),
+            PlanOutcome::Transform(plan) => plan,
+            PlanOutcome::Original => panic!("nothing to do"),
         }
     }
 
     #[test]
-    fn sides_keep_the_ratio_and_are_never_enlarged() {
+    fn resize_keeps_aspect_ratio_and_never_enlarges() {
         use Fit::{Contain, Cover, Fill};
         let cases = [
             ((Some(400), None, Contain), (400, 300)),
@@ -354,43 +357,52 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_turned_before_it_is_measured() {
-        let turned = Source { orientation: Orientation::of_tag(6), ..source(4_000, 3_000) };
+    fn orientation_is_applied_before_resizing() {
+        let turned = Source { orientation: Orientation::from_exif_tag(6), ..source(4_000, 3_000) };
         let plan = made(&turned, &wish(Some(300), None, Fit::Contain));
         assert_eq!(plan.sides, (300, 400));
-        assert_eq!(plan.wanted_of(&turned), (400, 300));
+        assert_eq!(plan.decode_size_min(&turned), (400, 300));
     }
 
     #[test]
-    fn what_covers_a_box_is_cut_in_the_middle() {
+    fn cover_crops_the_center() {
         let plan = made(&source(4_000, 3_000), &wish(Some(100), Some(100), Fit::Cover));
         assert_eq!(plan.cut, Some([500.0, 0.0, 3_000.0, 3_000.0]));
-        assert_eq!(plan.wanted_of(&source(4_000, 3_000)), (134, 100));
+        assert_eq!(plan.decode_size_min(&source(4_000, 3_000)), (134, 100));
         let plan = made(&source(4_000, 3_000), &wish(Some(400), Some(300), Fit::Cover));
         assert_eq!(plan.cut, None);
     }
 
     #[test]
-    fn what_is_stored_already_is_not_made_again() {
+    fn matching_source_is_served_unchanged() {
         let stored = source(400, 300);
-        let jpeg = Wish { format: Wanted::Format(Format::Jpeg), ..Wish::default() };
-        assert_eq!(plan(&stored, &jpeg).unwrap(), Planned::AsStored);
-        let auto = Wish { format: Wanted::Auto { avif: false, webp: false }, ..Wish::default() };
-        assert_eq!(plan(&stored, &auto).unwrap(), Planned::AsStored);
-        let smaller = Wish { quality: Some(50), ..jpeg };
-        assert!(matches!(plan(&stored, &smaller).unwrap(), Planned::Made(_)));
-        let wide = Wish { width: Some(9_999), ..jpeg };
-        assert!(matches!(plan(&stored, &wide).unwrap(), Planned::Made(_)), "metadata is left out");
+        let jpeg = TransformOptions {
+            format: OutputFormat::Format(Format::Jpeg),
+            ..TransformOptions::default()
+        };
+        assert_eq!(plan(&stored, &jpeg).unwrap(), PlanOutcome::Original);
+        let auto = TransformOptions {
+            format: OutputFormat::Auto { avif: false, webp: false },
+            ..TransformOptions::default()
+        };
+        assert_eq!(plan(&stored, &auto).unwrap(), PlanOutcome::Original);
+        let smaller = TransformOptions { quality: Some(50), ..jpeg };
+        assert!(matches!(plan(&stored, &smaller).unwrap(), PlanOutcome::Transform(_)));
+        let wide = TransformOptions { width: Some(9_999), ..jpeg };
+        assert!(
+            matches!(plan(&stored, &wide).unwrap(), PlanOutcome::Transform(_)),
+            "metadata is left out"
+        );
     }
 
     #[test]
-    fn a_client_gets_the_best_format_that_it_shows() {
+    fn auto_format_selects_the_best_accepted() {
         let still = source(400, 300);
         let moving = Source { frames: 2, ..Source::still(Format::Gif, (400, 300)) };
-        let auto = |avif, webp| Wish {
-            format: Wanted::Auto { avif, webp },
+        let auto = |avif, webp| TransformOptions {
+            format: OutputFormat::Auto { avif, webp },
             width: Some(100),
-            ..Wish::default()
+            ..TransformOptions::default()
         };
         assert_eq!(made(&still, &auto(true, true)).format, Format::Avif);
         assert_eq!(made(&still, &auto(false, true)).format, Format::WebP);
@@ -400,19 +412,19 @@ mod tests {
     }
 
     #[test]
-    fn wishes_that_come_to_the_same_have_one_name() {
-        let name = |wish: Wish| made(&source(1_200, 900), &wish).to_string();
+    fn equivalent_transforms_share_one_cache_key() {
+        let name = |wish: TransformOptions| made(&source(1_200, 900), &wish).to_string();
         let wide = wish(Some(1_200), None, Fit::Contain);
         assert_eq!(name(wide), "1200x900-q80-r4.jpg");
         assert_eq!(name(wish(Some(5_000), None, Fit::Contain)), name(wide));
-        assert_eq!(name(Wish { quality: Some(80), ..wide }), name(wide));
-        assert_eq!(name(Wish { fit: Fit::Fill, ..wide }), name(wide));
+        assert_eq!(name(TransformOptions { quality: Some(80), ..wide }), name(wide));
+        assert_eq!(name(TransformOptions { fit: Fit::Fill, ..wide }), name(wide));
         let square = wish(Some(90), Some(90), Fit::Cover);
         assert_eq!(name(square), "90x90-c150.00x0.00x900.00x900.00x-q80-r4.jpg");
         let others = [
-            Wish { quality: Some(79), ..wide },
-            Wish { width: Some(1_199), ..wide },
-            Wish { format: Wanted::Format(Format::Png), ..wide },
+            TransformOptions { quality: Some(79), ..wide },
+            TransformOptions { width: Some(1_199), ..wide },
+            TransformOptions { format: OutputFormat::Format(Format::Png), ..wide },
             wish(Some(90), Some(90), Fit::Contain),
             wish(Some(90), Some(90), Fit::Fill),
             square,
@@ -423,12 +435,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_the_format_and_the_source_allow_it() {
+    fn lossless_source_and_format_stay_lossless() {
         let quality = |from: Format, to: Format, asked: Option<u8>| {
             let source = Source { is_lossless: from == Format::Png, ..Source::still(from, (9, 9)) };
-            let format = Wanted::Format(to);
-            made(&source, &Wish { format, width: Some(3), quality: asked, ..Wish::default() })
-                .quality
+            let format = OutputFormat::Format(to);
+            made(
+                &source,
+                &TransformOptions {
+                    format,
+                    width: Some(3),
+                    quality: asked,
+                    ..TransformOptions::default()
+                },
+            )
+            .quality
         };
         assert_eq!(quality(Format::Png, Format::WebP, Some(100)), Quality::Lossless);
         assert_eq!(quality(Format::Png, Format::WebP, None), Quality::Lossy(80));
@@ -440,26 +460,32 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_are_not_written_become_png_unless_asked() {
+    fn formats_without_encoder_become_png() {
         for format in [Format::Bmp, Format::Ico, Format::Pnm, Format::Qoi] {
             let source = Source::still(format, (90, 60));
-            let made_of = |wish: Wish| match plan(&source, &wish).unwrap() {
-                Planned::Made(plan) => Some(plan.format),
-                Planned::AsStored => None,
+            let made_of = |wish: TransformOptions| match plan(&source, &wish).unwrap() {
+                PlanOutcome::Transform(plan) => Some(plan.format),
+                PlanOutcome::Original => None,
             };
-            assert_eq!(made_of(Wish::default()), None);
+            assert_eq!(made_of(TransformOptions::default()), None);
             assert_eq!(made_of(wish(Some(9), None, Fit::Contain)), Some(Format::Png));
-            let auto = |avif, webp| Wish { format: Wanted::Auto { avif, webp }, ..Wish::default() };
+            let auto = |avif, webp| TransformOptions {
+                format: OutputFormat::Auto { avif, webp },
+                ..TransformOptions::default()
+            };
             assert_eq!(made_of(auto(false, false)), None);
             assert_eq!(made_of(auto(false, true)), Some(Format::WebP));
-            let jpeg = Wish { format: Wanted::Format(Format::Jpeg), ..Wish::default() };
+            let jpeg = TransformOptions {
+                format: OutputFormat::Format(Format::Jpeg),
+                ..TransformOptions::default()
+            };
             assert_eq!(made_of(jpeg), Some(Format::Jpeg));
         }
     }
 
     #[test]
-    fn pictures_over_a_bound_are_left_as_they_are() {
-        let bound = |source: Source, wish: Wish| match plan(&source, &wish) {
+    fn images_over_a_limit_are_served_unchanged() {
+        let bound = |source: Source, wish: TransformOptions| match plan(&source, &wish) {
             Err(Error::TooLarge(bound)) => Some(bound),
             _ => None,
         };
@@ -467,20 +493,26 @@ mod tests {
         let large = wish(Some(9_000), None, Fit::Contain);
         let jpeg = |width, height| source(width, height);
         assert_eq!(bound(jpeg(10_000, 10_000), thumb), None);
-        assert_eq!(bound(jpeg(10_001, 10_000), thumb), Some(Bound::Pixels));
-        assert_eq!(bound(jpeg(7_072, 7_072), large), Some(Bound::Pixels));
-        assert_eq!(bound(jpeg(16_385, 10), thumb), Some(Bound::Side));
-        assert_eq!(bound(jpeg(9_000, 100), large), Some(Bound::Output));
+        assert_eq!(bound(jpeg(10_001, 10_000), thumb), Some(LimitKind::Pixels));
+        assert_eq!(bound(jpeg(7_072, 7_072), large), Some(LimitKind::Pixels));
+        assert_eq!(bound(jpeg(16_385, 10), thumb), Some(LimitKind::Side));
+        assert_eq!(bound(jpeg(9_000, 100), large), Some(LimitKind::Output));
         let png = Source::still(Format::Png, (7_000, 7_000));
-        assert_eq!(bound(png, thumb), Some(Bound::Memory));
+        assert_eq!(bound(png, thumb), Some(LimitKind::Memory));
         assert_eq!(bound(Source::still(Format::Png, (5_000, 5_000)), thumb), None);
         let gif = |frames| Source { frames, ..Source::still(Format::Gif, (400, 400)) };
         assert_eq!(bound(gif(256), thumb), None);
-        assert_eq!(bound(gif(257), thumb), Some(Bound::Frames));
-        let still = Wish { format: Wanted::Format(Format::Png), ..Wish::default() };
+        assert_eq!(bound(gif(257), thumb), Some(LimitKind::Frames));
+        let still = TransformOptions {
+            format: OutputFormat::Format(Format::Png),
+            ..TransformOptions::default()
+        };
         assert_eq!(bound(gif(257), still), None, "one picture of it is made");
-        let avif = Wish { format: Wanted::Format(Format::Avif), ..Wish::default() };
+        let avif = TransformOptions {
+            format: OutputFormat::Format(Format::Avif),
+            ..TransformOptions::default()
+        };
         assert_eq!(bound(jpeg(2_000, 2_000), avif), None);
-        assert_eq!(bound(jpeg(2_001, 2_000), avif), Some(Bound::Output));
+        assert_eq!(bound(jpeg(2_001, 2_000), avif), Some(LimitKind::Output));
     }
 }

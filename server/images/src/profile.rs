@@ -12,24 +12,24 @@ use moxcms::{
 };
 
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Converts a picture to sRGB without a profile: grey, or red, green and blue.
-pub(super) fn to_srgb(mut picture: Picture) -> Result<Picture, Error> {
+pub(super) fn to_srgb(mut picture: PixelBuffer) -> Result<PixelBuffer, Error> {
     let profile = picture.profile.take();
-    ToSrgb::new(profile.as_deref()).bring(picture)
+    ToSrgb::new(profile.as_deref()).convert(picture)
 }
 
 /// Converter of a profile, built once for all frames: its tables cost more than a few pixels.
 pub(super) struct ToSrgb {
     profile: Option<ColorProfile>,
     /// Transform per layout seen so far; `None` if the profile does not apply to it.
-    transforms: Vec<(Layout, Option<Transform>)>,
+    transforms: Vec<(PixelLayout, Option<Transform>)>,
 }
 
 #[derive(Clone)]
 struct Transform {
-    made: Layout,
+    output_layout: PixelLayout,
     executor: Arc<Transform8BitExecutor>,
 }
 
@@ -41,15 +41,15 @@ impl ToSrgb {
     }
 
     /// Converts a picture to sRGB without a profile: grey, or red, green and blue.
-    pub(super) fn bring(&mut self, picture: Picture) -> Result<Picture, Error> {
+    pub(super) fn convert(&mut self, picture: PixelBuffer) -> Result<PixelBuffer, Error> {
         match self.transform(picture.layout) {
             Some(transform) => transform.apply(&picture),
-            None if picture.layout == Layout::Cmyk => without_inks(&picture),
-            None => Ok(Picture { profile: None, ..picture }),
+            None if picture.layout == PixelLayout::Cmyk => without_inks(&picture),
+            None => Ok(PixelBuffer { profile: None, ..picture }),
         }
     }
 
-    fn transform(&mut self, layout: Layout) -> Option<Transform> {
+    fn transform(&mut self, layout: PixelLayout) -> Option<Transform> {
         let profile = self.profile.as_ref()?;
         if let Some((_, known)) = self.transforms.iter().find(|(of, _)| *of == layout) {
             return known.clone();
@@ -61,16 +61,24 @@ impl ToSrgb {
 }
 
 impl Transform {
-    fn new(profile: &ColorProfile, layout: Layout) -> Option<Self> {
+    fn new(profile: &ColorProfile, layout: PixelLayout) -> Option<Self> {
         let (from, to, made) = match (profile.color_space, layout) {
-            (DataColorSpace::Rgb, Layout::Rgb) => (Channels::Rgb, Channels::Rgb, Layout::Rgb),
-            (DataColorSpace::Rgb, Layout::Rgba) => (Channels::Rgba, Channels::Rgba, Layout::Rgba),
-            (DataColorSpace::Gray, Layout::Grey) => (Channels::Gray, Channels::Rgb, Layout::Rgb),
-            (DataColorSpace::Gray, Layout::GreyAlpha) => {
-                (Channels::GrayAlpha, Channels::Rgba, Layout::Rgba)
+            (DataColorSpace::Rgb, PixelLayout::Rgb) => {
+                (Channels::Rgb, Channels::Rgb, PixelLayout::Rgb)
+            }
+            (DataColorSpace::Rgb, PixelLayout::Rgba) => {
+                (Channels::Rgba, Channels::Rgba, PixelLayout::Rgba)
+            }
+            (DataColorSpace::Gray, PixelLayout::Grey) => {
+                (Channels::Gray, Channels::Rgb, PixelLayout::Rgb)
+            }
+            (DataColorSpace::Gray, PixelLayout::GreyAlpha) => {
+                (Channels::GrayAlpha, Channels::Rgba, PixelLayout::Rgba)
             }
             // Four channels of any meaning.
-            (DataColorSpace::Cmyk, Layout::Cmyk) => (Channels::Rgba, Channels::Rgb, Layout::Rgb),
+            (DataColorSpace::Cmyk, PixelLayout::Cmyk) => {
+                (Channels::Rgba, Channels::Rgb, PixelLayout::Rgb)
+            }
             _ => return None,
         };
         let options = TransformOptions {
@@ -79,37 +87,37 @@ impl Transform {
         };
         let srgb = ColorProfile::new_srgb();
         let executor = profile.create_transform_8bit(from, &srgb, to, options).ok()?;
-        Some(Self { made, executor })
+        Some(Self { output_layout: made, executor })
     }
 
-    fn apply(&self, picture: &Picture) -> Result<Picture, Error> {
+    fn apply(&self, picture: &PixelBuffer) -> Result<PixelBuffer, Error> {
         let pixels = picture.width as usize * picture.height as usize;
-        let mut samples = vec![0; pixels * self.made.channels()];
+        let mut samples = vec![0; pixels * self.output_layout.channels()];
         self.executor.transform(&picture.samples, &mut samples).map_err(Error::failed)?;
-        Picture::new(picture.sides(), self.made, samples, None)
+        PixelBuffer::new(picture.dimensions(), self.output_layout, samples, None)
     }
 }
 
 /// Multiplies the transmission of black with that of each of the other inks.
-fn without_inks(picture: &Picture) -> Result<Picture, Error> {
+fn without_inks(picture: &PixelBuffer) -> Result<PixelBuffer, Error> {
     let pixels = picture.samples.as_chunks::<4>().0.iter();
     let through = |ink: u8, black: u8| {
         ((255 - u32::from(ink)) * (255 - u32::from(black)) + 127).div_euclid(255) as u8
     };
     let samples = pixels.flat_map(|[c, m, y, k]| [*c, *m, *y].map(|ink| through(ink, *k)));
-    Picture::new(picture.sides(), Layout::Rgb, samples.collect(), None)
+    PixelBuffer::new(picture.dimensions(), PixelLayout::Rgb, samples.collect(), None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn red(profile: Option<Vec<u8>>) -> Picture {
-        Picture::new((1, 1), Layout::Rgb, vec![200, 30, 30], profile).unwrap()
+    fn red(profile: Option<Vec<u8>>) -> PixelBuffer {
+        PixelBuffer::new((1, 1), PixelLayout::Rgb, vec![200, 30, 30], profile).unwrap()
     }
 
     #[test]
-    fn a_wide_gamut_is_brought_into_srgb() {
+    fn wide_gamut_is_converted_to_srgb() {
         let profile = ColorProfile::new_display_p3().encode().unwrap();
         let seen = to_srgb(red(Some(profile))).unwrap();
         assert_eq!(seen.profile, None);
@@ -119,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_srgb_already_stays_as_it_is() {
+    fn srgb_images_are_not_converted() {
         let profile = ColorProfile::new_srgb().encode().unwrap();
         let seen = to_srgb(red(Some(profile))).unwrap();
         for (is, was) in seen.samples.iter().zip([200_u8, 30, 30]) {
@@ -128,40 +136,41 @@ mod tests {
     }
 
     #[test]
-    fn broken_and_foreign_profiles_count_as_none() {
+    fn invalid_icc_profiles_are_ignored() {
         assert_eq!(to_srgb(red(Some(vec![1, 2, 3]))).unwrap(), red(None));
         let grey = ColorProfile::new_gray_with_gamma(2.2).encode().unwrap();
         assert_eq!(to_srgb(red(Some(grey))).unwrap(), red(None));
         let grey = ColorProfile::new_gray_with_gamma(1.0).encode().unwrap();
-        let dark = Picture::new((1, 1), Layout::Grey, vec![55], Some(grey)).unwrap();
+        let dark = PixelBuffer::new((1, 1), PixelLayout::Grey, vec![55], Some(grey)).unwrap();
         let seen = to_srgb(dark).unwrap();
-        assert_eq!(seen.layout, Layout::Rgb);
+        assert_eq!(seen.layout, PixelLayout::Rgb);
         assert!(seen.samples.iter().all(|value| (126..=130).contains(value)), "{:?}", seen.samples);
     }
 
     #[test]
-    fn a_profile_is_read_once_for_all_pictures() {
+    fn icc_profile_is_parsed_once() {
         let profile = ColorProfile::new_display_p3().encode().unwrap();
         let mut known = ToSrgb::new(Some(&profile));
-        let clear = Picture::new((1, 1), Layout::Rgba, vec![200, 30, 30, 7], None).unwrap();
-        let grey = Picture::new((1, 1), Layout::Grey, vec![55], None).unwrap();
+        let clear =
+            PixelBuffer::new((1, 1), PixelLayout::Rgba, vec![200, 30, 30, 7], None).unwrap();
+        let grey = PixelBuffer::new((1, 1), PixelLayout::Grey, vec![55], None).unwrap();
         for picture in [red(None), clear, red(None), grey.clone(), grey] {
-            let alone = to_srgb(Picture { profile: Some(profile.clone()), ..picture.clone() });
-            assert_eq!(known.bring(picture).unwrap(), alone.unwrap());
+            let alone = to_srgb(PixelBuffer { profile: Some(profile.clone()), ..picture.clone() });
+            assert_eq!(known.convert(picture).unwrap(), alone.unwrap());
         }
-        let met: Vec<Layout> = known.transforms.iter().map(|(layout, _)| *layout).collect();
-        assert_eq!(met, [Layout::Rgb, Layout::Rgba, Layout::Grey]);
+        let met: Vec<PixelLayout> = known.transforms.iter().map(|(layout, _)| *layout).collect();
+        assert_eq!(met, [PixelLayout::Rgb, PixelLayout::Rgba, PixelLayout::Grey]);
     }
 
     #[test]
     fn inks_take_light_away() {
         let inks = vec![0, 0, 0, 0, 255, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 255, 0, 0, 0, 128];
-        let drawn = Picture::new((5, 1), Layout::Cmyk, inks, Some(vec![1, 2, 3])).unwrap();
+        let drawn = PixelBuffer::new((5, 1), PixelLayout::Cmyk, inks, Some(vec![1, 2, 3])).unwrap();
         let expected =
             [[255, 255, 255], [0, 255, 255], [255, 0, 0], [0, 0, 0], [127, 127, 127]].concat();
         assert_eq!(
             to_srgb(drawn).unwrap(),
-            Picture::new((5, 1), Layout::Rgb, expected, None).unwrap()
+            PixelBuffer::new((5, 1), PixelLayout::Rgb, expected, None).unwrap()
         );
     }
 }

@@ -4,7 +4,7 @@ use crate::animation::View;
 use crate::decode::{Decoded, layout_of};
 use crate::error::Error;
 use crate::format::Format;
-use crate::picture::Picture;
+use crate::picture::PixelBuffer;
 use crate::plan::Plan;
 use crate::scaled_jpeg::{self, Header};
 use crate::source::Source;
@@ -40,10 +40,10 @@ pub fn render(
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
     let cut = stored_cut(source, plan);
-    let sides = source.orientation.seen(plan.sides);
+    let sides = source.orientation.oriented_size(plan.sides);
     if plan.is_animated {
         let view = View { cut, sides, orientation: source.orientation };
-        return animation::make(bytes, source, plan, &view, stop);
+        return animation::render(bytes, source, plan, &view, stop);
     }
     let decoded = decode::decode(bytes, source, plan, stop)?;
     if stop() {
@@ -56,7 +56,7 @@ pub fn render(
 
 /// Returns the visible part of the stored picture: left, top, width, height in its pixels.
 fn stored_cut(source: &Source, plan: &Plan) -> [f64; 4] {
-    let (width, height) = source.seen();
+    let (width, height) = source.oriented_size();
     let cut = plan.cut.unwrap_or([0.0, 0.0, f64::from(width), f64::from(height)]);
     let sides = (f64::from(source.sides.0), f64::from(source.sides.1));
     source.orientation.stored_box(cut, sides)
@@ -68,7 +68,7 @@ fn shrink(
     source: &Source,
     [left, top, across, down]: [f64; 4],
     sides: (u32, u32),
-) -> Result<Picture, Error> {
+) -> Result<PixelBuffer, Error> {
     // Scales the part to something that shows the whole stored picture in this many columns and rows.
     let part = |covered: (f64, f64)| {
         let (x, y) = (covered.0 / f64::from(source.sides.0), covered.1 / f64::from(source.sides.1));
@@ -77,19 +77,19 @@ fn shrink(
     match decoded {
         Decoded::Pixels(picture) => {
             let cut = part((f64::from(picture.width), f64::from(picture.height)));
-            resize::picture(picture, sides, cut)
+            resize::resize_pixels(picture, sides, cut)
         }
         // Planes are smaller than pixels, and only the colours of the few resized pixels are converted.
         Decoded::Planes(decoded) => {
             let mut planes = Vec::with_capacity(decoded.planes.len());
             for plane in decoded.planes {
                 let cut = part(plane.covered);
-                planes.push(resize::plane(plane, sides, cut)?);
+                planes.push(resize::resize_plane(plane, sides, cut)?);
             }
             let Header { colour, profile, .. } = decoded.header;
             let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
             let (layout, samples) = (layout_of(colour), scaled_jpeg::to_pixels(colour, &planes));
-            Picture::new(sides, layout, samples, profile)
+            PixelBuffer::new(sides, layout, samples, profile)
         }
     }
 }

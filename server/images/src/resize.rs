@@ -3,33 +3,37 @@
 use kernels::{Pixel, resample};
 
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::scaled_jpeg::Plane;
 
 /// Resizes a part of a picture: left, top, width, height in its pixels.
-pub(super) fn picture(
-    picture: Picture,
+pub(super) fn resize_pixels(
+    picture: PixelBuffer,
     sides: (u32, u32),
     cut: [f64; 4],
-) -> Result<Picture, Error> {
+) -> Result<PixelBuffer, Error> {
     let all = [0.0, 0.0, f64::from(picture.width), f64::from(picture.height)];
-    if picture.sides() == sides && cut == all {
+    if picture.dimensions() == sides && cut == all {
         return Ok(picture);
     }
     let pixel = match picture.layout {
-        Layout::Grey => Pixel::One,
-        Layout::GreyAlpha => Pixel::OneAndAlpha,
-        Layout::Rgb => Pixel::Three,
-        Layout::Rgba => Pixel::ThreeAndAlpha,
-        Layout::Cmyk => Pixel::Four,
+        PixelLayout::Grey => Pixel::One,
+        PixelLayout::GreyAlpha => Pixel::OneAndAlpha,
+        PixelLayout::Rgb => Pixel::Three,
+        PixelLayout::Rgba => Pixel::ThreeAndAlpha,
+        PixelLayout::Cmyk => Pixel::Four,
     };
-    let samples = resample(pixel, picture.sides(), &picture.samples, sides, cut);
+    let samples = resample(pixel, picture.dimensions(), &picture.samples, sides, cut);
     let samples = samples.map_err(Error::failed)?;
-    Ok(Picture { width: sides.0, height: sides.1, samples, ..picture })
+    Ok(PixelBuffer { width: sides.0, height: sides.1, samples, ..picture })
 }
 
 /// Resizes a part of a plane: left, top, width, height in its samples.
-pub(super) fn plane(mut plane: Plane, sides: (u32, u32), cut: [f64; 4]) -> Result<Vec<u8>, Error> {
+pub(super) fn resize_plane(
+    mut plane: Plane,
+    sides: (u32, u32),
+    cut: [f64; 4],
+) -> Result<Vec<u8>, Error> {
     // Padding at the end of rows is not part of the picture.
     if plane.stride > plane.width {
         for row in 1..plane.height {
@@ -50,35 +54,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_clear_does_not_colour_its_neighbours() {
+    fn resize_premultiplies_alpha() {
         // Opaque red next to transparent green.
         let samples: Vec<u8> = (0..64)
             .flat_map(|at| if at % 8 < 4 { [255, 0, 0, 255] } else { [0, 255, 0, 0] })
             .collect();
-        let pixels = Picture::new((8, 8), Layout::Rgba, samples, None).unwrap();
-        let small = picture(pixels, (2, 2), [0.0, 0.0, 8.0, 8.0]).unwrap();
+        let pixels = PixelBuffer::new((8, 8), PixelLayout::Rgba, samples, None).unwrap();
+        let small = resize_pixels(pixels, (2, 2), [0.0, 0.0, 8.0, 8.0]).unwrap();
         for [red, green, _, alpha] in small.samples.as_chunks::<4>().0 {
             assert!(*alpha == 0 || (*red > 250 && *green < 5), "{red} {green} {alpha}");
         }
     }
 
     #[test]
-    fn a_part_is_cut_out() {
+    fn resize_crops_the_source_area() {
         let samples: Vec<u8> =
             (0..16).flat_map(|at: u8| [if at % 4 < 2 { 0 } else { 255 }]).collect();
-        let pixels = Picture::new((4, 4), Layout::Grey, samples, None).unwrap();
-        let right = picture(pixels.clone(), (2, 4), [2.0, 0.0, 2.0, 4.0]).unwrap();
-        assert_eq!((right.sides(), &*right.samples), ((2, 4), &[255; 8][..]));
+        let pixels = PixelBuffer::new((4, 4), PixelLayout::Grey, samples, None).unwrap();
+        let right = resize_pixels(pixels.clone(), (2, 4), [2.0, 0.0, 2.0, 4.0]).unwrap();
+        assert_eq!((right.dimensions(), &*right.samples), ((2, 4), &[255; 8][..]));
         let all = [0.0, 0.0, 4.0, 4.0];
-        assert_eq!(picture(pixels.clone(), (4, 4), all).unwrap(), pixels);
+        assert_eq!(resize_pixels(pixels.clone(), (4, 4), all).unwrap(), pixels);
     }
 
     #[test]
-    fn what_fills_up_the_blocks_of_a_plane_is_not_seen() {
+    fn mcu_padding_does_not_leak_into_resize() {
         let samples = (0..48).map(|at| if at % 8 < 6 && at < 40 { 70 } else { 255 }).collect();
         let filled = Plane { width: 6, height: 5, covered: (6.0, 5.0), stride: 8, samples };
         let all = [0.0, 0.0, 6.0, 5.0];
-        assert_eq!(plane(filled.clone(), (6, 5), all).unwrap(), [70; 30]);
-        assert_eq!(plane(filled, (3, 2), all).unwrap(), [70; 6]);
+        assert_eq!(resize_plane(filled.clone(), (6, 5), all).unwrap(), [70; 30]);
+        assert_eq!(resize_plane(filled, (3, 2), all).unwrap(), [70; 6]);
     }
 }

@@ -18,7 +18,7 @@ impl<'a> Chunks<'a> {
     }
 
     /// Iterates over the chunks of a file, which may be shorter than it states.
-    pub(super) fn of_file(file: &'a [u8]) -> Result<Self, Error> {
+    pub(super) fn in_file(file: &'a [u8]) -> Result<Self, Error> {
         match file {
             [b'R', b'I', b'F', b'F', a, b, c, d, b'W', b'E', b'B', b'P', chunks @ ..] => {
                 let length = u32::from_le_bytes([*a, *b, *c, *d]).saturating_sub(4) as usize;
@@ -57,20 +57,20 @@ pub(super) const CHUNK_HEAD_BYTES: usize = 8;
 
 /// Builds a file with these chunks.
 pub(super) fn file(chunks: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut file = begin(FILE_HEAD_BYTES + chunks.len());
+    let mut file = start_file(FILE_HEAD_BYTES + chunks.len());
     file.extend_from_slice(chunks);
-    end(file)
+    finish_file(file)
 }
 
 /// Begins a file, to which chunks are appended, with reserved space for `room` bytes.
-pub(super) fn begin(room: usize) -> Vec<u8> {
+pub(super) fn start_file(room: usize) -> Vec<u8> {
     let mut file = Vec::with_capacity(room);
     file.extend_from_slice(b"RIFF\0\0\0\0WEBP");
     file
 }
 
 /// Finishes a file by setting its length.
-pub(super) fn end(mut file: Vec<u8>) -> Result<Vec<u8>, Error> {
+pub(super) fn finish_file(mut file: Vec<u8>) -> Result<Vec<u8>, Error> {
     let length = file.len().saturating_sub(CHUNK_HEAD_BYTES);
     let length = u32::try_from(length).map_err(Error::failed)?;
     if let Some(place) = file.get_mut(4..CHUNK_HEAD_BYTES) {
@@ -95,19 +95,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_are_read_as_they_are_written() {
+    fn riff_chunks_round_trip() {
         let mut chunks = Vec::new();
         push(&mut chunks, *b"ODD ", &[1, 2, 3]).unwrap();
         push(&mut chunks, *b"NONE", &[]).unwrap();
         push(&mut chunks, *b"EVEN", &[4, 5]).unwrap();
         let file = file(&chunks).unwrap();
         assert_eq!(file.len(), 12 + 12 + 8 + 10);
-        let read: Vec<_> = Chunks::of_file(&file).unwrap().collect();
+        let read: Vec<_> = Chunks::in_file(&file).unwrap().collect();
         let expected: [(Name, &[u8]); 3] =
             [(*b"ODD ", &[1, 2, 3]), (*b"NONE", &[]), (*b"EVEN", &[4, 5])];
         assert_eq!(read, expected);
-        assert_eq!(Chunks::of_file(&file[..file.len() - 1]).unwrap().count(), 2);
-        assert!(Chunks::of_file(&file[..11]).is_err());
+        assert_eq!(Chunks::in_file(&file[..file.len() - 1]).unwrap().count(), 2);
+        assert!(Chunks::in_file(&file[..11]).is_err());
     }
 
     #[test]

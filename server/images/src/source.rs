@@ -53,8 +53,8 @@ impl Source {
     }
 
     /// Returns the displayed width and height.
-    pub fn seen(&self) -> (u32, u32) {
-        self.orientation.seen(self.sides)
+    pub fn oriented_size(&self) -> (u32, u32) {
+        self.orientation.oriented_size(self.sides)
     }
 
     /// Returns the memory of decoding a JPEG in bytes, at a scale or at full size, without its output; 0 for other
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// Returns whether everything is known that the time estimate depends on.
-    pub fn is_reckoned(&self) -> bool {
+    pub fn has_complete_cost(&self) -> bool {
         self.scanned_samples.is_some()
     }
 

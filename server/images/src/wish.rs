@@ -4,9 +4,9 @@ use crate::format::Format;
 
 /// Transform options. Without any option, the stored file is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Wish {
+pub struct TransformOptions {
     /// Output format.
-    pub format: Wanted,
+    pub format: OutputFormat,
     /// Width in pixels, at least 1.
     pub width: Option<u32>,
     /// Height in pixels, at least 1.
@@ -19,10 +19,10 @@ pub struct Wish {
 
 /// Requested format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub enum OutputFormat {
     /// Stored format.
     #[default]
-    Stored,
+    Original,
     /// Given format.
     Format(Format),
     /// Best format supported by the client: AVIF unless animated, else WebP, else the stored format.
@@ -47,9 +47,9 @@ pub enum Fit {
     Fill,
 }
 
-impl Wish {
+impl TransformOptions {
     /// Returns whether any option is set.
-    pub fn is_any(&self) -> bool {
+    pub fn is_identity(&self) -> bool {
         *self != Self { fit: self.fit, ..Self::default() }
     }
 }

@@ -18,26 +18,26 @@ use http_body_util::{BodyExt, Full};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio::time::timeout;
 
-use crate::destination::{Destination, Scheme};
+use crate::destination::{OutboundUrl, Scheme};
 use crate::limits;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 
 /// HTTP client; clones share its state.
 #[derive(Clone)]
-pub(super) struct Asking {
-    outbound: Outbound,
+pub(super) struct AcmeHttpClient {
+    outbound: OutboundClient,
     clock: Arc<dyn Clock>,
     /// Seconds of the `Retry-After` in the last error response.
     rest_seconds: Arc<AtomicU64>,
 }
 
-impl Asking {
-    pub(super) fn new(outbound: Outbound, clock: Arc<dyn Clock>) -> Self {
+impl AcmeHttpClient {
+    pub(super) fn new(outbound: OutboundClient, clock: Arc<dyn Clock>) -> Self {
         Self { outbound, clock, rest_seconds: Arc::default() }
     }
 
     /// Takes the recorded `Retry-After`, once for each response that has one.
-    pub(super) fn take_rest(&self) -> Duration {
+    pub(super) fn take_retry_after(&self) -> Duration {
         Duration::from_secs(self.rest_seconds.swap(0, Ordering::Relaxed))
     }
 }
@@ -60,7 +60,7 @@ fn bounded_rest(headers: &mut HeaderMap, now_ms: u64) -> Option<u64> {
     Some(seconds)
 }
 
-impl HttpClient for Asking {
+impl HttpClient for AcmeHttpClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -69,19 +69,19 @@ impl HttpClient for Asking {
         Box::pin(async move {
             let address = request.uri().to_string();
             let broken = |why: &dyn Display| Error::Other(format!("{address}: {why}").into());
-            let at = Destination::parse(&address).map_err(|why| broken(&why))?;
+            let at = OutboundUrl::parse(&address).map_err(|why| broken(&why))?;
             if at.origin().scheme() != Scheme::Https {
                 return Err(broken(&"the ACME server returned a URL without https"));
             }
             let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
             let (head, body) = request.into_parts();
             let body = body.collect().await.map_err(|why| broken(&why))?.to_bytes();
-            let asked = this.outbound.ask(
+            let asked = this.outbound.request(
                 &at,
                 Request::from_parts(head, body),
-                limits::acme::ANSWER_BYTES_MAX,
+                limits::acme::RESPONSE_BYTES_MAX,
             );
-            let answer = timeout(limits::acme::ANSWER_WAIT, asked).await;
+            let answer = timeout(limits::acme::RESPONSE_TIMEOUT, asked).await;
             let answer = answer.map_err(|_| broken(&"no response in time"))?;
             let mut answer = answer.map_err(|why| broken(&why))?;
             let rest = bounded_rest(answer.headers_mut(), this.clock.unix_ms());
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rest_is_read_in_both_its_forms_and_never_longer_than_is_waited() {
+    fn acme_retry_after_is_parsed_and_capped() {
         let now_ms = 784_111_777_000;
         let longest = limits::acme::RETRY_AFTER_MAX.as_secs();
         for (told, expected) in [

@@ -8,7 +8,7 @@ use instant_acme::{Error, Problem};
 
 /// Failed order.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct AcmeError {
     why: String,
     /// Advice, if there is any.
     advice: Option<&'static str>,
@@ -19,13 +19,13 @@ pub(super) struct Failure {
 /// Prefix of all ACME problem types (RFC 8555 section 6.7).
 const KIND: &str = "urn:ietf:params:acme:error:";
 
-impl Failure {
+impl AcmeError {
     pub(super) fn new(why: impl fmt::Display) -> Self {
         Self { why: why.to_string(), advice: None, is_unknown_account: false }
     }
 
     /// Converts a problem of the certification authority, about one name or the whole order.
-    pub(super) fn of(problem: &Problem, name: Option<&str>) -> Self {
+    pub(super) fn from_acme(problem: &Problem, name: Option<&str>) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or_default();
         let kind = kind.strip_prefix(KIND).unwrap_or(kind);
         let detail = problem.detail.as_deref().unwrap_or("no details given");
@@ -62,17 +62,17 @@ fn advice(kind: &str) -> Option<&'static str> {
     })
 }
 
-impl From<Error> for Failure {
+impl From<Error> for AcmeError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Api(problem) => Self::of(&problem, None),
+            Error::Api(problem) => Self::from_acme(&problem, None),
             Error::Timeout(_) => Self::new("the ACME server did not finish in time"),
             error => Self::new(error),
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for AcmeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)?;
         self.advice.iter().try_for_each(|advice| write!(f, "; {advice}"))
@@ -84,19 +84,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_told_with_its_name_and_with_what_to_do() {
+    fn acme_errors_name_the_domain_and_a_remedy() {
         let problem = |kind: &str| {
             let text = format!(r#"{{"type":"{KIND}{kind}","detail":"it is so","status":400}}"#);
             serde_json::from_str::<Problem>(&text).unwrap()
         };
-        let told = Failure::of(&problem("dns"), Some("a.example")).to_string();
+        let told = AcmeError::from_acme(&problem("dns"), Some("a.example")).to_string();
         assert!(
             told.starts_with("a.example: it is so (dns); the ACME server cannot resolve"),
             "{told}"
         );
-        assert_eq!(Failure::of(&problem("malformed"), None).to_string(), "it is so (malformed)");
-        assert!(Failure::of(&problem("accountDoesNotExist"), None).is_unknown_account);
+        assert_eq!(
+            AcmeError::from_acme(&problem("malformed"), None).to_string(),
+            "it is so (malformed)"
+        );
+        assert!(AcmeError::from_acme(&problem("accountDoesNotExist"), None).is_unknown_account);
         let empty: Problem = serde_json::from_str("{}").unwrap();
-        assert_eq!(Failure::of(&empty, None).to_string(), "no details given ()");
+        assert_eq!(AcmeError::from_acme(&empty, None).to_string(), "no details given ()");
     }
 }

@@ -21,11 +21,11 @@ const CERTIFICATE: &str = "certificate.json";
 
 /// ACME storage folder.
 #[derive(Clone, Debug)]
-pub(super) struct Kept(PathBuf);
+pub(super) struct CertificateStorage(PathBuf);
 
 /// Stored account, with its directory.
 #[derive(Serialize, Deserialize)]
-pub(super) struct KeptAccount {
+pub(super) struct StoredAcmeAccount {
     pub(super) directory: String,
     pub(super) contacts: Vec<String>,
     pub(super) credentials: AccountCredentials,
@@ -33,14 +33,14 @@ pub(super) struct KeptAccount {
 
 /// Stored certificate and key in PEM, with its names and directory.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptCertificate {
+pub(super) struct StoredCertificate {
     pub(super) directory: String,
     pub(super) domains: Vec<String>,
     pub(super) certificates: String,
     pub(super) key: String,
 }
 
-impl Kept {
+impl CertificateStorage {
     /// Opens the folder, creating it if needed. Only for the process that holds the store's lock.
     pub(super) fn open(data: &Path) -> io::Result<Self> {
         let folder = data.join(FOLDER);
@@ -50,11 +50,11 @@ impl Kept {
         }
     }
 
-    pub(super) fn account(&self) -> io::Result<Option<KeptAccount>> {
+    pub(super) fn account(&self) -> io::Result<Option<StoredAcmeAccount>> {
         self.read(ACCOUNT)
     }
 
-    pub(super) fn write_account(&self, account: &KeptAccount) -> io::Result<()> {
+    pub(super) fn write_account(&self, account: &StoredAcmeAccount) -> io::Result<()> {
         self.write(ACCOUNT, account)
     }
 
@@ -63,11 +63,11 @@ impl Kept {
         fs::remove_file(self.0.join(ACCOUNT))
     }
 
-    pub(super) fn certificate(&self) -> io::Result<Option<KeptCertificate>> {
+    pub(super) fn certificate(&self) -> io::Result<Option<StoredCertificate>> {
         self.read(CERTIFICATE)
     }
 
-    pub(super) fn write_certificate(&self, certificate: &KeptCertificate) -> io::Result<()> {
+    pub(super) fn write_certificate(&self, certificate: &StoredCertificate) -> io::Result<()> {
         self.write(CERTIFICATE, certificate)
     }
 
@@ -98,7 +98,7 @@ impl Kept {
     }
 }
 
-impl KeptAccount {
+impl StoredAcmeAccount {
     /// Copies the credentials by serialization, since the library's type is not `Clone`.
     pub(super) fn clone_credentials(&self) -> serde_json::Result<AccountCredentials> {
         serde_json::from_value(serde_json::to_value(&self.credentials)?)
@@ -112,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_again_by_its_owner_alone() {
+    fn acme_storage_is_readable_by_owner_only() {
         let data = tempfile::tempdir().unwrap();
-        let kept = Kept::open(data.path()).unwrap();
+        let kept = CertificateStorage::open(data.path()).unwrap();
         assert!(kept.certificate().unwrap().is_none() && kept.account().unwrap().is_none());
-        let mut certificate = KeptCertificate {
+        let mut certificate = StoredCertificate {
             directory: "https://a.example".into(),
             domains: vec!["b.example".into()],
             certificates: "one".into(),
@@ -125,7 +125,7 @@ mod tests {
         kept.write_certificate(&certificate).unwrap();
         certificate.certificates = "two".into();
         kept.write_certificate(&certificate).unwrap();
-        let again = Kept::open(data.path()).unwrap();
+        let again = CertificateStorage::open(data.path()).unwrap();
         assert!(again.certificate().unwrap() == Some(certificate));
         let folder = data.path().join(FOLDER);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -24,45 +24,46 @@ use std::time::Duration;
 use engine::Clock;
 use instant_acme::{Account, NewAccount};
 
-use self::asking::Asking;
-use self::failure::Failure;
-use self::kept::{Kept, KeptAccount, KeptCertificate};
+use self::asking::AcmeHttpClient;
+use self::failure::AcmeError;
+use self::kept::{CertificateStorage, StoredAcmeAccount, StoredCertificate};
 use crate::bridge::blocking;
 use crate::config::AcmeSettings;
 use crate::limits;
-use crate::measures::CertificateMeasures;
-use crate::outbound::Outbound;
-use crate::tls::{CurrentTls, Identity, Proofs};
+use crate::measures::CertificateMetrics;
+use crate::outbound::OutboundClient;
+use crate::tls::{AlpnChallenges, TlsConfigCell, TlsIdentity};
 
 /// ACME client.
-pub(crate) struct Acme {
+pub(crate) struct AcmeRenewer {
     settings: AcmeSettings,
-    kept: Kept,
-    asking: Asking,
+    storage: CertificateStorage,
+    client: AcmeHttpClient,
     clock: Arc<dyn Clock>,
-    tls: Arc<CurrentTls>,
-    current: Option<Current>,
+    tls: Arc<TlsConfigCell>,
+    current: Option<CurrentCertificate>,
 }
 
 /// Certificate in use.
-struct Current {
-    identity: Identity,
+struct CurrentCertificate {
+    identity: TlsIdentity,
     /// Whether it has the configured names and directory.
     is_wanted: bool,
 }
 
-impl Acme {
+impl AcmeRenewer {
     /// Starts with the stored certificate, if any.
-    pub(crate) fn begin(
+    pub(crate) fn open(
         data: &Path,
         settings: AcmeSettings,
         clock: Arc<dyn Clock>,
-    ) -> io::Result<(Arc<CurrentTls>, Self)> {
+    ) -> io::Result<(Arc<TlsConfigCell>, Self)> {
         let client = settings.roots.client().map_err(|why| io::Error::other(why.to_string()))?;
-        let outbound = Outbound::new(std::slice::from_ref(settings.directory.origin()), client);
-        let asking = Asking::new(outbound, clock.clone());
-        let tls = Arc::new(CurrentTls::without_identity().map_err(io::Error::other)?);
-        let kept = Kept::open(data)?;
+        let outbound =
+            OutboundClient::new(std::slice::from_ref(settings.directory.origin()), client);
+        let asking = AcmeHttpClient::new(outbound, clock.clone());
+        let tls = Arc::new(TlsConfigCell::without_identity().map_err(io::Error::other)?);
+        let kept = CertificateStorage::open(data)?;
         let current = current(&kept, &settings);
         match &current {
             Some(current) => tls.replace(&current.identity),
@@ -71,35 +72,35 @@ impl Acme {
                 "no certificate yet; TLS connections are refused until one is issued"
             ),
         }
-        Ok((tls.clone(), Self { settings, kept, asking, clock, tls, current }))
+        Ok((tls.clone(), Self { settings, storage: kept, client: asking, clock, tls, current }))
     }
 
     /// Obtains and renews certificates, forever, and reports them to the metrics.
-    pub(crate) async fn run(mut self, measures: Arc<CertificateMeasures>) {
-        let mut retry_wait = limits::acme::RETRY_WAIT_MIN;
-        measures.note_end(self.end_ms());
+    pub(crate) async fn run(mut self, measures: Arc<CertificateMetrics>) {
+        let mut retry_wait = limits::acme::BACKOFF_MIN;
+        measures.set_expiry(self.end_ms());
         loop {
             if let Some(wait) = self.wait() {
                 // The clock may be set, and the machine may sleep, so long waits are split.
-                tokio::time::sleep(wait.min(limits::acme::LOOK_WAIT)).await;
+                tokio::time::sleep(wait.min(limits::acme::RENEWAL_CHECK_INTERVAL)).await;
                 continue;
             }
             let renewed = self.renew().await;
-            measures.note_end(self.end_ms());
+            measures.set_expiry(self.end_ms());
             let failure = match renewed {
                 Ok(()) if self.wait().is_some() => {
-                    retry_wait = limits::acme::RETRY_WAIT_MIN;
+                    retry_wait = limits::acme::BACKOFF_MIN;
                     continue;
                 }
                 // Renewing again immediately would never end.
-                Ok(()) => Failure::new(
+                Ok(()) => AcmeError::new(
                     "the issued certificate is due for renewal already: check the clock of this \
                     machine",
                 ),
                 Err(failure) => failure,
             };
             measures.failures.add(1);
-            let wait = retry_wait.max(self.asking.take_rest());
+            let wait = retry_wait.max(self.client.take_retry_after());
             tracing::error!(
                 domains = self.settings.domains.join(", "),
                 directory = self.settings.directory.as_str(),
@@ -107,7 +108,7 @@ impl Acme {
                 "certificate order failed: {failure}"
             );
             tokio::time::sleep(wait).await;
-            retry_wait = retry_wait.saturating_mul(5).min(limits::acme::RETRY_WAIT_MAX);
+            retry_wait = retry_wait.saturating_mul(5).min(limits::acme::BACKOFF_MAX);
         }
     }
 
@@ -119,29 +120,33 @@ impl Acme {
     }
 
     fn end_ms(&self) -> Option<u64> {
-        self.current.as_ref()?.identity.end_ms()
+        self.current.as_ref()?.identity.not_after_ms()
     }
 
     /// Obtains another certificate and installs it.
-    async fn renew(&mut self) -> Result<(), Failure> {
-        self.asking.take_rest();
-        let asked = tokio::time::timeout(limits::acme::ORDER_WAIT, self.ask()).await;
+    async fn renew(&mut self) -> Result<(), AcmeError> {
+        self.client.take_retry_after();
+        let asked =
+            tokio::time::timeout(limits::acme::ORDER_TIMEOUT, self.order_certificate()).await;
         // Removes the challenge certificates, whatever the outcome.
         let own = self.current.as_ref().map(|current| &current.identity);
         match own {
             Some(own) => self.tls.replace(own),
-            None => self.tls.prove(None, &Proofs::default()).map_err(Failure::new)?,
+            None => self
+                .tls
+                .with_challenges(None, &AlpnChallenges::default())
+                .map_err(AcmeError::new)?,
         }
-        let made = asked.map_err(|_| Failure::new("timed out"))??;
-        let identity = Identity::parse(made.certificates.as_bytes(), made.key.as_bytes());
+        let made = asked.map_err(|_| AcmeError::new("timed out"))??;
+        let identity = TlsIdentity::parse(made.certificates.as_bytes(), made.key.as_bytes());
         let identity = identity
-            .map_err(|why| Failure::new(format!("the issued certificate is invalid: {why}")))?;
+            .map_err(|why| AcmeError::new(format!("the issued certificate is invalid: {why}")))?;
         // Installed even if it cannot be stored: the current one may expire before there is space.
         self.tls.replace(&identity);
-        let ends = identity.ends().unwrap_or_default();
+        let ends = identity.not_after_text().unwrap_or_default();
         tracing::info!(domains = made.domains.join(", "), ends, "certificate issued");
-        self.current = Some(Current { identity, is_wanted: true });
-        let kept = self.kept.clone();
+        self.current = Some(CurrentCertificate { identity, is_wanted: true });
+        let kept = self.storage.clone();
         if let Err(error) = blocking(move || kept.write_certificate(&made)).await {
             tracing::error!(
                 %error,
@@ -151,32 +156,32 @@ impl Acme {
         Ok(())
     }
 
-    async fn ask(&self) -> Result<KeptCertificate, Failure> {
+    async fn order_certificate(&self) -> Result<StoredCertificate, AcmeError> {
         match self.order(&self.account().await?).await {
             Err(failure) if failure.is_unknown_account => {
                 tracing::warn!("stored ACME account unknown to the server; registering a new one");
-                let kept = self.kept.clone();
-                blocking(move || kept.forget_account()).await.map_err(Failure::new)?;
+                let kept = self.storage.clone();
+                blocking(move || kept.forget_account()).await.map_err(AcmeError::new)?;
                 self.order(&self.account().await?).await
             }
             asked => asked,
         }
     }
 
-    async fn order(&self, account: &Account) -> Result<KeptCertificate, Failure> {
+    async fn order(&self, account: &Account) -> Result<StoredCertificate, AcmeError> {
         let own = self.current.as_ref().map(|current| &current.identity);
         let domains = &self.settings.domains;
         let (certificates, key) = order::order(account, domains, own, &self.tls).await?;
         let directory = self.settings.directory.as_str().to_owned();
-        Ok(KeptCertificate { directory, domains: domains.clone(), certificates, key })
+        Ok(StoredCertificate { directory, domains: domains.clone(), certificates, key })
     }
 
     /// Returns the stored account, or registers a new one, which is stored before it is used.
-    async fn account(&self) -> Result<Account, Failure> {
+    async fn account(&self) -> Result<Account, AcmeError> {
         let directory = self.settings.directory.as_str();
         let contacts = &self.settings.contacts;
-        let builder = Account::builder_with_http(Box::new(self.asking.clone()));
-        let kept = self.kept.clone();
+        let builder = Account::builder_with_http(Box::new(self.client.clone()));
+        let kept = self.storage.clone();
         let found = blocking(move || kept.account()).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "stored ACME account unreadable; registering a new one");
             None
@@ -185,7 +190,7 @@ impl Acme {
         let (account, credentials) = match found.filter(|found| found.directory == directory) {
             Some(found) => {
                 let had = found.contacts == *contacts;
-                let again = found.clone_credentials().map_err(Failure::new)?;
+                let again = found.clone_credentials().map_err(AcmeError::new)?;
                 let account = builder.from_credentials(found.credentials).await?;
                 if had {
                     return Ok(account);
@@ -202,16 +207,17 @@ impl Acme {
                 builder.create(&wish, directory.to_owned(), None).await?
             }
         };
-        let (kept, contacts) = (self.kept.clone(), contacts.clone());
-        let account_file = KeptAccount { directory: directory.to_owned(), contacts, credentials };
+        let (kept, contacts) = (self.storage.clone(), contacts.clone());
+        let account_file =
+            StoredAcmeAccount { directory: directory.to_owned(), contacts, credentials };
         let written = blocking(move || kept.write_account(&account_file)).await;
-        written.map_err(|why| Failure::new(format!("cannot save the ACME account: {why}")))?;
+        written.map_err(|why| AcmeError::new(format!("cannot save the ACME account: {why}")))?;
         Ok(account)
     }
 }
 
 /// Loads the stored certificate, if it is valid.
-fn current(kept: &Kept, settings: &AcmeSettings) -> Option<Current> {
+fn current(kept: &CertificateStorage, settings: &AcmeSettings) -> Option<CurrentCertificate> {
     let found = match kept.certificate() {
         Ok(found) => found?,
         Err(error) => {
@@ -219,11 +225,11 @@ fn current(kept: &Kept, settings: &AcmeSettings) -> Option<Current> {
             return None;
         }
     };
-    match Identity::parse(found.certificates.as_bytes(), found.key.as_bytes()) {
+    match TlsIdentity::parse(found.certificates.as_bytes(), found.key.as_bytes()) {
         Ok(identity) => {
             let is_wanted =
                 found.domains == settings.domains && found.directory == settings.directory.as_str();
-            Some(Current { identity, is_wanted })
+            Some(CurrentCertificate { identity, is_wanted })
         }
         Err(why) => {
             tracing::warn!(%why, "stored certificate invalid; requesting a new one");

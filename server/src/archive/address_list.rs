@@ -8,11 +8,11 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use percent_encoding::percent_decode_str;
 
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 use crate::limits::archives::IMPORT_LINE_BYTES_MAX;
 
 /// URL list that is being read.
-pub(super) struct AddressList<R> {
+pub(super) struct UrlList<R> {
     input: BufReader<R>,
     /// Partial line.
     line: Vec<u8>,
@@ -22,10 +22,10 @@ pub(super) struct AddressList<R> {
 
 /// Next item of a list.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Listed {
-    Address {
+pub(super) enum UrlListEntry {
+    Url {
         name: Vec<u8>,
-        address: Destination,
+        address: OutboundUrl,
         key: Vec<u8>,
     },
     Refused {
@@ -33,23 +33,23 @@ pub(super) enum Listed {
         why: String,
     },
     /// No data available yet.
-    Later,
+    Pending,
     End,
 }
 
-impl<R: Read> AddressList<R> {
+impl<R: Read> UrlList<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input: BufReader::new(input), line: Vec::new(), number: 0, has_ended: false }
     }
 
     /// Returns the next URL.
-    pub(super) fn next(&mut self) -> io::Result<Listed> {
+    pub(super) fn next(&mut self) -> io::Result<UrlListEntry> {
         loop {
             if !self.read_line()? {
-                return Ok(Listed::Later);
+                return Ok(UrlListEntry::Pending);
             }
             if self.has_ended && self.line.is_empty() {
-                return Ok(Listed::End);
+                return Ok(UrlListEntry::End);
             }
             self.number += 1;
             let line = std::mem::take(&mut self.line);
@@ -89,20 +89,20 @@ impl<R: Read> AddressList<R> {
         }
     }
 
-    fn read(&self, line: &[u8]) -> Listed {
+    fn read(&self, line: &[u8]) -> UrlListEntry {
         let split = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (address, key) = line.split_at(split);
         // The query may contain a secret.
         let shown = address.split(|byte| *byte == b'?').next().unwrap_or_default();
         let name = [format!("line {}, ", self.number).as_bytes(), shown].concat();
         if line.len() > IMPORT_LINE_BYTES_MAX {
-            return Listed::Refused { name, why: "the line is too long".to_owned() };
+            return UrlListEntry::Refused { name, why: "the line is too long".to_owned() };
         }
         let parsed = str::from_utf8(address).map_err(|_| "is not UTF-8".to_owned());
-        let parsed = parsed.and_then(|it| Destination::parse(it).map_err(|why| why.to_string()));
+        let parsed = parsed.and_then(|it| OutboundUrl::parse(it).map_err(|why| why.to_string()));
         let address = match parsed {
             Ok(address) => address,
-            Err(why) => return Listed::Refused { name, why: format!("the URL {why}") },
+            Err(why) => return UrlListEntry::Refused { name, why: format!("the URL {why}") },
         };
         let key = match key.trim_ascii() {
             b"" => {
@@ -113,9 +113,9 @@ impl<R: Read> AddressList<R> {
         };
         if key.is_empty() {
             let why = "the URL names no file: add a key after it".to_owned();
-            return Listed::Refused { name, why };
+            return UrlListEntry::Refused { name, why };
         }
-        Listed::Address { name, address, key }
+        UrlListEntry::Url { name, address, key }
     }
 }
 
@@ -138,21 +138,21 @@ mod tests {
 
     /// Collects names, with keys or reasons.
     fn all(source: impl Read) -> Vec<(String, String)> {
-        let mut list = AddressList::new(source);
+        let mut list = UrlList::new(source);
         let mut all = Vec::new();
         loop {
             let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
             all.push(match list.next().unwrap() {
-                Listed::Address { name, key, .. } => (text(name), text(key)),
-                Listed::Refused { name, why } => (text(name), why),
-                Listed::Later => continue,
-                Listed::End => return all,
+                UrlListEntry::Url { name, key, .. } => (text(name), text(key)),
+                UrlListEntry::Refused { name, why } => (text(name), why),
+                UrlListEntry::Pending => continue,
+                UrlListEntry::End => return all,
             });
         }
     }
 
     #[test]
-    fn a_line_is_an_address_and_maybe_a_key() {
+    fn url_list_line_has_a_url_and_optional_key() {
         let list = "\u{feff}# from the old site\r\n\r\nhttps://a.example/x%20y/z.jpg?sig=secret\r\n\
                     \t http://a.example/b.jpg \t c d.jpg \n  # more\nftp://a/x\nhttp://a.example/\n\
                     http://a.example/last";
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_refused_in_bounded_memory() {
+    fn overlong_url_list_line_is_rejected() {
         let long = io::repeat(b'x').take(10 * IMPORT_LINE_BYTES_MAX as u64);
-        let mut list = AddressList::new(long.chain(&b"\nhttp://a.example/x"[..]));
-        let Listed::Refused { why, .. } = list.next().unwrap() else { panic!("it is taken") };
+        let mut list = UrlList::new(long.chain(&b"\nhttp://a.example/x"[..]));
+        let UrlListEntry::Refused { why, .. } = list.next().unwrap() else { panic!("it is taken") };
         assert_eq!(why, "the line is too long");
         assert!(list.line.capacity() <= 2 * IMPORT_LINE_BYTES_MAX, "{}", list.line.capacity());
-        assert!(matches!(list.next().unwrap(), Listed::Address { .. }));
-        assert_eq!(list.next().unwrap(), Listed::End);
+        assert!(matches!(list.next().unwrap(), UrlListEntry::Url { .. }));
+        assert_eq!(list.next().unwrap(), UrlListEntry::End);
         assert!(matches!(all(&b"\xff\xfe"[..]).as_slice(), [(_, why)] if why.contains("UTF-8")));
     }
 }

@@ -20,17 +20,17 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
 use super::bucket::{Bucket, ListedObject};
-use super::tries::{Fault, Tries};
-use super::work::Work;
-use crate::destination::Destination;
+use super::tries::{DownloadFailure, Tries};
+use super::work::ProgressReporter;
+use crate::destination::OutboundUrl;
 use crate::limits;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::stored_headers::{StoredHeaders, sent};
 
 /// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct DownloadHead {
     pub(super) bytes: Option<u64>,
     pub(super) modified_ms: Option<u64>,
     pub(super) content_type: Option<String>,
@@ -39,11 +39,11 @@ pub(super) struct Head {
 }
 
 /// Decision whether a file is needed, given its metadata.
-pub(super) type Look = Box<dyn Fn(&Head) -> Need + Send + Sync>;
+pub(super) type HeadFilter = Box<dyn Fn(&DownloadHead) -> DownloadDecision + Send + Sync>;
 
 /// Decision about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum DownloadDecision {
     Fetch,
     /// The object exists with the same content.
     Unchanged,
@@ -55,37 +55,37 @@ pub(super) enum Need {
 
 /// Event of a download.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum DownloadEvent {
     /// Start of the file; discards an earlier attempt.
-    Head(Head),
+    Head(DownloadHead),
     Bytes(Bytes),
     End,
     /// The file is not downloaded.
-    NotNeeded(Need),
+    Skipped(DownloadDecision),
     /// The download failed: the reason.
     Failed(String),
 }
 
 /// Location of a remote file.
-pub(super) enum Remote {
-    Address { outbound: Outbound, address: Destination },
+pub(super) enum RemoteFile {
+    Url { outbound: OutboundClient, address: OutboundUrl },
     Object { bucket: Bucket, listed: ListedObject },
 }
 
 type RemoteBody = UnsyncBoxBody<Bytes, String>;
 
 /// Download runtime.
-pub(super) struct Fetches {
+pub(super) struct Downloader {
     runtime: Option<Runtime>,
 }
 
 /// Download in progress.
-pub(super) struct Arriving {
-    pieces: mpsc::Receiver<Piece>,
+pub(super) struct Download {
+    pieces: mpsc::Receiver<DownloadEvent>,
     task: AbortHandle,
 }
 
-impl Fetches {
+impl Downloader {
     pub(super) fn new() -> std::io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(limits::archives::IMPORT_FETCH_THREADS)
@@ -96,15 +96,19 @@ impl Fetches {
     }
 
     /// Starts a download.
-    pub(super) fn begin(&self, remote: Remote, look: Look) -> Option<Arriving> {
-        let (tell, pieces) = mpsc::channel(limits::archives::IMPORT_PIECES_AHEAD_MAX);
+    pub(super) fn start(&self, remote: RemoteFile, look: HeadFilter) -> Option<Download> {
+        let (tell, pieces) = mpsc::channel(limits::archives::IMPORT_PREFETCH_CHUNKS_MAX);
         let task = self.runtime.as_ref()?.spawn(fetch(remote, look, tell)).abort_handle();
-        Some(Arriving { pieces, task })
+        Some(Download { pieces, task })
     }
 
     /// Waits for the next event of a download, while checking for cancellation.
-    pub(super) fn next(&self, file: &mut Arriving, work: &mut Work<'_>) -> engine::Result<Piece> {
-        let lost = || Piece::Failed("the transfer was interrupted".to_owned());
+    pub(super) fn next(
+        &self,
+        file: &mut Download,
+        work: &mut ProgressReporter<'_>,
+    ) -> engine::Result<DownloadEvent> {
+        let lost = || DownloadEvent::Failed("the transfer was interrupted".to_owned());
         let piece = self.wait_for(Box::pin(file.pieces.recv()), work)?;
         Ok(piece.flatten().unwrap_or_else(lost))
     }
@@ -113,20 +117,21 @@ impl Fetches {
     pub(super) fn wait_for<T>(
         &self,
         mut coming: Pin<Box<dyn Future<Output = T> + Send + '_>>,
-        work: &mut Work<'_>,
+        work: &mut ProgressReporter<'_>,
     ) -> engine::Result<Option<T>> {
         let Some(runtime) = &self.runtime else { return Ok(None) };
         loop {
-            let come = async { timeout(limits::IMPORT_DRAIN_LOOK, &mut coming).await.ok() };
+            let come =
+                async { timeout(limits::IMPORT_DRAIN_POLL_INTERVAL, &mut coming).await.ok() };
             match runtime.block_on(come) {
                 Some(come) => return Ok(Some(come)),
-                None => work.tell()?,
+                None => work.check_cancelled()?,
             }
         }
     }
 }
 
-impl Drop for Fetches {
+impl Drop for Downloader {
     fn drop(&mut self) {
         // Does not wait for pending name lookups.
         if let Some(runtime) = self.runtime.take() {
@@ -135,14 +140,14 @@ impl Drop for Fetches {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for Download {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Downloads a file, with retries.
-async fn fetch(remote: Remote, look: Look, tell: mpsc::Sender<Piece>) {
+async fn fetch(remote: RemoteFile, look: HeadFilter, tell: mpsc::Sender<DownloadEvent>) {
     let mut tries = Tries::begin();
     let last = loop {
         let fault = match fetch_once(&remote, &look, &tell).await {
@@ -150,7 +155,7 @@ async fn fetch(remote: Remote, look: Look, tell: mpsc::Sender<Piece>) {
             Err(fault) => fault,
         };
         if let Err(why) = tries.rest_after(fault).await {
-            break Piece::Failed(why);
+            break DownloadEvent::Failed(why);
         }
     };
     // A dropped receiver has cancelled the download.
@@ -159,55 +164,57 @@ async fn fetch(remote: Remote, look: Look, tell: mpsc::Sender<Piece>) {
 
 /// Downloads a file once; returns the last event.
 async fn fetch_once(
-    remote: &Remote,
-    look: &Look,
-    tell: &mpsc::Sender<Piece>,
-) -> Result<Piece, Fault> {
+    remote: &RemoteFile,
+    look: &HeadFilter,
+    tell: &mpsc::Sender<DownloadEvent>,
+) -> Result<DownloadEvent, DownloadFailure> {
     let (head, mut body) = remote.get().await?;
     match look(&head) {
-        Need::Fetch => {}
-        other => return Ok(Piece::NotNeeded(other)),
+        DownloadDecision::Fetch => {}
+        other => return Ok(DownloadEvent::Skipped(other)),
     }
     let (expected, mut come) = (head.bytes, 0_u64);
-    if tell.send(Piece::Head(head)).await.is_err() {
-        return Ok(Piece::End);
+    if tell.send(DownloadEvent::Head(head)).await.is_err() {
+        return Ok(DownloadEvent::End);
     }
-    let too_slow = || Fault::passing("timed out");
+    let too_slow = || DownloadFailure::passing("timed out");
     // Counts only time spent waiting for the server.
-    let mut left = limits::IMPORT_FILE_WAIT;
+    let mut left = limits::IMPORT_FILE_TIMEOUT;
     loop {
         let asked = Instant::now();
-        let frame = timeout(left.min(limits::IMPORT_ANSWER_WAIT), body.frame()).await;
+        let frame = timeout(left.min(limits::IMPORT_RESPONSE_TIMEOUT), body.frame()).await;
         left = left.saturating_sub(asked.elapsed());
         match frame.map_err(|_| too_slow())? {
             None if expected.is_some_and(|bytes| bytes != come) => {
-                return Err(Fault::passing("the body does not have the announced length"));
+                return Err(DownloadFailure::passing(
+                    "the body does not have the announced length",
+                ));
             }
-            None => return Ok(Piece::End),
-            Some(Err(why)) => return Err(Fault::passing(why)),
+            None => return Ok(DownloadEvent::End),
+            Some(Err(why)) => return Err(DownloadFailure::passing(why)),
             Some(Ok(frame)) => {
                 let Ok(bytes) = frame.into_data() else { continue };
                 come += bytes.len() as u64;
-                if tell.send(Piece::Bytes(bytes)).await.is_err() {
-                    return Ok(Piece::End);
+                if tell.send(DownloadEvent::Bytes(bytes)).await.is_err() {
+                    return Ok(DownloadEvent::End);
                 }
             }
         }
     }
 }
 
-impl Remote {
-    async fn get(&self) -> Result<(Head, RemoteBody), Fault> {
+impl RemoteFile {
+    async fn get(&self) -> Result<(DownloadHead, RemoteBody), DownloadFailure> {
         match self {
-            Self::Address { outbound, address } => {
+            Self::Url { outbound, address } => {
                 let fetched = outbound.fetch(address).await?;
                 let (headers, body) = fetched.into_parts();
                 let body = body.map_err(|why| format!("the body was interrupted: {why}"));
-                Ok((Head::of(&headers), body.boxed_unsync()))
+                Ok((DownloadHead::of(&headers), body.boxed_unsync()))
             }
             Self::Object { bucket, listed } => {
                 let (headers, body) = bucket.object(listed).await?.into_parts();
-                let mut head = Head::of(&headers);
+                let mut head = DownloadHead::of(&headers);
                 // A chunked response may not state its length.
                 head.bytes = head.bytes.or(Some(listed.bytes));
                 head.attributes = Some(attributes_of(&headers)?);
@@ -218,7 +225,7 @@ impl Remote {
     }
 }
 
-impl Head {
+impl DownloadHead {
     fn of(headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
         let time = text(LAST_MODIFIED).and_then(|it| httpdate::parse_http_date(it).ok());
@@ -233,12 +240,12 @@ impl Head {
 }
 
 /// Encodes the attributes of an S3 object.
-fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
+fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, DownloadFailure> {
     let mut metadata = BTreeMap::new();
     for (name, value) in headers {
         if let Some(name) = name.as_str().strip_prefix("x-amz-meta-") {
             let value = str::from_utf8(value.as_bytes());
-            let value = value.map_err(|_| Fault::lasting("its metadata is not UTF-8"))?;
+            let value = value.map_err(|_| DownloadFailure::lasting("its metadata is not UTF-8"))?;
             metadata.insert(name.to_owned(), value.to_owned());
         }
     }
@@ -248,5 +255,7 @@ fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
         s3: Some(S3Attributes { metadata, ..S3Attributes::default() }),
         ..StoredAttributes::default()
     };
-    attributes.encoded().ok_or_else(|| Fault::lasting("its metadata and headers exceed the limit"))
+    attributes
+        .encoded()
+        .ok_or_else(|| DownloadFailure::lasting("its metadata and headers exceed the limit"))
 }

@@ -13,26 +13,28 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use bytes::Bytes;
-use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName, Watch};
+use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName, ProgressCallback};
 
-use super::files::{Made, Output, Tree, UNFINISHED, is_about_one_file, is_folder};
-use super::tar_entry::{BLOCK_BYTES, FileHead, encode};
-use super::work::Work;
-use super::{ArchiveError, ExportReport, Job, Place, absolute, place_error};
-use crate::bridge::stretches;
+use super::files::{
+    CreateOutcome, FolderWriter, Output, PARTIAL_DIR, is_folder, is_per_file_error,
+};
+use super::tar_entry::{BLOCK_BYTES, EntryHeader, encode};
+use super::work::ProgressReporter;
+use super::{ArchiveError, ArchiveLocation, ArchiveScope, ExportReport, absolute, location_error};
+use crate::bridge::read_ranges;
 use crate::limits;
 
 /// Destination of the objects.
 enum Sink<'p> {
     Archive { output: Output, path: &'p Path },
-    Folder { tree: Tree, path: &'p Path },
+    Folder { tree: FolderWriter, path: &'p Path },
 }
 
 /// Exports a bucket or a folder of it.
 pub fn export<'w>(
-    job: &Job<'_>,
-    place: &Place,
-    watch: &'w mut Watch<'w>,
+    job: &ArchiveScope<'_>,
+    place: &ArchiveLocation,
+    watch: &'w mut ProgressCallback<'w>,
 ) -> Result<ExportReport, ArchiveError> {
     let usage = job.store.bucket_usage(&job.bucket.name)?;
     // The size of a single folder is unknown until it is listed.
@@ -40,7 +42,7 @@ pub fn export<'w>(
         true => (usage.bytes, usage.objects),
         false => (0, 0),
     };
-    let mut work = Work::new(watch, bytes, objects);
+    let mut work = ProgressReporter::new(watch, bytes, objects);
     let mut sink = Sink::open(place)?;
     let bucket_name = job.bucket.name.to_string();
     let mut report = ExportReport { bucket_name, ..ExportReport::default() };
@@ -65,38 +67,38 @@ pub fn export<'w>(
 }
 
 impl<'p> Sink<'p> {
-    fn open(place: &'p Place) -> Result<Self, ArchiveError> {
+    fn open(place: &'p ArchiveLocation) -> Result<Self, ArchiveError> {
         let path = match place {
-            Place::Stream(path) => {
-                let output = Output::stream(path).map_err(place_error("write to", path))?;
+            ArchiveLocation::Stream(path) => {
+                let output = Output::stream(path).map_err(location_error("write to", path))?;
                 return Ok(Self::Archive { output, path });
             }
-            Place::Path(path) => absolute(path)?,
+            ArchiveLocation::Path(path) => absolute(path)?,
         };
-        let there = is_folder(path).map_err(place_error("look at", path))?;
+        let there = is_folder(path).map_err(location_error("look at", path))?;
         let has_ending =
             |ending: &str| path.as_os_str().as_encoded_bytes().ends_with(ending.as_bytes());
         if there == Some(true) || has_ending("/") {
-            let tree = Tree::open(path).map_err(place_error("make the folder", path))?;
+            let tree = FolderWriter::open(path).map_err(location_error("make the folder", path))?;
             return Ok(Self::Folder { tree, path });
         }
         if !has_ending(".tar") {
-            return Err(ArchiveError::Place(format!(
+            return Err(ArchiveError::Location(format!(
                 "{} is neither a folder nor a .tar file: end the name of a new folder with \"/\"; \
                 archives are not compressed, pipe `--to -` into a compressor",
                 path.display()
             )));
         }
-        let output = Output::create(path).map_err(place_error("make", path))?;
+        let output = Output::create(path).map_err(location_error("make", path))?;
         Ok(Self::Archive { output, path })
     }
 
     fn add(
         &mut self,
-        job: &Job<'_>,
+        job: &ArchiveScope<'_>,
         name: &ObjectName,
         report: &mut ExportReport,
-        work: &mut Work<'_>,
+        work: &mut ProgressReporter<'_>,
     ) -> Result<(), ArchiveError> {
         let key = name.key.as_str();
         let relative = key.strip_prefix(job.folder.as_str()).unwrap_or(key);
@@ -111,19 +113,19 @@ impl<'p> Sink<'p> {
         let mut output = match self {
             Self::Archive { .. } => None,
             Self::Folder { tree, path } => match begin_file(tree, path, job, name, &relative)? {
-                Begun::New(output) => Some(output),
-                Begun::SameIsThere => {
+                BeginOutcome::New(output) => Some(output),
+                BeginOutcome::Unchanged => {
                     report.unchanged_count += 1;
                     return Ok(());
                 }
-                Begun::Gone => return Ok(()),
-                Begun::Refused(why) => {
+                BeginOutcome::Deleted => return Ok(()),
+                BeginOutcome::Refused(why) => {
                     report.not_written.add(key.as_bytes(), why);
                     return Ok(());
                 }
             },
         };
-        let (object, body) = match read_whole(job, name, work) {
+        let (object, body) = match read_verified(job, name, work) {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(()),
             Err(Error::Corrupt(corruption)) => {
@@ -135,7 +137,7 @@ impl<'p> Sink<'p> {
         match self {
             Self::Archive { output, path } => {
                 let etag = object.etag().to_string();
-                let head = encode(&FileHead {
+                let head = encode(&EntryHeader {
                     name: relative.as_str(),
                     bytes: object.bytes(),
                     modified_ms: object.modified_ms(),
@@ -155,7 +157,7 @@ impl<'p> Sink<'p> {
                 if let Some(mut output) = output.take() {
                     body.write(&mut output, path, work)?;
                     let done = output.finish_in_tree(object.modified_ms());
-                    done.map_err(place_error("write into", path))?;
+                    done.map_err(location_error("write into", path))?;
                 }
             }
         }
@@ -164,59 +166,59 @@ impl<'p> Sink<'p> {
         Ok(())
     }
 
-    fn finish(self, work: &mut Work<'_>) -> Result<(), ArchiveError> {
+    fn finish(self, work: &mut ProgressReporter<'_>) -> Result<(), ArchiveError> {
         match self {
             Self::Archive { mut output, path } => {
                 write_all(&mut output, &[0; 2 * BLOCK_BYTES], path, work)?;
-                output.finish().map_err(place_error("finish", path))
+                output.finish().map_err(location_error("finish", path))
             }
-            Self::Folder { tree, path } => tree.finish().map_err(place_error("finish", path)),
+            Self::Folder { tree, path } => tree.finish().map_err(location_error("finish", path)),
         }
     }
 }
 
 /// Result of creating the file of an object.
-enum Begun {
+enum BeginOutcome {
     New(Output),
-    SameIsThere,
+    Unchanged,
     /// The object was deleted in the meantime.
-    Gone,
+    Deleted,
     Refused(&'static str),
 }
 
 fn begin_file(
-    tree: &mut Tree,
+    tree: &mut FolderWriter,
     path: &Path,
-    job: &Job<'_>,
+    job: &ArchiveScope<'_>,
     name: &ObjectName,
     relative: &ObjectKey,
-) -> Result<Begun, ArchiveError> {
-    if relative.as_str() == UNFINISHED {
-        return Ok(Begun::Refused("its name is reserved for unfinished files"));
+) -> Result<BeginOutcome, ArchiveError> {
+    if relative.as_str() == PARTIAL_DIR {
+        return Ok(BeginOutcome::Refused("its name is reserved for unfinished files"));
     }
-    let Some(object) = job.store.get(name)? else { return Ok(Begun::Gone) };
-    match tree.make(relative, object.bytes(), object.modified_ms()) {
-        Ok(Made::New(output)) => Ok(Begun::New(output)),
-        Ok(Made::SameIsThere) => Ok(Begun::SameIsThere),
-        Err(error) => match is_about_one_file(&error) {
-            Some(why) => Ok(Begun::Refused(why)),
-            None => Err(place_error("write into", path)(error)),
+    let Some(object) = job.store.get(name)? else { return Ok(BeginOutcome::Deleted) };
+    match tree.create_file(relative, object.bytes(), object.modified_ms()) {
+        Ok(CreateOutcome::New(output)) => Ok(BeginOutcome::New(output)),
+        Ok(CreateOutcome::Unchanged) => Ok(BeginOutcome::Unchanged),
+        Err(error) => match is_per_file_error(&error) {
+            Some(why) => Ok(BeginOutcome::Refused(why)),
+            None => Err(location_error("write into", path)(error)),
         },
     }
 }
 
 /// Fully verified body.
-enum Verified {
+enum VerifiedObjectBody {
     InMemory(Vec<Bytes>),
     OnDisk(Body),
 }
 
 /// Reads and verifies the current version of an object; `None` if it was deleted.
-fn read_whole(
-    job: &Job<'_>,
+fn read_verified(
+    job: &ArchiveScope<'_>,
     name: &ObjectName,
-    work: &mut Work<'_>,
-) -> engine::Result<Option<(Object, Verified)>> {
+    work: &mut ProgressReporter<'_>,
+) -> engine::Result<Option<(Object, VerifiedObjectBody)>> {
     loop {
         let Some(object) = job.store.get(name)? else { return Ok(None) };
         let body = match job.store.body(&object) {
@@ -224,32 +226,36 @@ fn read_whole(
             Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
             body => body?,
         };
-        let is_small = object.bytes() <= limits::archives::EXPORT_WHOLE_BYTES_MAX;
+        let is_small = object.bytes() <= limits::archives::EXPORT_IN_MEMORY_BYTES_MAX;
         let mut pieces = Vec::new();
-        for range in stretches(object.bytes()) {
+        for range in read_ranges(object.bytes()) {
             let piece = body.read(range)?;
             work.add_bytes(piece.len() as u64)?;
             if is_small {
                 pieces.push(piece);
             }
         }
-        let verified = if is_small { Verified::InMemory(pieces) } else { Verified::OnDisk(body) };
+        let verified = if is_small {
+            VerifiedObjectBody::InMemory(pieces)
+        } else {
+            VerifiedObjectBody::OnDisk(body)
+        };
         return Ok(Some((object, verified)));
     }
 }
 
-impl Verified {
+impl VerifiedObjectBody {
     fn write(
         self,
         output: &mut Output,
         path: &Path,
-        work: &mut Work<'_>,
+        work: &mut ProgressReporter<'_>,
     ) -> Result<(), ArchiveError> {
         match self {
             Self::InMemory(pieces) => {
                 pieces.iter().try_for_each(|piece| write_all(output, piece, path, work))
             }
-            Self::OnDisk(body) => stretches(body.bytes()).try_for_each(|range| {
+            Self::OnDisk(body) => read_ranges(body.bytes()).try_for_each(|range| {
                 let piece = body.read(range)?;
                 write_all(output, &piece, path, work)
             }),
@@ -261,15 +267,15 @@ pub(super) fn write_all(
     output: &mut Output,
     mut bytes: &[u8],
     path: &Path,
-    work: &mut Work<'_>,
+    work: &mut ProgressReporter<'_>,
 ) -> Result<(), ArchiveError> {
     while !bytes.is_empty() {
         match output.write(bytes) {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             // A pipe whose reader is currently not reading.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => work.tell()?,
-            Err(error) => return Err(place_error("write to", path)(error)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => work.check_cancelled()?,
+            Err(error) => return Err(location_error("write to", path)(error)),
         }
     }
     Ok(())

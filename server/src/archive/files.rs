@@ -30,11 +30,11 @@ pub(super) struct Input {
 pub(super) struct Output {
     file: File,
     /// Final name, unless it is a stream.
-    target: Option<Target>,
+    target: Option<PendingFile>,
 }
 
 /// Incomplete file and its final name.
-struct Target {
+struct PendingFile {
     from: OwnedFd,
     unfinished: PathBuf,
     home: OwnedFd,
@@ -44,37 +44,37 @@ struct Target {
 
 /// Recursive walk of a folder, one file at a time, in no order.
 pub(super) struct Walk {
-    open: Vec<Level>,
+    open: Vec<OpenFolder>,
 }
 
-struct Level {
+struct OpenFolder {
     /// Path below the top folder, empty or ending in `/`.
     path: Vec<u8>,
     folder: Dir,
 }
 
 /// Item of a walk.
-pub(super) enum Found {
+pub(super) enum WalkEntry {
     File { path: Vec<u8>, input: Input },
     Refused { path: Vec<u8>, why: String },
 }
 
 /// Folder into which objects are written under their keys.
-pub(super) struct Tree {
+pub(super) struct FolderWriter {
     root: OwnedFd,
     /// Folder of the last object, which the next one often shares.
     last: Option<(String, OwnedFd)>,
 }
 
-/// Result of creating a file in a [`Tree`].
-pub(super) enum Made {
+/// Result of creating a file in a [`FolderWriter`].
+pub(super) enum CreateOutcome {
     New(Output),
     /// A file of this size and time exists: it is up to date.
-    SameIsThere,
+    Unchanged,
 }
 
-/// Temporary name of a file in a [`Tree`] until it is complete.
-pub(super) const UNFINISHED: &str = ".trug-export.unfinished";
+/// Temporary name of a file in a [`FolderWriter`] until it is complete.
+pub(super) const PARTIAL_DIR: &str = ".trug-export.unfinished";
 
 /// Maximum wait for a pipe between cancellation checks.
 const PIPE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
@@ -183,26 +183,27 @@ impl Output {
             Err(error) => return Err(error.into()),
         }
         let file = openat(&from, &unfinished, CREATE, Mode::from_raw_mode(0o600))?;
-        let target = Some(Target { from, unfinished, home, name, is_done: false });
+        let target = Some(PendingFile { from, unfinished, home, name, is_done: false });
         Ok(Self { file: File::from(file), target })
     }
 
     /// Makes an archive durable and renames it to its final name.
     pub(super) fn finish(self) -> io::Result<()> {
-        match self.give_name()? {
+        match self.rename_to_target()? {
             Some(home) => Ok(fsync(home)?),
             None => Ok(()),
         }
     }
 
-    /// Makes a file of a [`Tree`] durable and gives it its time and name; the name is durable after [`Tree::finish`].
+    /// Makes a file of a [`FolderWriter`] durable and gives it its time and name; the name is durable after
+    /// [`FolderWriter::finish`].
     pub(super) fn finish_in_tree(self, modified_ms: u64) -> io::Result<()> {
         futimens(&self.file, &times(modified_ms))?;
-        self.give_name().map(drop)
+        self.rename_to_target().map(drop)
     }
 
     /// Renames the file; returns its folder, or `None` for a stream.
-    fn give_name(mut self) -> io::Result<Option<OwnedFd>> {
+    fn rename_to_target(mut self) -> io::Result<Option<OwnedFd>> {
         let Some(target) = &mut self.target else { return Ok(None) };
         fsync(&self.file)?;
         renameat(&target.from, &target.unfinished, &target.home, &target.name)?;
@@ -211,7 +212,7 @@ impl Output {
     }
 }
 
-impl Drop for Target {
+impl Drop for PendingFile {
     fn drop(&mut self) {
         if !self.is_done {
             // The next export removes it if this fails.
@@ -237,13 +238,13 @@ impl Write for Output {
 }
 
 impl Walk {
-    pub(super) fn begin(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let root = open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
-        Ok(Self { open: vec![Level { path: Vec::new(), folder: Dir::new(root)? }] })
+        Ok(Self { open: vec![OpenFolder { path: Vec::new(), folder: Dir::new(root)? }] })
     }
 
     /// Returns the next file, or an item that is none; `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<WalkEntry>> {
         loop {
             let deep = self.open.len();
             let Some(level) = self.open.last_mut() else { return Ok(None) };
@@ -257,7 +258,7 @@ impl Walk {
                 continue;
             }
             let path = [&*level.path, name.to_bytes()].concat();
-            let refused = |why: String| Ok(Some(Found::Refused { path: path.clone(), why }));
+            let refused = |why: String| Ok(Some(WalkEntry::Refused { path: path.clone(), why }));
             let folder = level.folder.fd()?;
             let kind = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => FileType::from_raw_mode(found.st_mode),
@@ -271,7 +272,7 @@ impl Walk {
                 FileType::Directory => match openat(folder, name, FOLDER, Mode::empty()) {
                     Ok(opened) => {
                         let path = [&*path, b"/"].concat();
-                        self.open.push(Level { path, folder: Dir::new(opened)? });
+                        self.open.push(OpenFolder { path, folder: Dir::new(opened)? });
                         continue;
                     }
                     Err(error) => return refused(error.to_string()),
@@ -283,14 +284,14 @@ impl Walk {
             }
             let opened = openat(folder, name, READ | OFlags::NOFOLLOW, Mode::empty());
             return match opened.map_err(io::Error::from).and_then(Input::of) {
-                Ok(input) => Ok(Some(Found::File { path, input })),
+                Ok(input) => Ok(Some(WalkEntry::File { path, input })),
                 Err(error) => refused(error.to_string()),
             };
         }
     }
 }
 
-impl Tree {
+impl FolderWriter {
     /// Opens the folder, creating it if needed; its parent must exist.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         match mkdirat(rustix::fs::CWD, path, Mode::from_raw_mode(0o700)) {
@@ -302,12 +303,12 @@ impl Tree {
     }
 
     /// Creates the file of an object.
-    pub(super) fn make(
+    pub(super) fn create_file(
         &mut self,
         key: &ObjectKey,
         bytes: u64,
         modified_ms: u64,
-    ) -> io::Result<Made> {
+    ) -> io::Result<CreateOutcome> {
         let home = self.folder(key.folder().as_str())?;
         let name = key.file_name();
         match statat(&home, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -321,14 +322,14 @@ impl Tree {
                     return Err(Errno::ISDIR.into());
                 }
                 if kind.is_file() && is_of_time && is_of_size {
-                    return Ok(Made::SameIsThere);
+                    return Ok(CreateOutcome::Unchanged);
                 }
             }
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
         let (from, name) = (self.root.try_clone()?, PathBuf::from(name));
-        Ok(Made::New(Output::begin(from, PathBuf::from(UNFINISHED), home, name)?))
+        Ok(CreateOutcome::New(Output::begin(from, PathBuf::from(PARTIAL_DIR), home, name)?))
     }
 
     /// Makes all files durable.
@@ -355,7 +356,7 @@ impl Tree {
 }
 
 /// Returns a reason if the error concerns only this file, because of its name or of what exists there.
-pub(super) fn is_about_one_file(error: &io::Error) -> Option<&'static str> {
+pub(super) fn is_per_file_error(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::NAMETOOLONG => Some("its name is too long for the file system"),
         Errno::ISDIR => Some("a folder with its name exists"),

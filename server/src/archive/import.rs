@@ -17,24 +17,25 @@ use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use engine::{Error, Etag, ObjectKey, ObjectName, PutOptions, Staged, Watch};
+use engine::{Error, Etag, ObjectKey, ObjectName, ProgressCallback, PutOptions, StagedBody};
 use sha2::{Digest, Sha256};
 
-use self::commits::Commits;
-use super::files::{Found, Input, Walk, is_folder};
-use super::tar_entry::Records;
-use super::tar_reader::{Broken, Content, TarReader};
-use super::work::Work;
+use self::commits::ImportCommitter;
+use super::files::{Input, Walk, WalkEntry, is_folder};
+use super::tar_entry::PaxRecords;
+use super::tar_reader::{TarEntryContent, TarError, TarReader};
+use super::work::ProgressReporter;
 use super::{
-    ArchiveError, ImportReport, ImportRules, Job, OnConflict, Place, Source, absolute, place_error,
+    ArchiveError, ArchiveLocation, ArchiveScope, ImportConflictRule, ImportReport, ImportRules,
+    ImportSource, absolute, location_error,
 };
-use crate::content_type::guess;
+use crate::content_type::detect;
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
 use crate::target::{check_writable, normalize};
 
 /// Reason for an import to end early.
-enum End {
+enum ImportAbort {
     /// The imported files remain, and the report contains this sentence.
     Stopped(String),
     Failed(ArchiveError),
@@ -42,73 +43,75 @@ enum End {
 
 /// Imports into a bucket or a folder of it.
 pub fn import<'w>(
-    job: &Job<'_>,
-    source: &Source,
+    job: &ArchiveScope<'_>,
+    source: &ImportSource,
     rules: ImportRules,
-    watch: &'w mut Watch<'w>,
+    watch: &'w mut ProgressCallback<'w>,
 ) -> Result<ImportReport, ArchiveError> {
     let bucket_name = job.bucket.name.to_string();
-    let fact = job.bucket.fact().map_err(|why| ArchiveError::Place(why.to_string()))?;
+    let fact = job.bucket.fact().map_err(|why| ArchiveError::Location(why.to_string()))?;
     let mut importer = Importer {
         job,
         rules,
         admitted_count: 0,
         seen: HashSet::new(),
-        lists_once: matches!(source, Source::Bucket(_)),
+        lists_once: matches!(source, ImportSource::Bucket(_)),
         taken_bytes: 0,
-        commits: Commits::new(job.store, job.catalog, fact, rules.on_conflict),
+        commits: ImportCommitter::new(job.store, job.catalog, fact, rules.on_conflict),
         report: ImportReport { bucket_name, ..ImportReport::default() },
         buffer: vec![0; limits::archives::PIECE_BYTES],
     };
     let imported = match source {
-        Source::Files(place) => match folder_or_file(place)? {
+        ImportSource::Files(place) => match folder_or_file(place)? {
             (path, true) => importer.folder(path, watch),
             (path, false) => {
-                let input = Input::open(path).map_err(place_error("read", path))?;
+                let input = Input::open(path).map_err(location_error("read", path))?;
                 importer.archive(input, watch)
             }
         },
-        Source::File { place, bytes, path, content_type } => match folder_or_file(place)? {
+        ImportSource::File { place, bytes, path, content_type } => match folder_or_file(place)? {
             (folder, true) => {
-                return Err(ArchiveError::Place(format!("{} is a folder", folder.display())));
+                return Err(ArchiveError::Location(format!("{} is a folder", folder.display())));
             }
             (file, false) => {
-                let input = Input::open(file).map_err(place_error("read", file))?;
+                let input = Input::open(file).map_err(location_error("read", file))?;
                 importer.file(input, *bytes, path, content_type.clone(), watch)
             }
         },
-        Source::Addresses { list, reach } => match folder_or_file(list)? {
+        ImportSource::Addresses { list, reach } => match folder_or_file(list)? {
             (path, true) => {
-                return Err(ArchiveError::Place(format!("{} is a folder", path.display())));
+                return Err(ArchiveError::Location(format!("{} is a folder", path.display())));
             }
-            (path, false) => importer.addresses(path, reach, watch),
+            (path, false) => importer.import_urls(path, reach, watch),
         },
-        Source::Bucket(source) => importer.bucket(source, watch),
+        ImportSource::Bucket(source) => importer.bucket(source, watch),
     };
     // Pending files are stored in any case.
     let Importer { mut commits, mut report, .. } = importer;
-    let settled = commits.settle_all(&mut report);
+    let settled = commits.flush(&mut report);
     match imported.and(settled) {
         Ok(()) => {}
-        Err(End::Stopped(why)) => report.stopped = Some(why),
-        Err(End::Failed(error)) => return Err(error),
+        Err(ImportAbort::Stopped(why)) => report.stopped = Some(why),
+        Err(ImportAbort::Failed(error)) => return Err(error),
     }
     Ok(report)
 }
 
 /// Returns the path to read, and whether it is a folder.
-fn folder_or_file(place: &Place) -> Result<(&Path, bool), ArchiveError> {
+fn folder_or_file(place: &ArchiveLocation) -> Result<(&Path, bool), ArchiveError> {
     match place {
-        Place::Stream(path) => Ok((path, false)),
-        Place::Path(path) => match is_folder(absolute(path)?).map_err(place_error("read", path))? {
-            None => Err(ArchiveError::Place(format!("{} does not exist", path.display()))),
-            Some(is_folder) => Ok((path, is_folder)),
-        },
+        ArchiveLocation::Stream(path) => Ok((path, false)),
+        ArchiveLocation::Path(path) => {
+            match is_folder(absolute(path)?).map_err(location_error("read", path))? {
+                None => Err(ArchiveError::Location(format!("{} does not exist", path.display()))),
+                Some(is_folder) => Ok((path, is_folder)),
+            }
+        }
     }
 }
 
 struct Importer<'a> {
-    job: &'a Job<'a>,
+    job: &'a ArchiveScope<'a>,
     rules: ImportRules,
     admitted_count: u64,
     /// Hashes of imported keys, to reject duplicate names.
@@ -116,7 +119,7 @@ struct Importer<'a> {
     /// Whether the source has unique names. Then only keys that Unicode normalization changed are remembered.
     lists_once: bool,
     taken_bytes: u64,
-    commits: Commits<'a>,
+    commits: ImportCommitter<'a>,
     report: ImportReport,
     buffer: Vec<u8>,
 }
@@ -128,23 +131,27 @@ struct Candidate {
     key: ObjectKey,
     /// Whether normalization changed the name: the object with the key may then be another file.
     is_respelled: bool,
-    records: Records,
+    records: PaxRecords,
 }
 
 impl Importer<'_> {
-    fn archive<'w>(&mut self, input: Input, watch: &'w mut Watch<'w>) -> Result<(), End> {
-        let mut work = Work::new(watch, input.size(), 0);
+    fn archive<'w>(
+        &mut self,
+        input: Input,
+        watch: &'w mut ProgressCallback<'w>,
+    ) -> Result<(), ImportAbort> {
+        let mut work = ProgressReporter::new(watch, input.size(), 0);
         let mut reader = TarReader::new(input);
         while let Some(entry) = reader.next(&mut work)? {
             match entry.content {
-                Content::Folder => {}
-                Content::Refused(why) => self.report.refused.add(&entry.name, why),
-                Content::File => {
+                TarEntryContent::Folder => {}
+                TarEntryContent::Refused(why) => self.report.refused.add(&entry.name, why),
+                TarEntryContent::File => {
                     let name = entry.name.strip_prefix(b"./").unwrap_or(&entry.name).to_vec();
                     let path = name.clone();
                     if let Some(file) = self.admit(name, &path, entry.bytes, entry.records)? {
-                        let read = |buffer: &mut [u8], work: &mut Work<'_>| {
-                            reader.read(buffer, work).map_err(End::from)
+                        let read = |buffer: &mut [u8], work: &mut ProgressReporter<'_>| {
+                            reader.read(buffer, work).map_err(ImportAbort::from)
                         };
                         self.take(file, entry.bytes, read, &mut work)?;
                     }
@@ -161,31 +168,36 @@ impl Importer<'_> {
         bytes: u64,
         path: &str,
         content_type: Option<String>,
-        watch: &'w mut Watch<'w>,
-    ) -> Result<(), End> {
-        let mut work = Work::new(watch, bytes.max(input.size()), 1);
+        watch: &'w mut ProgressCallback<'w>,
+    ) -> Result<(), ImportAbort> {
+        let mut work = ProgressReporter::new(watch, bytes.max(input.size()), 1);
         let name = path.as_bytes();
-        let records = Records { content_type, ..Records::default() };
+        let records = PaxRecords { content_type, ..PaxRecords::default() };
         if let Some(file) = self.admit(name.to_vec(), name, bytes, records)? {
-            let read =
-                |buffer: &mut [u8], work: &mut Work<'_>| read_file(&mut input, name, buffer, work);
+            let read = |buffer: &mut [u8], work: &mut ProgressReporter<'_>| {
+                read_file(&mut input, name, buffer, work)
+            };
             self.take(file, bytes, read, &mut work)?;
         }
         Ok(work.add_item()?)
     }
 
-    fn folder<'w>(&mut self, path: &Path, watch: &'w mut Watch<'w>) -> Result<(), End> {
-        let failed = |error| End::Failed(place_error("read", path)(error));
-        let mut work = Work::new(watch, 0, 0);
-        let mut walk = Walk::begin(path).map_err(failed)?;
+    fn folder<'w>(
+        &mut self,
+        path: &Path,
+        watch: &'w mut ProgressCallback<'w>,
+    ) -> Result<(), ImportAbort> {
+        let failed = |error| ImportAbort::Failed(location_error("read", path)(error));
+        let mut work = ProgressReporter::new(watch, 0, 0);
+        let mut walk = Walk::open(path).map_err(failed)?;
         while let Some(found) = walk.next().map_err(failed)? {
             match found {
-                Found::Refused { path, why } => self.report.refused.add(&path, why),
-                Found::File { path: name, mut input } => {
+                WalkEntry::Refused { path, why } => self.report.refused.add(&path, why),
+                WalkEntry::File { path: name, mut input } => {
                     let bytes = input.size();
-                    let records = Records::default();
+                    let records = PaxRecords::default();
                     if let Some(file) = self.admit(name.clone(), &name, bytes, records)? {
-                        let read = |buffer: &mut [u8], work: &mut Work<'_>| {
+                        let read = |buffer: &mut [u8], work: &mut ProgressReporter<'_>| {
                             read_file(&mut input, &name, buffer, work)
                         };
                         self.take(file, bytes, read, &mut work)?;
@@ -203,8 +215,8 @@ impl Importer<'_> {
         name: Vec<u8>,
         path: &[u8],
         bytes: u64,
-        records: Records,
-    ) -> Result<Option<Candidate>, End> {
+        records: PaxRecords,
+    ) -> Result<Option<Candidate>, ImportAbort> {
         let key = match self.key_of(path) {
             Ok(key) => key,
             Err(why) => {
@@ -218,7 +230,7 @@ impl Importer<'_> {
         }
         if self.admitted_count >= self.rules.files_max {
             let max = self.rules.files_max;
-            return Err(End::Stopped(format!("more than {max} files: raise --files-max")));
+            return Err(ImportAbort::Stopped(format!("more than {max} files: raise --files-max")));
         }
         let is_respelled = str::from_utf8(path).is_ok_and(|it| normalize(it) != it);
         if let Some(why) = self.remember(&key, is_respelled) {
@@ -226,7 +238,7 @@ impl Importer<'_> {
             return Ok(None);
         }
         self.admitted_count += 1;
-        if !self.has_room(&name, bytes)? {
+        if !self.check_limits(&name, bytes)? {
             return Ok(None);
         }
         self.taken_bytes = self.taken_bytes.saturating_add(bytes);
@@ -250,14 +262,16 @@ impl Importer<'_> {
     }
 
     /// Checks the limits for a file of this size.
-    fn has_room(&mut self, name: &[u8], bytes: u64) -> Result<bool, End> {
+    fn check_limits(&mut self, name: &[u8], bytes: u64) -> Result<bool, ImportAbort> {
         if bytes > engine::limits::OBJECT_BYTES_MAX {
             self.report.refused.add(name, "it exceeds the maximum object size");
             return Ok(false);
         }
         let all = self.taken_bytes.saturating_add(bytes);
         match self.rules.bytes_max.filter(|max| all > *max) {
-            Some(max) => Err(End::Stopped(format!("more than {max} bytes: raise --bytes-max"))),
+            Some(max) => {
+                Err(ImportAbort::Stopped(format!("more than {max} bytes: raise --bytes-max")))
+            }
             None => Ok(true),
         }
     }
@@ -290,9 +304,9 @@ impl Importer<'_> {
         &mut self,
         file: Candidate,
         bytes: u64,
-        mut read: impl FnMut(&mut [u8], &mut Work<'_>) -> Result<usize, End>,
-        work: &mut Work<'_>,
-    ) -> Result<(), End> {
+        mut read: impl FnMut(&mut [u8], &mut ProgressReporter<'_>) -> Result<usize, ImportAbort>,
+        work: &mut ProgressReporter<'_>,
+    ) -> Result<(), ImportAbort> {
         let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
         if let Some(there) = self.job.store.get(&name)? {
             let claims_same = file.records.etag.as_deref() == Some(&there.etag().to_string());
@@ -300,7 +314,7 @@ impl Importer<'_> {
                 self.report.unchanged_count += 1;
                 return Ok(());
             }
-            if self.rules.on_conflict == OnConflict::Skip && there.bytes() != bytes {
+            if self.rules.on_conflict == ImportConflictRule::Skip && there.bytes() != bytes {
                 self.report.skipped.add(&file.name, commits::SKIPPED);
                 return Ok(());
             }
@@ -317,15 +331,23 @@ impl Importer<'_> {
     }
 
     /// Stores a staged file, if it matches its claimed validator.
-    fn keep(&mut self, file: Candidate, staged: Staged, work: &mut Work<'_>) -> Result<(), End> {
+    fn keep(
+        &mut self,
+        file: Candidate,
+        staged: StagedBody,
+        work: &mut ProgressReporter<'_>,
+    ) -> Result<(), ImportAbort> {
         let etag = Etag::of_hash(staged.hash()).to_string();
         if file.records.etag.as_ref().is_some_and(|claimed| *claimed != etag) {
             self.report.refused.add(&file.name, "its checksum does not match the exported one");
             return Ok(());
         }
-        if self.lists_once && file.is_respelled && self.rules.on_conflict == OnConflict::Replace {
+        if self.lists_once
+            && file.is_respelled
+            && self.rules.on_conflict == ImportConflictRule::Replace
+        {
             // A pending file might be the one with exactly this name, which must not be replaced by this one.
-            self.commits.settle_all(&mut self.report)?;
+            self.commits.flush(&mut self.report)?;
             let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
             let there = self.job.store.get(&name)?;
             if there.is_some_and(|it| it.etag().to_string() != etag) {
@@ -343,8 +365,8 @@ fn read_file(
     input: &mut Input,
     name: &[u8],
     buffer: &mut [u8],
-    work: &mut Work<'_>,
-) -> Result<usize, End> {
+    work: &mut ProgressReporter<'_>,
+) -> Result<usize, ImportAbort> {
     loop {
         match input.read(buffer) {
             Ok(count) => {
@@ -353,21 +375,21 @@ fn read_file(
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
-                let name = super::shown(name);
-                return Err(End::Stopped(format!("cannot read {name}: {error}")));
+                let name = super::display_name(name);
+                return Err(ImportAbort::Stopped(format!("cannot read {name}: {error}")));
             }
         }
     }
 }
 
-fn options_of(file: &Candidate, staged: &Staged) -> PutOptions {
+fn options_of(file: &Candidate, staged: &StagedBody) -> PutOptions {
     let declared = file.records.content_type.as_deref();
     let attributes = file.records.attributes.clone().unwrap_or_default();
     // The first bytes of encoded content prove nothing.
     let is_encoded = StoredAttributes::parse(&attributes).headers.content_encoding.is_some();
     let head = if is_encoded { &[] } else { staged.head() };
     PutOptions {
-        content_type: guess(file.key.file_name(), head, declared).into_owned(),
+        content_type: detect(file.key.file_name(), head, declared).into_owned(),
         attributes,
         created_ms: file.records.created_ms,
         derived: false,
@@ -380,17 +402,17 @@ fn are_attributes(bytes: &[u8]) -> bool {
         && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok()
 }
 
-impl From<Error> for End {
+impl From<Error> for ImportAbort {
     fn from(error: Error) -> Self {
         Self::Failed(error.into())
     }
 }
 
-impl From<Broken> for End {
-    fn from(broken: Broken) -> Self {
+impl From<TarError> for ImportAbort {
+    fn from(broken: TarError) -> Self {
         match broken {
-            Broken::Stopped(error) => Self::Failed(error.into()),
-            Broken::Archive(why) => Self::Stopped(why),
+            TarError::Stopped(error) => Self::Failed(error.into()),
+            TarError::Malformed(why) => Self::Stopped(why),
         }
     }
 }

@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{Bucket, Catalog};
 use crate::destination::Origin;
 use crate::limits;
-use crate::outbound::Outbound;
-use crate::roots::ExtraRoots;
+use crate::outbound::OutboundClient;
+use crate::roots::TrustAnchors;
 
 pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;
@@ -37,7 +37,7 @@ pub use self::object::read_object;
 /// Location of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Place {
+pub enum ArchiveLocation {
     /// File or folder, by its absolute path.
     Path(PathBuf),
     /// File or stream of the requesting process. A server receives a channel in its place.
@@ -47,12 +47,12 @@ pub enum Place {
 /// Source of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Source {
+pub enum ImportSource {
     /// Tar archive, or folder of files.
-    Files(Place),
+    Files(ArchiveLocation),
     /// Single file.
     File {
-        place: Place,
+        place: ArchiveLocation,
         /// Size in bytes, for the progress; 0 if unknown.
         bytes: u64,
         /// Key of the object, relative to the folder of the import.
@@ -61,7 +61,7 @@ pub enum Source {
         content_type: Option<String>,
     },
     /// URLs of a list.
-    Addresses { list: Place, reach: Reach },
+    Addresses { list: ArchiveLocation, reach: ImportNetworkPolicy },
     /// Bucket of an S3 service.
     Bucket(BucketSource),
 }
@@ -69,7 +69,7 @@ pub enum Source {
 /// Private networks and additional authorities of an import's requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reach {
+pub struct ImportNetworkPolicy {
     /// Allowed origins in private networks.
     pub allow: Vec<String>,
     /// Certificates (PEM) of authorities in addition to Mozilla's.
@@ -77,7 +77,7 @@ pub struct Reach {
 }
 
 /// Part of a store that is exported or imported into.
-pub struct Job<'a> {
+pub struct ArchiveScope<'a> {
     pub store: &'a Store,
     pub catalog: &'a Catalog,
     pub bucket: &'a Bucket,
@@ -89,7 +89,7 @@ pub struct Job<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportRules {
-    pub on_conflict: OnConflict,
+    pub on_conflict: ImportConflictRule,
     /// Maximum number of files, at which the import stops.
     pub files_max: u64,
     /// Maximum bytes, at which the import stops.
@@ -99,7 +99,7 @@ pub struct ImportRules {
 /// Handling of a file whose key holds other content. Identical content is skipped in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum OnConflict {
+pub enum ImportConflictRule {
     /// The object is not changed.
     #[default]
     Skip,
@@ -121,9 +121,9 @@ pub struct ExportReport {
     /// Files of a folder that were already up to date.
     pub unchanged_count: u64,
     /// Corrupt objects, which are left out.
-    pub damaged: NamedList,
+    pub damaged: TruncatedList,
     /// Objects that cannot be files in a folder.
-    pub not_written: NamedList,
+    pub not_written: TruncatedList,
 }
 
 /// Result of an import.
@@ -140,9 +140,9 @@ pub struct ImportReport {
     /// Files whose content already exists under their key.
     pub unchanged_count: u64,
     /// Files whose keys hold other content, which is not replaced.
-    pub skipped: NamedList,
+    pub skipped: TruncatedList,
     /// Rejected files.
-    pub refused: NamedList,
+    pub refused: TruncatedList,
     /// Reason for ending early.
     pub stopped: Option<String>,
     pub duration_ms: u64,
@@ -151,15 +151,15 @@ pub struct ImportReport {
 /// Names with reasons: all are counted, the first ones listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NamedList {
+pub struct TruncatedList {
     pub count: u64,
-    pub listed: Vec<Named>,
+    pub listed: Vec<NamedIssue>,
 }
 
 /// Name and reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Named {
+pub struct NamedIssue {
     /// Name, truncated if very long.
     pub name: String,
     pub why: String,
@@ -171,37 +171,37 @@ pub enum ArchiveError {
     /// The store failed, or the work was cancelled.
     Store(engine::Error),
     /// The location cannot be read or written: a sentence.
-    Place(String),
+    Location(String),
 }
 
-impl Reach {
+impl ImportNetworkPolicy {
     /// Creates the HTTP client with these restrictions; the error is a sentence.
-    pub fn outbound(&self) -> Result<Outbound, String> {
+    pub fn outbound(&self) -> Result<OutboundClient, String> {
         let mut allowed = Vec::new();
         for text in &self.allow {
             let origin = Origin::parse(text);
             allowed.push(origin.map_err(|why| format!("{text:?} is not an origin: it {why}"))?);
         }
         let roots = match &self.ca {
-            Some(pem) => ExtraRoots::parse(pem.as_bytes()).map_err(|why| why.to_string())?,
-            None => ExtraRoots::default(),
+            Some(pem) => TrustAnchors::parse(pem.as_bytes()).map_err(|why| why.to_string())?,
+            None => TrustAnchors::default(),
         };
         let tls = roots.client().map_err(|why| why.to_string())?;
-        Ok(Outbound::new(&allowed, tls))
+        Ok(OutboundClient::new(&allowed, tls))
     }
 }
 
-impl NamedList {
+impl TruncatedList {
     fn add(&mut self, name: &[u8], why: impl Into<String>) {
         self.count += 1;
         if self.listed.len() < limits::archives::LISTED_MAX {
-            self.listed.push(Named { name: shown(name), why: why.into() });
+            self.listed.push(NamedIssue { name: display_name(name), why: why.into() });
         }
     }
 }
 
 /// Formats a name as text: escapes invalid UTF-8, and truncates a long one.
-fn shown(name: &[u8]) -> String {
+fn display_name(name: &[u8]) -> String {
     const BYTES_MAX: usize = 200;
     let mut text = String::new();
     for chunk in name.get(..BYTES_MAX).unwrap_or(name).utf8_chunks() {
@@ -218,12 +218,15 @@ fn shown(name: &[u8]) -> String {
 fn absolute(path: &Path) -> Result<&Path, ArchiveError> {
     match path.is_absolute() {
         true => Ok(path),
-        false => Err(ArchiveError::Place(format!("{} is not an absolute path", path.display()))),
+        false => Err(ArchiveError::Location(format!("{} is not an absolute path", path.display()))),
     }
 }
 
-fn place_error<'p>(doing: &'p str, path: &'p Path) -> impl Fn(std::io::Error) -> ArchiveError + 'p {
-    move |error| ArchiveError::Place(format!("cannot {doing} {}: {error}", path.display()))
+fn location_error<'p>(
+    doing: &'p str,
+    path: &'p Path,
+) -> impl Fn(std::io::Error) -> ArchiveError + 'p {
+    move |error| ArchiveError::Location(format!("cannot {doing} {}: {error}", path.display()))
 }
 
 impl From<engine::Error> for ArchiveError {
@@ -236,7 +239,7 @@ impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
-            Self::Place(why) => f.write_str(why),
+            Self::Location(why) => f.write_str(why),
         }
     }
 }
@@ -248,14 +251,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_bounded_and_counts_what_it_leaves_out() {
-        let mut list = NamedList::default();
+    fn report_list_is_truncated_and_counted() {
+        let mut list = TruncatedList::default();
         for _ in 0..=limits::archives::LISTED_MAX {
             list.add(&[b'x'; 5_000], "why");
         }
         assert_eq!(list.count, limits::archives::LISTED_MAX as u64 + 1);
         assert_eq!(list.listed.len(), limits::archives::LISTED_MAX);
         assert!(list.listed.iter().all(|it| it.name.len() < 300));
-        assert_eq!(shown(b"a\xff\xc3"), "a\\xff\\xc3");
+        assert_eq!(display_name(b"a\xff\xc3"), "a\\xff\\xc3");
     }
 }

@@ -3,13 +3,13 @@
 //! Guarantees: every byte is verified before it is written; a file appears under its name when it is complete and
 //! durable. Non-goals: several objects, which `export` writes.
 
-use engine::{Conflict, Error, ObjectName, Store, Watch};
+use engine::{Conflict, Error, ObjectName, ProgressCallback, Store};
 
 use super::export::write_all;
 use super::files::Output;
-use super::work::Work;
-use super::{ArchiveError, Place, absolute, place_error};
-use crate::bridge::stretches;
+use super::work::ProgressReporter;
+use super::{ArchiveError, ArchiveLocation, absolute, location_error};
+use crate::bridge::read_ranges;
 
 /// Writes the content of an object. Returns its bytes, or `None` if there is no such object. Blocks on the disk.
 ///
@@ -20,8 +20,8 @@ use crate::bridge::stretches;
 pub fn read_object<'w>(
     store: &Store,
     name: &ObjectName,
-    to: &Place,
-    watch: &'w mut Watch<'w>,
+    to: &ArchiveLocation,
+    watch: &'w mut ProgressCallback<'w>,
 ) -> Result<Option<u64>, ArchiveError> {
     let body = loop {
         let Some(object) = store.get(name)? else { return Ok(None) };
@@ -31,20 +31,22 @@ pub fn read_object<'w>(
             body => break body?,
         }
     };
-    let mut work = Work::new(watch, body.bytes(), 1);
+    let mut work = ProgressReporter::new(watch, body.bytes(), 1);
     let (mut output, path) = match to {
-        Place::Stream(path) => (Output::stream(path).map_err(place_error("write to", path))?, path),
-        Place::Path(path) => {
+        ArchiveLocation::Stream(path) => {
+            (Output::stream(path).map_err(location_error("write to", path))?, path)
+        }
+        ArchiveLocation::Path(path) => {
             let path = absolute(path).map(|_| path)?;
-            (Output::create(path).map_err(place_error("create", path))?, path)
+            (Output::create(path).map_err(location_error("create", path))?, path)
         }
     };
-    for range in stretches(body.bytes()) {
+    for range in read_ranges(body.bytes()) {
         let piece = body.read(range)?;
         write_all(&mut output, &piece, path, &mut work)?;
         work.add_bytes(piece.len() as u64)?;
     }
     work.add_item()?;
-    output.finish().map_err(place_error("finish", path))?;
+    output.finish().map_err(location_error("finish", path))?;
     Ok(Some(body.bytes()))
 }

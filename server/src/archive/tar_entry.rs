@@ -34,21 +34,21 @@ const CREATED: &str = "TRUG.created";
 
 /// Decoded header block.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct TarHeader {
     pub(super) name: Vec<u8>,
     pub(super) bytes: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
 }
 
 /// Kind of the data after a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     File,
     Folder,
     /// Records for the next entry.
-    Records,
+    PaxHeader,
     /// Records for all further entries.
-    GlobalRecords,
+    PaxGlobalHeader,
     /// Name of the next entry, in the format of GNU tar.
     LongName,
     /// Target of the next entry, which is a link.
@@ -63,7 +63,7 @@ pub(super) enum Kind {
 
 /// Decoded extension records of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Records {
+pub(super) struct PaxRecords {
     pub(super) path: Option<Vec<u8>>,
     pub(super) bytes: Option<u64>,
     pub(super) is_sparse: bool,
@@ -74,7 +74,7 @@ pub(super) struct Records {
 }
 
 /// File to be written.
-pub(super) struct FileHead<'a> {
+pub(super) struct EntryHeader<'a> {
     pub(super) name: &'a str,
     pub(super) bytes: u64,
     pub(super) modified_ms: u64,
@@ -85,7 +85,7 @@ pub(super) struct FileHead<'a> {
 }
 
 /// Decodes a header block. The error describes the defect.
-pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
+pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<TarHeader, &'static str> {
     let header = Header::from_byte_slice(block);
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
     let own: u32 = header.as_old().cksum.iter().map(|byte| u32::from(*byte)).sum();
@@ -102,28 +102,28 @@ pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
     };
     let name = header.path_bytes().into_owned();
     let kind = match header.entry_type() {
-        EntryType::Regular | EntryType::Continuous => Kind::File,
-        EntryType::Directory => Kind::Folder,
-        EntryType::XHeader => Kind::Records,
-        EntryType::XGlobalHeader => Kind::GlobalRecords,
-        EntryType::GNULongName => Kind::LongName,
-        EntryType::GNULongLink => Kind::LongLink,
+        EntryType::Regular | EntryType::Continuous => EntryKind::File,
+        EntryType::Directory => EntryKind::Folder,
+        EntryType::XHeader => EntryKind::PaxHeader,
+        EntryType::XGlobalHeader => EntryKind::PaxGlobalHeader,
+        EntryType::GNULongName => EntryKind::LongName,
+        EntryType::GNULongLink => EntryKind::LongLink,
         EntryType::GNUSparse => {
-            Kind::Sparse { is_extended: header.as_gnu().is_some_and(|gnu| gnu.is_extended()) }
+            EntryKind::Sparse { is_extended: header.as_gnu().is_some_and(|gnu| gnu.is_extended()) }
         }
-        EntryType::Symlink => Kind::Other("it is a symbolic link"),
-        EntryType::Link => Kind::Other("it is a hard link"),
-        EntryType::Char | EntryType::Block => Kind::Other("it is a device"),
-        EntryType::Fifo => Kind::Other("it is a named pipe"),
-        _ => Kind::Other("it is not a regular file"),
+        EntryType::Symlink => EntryKind::Other("it is a symbolic link"),
+        EntryType::Link => EntryKind::Other("it is a hard link"),
+        EntryType::Char | EntryType::Block => EntryKind::Other("it is a device"),
+        EntryType::Fifo => EntryKind::Other("it is a named pipe"),
+        _ => EntryKind::Other("it is not a regular file"),
     };
-    Ok(Head { name, bytes, kind })
+    Ok(TarHeader { name, bytes, kind })
 }
 
 /// Decodes extension records: each is its length in decimal, a space, a keyword, `=`, a value, and a line end.
-pub(super) fn decode_records(mut bytes: &[u8]) -> Result<Records, &'static str> {
+pub(super) fn decode_records(mut bytes: &[u8]) -> Result<PaxRecords, &'static str> {
     const MALFORMED: &str = "an extension header is malformed";
-    let mut records = Records::default();
+    let mut records = PaxRecords::default();
     while !bytes.is_empty() {
         let space = bytes.iter().take(20).position(|byte| *byte == b' ').ok_or(MALFORMED)?;
         let (digits, _) = bytes.split_at(space);
@@ -150,7 +150,7 @@ pub(super) fn decode_records(mut bytes: &[u8]) -> Result<Records, &'static str> 
 }
 
 /// Encodes a file's header block, preceded by its records and their own header block.
-pub(super) fn encode(file: &FileHead<'_>) -> Vec<u8> {
+pub(super) fn encode(file: &EntryHeader<'_>) -> Vec<u8> {
     let mut records = Vec::new();
     let fits = file.name.is_ascii() && file.name.len() <= HEADER_NAME_BYTES_MAX;
     if !fits {
@@ -222,8 +222,8 @@ fn number(digits: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn file(name: &str, bytes: u64) -> FileHead<'_> {
-        FileHead {
+    fn file(name: &str, bytes: u64) -> EntryHeader<'_> {
+        EntryHeader {
             name,
             bytes,
             modified_ms: 1_700_000_000_042,
@@ -239,17 +239,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn tar_header_round_trips() {
         let long = "d/".repeat(500);
         let (long, large) = (format!("{long}ä.txt"), HEADER_SIZE_MAX + 1);
         for (name, bytes) in [("a.txt", 0), (&*long, 7), ("caf\u{e9}.txt", large)] {
             let written = encode(&file(name, bytes));
             let first = decode(block(&written, 0)).unwrap();
-            assert_eq!(first.kind, Kind::Records);
+            assert_eq!(first.kind, EntryKind::PaxHeader);
             let end = BLOCK_BYTES + first.bytes as usize;
             let records = decode_records(&written[BLOCK_BYTES..end]).unwrap();
             let head = decode(block(&written, end.next_multiple_of(BLOCK_BYTES))).unwrap();
-            assert_eq!(head.kind, Kind::File);
+            assert_eq!(head.kind, EntryKind::File);
             assert_eq!(records.path.clone().unwrap_or(head.name), name.as_bytes());
             assert_eq!(records.bytes.unwrap_or(head.bytes), bytes);
             assert_eq!(records.content_type.as_deref(), Some("text/plain; charset=utf-8"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_counts_its_own_digits() {
+    fn pax_record_length_includes_its_digits() {
         for bytes in [0, 1, 87, 88, 89, 90, 91, 985, 986, 987, 988, 989, 990] {
             let mut records = Vec::new();
             put_record(&mut records, PATH, &vec![b'x'; bytes]);

@@ -11,7 +11,7 @@ use crate::outbound::{FetchError, RetryAfter};
 
 /// Failed request.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct DownloadFailure {
     pub(super) why: String,
     /// Whether the error is transient, and the delay that the server requested.
     pub(super) passes: bool,
@@ -26,25 +26,25 @@ pub(super) struct Tries {
 
 impl Tries {
     pub(super) fn begin() -> Self {
-        Self { count: 1, rest: limits::archives::IMPORT_FIRST_REST }
+        Self { count: 1, rest: limits::archives::IMPORT_BACKOFF_MIN }
     }
 
     /// Waits before the next attempt. Returns the error, a sentence, if there is none.
-    pub(super) async fn rest_after(&mut self, fault: Fault) -> Result<(), String> {
+    pub(super) async fn rest_after(&mut self, fault: DownloadFailure) -> Result<(), String> {
         if !fault.passes {
             return Err(fault.why);
         }
         if self.count == limits::archives::IMPORT_TRIES_MAX {
             return Err(format!("{}; {} attempts", fault.why, self.count));
         }
-        sleep(self.rest.max(fault.rest).min(limits::archives::IMPORT_LONGEST_REST)).await;
+        sleep(self.rest.max(fault.rest).min(limits::archives::IMPORT_BACKOFF_MAX)).await;
         self.count += 1;
         self.rest *= 2;
         Ok(())
     }
 }
 
-impl Fault {
+impl DownloadFailure {
     pub(super) fn passing(why: impl Into<String>) -> Self {
         Self { why: why.into(), passes: true, rest: Duration::ZERO }
     }
@@ -55,18 +55,18 @@ impl Fault {
 }
 
 /// Returns the delay that a response requests.
-pub(super) fn wanted_rest(retry_after: Option<RetryAfter>) -> Duration {
+pub(super) fn requested_delay(retry_after: Option<RetryAfter>) -> Duration {
     match retry_after {
-        Some(RetryAfter::Wait(rest)) => rest,
+        Some(RetryAfter::Delay(rest)) => rest,
         // A date gets the longest delay, which avoids a look at the clock.
-        Some(RetryAfter::Until(_)) => limits::archives::IMPORT_LONGEST_REST,
+        Some(RetryAfter::Date(_)) => limits::archives::IMPORT_BACKOFF_MAX,
         None => Duration::ZERO,
     }
 }
 
-impl From<FetchError> for Fault {
+impl From<FetchError> for DownloadFailure {
     fn from(error: FetchError) -> Self {
-        let rest = wanted_rest(error.retry_after());
-        Self { why: error.to_string(), passes: error.is_passing(), rest }
+        let rest = requested_delay(error.retry_after());
+        Self { why: error.to_string(), passes: error.is_transient(), rest }
     }
 }

@@ -4,16 +4,20 @@
 
 use std::ops::ControlFlow;
 
-use engine::{Error, Watch, WorkProgress};
+use engine::{Error, ProgressCallback, WorkProgress};
 
 /// Observed work.
-pub(super) struct Work<'w> {
-    watch: &'w mut Watch<'w>,
+pub(super) struct ProgressReporter<'w> {
+    watch: &'w mut ProgressCallback<'w>,
     progress: WorkProgress,
 }
 
-impl<'w> Work<'w> {
-    pub(super) fn new(watch: &'w mut Watch<'w>, total_bytes: u64, total_items: u64) -> Self {
+impl<'w> ProgressReporter<'w> {
+    pub(super) fn new(
+        watch: &'w mut ProgressCallback<'w>,
+        total_bytes: u64,
+        total_items: u64,
+    ) -> Self {
         let progress = WorkProgress { total_bytes, total_items, ..WorkProgress::default() };
         Self { watch, progress }
     }
@@ -21,23 +25,23 @@ impl<'w> Work<'w> {
     /// Sets the position in the source.
     pub(super) fn read_to(&mut self, bytes: u64) -> Result<(), Error> {
         self.progress.done_bytes = bytes;
-        self.tell()
+        self.check_cancelled()
     }
 
     /// Adds processed bytes.
     pub(super) fn add_bytes(&mut self, bytes: u64) -> Result<(), Error> {
         self.progress.done_bytes += bytes;
-        self.tell()
+        self.check_cancelled()
     }
 
     /// Counts a processed file.
     pub(super) fn add_item(&mut self) -> Result<(), Error> {
         self.progress.done_items += 1;
-        self.tell()
+        self.check_cancelled()
     }
 
     /// Reports the progress, and checks for cancellation.
-    pub(super) fn tell(&mut self) -> Result<(), Error> {
+    pub(super) fn check_cancelled(&mut self) -> Result<(), Error> {
         match (self.watch)(self.progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::Cancelled),

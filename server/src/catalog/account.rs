@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::CatalogError;
 use super::id::AccountId;
 use super::quota::Quota;
-use super::record::Stored;
+use super::record::CatalogRecord;
 
 /// Owner of buckets and API keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) struct StoredAccount {
     created_ms: u64,
 }
 
-impl Stored for StoredAccount {
+impl CatalogRecord for StoredAccount {
     const VERSION: u32 = 1;
 }
 
@@ -86,10 +86,10 @@ impl AccountName {
     /// Validates an account name.
     pub fn parse(name: &str) -> Result<Self, CatalogError> {
         if name.trim().is_empty() {
-            return Err(CatalogError::Refused("an account needs a name".into()));
+            return Err(CatalogError::InvalidRequest("an account needs a name".into()));
         }
         if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-            return Err(CatalogError::Refused(format!(
+            return Err(CatalogError::InvalidRequest(format!(
                 "an account's name has at most {NAME_CHARS_MAX} characters and no control characters"
             )));
         }

@@ -7,14 +7,14 @@
 
 use std::fmt;
 
-use engine::{BucketName, Entropy, FolderKey, NameError, ObjectKey};
+use engine::{BucketName, FolderKey, NameError, ObjectKey, Rng};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
 use super::id::{AccountId, ApiKeyId};
-use super::record::Stored;
+use super::record::CatalogRecord;
 use super::{CatalogError, base32, hex};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
@@ -44,14 +44,14 @@ pub struct ApiKey {
     pub name: String,
     secret_sha256: [u8; 32],
     pub scopes: Vec<Scope>,
-    pub limits: KeyLimits,
+    pub limits: KeyRestrictions,
     pub created_ms: u64,
     pub revoked_ms: Option<u64>,
 }
 
 /// Restrictions of a key; the default allows everything that its account may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyLimits {
+pub struct KeyRestrictions {
     pub bucket: Option<BucketName>,
     /// Restricts the key to this folder and its subfolders.
     pub prefix: FolderKey,
@@ -85,7 +85,7 @@ pub(super) struct StoredApiKey {
     revoked_ms: Option<u64>,
 }
 
-impl Stored for StoredApiKey {
+impl CatalogRecord for StoredApiKey {
     const VERSION: u32 = 1;
 }
 
@@ -113,7 +113,7 @@ impl PresentedKey {
         let (id, rest) = rest.split_once('_')?;
         let (secret, check) = rest.split_once('_')?;
         let formed = secret.len() == SECRET_CHARS
-            && base32::is(secret)
+            && base32::is_valid(secret)
             && check.len() == CHECK_CHARS
             && check == check_of(id, secret);
         if !formed {
@@ -130,23 +130,23 @@ impl PresentedKey {
 impl ApiKey {
     /// Issues a key; its text is only in the result.
     pub(super) fn issue(
-        entropy: &dyn Entropy,
+        entropy: &dyn Rng,
         account: AccountId,
         name: &str,
         scopes: &[Scope],
-        limits: KeyLimits,
+        limits: KeyRestrictions,
         now_ms: u64,
     ) -> Result<IssuedKey, CatalogError> {
         if name.len() > CATALOG_TEXT_BYTES_MAX || name.chars().any(char::is_control) {
-            return Err(CatalogError::Refused(format!(
+            return Err(CatalogError::InvalidRequest(format!(
                 "a key's name has at most {CATALOG_TEXT_BYTES_MAX} bytes and no control characters"
             )));
         }
         if scopes.is_empty() {
-            return Err(CatalogError::Refused("a key needs at least one scope".into()));
+            return Err(CatalogError::InvalidRequest("a key needs at least one scope".into()));
         }
         if limits.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
-            return Err(CatalogError::Refused("the expiry is in the past".into()));
+            return Err(CatalogError::InvalidRequest("the expiry is in the past".into()));
         }
         let id = ApiKeyId::issue(entropy);
         let mut secret = [0; SECRET_BYTES];
@@ -170,12 +170,12 @@ impl ApiKey {
     }
 
     /// Returns whether the presented key matches, in constant time.
-    pub fn is(&self, presented: &PresentedKey) -> bool {
+    pub fn matches(&self, presented: &PresentedKey) -> bool {
         self.id == presented.id && bool::from(self.secret_sha256.ct_eq(&presented.secret_sha256))
     }
 
     /// Returns whether the key is valid: neither revoked nor expired.
-    pub fn is_live(&self, now_ms: u64) -> bool {
+    pub fn is_active(&self, now_ms: u64) -> bool {
         self.revoked_ms.is_none()
             && self.limits.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
     }
@@ -206,7 +206,7 @@ impl ApiKey {
             name: stored.name,
             secret_sha256: hex::decode(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
             scopes: stored.scopes,
-            limits: KeyLimits {
+            limits: KeyRestrictions {
                 bucket: match stored.bucket {
                     Some(bucket) => Some(BucketName::parse(&bucket).map_err(say)?),
                     None => None,
@@ -220,33 +220,33 @@ impl ApiKey {
     }
 }
 
-impl KeyLimits {
+impl KeyRestrictions {
     /// Returns whether the key may access the bucket at all.
-    pub fn reach_bucket(&self, bucket: &BucketName) -> bool {
+    pub fn allows_bucket(&self, bucket: &BucketName) -> bool {
         self.bucket.as_ref().is_none_or(|only| only == bucket)
     }
 
     /// Returns whether the key may access an object of a bucket that it may access.
-    pub fn reach_key(&self, key: &ObjectKey) -> bool {
+    pub fn allows_key(&self, key: &ObjectKey) -> bool {
         key.as_str().starts_with(self.prefix.as_str())
     }
 
     /// Returns whether the restrictions include all rights of another key, including its expiry.
-    pub fn cover(&self, other: &Self) -> bool {
+    pub fn is_superset_of(&self, other: &Self) -> bool {
         let ends_no_later = self
             .expires_ms
             .is_none_or(|mine| other.expires_ms.is_some_and(|expires_ms| expires_ms <= mine));
-        self.cover_places(other) && ends_no_later
+        self.covers_paths(other) && ends_no_later
     }
 
     /// Returns whether the restrictions include all buckets and folders of another key.
-    pub fn cover_places(&self, other: &Self) -> bool {
+    pub fn covers_paths(&self, other: &Self) -> bool {
         let bucket = self.bucket.is_none() || self.bucket == other.bucket;
-        bucket && self.reach_folder(&other.prefix)
+        bucket && self.allows_folder(&other.prefix)
     }
 
     /// Returns whether the key may access everything in a folder.
-    pub fn reach_folder(&self, folder: &FolderKey) -> bool {
+    pub fn allows_folder(&self, folder: &FolderKey) -> bool {
         folder.as_str().starts_with(self.prefix.as_str())
     }
 }
@@ -265,8 +265,9 @@ pub fn prefix_folder(prefix: &str) -> Result<FolderKey, CatalogError> {
         rest if rest.ends_with('/') => rest.to_owned(),
         rest => format!("{rest}/"),
     };
-    FolderKey::parse(&folder)
-        .map_err(|why| CatalogError::Refused(format!("the prefix {prefix:?} is not valid: {why}")))
+    FolderKey::parse(&folder).map_err(|why| {
+        CatalogError::InvalidRequest(format!("the prefix {prefix:?} is not valid: {why}"))
+    })
 }
 
 fn sha256(secret: &str) -> [u8; 32] {
@@ -286,24 +287,24 @@ fn check_of(id: &str, secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
-    fn issue(limits: KeyLimits) -> IssuedKey {
+    fn issue(limits: KeyRestrictions) -> IssuedKey {
         let account = AccountId::parse("aaaaaaaaaaaaaaaa").unwrap();
-        ApiKey::issue(&SeededEntropy::new(1), account, "phone", &Scope::ALL, limits, 1_000).unwrap()
+        ApiKey::issue(&SeededRng::new(1), account, "phone", &Scope::ALL, limits, 1_000).unwrap()
     }
 
     #[test]
-    fn a_key_is_recognised_and_one_wrong_character_is_not() {
-        let issued = issue(KeyLimits::default());
+    fn api_key_matches_only_its_exact_secret() {
+        let issued = issue(KeyRestrictions::default());
         assert_eq!(
             issued.text.len(),
             5 + issued.record.id.as_str().len() + 1 + SECRET_CHARS + 1 + CHECK_CHARS
         );
         let presented = PresentedKey::parse(&issued.text).unwrap();
-        assert!(issued.record.is(&presented));
+        assert!(issued.record.matches(&presented));
         for at in 0..issued.text.len() {
             let mut bytes = issued.text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'q' { b'p' } else { b'q' };
@@ -316,8 +317,8 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_is_not_in_the_record() {
-        let issued = issue(KeyLimits::default());
+    fn api_key_record_does_not_contain_the_secret() {
+        let issued = issue(KeyRestrictions::default());
         let secret = issued.text.split('_').nth(2).unwrap();
         let stored = serde_json::to_string(&issued.record.stored()).unwrap();
         assert!(!stored.contains(secret));
@@ -327,36 +328,40 @@ mod tests {
     }
 
     #[test]
-    fn a_key_with_the_right_id_and_another_secret_is_not_the_key() {
-        let issued = issue(KeyLimits::default());
+    fn api_key_with_wrong_secret_is_rejected() {
+        let issued = issue(KeyRestrictions::default());
         let id = issued.record.id.as_str();
         let secret = base32::encode(&[7; SECRET_BYTES]);
         let forged = format!("trug_{id}_{secret}_{}", check_of(id, &secret));
-        assert!(!issued.record.is(&PresentedKey::parse(&forged).unwrap()));
+        assert!(!issued.record.matches(&PresentedKey::parse(&forged).unwrap()));
     }
 
     #[test]
-    fn a_key_lives_until_it_expires_or_is_revoked() {
-        let limits = KeyLimits { expires_ms: Some(2_000), ..KeyLimits::default() };
+    fn api_key_is_active_until_expiry_or_revocation() {
+        let limits = KeyRestrictions { expires_ms: Some(2_000), ..KeyRestrictions::default() };
         let mut key = issue(limits).record;
-        assert!(key.is_live(1_999));
-        assert!(!key.is_live(2_000));
+        assert!(key.is_active(1_999));
+        assert!(!key.is_active(2_000));
         key.limits.expires_ms = None;
         key.revoked_ms = Some(1_500);
-        assert!(!key.is_live(1_600));
+        assert!(!key.is_active(1_600));
     }
 
     #[test]
-    fn limits_cover_what_lies_inside_them() {
-        let limits = |bucket: Option<&str>, prefix: &str, expires_ms| KeyLimits {
+    fn key_restrictions_cover_subsets() {
+        let limits = |bucket: Option<&str>, prefix: &str, expires_ms| KeyRestrictions {
             bucket: bucket.map(|name| BucketName::parse(name).unwrap()),
             prefix: prefix_folder(prefix).unwrap(),
             expires_ms,
         };
-        let whole = KeyLimits::default();
+        let whole = KeyRestrictions::default();
         let narrow = limits(Some("photos"), "img", Some(2_000));
-        assert!(whole.cover(&narrow) && whole.cover(&whole) && narrow.cover(&narrow));
-        assert!(narrow.cover(&limits(Some("photos"), "img/a", Some(1_999))));
+        assert!(
+            whole.is_superset_of(&narrow)
+                && whole.is_superset_of(&whole)
+                && narrow.is_superset_of(&narrow)
+        );
+        assert!(narrow.is_superset_of(&limits(Some("photos"), "img/a", Some(1_999))));
         for wider in [
             whole,
             limits(None, "img", Some(2_000)),
@@ -366,23 +371,25 @@ mod tests {
             limits(Some("photos"), "img", Some(2_001)),
             limits(Some("photos"), "img", None),
         ] {
-            assert!(!narrow.cover(&wider), "{wider:?}");
+            assert!(!narrow.is_superset_of(&wider), "{wider:?}");
         }
-        assert!(narrow.cover_places(&limits(Some("photos"), "img", None)));
+        assert!(narrow.covers_paths(&limits(Some("photos"), "img", None)));
     }
 
     #[test]
-    fn a_prefix_is_a_folder_and_not_a_run_of_letters() {
+    fn key_prefix_matches_whole_folders() {
         for prefix in ["img", "img/", "/img/"] {
-            let limits =
-                KeyLimits { prefix: prefix_folder(prefix).unwrap(), ..KeyLimits::default() };
-            assert!(limits.reach_key(&ObjectKey::parse("img/a/b.png").unwrap()));
-            assert!(!limits.reach_key(&ObjectKey::parse("img2/a.png").unwrap()));
-            assert!(!limits.reach_key(&ObjectKey::parse("img").unwrap()));
-            assert!(limits.reach_folder(&FolderKey::parse("img/").unwrap()));
-            assert!(!limits.reach_folder(&FolderKey::root()));
+            let limits = KeyRestrictions {
+                prefix: prefix_folder(prefix).unwrap(),
+                ..KeyRestrictions::default()
+            };
+            assert!(limits.allows_key(&ObjectKey::parse("img/a/b.png").unwrap()));
+            assert!(!limits.allows_key(&ObjectKey::parse("img2/a.png").unwrap()));
+            assert!(!limits.allows_key(&ObjectKey::parse("img").unwrap()));
+            assert!(limits.allows_folder(&FolderKey::parse("img/").unwrap()));
+            assert!(!limits.allows_folder(&FolderKey::root()));
         }
         assert!(prefix_folder("a/../b").is_err());
-        assert!(KeyLimits::default().reach_folder(&FolderKey::root()));
+        assert!(KeyRestrictions::default().allows_folder(&FolderKey::root()));
     }
 }

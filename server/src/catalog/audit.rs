@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::id::{AccountId, OrganisationId};
-use super::record::Stored;
+use super::record::CatalogRecord;
 use super::{ApiKey, Bucket};
 use crate::limits::AUDIT_TEXT_CHARS_MAX;
 
@@ -82,7 +82,7 @@ pub enum ActorKind {
 
 /// Content of an entry, without time and author.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct AuditRecord {
     pub(super) action: AuditAction,
     bucket: Option<BucketName>,
     target: Option<String>,
@@ -113,7 +113,7 @@ pub struct AuditEntry {
     pub organisation: Option<String>,
 }
 
-impl Stored for AuditEntry {
+impl CatalogRecord for AuditEntry {
     const VERSION: u32 = 1;
 }
 
@@ -161,8 +161,8 @@ impl Actor {
     }
 }
 
-impl Told {
-    pub(super) fn of(action: AuditAction) -> Self {
+impl AuditRecord {
+    pub(super) fn new(action: AuditAction) -> Self {
         Self {
             action,
             bucket: None,
@@ -181,7 +181,7 @@ impl Told {
     }
 
     /// Sets a deleted bucket that was changed.
-    pub(super) fn bucket_named(mut self, name: &BucketName) -> Self {
+    pub(super) fn deleted_bucket(mut self, name: &BucketName) -> Self {
         self.bucket = Some(name.clone());
         self
     }
@@ -237,7 +237,7 @@ impl AuditEntry {
     ///
     /// A busy account thus evicts its own entries, and not those of an operator. Rejected sign-ins, which have no
     /// account, are a class of their own.
-    pub(super) fn class(&self) -> &str {
+    pub(super) fn retention_class(&self) -> &str {
         if self.action == AuditAction::SessionRefused.as_str() {
             return AuditAction::REFUSED_CLASS;
         }
@@ -250,7 +250,7 @@ impl AuditEntry {
 }
 
 /// Describes the changed settings with their new values, as they are stored; of hidden ones only the name.
-pub(super) fn difference<R: Stored>(before: &R, after: &R, hidden: &[&str]) -> String {
+pub(super) fn changed_settings<R: CatalogRecord>(before: &R, after: &R, hidden: &[&str]) -> String {
     let fields = |record: &R| match serde_json::to_value(record) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::default(),

@@ -1,19 +1,19 @@
 //! Audit log: retention and lookup of entries.
 //!
 //! Entries are numbered in the order of changes; the numbers are in memory, each entry is one fact in the store.
-//! Guarantees: at most [`AUDIT_ENTRIES_MAX`] entries, older than [`AUDIT_KEPT`] only briefly; at the limit the oldest
-//! entry of the largest retention class is evicted, so that a busy account does not displace the entries of others.
-//! Non-goals: content of entries, and authorization of readers.
+//! Guarantees: at most [`AUDIT_ENTRIES_MAX`] entries, older than [`AUDIT_RETENTION`] only briefly; at the limit the
+//! oldest entry of the largest retention class is evicted, so that a busy account does not displace the entries of
+//! others. Non-goals: content of entries, and authorization of readers.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Batch, FactName, NameError, Store};
 
-use super::audit::{Actor, AuditAction, AuditEntry, Told};
+use super::audit::{Actor, AuditAction, AuditEntry, AuditRecord};
 use super::record::{decode, encode};
 use super::{AccountId, Catalog, CatalogError, each_fact};
-use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_KEPT, AUDIT_REFUSED_MAX};
+use crate::limits::{AUDIT_BATCH, AUDIT_ENTRIES_MAX, AUDIT_REFUSED_MAX, AUDIT_RETENTION};
 
 /// Prefix of the fact names of entries; the number follows.
 const PREFIX: &str = "audit/";
@@ -21,10 +21,10 @@ const NUMBER_DIGITS: usize = 20;
 
 /// Index of the stored entries.
 #[derive(Default)]
-pub(super) struct AuditBook(Mutex<Numbers>);
+pub(super) struct AuditLog(Mutex<SequenceNumbers>);
 
 #[derive(Default)]
-struct Numbers {
+struct SequenceNumbers {
     next: u64,
     /// Time and retention class of each entry.
     kept: BTreeMap<u64, (u64, Arc<str>)>,
@@ -40,25 +40,25 @@ pub struct AuditPage {
     pub next: Option<u64>,
 }
 
-impl AuditBook {
+impl AuditLog {
     pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
-        let mut numbers = Numbers::default();
+        let mut numbers = SequenceNumbers::default();
         each_fact(store, PREFIX, |fact, number, bytes| {
             // An unreadable entry is not counted, and stays.
             if let (Ok(number), Ok(entry)) = (number.parse(), decode::<AuditEntry>(fact, bytes)) {
-                numbers.insert(number, entry.at_ms, entry.class());
+                numbers.insert(number, entry.at_ms, entry.retention_class());
             }
             Ok(())
         })?;
         Ok(Self(Mutex::new(numbers)))
     }
 
-    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+    fn numbers(&self) -> MutexGuard<'_, SequenceNumbers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Numbers {
+impl SequenceNumbers {
     fn insert(&mut self, number: u64, at_ms: u64, class: &str) {
         let class = match self.classes.get_key_value(class) {
             Some((class, _)) => class.clone(),
@@ -100,17 +100,21 @@ impl Numbers {
 
 impl Catalog {
     /// Returns the same catalog on behalf of an author: changes through it are recorded as theirs.
-    pub fn by(&self, actor: Actor) -> Self {
+    pub fn acting_as(&self, actor: Actor) -> Self {
         Self(self.0.clone(), Some(Arc::new(actor)))
     }
 
     /// Adds an entry to the batch of its change.
-    pub(super) fn audited(&self, batch: Batch, told: Told) -> Result<Batch, CatalogError> {
+    pub(super) fn append_audit(
+        &self,
+        batch: Batch,
+        told: AuditRecord,
+    ) -> Result<Batch, CatalogError> {
         let actor = self.1.as_deref().cloned().unwrap_or_default();
         let entry = told.entry(self.now_ms(), actor);
         let mut numbers = self.0.audit.numbers();
         let mut batch = batch;
-        if let Some(oldest) = numbers.crowded_out(entry.class()) {
+        if let Some(oldest) = numbers.crowded_out(entry.retention_class()) {
             batch = batch.delete_fact(fact(oldest)?);
             numbers.remove(oldest);
         }
@@ -118,29 +122,31 @@ impl Catalog {
         let fact = fact(number)?;
         let value = encode(&fact, &entry)?;
         // If the batch fails, the number has no entry, and readers skip it.
-        numbers.insert(number, entry.at_ms, entry.class());
+        numbers.insert(number, entry.at_ms, entry.retention_class());
         Ok(batch.put_fact(fact, value))
     }
 
     /// Stores an entry for an action that does not change the catalog.
-    fn tell(&self, told: Told) -> Result<(), CatalogError> {
-        self.0.store.commit(self.audited(Batch::new(), told)?)?;
+    fn store_audit_entry(&self, told: AuditRecord) -> Result<(), CatalogError> {
+        self.0.store.commit(self.append_audit(Batch::new(), told)?)?;
         Ok(())
     }
 
     /// Records a rejected sign-in to this account, or to an unknown one.
-    pub fn note_refused_session(&self, account: Option<&AccountId>) -> Result<(), CatalogError> {
-        let told = Told::of(AuditAction::SessionRefused);
-        self.tell(match account {
+    pub fn audit_failed_sign_in(&self, account: Option<&AccountId>) -> Result<(), CatalogError> {
+        let told = AuditRecord::new(AuditAction::SessionRefused);
+        self.store_audit_entry(match account {
             Some(account) => told.account(account).detail("wrong password"),
             None => told.detail("unknown name"),
         })
     }
 
     /// Records the start of a requested compaction.
-    pub fn note_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
-        let told = Told::of(AuditAction::CompactionBegin);
-        self.tell(told.detail(format!("segments of which {dead_percent_min} % are dead")))
+    pub fn audit_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
+        let told = AuditRecord::new(AuditAction::CompactionBegin);
+        self.store_audit_entry(
+            told.detail(format!("segments of which {dead_percent_min} % are dead")),
+        )
     }
 
     /// Returns the newest entries that match, before a number. Blocks on the index.
@@ -174,7 +180,7 @@ impl Catalog {
 
     /// Deletes entries that are past their retention.
     pub fn sweep_audit(&self) -> Result<(), CatalogError> {
-        let kept_ms = u64::try_from(AUDIT_KEPT.as_millis()).unwrap_or(u64::MAX);
+        let kept_ms = u64::try_from(AUDIT_RETENTION.as_millis()).unwrap_or(u64::MAX);
         let before_ms = self.now_ms().saturating_sub(kept_ms);
         loop {
             let old: Vec<u64> = {
@@ -205,9 +211,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_does_most_makes_room() {
-        let mut numbers = Numbers::default();
-        let add = |numbers: &mut Numbers, class: &str| {
+    fn audit_eviction_hits_the_largest_actor() {
+        let mut numbers = SequenceNumbers::default();
+        let add = |numbers: &mut SequenceNumbers, class: &str| {
             let gone = numbers.crowded_out(class);
             gone.into_iter().for_each(|number| numbers.remove(number));
             let number = numbers.next;
@@ -230,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn those_who_are_refused_have_a_bound_of_their_own() {
-        let mut numbers = Numbers::default();
+    fn failed_sign_ins_have_their_own_audit_limit() {
+        let mut numbers = SequenceNumbers::default();
         numbers.insert(0, 0, "ann");
         for at in 0..AUDIT_REFUSED_MAX as u64 {
             numbers.insert(at + 1, 0, AuditAction::REFUSED_CLASS);

@@ -23,7 +23,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Returns whether a text consists of the alphabet.
-pub(super) fn is(text: &str) -> bool {
+pub(super) fn is_valid(text: &str) -> bool {
     text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
@@ -52,15 +52,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_the_text_of_rfc_4648_in_lower_case() {
+    fn base32_follows_rfc_4648_in_lower_case() {
         for (bytes, text) in
             [("", ""), ("f", "my"), ("fo", "mzxq"), ("foob", "mzxw6yq"), ("foobar", "mzxw6ytboi")]
         {
             assert_eq!(encode(bytes.as_bytes()), text);
-            assert!(is(text));
+            assert!(is_valid(text));
             assert_eq!(decode(text).as_deref(), Some(bytes.as_bytes()));
         }
-        assert!(!is("A1"));
+        assert!(!is_valid("A1"));
         for other in ["mz", "m", "my=", "MY", "m1", "mzxw6ytbojj"] {
             assert_eq!(decode(other), None, "{other}");
         }

@@ -14,11 +14,11 @@ use super::cors_rules::{CorsRule, check_rules};
 use super::id::{AccountId, OrganisationId};
 use super::public_access::PublicAccessBlock;
 use super::quota::Quota;
-use super::record::Stored;
+use super::record::CatalogRecord;
 use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
 use crate::reserved;
-use crate::traffic::Traffic;
+use crate::traffic::BucketCounters;
 use crate::versions::Versioning;
 
 /// Prefix of the fact names of buckets.
@@ -76,7 +76,7 @@ pub struct Bucket {
     pub created_ms: u64,
     pub updated_ms: u64,
     /// Usage counters; not a setting, but found together with the bucket.
-    pub traffic: Arc<Traffic>,
+    pub traffic: Arc<BucketCounters>,
 }
 
 /// What a bucket is for.
@@ -157,7 +157,7 @@ fn indexed() -> bool {
     true
 }
 
-impl Stored for StoredBucket {
+impl CatalogRecord for StoredBucket {
     const VERSION: u32 = 1;
 }
 
@@ -216,7 +216,7 @@ impl Bucket {
             placeholder: self.placeholder_text(),
             cache_control: self.cache_control.as_ref().map(|value| value.as_str().to_owned()),
             cors_origins: match &self.cors_origins {
-                CorsOrigins::Every => None,
+                CorsOrigins::Any => None,
                 CorsOrigins::Only(origins) => Some(origins.clone()),
             },
             cors_rules: self.cors_rules.clone(),
@@ -241,7 +241,7 @@ impl Bucket {
         let organisation = |id: String| {
             OrganisationId::parse(&id).ok_or("its organisation is not the id of an organisation")
         };
-        let placeholder = |text: String| placeholder_of(&name, &text).map_err(say);
+        let placeholder = |text: String| parse_placeholder(&name, &text).map_err(say);
         let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
         check_rules(&stored.cors_rules)?;
         let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
@@ -286,9 +286,9 @@ impl Bucket {
 }
 
 /// Parses the placeholder of a bucket. A key never starts with `/`, so a text that does names its bucket.
-pub fn placeholder_of(bucket: &BucketName, text: &str) -> Result<ObjectName, CatalogError> {
+pub fn parse_placeholder(bucket: &BucketName, text: &str) -> Result<ObjectName, CatalogError> {
     let refuse = |why: &dyn std::fmt::Display| {
-        CatalogError::Refused(format!(
+        CatalogError::InvalidRequest(format!(
             "the placeholder {text:?} is neither a key nor an address such as \"/bucket/key\": {why}"
         ))
     };
@@ -309,10 +309,10 @@ pub fn placeholder_of(bucket: &BucketName, text: &str) -> Result<ObjectName, Cat
 /// Validates the name of a new bucket: well-formed and not reserved.
 pub fn new_bucket_name(name: &str) -> Result<BucketName, CatalogError> {
     if reserved::is_reserved(name) {
-        return Err(CatalogError::Refused(format!("the bucket name {name:?} is reserved")));
+        return Err(CatalogError::InvalidRequest(format!("the bucket name {name:?} is reserved")));
     }
     BucketName::parse(name).map_err(|why| {
-        CatalogError::Refused(format!("the bucket name {name:?} is not valid: {why}"))
+        CatalogError::InvalidRequest(format!("the bucket name {name:?} is not valid: {why}"))
     })
 }
 
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_and_illegal_names_are_refused_with_a_reason() {
+    fn invalid_bucket_names_are_rejected_with_a_reason() {
         for name in reserved::BUCKET_NAMES {
             assert!(new_bucket_name(name).is_err(), "{name}");
         }
@@ -339,9 +339,9 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_is_a_key_or_an_address() {
+    fn placeholder_is_an_object_key_or_url() {
         let bucket = BucketName::parse("photos").unwrap();
-        let read = |text: &str| placeholder_of(&bucket, text).map(|it| it.to_string());
+        let read = |text: &str| parse_placeholder(&bucket, text).map(|it| it.to_string());
         assert_eq!(read("img/none.png").unwrap(), "photos/img/none.png");
         assert_eq!(read("/other/none.png").unwrap(), "other/none.png");
         for bad in ["", "/", "/other", "/other/", "/NO/a", "a//b", "a/", "../a"] {

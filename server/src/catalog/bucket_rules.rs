@@ -14,7 +14,7 @@ pub struct CacheControl(String);
 pub enum CorsOrigins {
     /// Every origin.
     #[default]
-    Every,
+    Any,
     /// Only these origins, in the form that browsers send.
     Only(Vec<String>),
 }
@@ -23,7 +23,7 @@ pub enum CorsOrigins {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AllowedTypes {
     #[default]
-    Every,
+    Any,
     /// Media types such as `image/png`, and families such as `image/*`, in lower case.
     Only(Vec<String>),
 }
@@ -33,7 +33,7 @@ impl CacheControl {
     pub fn parse(value: &str) -> Result<Self, CatalogError> {
         let plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if value.trim().is_empty() || value.len() > CATALOG_TEXT_BYTES_MAX || !plain {
-            return Err(CatalogError::Refused(format!(
+            return Err(CatalogError::InvalidRequest(format!(
                 "Cache-Control must be 1 to {CATALOG_TEXT_BYTES_MAX} visible ASCII characters"
             )));
         }
@@ -53,17 +53,17 @@ impl CorsOrigins {
     pub fn parse(origins: &[String]) -> Result<Self, CatalogError> {
         if origins.iter().any(|origin| origin == Self::EVERY) {
             return match origins {
-                [_] => Ok(Self::Every),
-                _ => {
-                    Err(CatalogError::Refused("\"*\" cannot be combined with other origins".into()))
-                }
+                [_] => Ok(Self::Any),
+                _ => Err(CatalogError::InvalidRequest(
+                    "\"*\" cannot be combined with other origins".into(),
+                )),
             };
         }
         if origins.is_empty() {
-            return Err(CatalogError::Refused("name at least one origin, or \"*\"".into()));
+            return Err(CatalogError::InvalidRequest("name at least one origin, or \"*\"".into()));
         }
         let refuse = |origin: &String| {
-            CatalogError::Refused(format!(
+            CatalogError::InvalidRequest(format!(
                 "{origin:?} is not an origin such as \"https://example.com\""
             ))
         };
@@ -74,7 +74,7 @@ impl CorsOrigins {
     /// Returns whether pages of this origin may read.
     pub fn allow(&self, origin: &str) -> bool {
         match self {
-            Self::Every => true,
+            Self::Any => true,
             Self::Only(origins) => origins.iter().any(|allowed| allowed == origin),
         }
     }
@@ -82,7 +82,7 @@ impl CorsOrigins {
     /// Returns the list form: the origins, or `*`.
     pub fn to_list(&self) -> Vec<String> {
         match self {
-            Self::Every => vec![Self::EVERY.to_owned()],
+            Self::Any => vec![Self::EVERY.to_owned()],
             Self::Only(origins) => origins.clone(),
         }
     }
@@ -92,10 +92,10 @@ impl AllowedTypes {
     /// Parses a list of media types; an empty one allows all.
     pub fn parse(types: &[String]) -> Result<Self, CatalogError> {
         if types.is_empty() {
-            return Ok(Self::Every);
+            return Ok(Self::Any);
         }
         let refuse = |kind: &String| {
-            CatalogError::Refused(format!(
+            CatalogError::InvalidRequest(format!(
                 "{kind:?} is not a media type (\"image/png\") or wildcard (\"image/*\")"
             ))
         };
@@ -118,7 +118,7 @@ impl AllowedTypes {
     /// Returns the list form; empty for all.
     pub fn to_list(&self) -> Vec<String> {
         match self {
-            Self::Every => Vec::new(),
+            Self::Any => Vec::new(),
             Self::Only(types) => types.clone(),
         }
     }
@@ -130,7 +130,7 @@ fn list(
     read: impl Fn(&String) -> Result<String, CatalogError>,
 ) -> Result<Vec<String>, CatalogError> {
     if texts.len() > BUCKET_LIST_MAX {
-        return Err(CatalogError::Refused(format!(
+        return Err(CatalogError::InvalidRequest(format!(
             "a bucket has at most {BUCKET_LIST_MAX} {what}"
         )));
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_control_cannot_smuggle_a_header() {
+    fn cache_control_rejects_header_injection() {
         for bad in ["", "  ", "a\r\nX: 1", "é", &"a".repeat(201)] {
             assert!(CacheControl::parse(bad).is_err(), "{bad:?}");
         }
@@ -198,7 +198,7 @@ mod tests {
         ] {
             assert!(!origins.allow(other), "{other}");
         }
-        assert_eq!(CorsOrigins::parse(&texts(&["*"])).unwrap(), CorsOrigins::Every);
+        assert_eq!(CorsOrigins::parse(&texts(&["*"])).unwrap(), CorsOrigins::Any);
         for bad in [
             &[][..],
             &["*", "https://a.b"],
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_exact_or_a_family() {
+    fn allowed_types_are_exact_or_wildcard() {
         let types = AllowedTypes::parse(&texts(&["image/*", "Video/MP4"])).unwrap();
         for taken in ["image/png", "IMAGE/PNG", "video/mp4"] {
             assert!(types.allow(taken), "{taken}");

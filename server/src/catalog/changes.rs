@@ -18,8 +18,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use engine::{Batch, BucketName, FactName, Precondition};
 
-use super::audit::Told;
-use super::record::{Stored, encode};
+use super::audit::AuditRecord;
+use super::record::{CatalogRecord, encode};
 use super::{Account, AccountId, Bucket, Catalog, CatalogError, Quota, Tables};
 use crate::limits::CATALOG_RECORDS_MAX;
 
@@ -27,7 +27,7 @@ pub use self::accounts::{AccountChange, NewAccount};
 pub use self::api_keys::NewApiKey;
 pub use self::buckets::{BucketChange, NewBucket, NewBucketOwner};
 pub(super) use self::sessions::SessionChanges;
-pub use self::set_up::{FirstBucket, SetUp, SetUpDone};
+pub use self::set_up::{FirstBucket, NewSetup, SetupResult};
 pub use self::webhooks::{NewWebhook, WebhookChange};
 
 /// Change of a quota; `Some(None)` removes a limit.
@@ -46,11 +46,11 @@ impl QuotaChange {
 
 impl Catalog {
     pub(super) fn change(&self) -> MutexGuard<'_, ()> {
-        self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.write_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Publishes a durable change in memory.
-    pub(super) fn show<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
+    pub(super) fn publish<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         change(&mut self.0.tables.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -58,12 +58,12 @@ impl Catalog {
     fn add_record(
         &self,
         fact: FactName,
-        record: &impl Stored,
-        told: Told,
+        record: &impl CatalogRecord,
+        told: AuditRecord,
     ) -> Result<(), CatalogError> {
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         let batch = batch.put_fact(fact.clone(), encode(&fact, record)?);
-        self.0.store.commit(self.audited(batch, told)?)?;
+        self.0.store.commit(self.append_audit(batch, told)?)?;
         Ok(())
     }
 
@@ -71,20 +71,20 @@ impl Catalog {
     fn put_record(
         &self,
         fact: FactName,
-        record: &impl Stored,
-        told: Told,
+        record: &impl CatalogRecord,
+        told: AuditRecord,
     ) -> Result<(), CatalogError> {
         let stored = encode(&fact, record)?;
-        self.0.store.commit(self.audited(Batch::new().put_fact(fact, stored), told)?)?;
+        self.0.store.commit(self.append_audit(Batch::new().put_fact(fact, stored), told)?)?;
         Ok(())
     }
 
     pub(super) fn require_account(&self, id: &AccountId) -> Result<Arc<Account>, CatalogError> {
-        self.account(id).ok_or_else(|| CatalogError::Missing(format!("the account {id}")))
+        self.account(id).ok_or_else(|| CatalogError::NotFound(format!("the account {id}")))
     }
 
     pub(super) fn require_bucket(&self, name: &BucketName) -> Result<Arc<Bucket>, CatalogError> {
-        self.bucket(name).ok_or_else(|| CatalogError::NoBucket(name.to_string()))
+        self.bucket(name).ok_or_else(|| CatalogError::BucketNotFound(name.to_string()))
     }
 }
 
@@ -97,7 +97,7 @@ fn check_count(count: usize, max: usize, what: &str) -> Result<(), CatalogError>
     if count < max {
         return Ok(());
     }
-    Err(CatalogError::Refused(format!("limit reached: at most {max} {what}")))
+    Err(CatalogError::InvalidRequest(format!("limit reached: at most {max} {what}")))
 }
 
 /// In-memory store for tests.
@@ -105,8 +105,8 @@ fn check_count(count: usize, max: usize, what: &str) -> Result<(), CatalogError>
 mod world {
     use engine::disk::sim::SimDisk;
     use engine::{
-        Background, Create, Entropy, ObjectKey, ObjectName, OpenOptions, PutOptions, SeededEntropy,
-        SimClock, Store, Surroundings,
+        Background, Create, Environment, ObjectKey, ObjectName, OpenOptions, PutOptions, Rng,
+        SeededRng, SimClock, Store,
     };
 
     use super::*;
@@ -114,16 +114,15 @@ mod world {
     pub(super) struct World {
         pub(super) store: Store,
         pub(super) clock: Arc<SimClock>,
-        entropy: Arc<dyn Entropy>,
+        entropy: Arc<dyn Rng>,
     }
 
     impl World {
         pub(super) fn new() -> Self {
             let clock = Arc::new(SimClock::at(1_700_000_000_000));
-            let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
+            let entropy: Arc<dyn Rng> = Arc::new(SeededRng::new(7));
             let disk = Arc::new(SimDisk::with_seed(7));
-            let surroundings =
-                Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
+            let surroundings = Environment { disk, clock: clock.clone(), rng: entropy.clone() };
             let mut options = OpenOptions::new(Create::IfMissing);
             options.background = Background::Threads;
             let (store, _) = Store::open(surroundings, options).unwrap();

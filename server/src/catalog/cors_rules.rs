@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn cors_rule_origins_have_one_wildcard() {
+    fn cors_origin_allows_a_single_wildcard() {
         let allowed = |pattern: &str, origin: &str| {
             rule(&[pattern], &["GET"], &[]).origin_for(origin).map(str::to_owned)
         };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn first_cors_rule_that_allows_all_of_a_request_counts() {
+    fn first_matching_cors_rule_applies() {
         let rules = [
             rule(&["https://a"], &["GET"], &[]),
             rule(&["https://*"], &["PUT", "GET"], &["x-amz-*", "Content-Type"]),

@@ -1,14 +1,14 @@
 //! Dead letters: listing, retry and deletion of undeliverable events.
 //!
 //! Guarantees: a webhook retains the newest [`limits::WEBHOOK_DEAD_LETTERS_MAX`], for
-//! [`limits::WEBHOOK_DEAD_LETTERS_KEPT`]. Non-goals: authorization.
+//! [`limits::WEBHOOK_DEAD_LETTER_RETENTION`]. Non-goals: authorization.
 
 use std::time::Duration;
 
 use engine::{Batch, FactName};
 
-use super::event::{self, DeadLetter, Event};
-use super::record::{decode, encode, unreadable};
+use super::event::{self, DeadLetter, QueuedEvent};
+use super::record::{corrupt_record, decode, encode};
 use super::{Catalog, CatalogError, WebhookId};
 use crate::limits;
 
@@ -30,7 +30,7 @@ impl Catalog {
 
     /// Queues dead letters for delivery: all, or the one with this id. Returns their number; those beyond the queue
     /// limit stay.
-    pub fn retry_dead_letters(
+    pub fn redrive_dead_letters(
         &self,
         id: &WebhookId,
         only: Option<&str>,
@@ -43,7 +43,7 @@ impl Catalog {
             let (mut batch, mut events) = (Batch::new(), Vec::new());
             for (number, letter) in letters {
                 let fact = event::event_fact(id, *number)?;
-                let event = Event { attempts: 0, next_ms: 0, ..letter.event.clone() };
+                let event = QueuedEvent { attempts: 0, next_ms: 0, ..letter.event.clone() };
                 let value = encode(&fact, &event)?;
                 if self.0.outbox.reserve(id) {
                     batch = batch.delete_fact(event::dead_fact(id, *number)?).put_fact(fact, value);
@@ -53,20 +53,20 @@ impl Catalog {
             if events.is_empty() {
                 break;
             }
-            if let Err(error) = self.commit_if_there(id, batch) {
+            if let Err(error) = self.commit_if_webhook_exists(id, batch) {
                 self.0.outbox.release(&events);
                 return Err(error);
             }
-            self.0.outbox.dead_gone(id, events.len());
+            self.0.outbox.record_purged(id, events.len());
             self.0.outbox.confirm(&events, now_ms);
             count += events.len();
         }
-        self.0.outbox.stir(id, now_ms);
+        self.0.outbox.reset_backoff(id, now_ms);
         Ok(count)
     }
 
     /// Deletes dead letters: all, or the one with this id. Returns their number.
-    pub fn forget_dead_letters(
+    pub fn purge_dead_letters(
         &self,
         id: &WebhookId,
         only: Option<&str>,
@@ -84,7 +84,7 @@ impl Catalog {
         for id in ids.iter().filter(|id| self.0.outbox.counts(id).dead > 0) {
             let _changing = self.change();
             let letters = self.dead_page(id, None, limits::WEBHOOK_DEAD_LETTERS_MAX)?;
-            let kept_ms = millis(limits::WEBHOOK_DEAD_LETTERS_KEPT);
+            let kept_ms = millis(limits::WEBHOOK_DEAD_LETTER_RETENTION);
             let is_old = |letter: &DeadLetter| now_ms >= letter.died_ms.saturating_add(kept_ms);
             let old = letters.iter().filter(|(_, letter)| is_old(letter));
             count += self.forget(id, old.map(|(number, _)| *number))?;
@@ -104,7 +104,7 @@ impl Catalog {
                 batch = batch.delete_fact(event::dead_fact(id, *number)?);
             }
             self.0.store.commit(batch)?;
-            self.0.outbox.dead_gone(id, numbers.len());
+            self.0.outbox.record_purged(id, numbers.len());
         }
         Ok(numbers.len())
     }
@@ -119,7 +119,7 @@ impl Catalog {
         if let Some(event) = only {
             letters.retain(|(_, letter)| letter.event.id == event);
             if letters.is_empty() {
-                return Err(CatalogError::Missing(format!("the dead letter {event:?}")));
+                return Err(CatalogError::NotFound(format!("the dead letter {event:?}")));
             }
         }
         Ok(letters)
@@ -135,7 +135,8 @@ impl Catalog {
         let after = after.map(|number| event::dead_fact(id, number)).transpose()?;
         let read = |(fact, bytes): (FactName, bytes::Bytes)| {
             let number = fact.as_str().strip_prefix(&*prefix).and_then(|it| it.parse().ok());
-            let number = number.ok_or_else(|| unreadable(&fact, &"its name is not an event"))?;
+            let number =
+                number.ok_or_else(|| corrupt_record(&fact, &"its name is not an event"))?;
             Ok((number, decode(&fact, &bytes)?))
         };
         let page = self.0.store.facts(&prefix, after.as_ref(), limit)?;

@@ -6,12 +6,12 @@
 
 use std::fmt;
 
-use engine::{Entropy, Etag, FactName, NameError, ObjectKey};
+use engine::{Etag, FactName, NameError, ObjectKey, Rng};
 use serde::{Deserialize, Serialize};
 
 use super::base32;
 use super::id::WebhookId;
-use super::record::Stored;
+use super::record::CatalogRecord;
 
 /// Prefix of the fact names of pending events; the webhook and the number follow.
 pub(super) const EVENT_PREFIX: &str = "webhook-event/";
@@ -31,7 +31,7 @@ pub enum EventKind {
     CreatedByPost,
     /// Multipart or resumable upload.
     #[serde(rename = "ObjectCreated:CompleteMultipartUpload")]
-    CreatedInPieces,
+    CreatedByMultipart,
     /// Moved or restored file: S3 does both by copying.
     #[serde(rename = "ObjectCreated:Copy")]
     CreatedByCopy,
@@ -43,24 +43,24 @@ pub enum EventKind {
 /// Selection of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventPattern {
-    EveryCreated,
-    EveryRemoved,
+    AllCreated,
+    AllRemoved,
     Only(EventKind),
 }
 
 /// Event and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub struct ObjectEvent {
     pub kind: EventKind,
     pub key: ObjectKey,
     /// `None` for a deleted file.
-    pub content: Option<Content>,
+    pub content: Option<EventContent>,
 }
 
 /// Content data of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Content {
+pub struct EventContent {
     pub bytes: u64,
     /// Entity tag without quotes.
     pub etag: String,
@@ -70,12 +70,12 @@ pub struct Content {
 /// Event that is queued for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub struct QueuedEvent {
     /// Event id, the same for all webhooks and delivery attempts.
     pub id: String,
     pub kind: EventKind,
     pub key: String,
-    pub content: Option<Content>,
+    pub content: Option<EventContent>,
     /// Time of the event.
     pub at_ms: u64,
     /// Number of failed delivery attempts.
@@ -88,7 +88,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetter {
-    pub event: Event,
+    pub event: QueuedEvent,
     pub died_ms: u64,
     /// Status of the last response, if any.
     pub status: Option<u16>,
@@ -111,15 +111,15 @@ pub struct DeliveryState {
     pub dropped: u64,
 }
 
-impl Stored for Event {
+impl CatalogRecord for QueuedEvent {
     const VERSION: u32 = 1;
 }
 
-impl Stored for DeadLetter {
+impl CatalogRecord for DeadLetter {
     const VERSION: u32 = 1;
 }
 
-impl Stored for DeliveryState {
+impl CatalogRecord for DeliveryState {
     const VERSION: u32 = 1;
 }
 
@@ -127,7 +127,7 @@ impl EventKind {
     const ALL: [Self; 5] = [
         Self::CreatedByPut,
         Self::CreatedByPost,
-        Self::CreatedInPieces,
+        Self::CreatedByMultipart,
         Self::CreatedByCopy,
         Self::Removed,
     ];
@@ -137,7 +137,7 @@ impl EventKind {
         match self {
             Self::CreatedByPut => "ObjectCreated:Put",
             Self::CreatedByPost => "ObjectCreated:Post",
-            Self::CreatedInPieces => "ObjectCreated:CompleteMultipartUpload",
+            Self::CreatedByMultipart => "ObjectCreated:CompleteMultipartUpload",
             Self::CreatedByCopy => "ObjectCreated:Copy",
             Self::Removed => "ObjectRemoved:Delete",
         }
@@ -151,30 +151,30 @@ impl EventPattern {
          s3:ObjectRemoved:Delete";
 
     /// Returns every pattern.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let groups = [Self::EveryCreated, Self::EveryRemoved];
+    pub fn any() -> impl Iterator<Item = Self> {
+        let groups = [Self::AllCreated, Self::AllRemoved];
         groups.into_iter().chain(EventKind::ALL.into_iter().map(Self::Only))
     }
 
     /// Parses an S3 event name, with or without `s3:`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix("s3:").unwrap_or(text) {
-            "ObjectCreated:*" => Some(Self::EveryCreated),
-            "ObjectRemoved:*" => Some(Self::EveryRemoved),
+            "ObjectCreated:*" => Some(Self::AllCreated),
+            "ObjectRemoved:*" => Some(Self::AllRemoved),
             name => EventKind::ALL.into_iter().find(|kind| kind.as_str() == name).map(Self::Only),
         }
     }
 
     pub fn matches(self, kind: EventKind) -> bool {
         match self {
-            Self::EveryCreated => kind != EventKind::Removed,
-            Self::EveryRemoved => kind == EventKind::Removed,
+            Self::AllCreated => kind != EventKind::Removed,
+            Self::AllRemoved => kind == EventKind::Removed,
             Self::Only(only) => only == kind,
         }
     }
 }
 
-impl Happening {
+impl ObjectEvent {
     /// Creates the event of a stored file.
     pub fn created(
         kind: EventKind,
@@ -183,7 +183,11 @@ impl Happening {
         etag: Etag,
         content_type: String,
     ) -> Self {
-        Self { kind, key, content: Some(Content { bytes, etag: etag.to_string(), content_type }) }
+        Self {
+            kind,
+            key,
+            content: Some(EventContent { bytes, etag: etag.to_string(), content_type }),
+        }
     }
 
     /// Creates the event of a deleted file.
@@ -191,8 +195,8 @@ impl Happening {
         Self { kind: EventKind::Removed, key, content: None }
     }
 
-    pub(super) fn event(&self, id: String, now_ms: u64) -> Event {
-        Event {
+    pub(super) fn event(&self, id: String, now_ms: u64) -> QueuedEvent {
+        QueuedEvent {
             id,
             kind: self.kind,
             key: self.key.to_string(),
@@ -205,7 +209,7 @@ impl Happening {
 }
 
 /// Generates an event id.
-pub(super) fn new_event_id(entropy: &dyn Entropy) -> String {
+pub(super) fn new_event_id(entropy: &dyn Rng) -> String {
     let mut bytes = [0; 10];
     entropy.fill(&mut bytes);
     format!("evt_{}", base32::encode(&bytes))
@@ -227,7 +231,7 @@ pub(super) fn state_fact(webhook: &WebhookId) -> Result<FactName, NameError> {
 }
 
 /// Parses the webhook and the number from the rest of such a name.
-pub(super) fn parts_of(rest: &str) -> Option<(WebhookId, u64)> {
+pub(super) fn parse_event_name(rest: &str) -> Option<(WebhookId, u64)> {
     let (webhook, number) = rest.split_once('/')?;
     Some((WebhookId::parse(webhook)?, number.parse().ok()?))
 }
@@ -235,8 +239,8 @@ pub(super) fn parts_of(rest: &str) -> Option<(WebhookId, u64)> {
 impl fmt::Display for EventPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EveryCreated => f.write_str("s3:ObjectCreated:*"),
-            Self::EveryRemoved => f.write_str("s3:ObjectRemoved:*"),
+            Self::AllCreated => f.write_str("s3:ObjectCreated:*"),
+            Self::AllRemoved => f.write_str("s3:ObjectRemoved:*"),
             Self::Only(kind) => write!(f, "s3:{}", kind.as_str()),
         }
     }
@@ -262,7 +266,7 @@ mod tests {
             assert!(EventPattern::parse(group).unwrap().matches(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
-        assert!(!EventPattern::EveryCreated.matches(EventKind::Removed));
+        assert!(!EventPattern::AllCreated.matches(EventKind::Removed));
         for bad in ["", "*", "s3:*", "s3:ObjectCreated", "objectcreated:put", "s3:ObjectRestore:*"]
         {
             assert_eq!(EventPattern::parse(bad), None, "{bad}");
@@ -270,11 +274,11 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_in_the_order_of_numbers() {
+    fn event_records_sort_by_sequence_number() {
         let webhook = WebhookId::parse("abcdefghijklmnop").unwrap();
         let name = |number| event_fact(&webhook, number).unwrap();
         assert!(name(9) < name(10) && name(u64::MAX - 1) < name(u64::MAX));
-        let rest = name(7).as_str().strip_prefix(EVENT_PREFIX).map(parts_of);
+        let rest = name(7).as_str().strip_prefix(EVENT_PREFIX).map(parse_event_name);
         assert_eq!(rest, Some(Some((webhook, 7))));
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use engine::{Entropy, FactName, NameError};
+use engine::{FactName, NameError, Rng};
 
 use super::base32;
 
@@ -30,7 +30,7 @@ pub type SessionId = Id<OfSession>;
 pub type JobId = Id<OfJob>;
 
 /// Kind of record that an id names.
-pub trait Kind {
+pub trait IdKind {
     /// Prefix of the fact names of such records; the id follows.
     const PREFIX: &'static str;
 }
@@ -59,27 +59,27 @@ pub enum OfJob {}
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfSession {}
 
-impl Kind for OfAccount {
+impl IdKind for OfAccount {
     const PREFIX: &'static str = "account/";
 }
 
-impl Kind for OfApiKey {
+impl IdKind for OfApiKey {
     const PREFIX: &'static str = "apikey/";
 }
 
-impl Kind for OfOrganisation {
+impl IdKind for OfOrganisation {
     const PREFIX: &'static str = "organisation/";
 }
 
-impl Kind for OfJob {
+impl IdKind for OfJob {
     const PREFIX: &'static str = "job/";
 }
 
-impl Kind for OfWebhook {
+impl IdKind for OfWebhook {
     const PREFIX: &'static str = "webhook/";
 }
 
-impl Kind for OfSession {
+impl IdKind for OfSession {
     const PREFIX: &'static str = "session/";
 }
 
@@ -88,7 +88,7 @@ const ID_BYTES: usize = 10;
 const ID_CHARS: usize = 16;
 
 impl<K> Id<K> {
-    pub(super) fn issue(entropy: &dyn Entropy) -> Self {
+    pub(super) fn issue(entropy: &dyn Rng) -> Self {
         let mut bytes = [0; ID_BYTES];
         entropy.fill(&mut bytes);
         Self(base32::encode(&bytes).into(), PhantomData)
@@ -96,7 +96,7 @@ impl<K> Id<K> {
 
     /// Parses an id; the record need not exist.
     pub fn parse(id: &str) -> Option<Self> {
-        (id.len() == ID_CHARS && base32::is(id)).then(|| Self(id.into(), PhantomData))
+        (id.len() == ID_CHARS && base32::is_valid(id)).then(|| Self(id.into(), PhantomData))
     }
 
     pub fn as_str(&self) -> &str {
@@ -104,7 +104,7 @@ impl<K> Id<K> {
     }
 }
 
-impl<K: Kind> Id<K> {
+impl<K: IdKind> Id<K> {
     pub(super) fn fact(&self) -> Result<FactName, NameError> {
         FactName::parse(&format!("{}{self}", K::PREFIX))
     }
@@ -118,13 +118,13 @@ impl<K> fmt::Display for Id<K> {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
     #[test]
-    fn an_id_is_read_back_and_anything_else_is_none() {
-        let id = AccountId::issue(&SeededEntropy::new(1));
+    fn id_round_trips_and_invalid_text_is_rejected() {
+        let id = AccountId::issue(&SeededRng::new(1));
         assert_eq!(id.as_str().len(), ID_CHARS);
         assert_eq!(AccountId::parse(id.as_str()), Some(id.clone()));
         assert_eq!(id.fact().unwrap().as_str(), format!("account/{id}"));

@@ -18,19 +18,19 @@ fn fact(job: &JobId, at: usize) -> Result<FactName, NameError> {
 
 impl Catalog {
     /// Returns whether the URL with this index was imported.
-    pub fn is_imported(&self, job: &JobId, at: usize) -> Result<bool, CatalogError> {
+    pub fn is_url_done(&self, job: &JobId, at: usize) -> Result<bool, CatalogError> {
         Ok(self.0.store.fact(&fact(job, at)?)?.is_some())
     }
 
     /// Returns the changes for the batch of the imported file.
-    pub fn importing(&self, job: &JobId, at: usize) -> Result<Batch, CatalogError> {
+    pub fn mark_url_done(&self, job: &JobId, at: usize) -> Result<Batch, CatalogError> {
         let fact = fact(job, at)?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
     }
 
     /// Records the error of a URL, while there is room in the record.
-    pub fn note_failure(&self, job: &JobId, at: usize, why: &str) -> Result<(), CatalogError> {
+    pub fn record_failure(&self, job: &JobId, at: usize, why: &str) -> Result<(), CatalogError> {
         self.change_job(job, |job| {
             if job.failures.len() < limits::IMPORT_FAILURES_MAX {
                 let error = why.chars().take(limits::IMPORT_FAILURE_CHARS_MAX).collect();

@@ -7,7 +7,7 @@ use engine::{FactName, NameError};
 use serde::{Deserialize, Serialize};
 
 use super::AccountId;
-use super::record::Stored;
+use super::record::CatalogRecord;
 use super::secret::SecretHash;
 
 /// Prefix of the fact names of invitations; the account id follows.
@@ -35,7 +35,7 @@ pub(super) struct StoredInvitation {
     expires_ms: u64,
 }
 
-impl Stored for StoredInvitation {
+impl CatalogRecord for StoredInvitation {
     const VERSION: u32 = 1;
 }
 
@@ -47,7 +47,7 @@ impl Invitation {
     pub(super) fn from_stored(account: &str, stored: StoredInvitation) -> Result<Self, String> {
         Ok(Self {
             account: AccountId::parse(account).ok_or("its name does not end in an account id")?,
-            hash: SecretHash::of_hex(&stored.secret_sha256)?,
+            hash: SecretHash::from_hex(&stored.secret_sha256)?,
             expires_ms: stored.expires_ms,
         })
     }
@@ -56,7 +56,7 @@ impl Invitation {
 /// Parses the account and the hash of the secret; `None` for a malformed text.
 pub(super) fn parse(text: &str) -> Option<(AccountId, SecretHash)> {
     let (account, secret) = text.split_once('_')?;
-    Some((AccountId::parse(account)?, SecretHash::of(secret)?))
+    Some((AccountId::parse(account)?, SecretHash::from_text(secret)?))
 }
 
 pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {

@@ -9,10 +9,10 @@ use engine::{Batch, BucketName, FolderKey, Precondition};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::audit::{AuditAction, Told};
+use super::audit::{AuditAction, AuditRecord};
 use super::id::{AccountId, JobId};
 use super::presign::Issuer;
-use super::record::{Stored, encode};
+use super::record::{CatalogRecord, encode};
 use super::{Catalog, CatalogError};
 use crate::limits;
 
@@ -24,14 +24,14 @@ pub struct Job {
     pub account: AccountId,
     /// API key or account that started the job, whose current rights limit the job.
     pub issuer: Issuer,
-    pub work: JobWork,
+    pub work: JobSpec,
     pub state: JobState,
     /// LSN of the last log record when the job was requested.
     pub began_lsn: u64,
     pub created_ms: u64,
     pub started_ms: Option<u64>,
     pub ended_ms: Option<u64>,
-    pub sums: JobSums,
+    pub progress: JobProgress,
     /// Code and message of a failure.
     pub error: Option<JobError>,
     /// Errors of the first URLs that failed.
@@ -50,7 +50,7 @@ pub struct JobFailure {
 /// Operation of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum JobWork {
+pub enum JobSpec {
     DeleteFolder { bucket: StoredName, folder: StoredFolder },
     EmptyBucket { bucket: StoredName },
     MoveFolder { bucket: StoredName, folder: StoredFolder, to: StoredFolder, on_taken: OnTaken },
@@ -98,7 +98,7 @@ pub enum JobState {
 /// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct JobSums {
+pub struct JobProgress {
     /// Processed files or URLs, or bytes for a store job.
     pub done: u64,
     /// Total, as far as it is known.
@@ -124,7 +124,7 @@ pub struct JobError {
 pub struct NewJob {
     pub account: AccountId,
     pub issuer: Issuer,
-    pub work: JobWork,
+    pub work: JobSpec,
 }
 
 /// Outcome of a job.
@@ -140,19 +140,19 @@ pub enum JobEnd {
 pub(super) struct StoredJob {
     account: String,
     issuer: String,
-    work: JobWork,
+    work: JobSpec,
     state: JobState,
     began_lsn: u64,
     created_ms: u64,
     started_ms: Option<u64>,
     ended_ms: Option<u64>,
-    sums: JobSums,
+    sums: JobProgress,
     error: Option<JobError>,
     #[serde(default)]
     failures: Vec<JobFailure>,
 }
 
-impl Stored for StoredJob {
+impl CatalogRecord for StoredJob {
     const VERSION: u32 = 1;
 }
 
@@ -184,7 +184,7 @@ impl From<StoredFolder> for String {
     }
 }
 
-impl JobWork {
+impl JobSpec {
     /// Returns the name of the kind.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -244,7 +244,7 @@ impl Job {
             created_ms: self.created_ms,
             started_ms: self.started_ms,
             ended_ms: self.ended_ms,
-            sums: self.sums,
+            sums: self.progress,
             error: self.error.clone(),
             failures: self.failures.clone(),
         }
@@ -271,14 +271,14 @@ impl Job {
             created_ms: stored.created_ms,
             started_ms: stored.started_ms,
             ended_ms: stored.ended_ms,
-            sums: stored.sums,
+            progress: stored.sums,
             error: stored.error,
             failures: stored.failures,
         })
     }
 
     /// Returns the sort key: the time of the request.
-    pub fn order(&self) -> (u64, &str) {
+    pub fn creation_order(&self) -> (u64, &str) {
         (self.created_ms, self.id.as_str())
     }
 }
@@ -317,7 +317,7 @@ impl Catalog {
             created_ms: self.now_ms(),
             started_ms: None,
             ended_ms: None,
-            sums: JobSums::default(),
+            progress: JobProgress::default(),
             error: None,
             failures: Vec::new(),
         };
@@ -326,8 +326,8 @@ impl Catalog {
         let batch = batch.put_fact(fact.clone(), encode(&fact, &job.stored())?);
         let folders: Vec<_> = job.work.folders().iter().map(ToString::to_string).collect();
         let detail = format!("{} {}", job.work.kind(), folders.join(" to "));
-        let told = self.told_of_job(AuditAction::JobBegin, &job).detail(detail.trim_end());
-        self.0.store.commit(self.audited(batch, told)?)?;
+        let told = self.job_audit_record(AuditAction::JobBegin, &job).detail(detail.trim_end());
+        self.0.store.commit(self.append_audit(batch, told)?)?;
         Ok(Some(self.show_job(job)))
     }
 
@@ -343,9 +343,13 @@ impl Catalog {
     }
 
     /// Persists the progress of a job. `None` if it has ended.
-    pub fn save_job(&self, id: &JobId, sums: JobSums) -> Result<Option<Arc<Job>>, CatalogError> {
+    pub fn save_job(
+        &self,
+        id: &JobId,
+        sums: JobProgress,
+    ) -> Result<Option<Arc<Job>>, CatalogError> {
         self.change_job(id, |job| {
-            job.sums = sums;
+            job.progress = sums;
             None
         })
     }
@@ -355,7 +359,7 @@ impl Catalog {
         &self,
         id: &JobId,
         end: JobEnd,
-        sums: Option<JobSums>,
+        sums: Option<JobProgress>,
     ) -> Result<Option<Arc<Job>>, CatalogError> {
         let now_ms = self.now_ms();
         let ended = self.change_job(id, |job| {
@@ -370,9 +374,9 @@ impl Catalog {
                 JobEnd::Failed(error) => (JobState::Failed, Some(error)),
             };
             job.ended_ms = Some(now_ms);
-            job.sums = sums.unwrap_or(job.sums);
+            job.progress = sums.unwrap_or(job.progress);
             let detail = format!("{} {outcome}", job.work.kind());
-            Some(self.told_of_job(action, job).detail(detail))
+            Some(self.job_audit_record(action, job).detail(detail))
         })?;
         match (&ended, sums) {
             (Some(job), _) => self.forget_jobs_of(&job.account)?,
@@ -383,10 +387,10 @@ impl Catalog {
     }
 
     /// Stores the final progress of a job that was cancelled while it ran.
-    fn settle_job(&self, id: &JobId, sums: JobSums) -> Result<(), CatalogError> {
-        let is_cancelled = |job: &Job| job.state == JobState::Cancelled && job.sums != sums;
+    fn settle_job(&self, id: &JobId, sums: JobProgress) -> Result<(), CatalogError> {
+        let is_cancelled = |job: &Job| job.state == JobState::Cancelled && job.progress != sums;
         self.alter_job(id, is_cancelled, |job| {
-            job.sums = sums;
+            job.progress = sums;
             None
         })?;
         Ok(())
@@ -394,7 +398,7 @@ impl Catalog {
 
     /// Deletes jobs that ended long ago.
     pub fn sweep_jobs(&self) -> Result<(), CatalogError> {
-        let kept_ms = limits::JOBS_ENDED_KEPT.as_millis() as u64;
+        let kept_ms = limits::JOBS_RETENTION.as_millis() as u64;
         let before_ms = self.now_ms().saturating_sub(kept_ms);
         let is_old = |job: &Arc<Job>| job.ended_ms.is_some_and(|ended_ms| ended_ms < before_ms);
         let old = self.jobs().into_iter().filter(is_old).collect();
@@ -414,7 +418,7 @@ impl Catalog {
         for job in jobs {
             let _changing = self.change();
             self.0.store.commit(Batch::new().delete_fact(job.id.fact()?))?;
-            self.show(|tables| tables.jobs.remove(&job.id));
+            self.publish(|tables| tables.jobs.remove(&job.id));
         }
         Ok(())
     }
@@ -423,7 +427,7 @@ impl Catalog {
     pub(super) fn change_job(
         &self,
         id: &JobId,
-        change: impl FnOnce(&mut Job) -> Option<Told>,
+        change: impl FnOnce(&mut Job) -> Option<AuditRecord>,
     ) -> Result<Option<Arc<Job>>, CatalogError> {
         self.alter_job(id, |job| job.state.is_active(), change)
     }
@@ -433,7 +437,7 @@ impl Catalog {
         &self,
         id: &JobId,
         is_meant: impl FnOnce(&Job) -> bool,
-        change: impl FnOnce(&mut Job) -> Option<Told>,
+        change: impl FnOnce(&mut Job) -> Option<AuditRecord>,
     ) -> Result<Option<Arc<Job>>, CatalogError> {
         let _changing = self.change();
         let Some(job) = self.job(id).filter(|job| is_meant(job)) else { return Ok(None) };
@@ -442,24 +446,24 @@ impl Catalog {
         let fact = job.id.fact()?;
         let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &job.stored())?);
         if let Some(told) = told {
-            batch = self.audited(batch, told)?;
+            batch = self.append_audit(batch, told)?;
         }
         self.0.store.commit(batch)?;
         Ok(Some(self.show_job(job)))
     }
 
-    fn told_of_job(&self, action: AuditAction, job: &Job) -> Told {
-        let told = Told::of(action).account(&job.account).target(&job.id);
+    fn job_audit_record(&self, action: AuditAction, job: &Job) -> AuditRecord {
+        let told = AuditRecord::new(action).account(&job.account).target(&job.id);
         let Some(name) = job.work.bucket() else { return told };
         match self.bucket(name) {
             Some(bucket) => told.bucket(&bucket),
-            None => told.bucket_named(name),
+            None => told.deleted_bucket(name),
         }
     }
 
     fn show_job(&self, job: Job) -> Arc<Job> {
         let job = Arc::new(job);
-        self.show(|tables| tables.jobs.insert(job.id.clone(), job.clone()));
+        self.publish(|tables| tables.jobs.insert(job.id.clone(), job.clone()));
         job
     }
 }

@@ -5,7 +5,7 @@
 use engine::{Batch, FactName};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Stored, decode, encode};
+use super::record::{CatalogRecord, decode, encode};
 use super::{Catalog, CatalogError};
 
 const FACT: &str = "last-backup";
@@ -23,13 +23,13 @@ pub struct LastBackup {
     pub damage_count: u64,
 }
 
-impl Stored for LastBackup {
+impl CatalogRecord for LastBackup {
     const VERSION: u32 = 1;
 }
 
 impl Catalog {
     /// Records a backup.
-    pub fn note_backup(&self, backup: &LastBackup) -> Result<(), CatalogError> {
+    pub fn record_backup(&self, backup: &LastBackup) -> Result<(), CatalogError> {
         let fact = FactName::parse(FACT)?;
         let value = encode(&fact, backup)?;
         self.0.store.commit(Batch::new().put_fact(fact, value))?;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use engine::{Batch, FactName, NameError};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Stored, encode};
+use super::record::{CatalogRecord, encode};
 use super::{ApiKeyId, Catalog, CatalogError};
 
 /// Prefix of the fact names of last-used times; the key id follows.
@@ -22,10 +22,10 @@ pub(super) const HOUR_MS: u64 = 60 * 60 * 1_000;
 
 /// Hour of the last use; zero if never used.
 #[derive(Debug, Default)]
-pub(super) struct LastUse(AtomicU64);
+pub(super) struct LastUsed(AtomicU64);
 
 /// Ids of keys, or of sessions, whose last use is not persisted yet.
-pub(super) struct Unwritten<I>(Mutex<BTreeSet<I>>);
+pub(super) struct UnwrittenUses<I>(Mutex<BTreeSet<I>>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,11 +34,11 @@ pub(super) struct StoredLastUse {
     hour: u64,
 }
 
-impl Stored for StoredLastUse {
+impl CatalogRecord for StoredLastUse {
     const VERSION: u32 = 1;
 }
 
-impl LastUse {
+impl LastUsed {
     pub(super) fn from_stored(stored: &StoredLastUse) -> Self {
         Self::at(stored.hour)
     }
@@ -52,7 +52,7 @@ impl LastUse {
     }
 
     /// Records a use; returns whether its hour is new.
-    fn note(&self, now_ms: u64) -> bool {
+    fn record(&self, now_ms: u64) -> bool {
         let hour = now_ms / HOUR_MS;
         // Reads first: a write would invalidate the cache line on all cores with each request.
         self.0.load(Ordering::Relaxed) != hour && self.0.swap(hour, Ordering::Relaxed) != hour
@@ -66,10 +66,10 @@ impl LastUse {
     }
 }
 
-impl<I: Clone + Ord> Unwritten<I> {
+impl<I: Clone + Ord> UnwrittenUses<I> {
     /// Records a use.
-    pub(super) fn note(&self, id: &I, last_use: &LastUse, now_ms: u64) {
-        if last_use.note(now_ms) {
+    pub(super) fn record_use(&self, id: &I, last_use: &LastUsed, now_ms: u64) {
+        if last_use.record(now_ms) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         }
     }
@@ -83,7 +83,7 @@ impl<I: Clone + Ord> Unwritten<I> {
     }
 }
 
-impl<I> Default for Unwritten<I> {
+impl<I> Default for UnwrittenUses<I> {
     fn default() -> Self {
         Self(Mutex::default())
     }
@@ -96,7 +96,7 @@ impl Catalog {
     }
 
     /// Persists the recorded times. Failed writes are retried the next time.
-    pub fn write_last_uses(&self) -> Result<(), CatalogError> {
+    pub fn write_last_used(&self) -> Result<(), CatalogError> {
         // Otherwise a key that is deleted concurrently would leave its fact behind.
         let _changing = self.change();
         let mut waiting = self.0.unwritten.take();

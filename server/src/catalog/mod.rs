@@ -56,39 +56,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use engine::{BucketName, Clock, Entropy, FactName, Store};
+use engine::{BucketName, Clock, FactName, Rng, Store};
 
-use self::audit_book::AuditBook;
-use self::id::Kind as _;
-use self::last_use::{LastUse, Unwritten};
+use self::audit_book::AuditLog;
+use self::id::IdKind as _;
+use self::last_use::{LastUsed, UnwrittenUses};
 use self::outbox::Outbox;
-use self::quota::Ledger;
-use self::removal::Unfinished;
+use self::quota::QuotaLedger;
+use self::removal::PendingDeletion;
 use self::signing::SigningKey;
-use self::traffic_history::TrafficBook;
-use self::version_turns::VersionTurns;
+use self::traffic_history::UsageHistory;
+use self::version_turns::VersionLocks;
 use crate::limits;
 
 pub use self::account::{Account, AccountName, Plan, Role, Standing};
-pub use self::api_key::{ApiKey, IssuedKey, KeyLimits, PresentedKey, Scope, prefix_folder};
+pub use self::api_key::{ApiKey, IssuedKey, KeyRestrictions, PresentedKey, Scope, prefix_folder};
 pub use self::audit::{Actor, ActorKind, AuditAction, AuditEntry};
 pub use self::audit_book::AuditPage;
-pub use self::bucket::{Access, Bucket, BucketKind, ServeHtml, new_bucket_name, placeholder_of};
+pub use self::bucket::{Access, Bucket, BucketKind, ServeHtml, new_bucket_name, parse_placeholder};
 pub use self::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 pub use self::changes::{
     AccountChange, BucketChange, FirstBucket, NewAccount, NewApiKey, NewBucket, NewBucketOwner,
-    NewWebhook, QuotaChange, SetUp, SetUpDone, WebhookChange,
+    NewSetup, NewWebhook, QuotaChange, SetupResult, WebhookChange,
 };
-pub use self::conduct::{Conduct, Day};
+pub use self::conduct::{AccountActivity, ActivityDay};
 pub use self::cors_rules::{CorsRule, check_rules, rule_for};
 pub use self::event::{
-    Content, DeadLetter, DeliveryState, Event, EventKind, EventPattern, Happening,
+    DeadLetter, DeliveryState, EventContent, EventKind, EventPattern, ObjectEvent, QueuedEvent,
 };
 pub use self::id::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, WebhookId};
 pub use self::invitation::{Invitation, IssuedInvitation};
 pub use self::job::{
-    Job, JobEnd, JobError, JobFailure, JobState, JobSums, JobWork, NewJob, OnTaken, StoredFolder,
-    StoredName,
+    Job, JobEnd, JobError, JobFailure, JobProgress, JobSpec, JobState, NewJob, OnTaken,
+    StoredFolder, StoredName,
 };
 pub use self::last_backup::LastBackup;
 #[cfg(feature = "s3")]
@@ -97,17 +97,21 @@ pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};
 pub use self::pending_upload::PendingUpload;
-pub use self::presign::{Grant, Issuer, Lock, Purpose, Thumbnail, TokenId, Wishes};
+pub use self::presign::{
+    Grant, GrantPath, Issuer, Purpose, ThumbnailChoice, TokenId, UploadParams,
+};
 pub use self::public_access::PublicAccessBlock;
-pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
-pub use self::removal::{BucketContents, Removal};
+pub use self::quota::{
+    Quota, QuotaDecision, QuotaExceeded, QuotaMeasure, QuotaOwner, QuotaReservation, StoredAmount,
+};
+pub use self::removal::{BucketDeletion, OnNonEmpty};
 pub use self::secret::{IssuedSecret, SecretHash};
-pub use self::session::{Session, SessionState, StartedSession, Visitor};
+pub use self::session::{ClientInfo, Session, SessionInfo, StartedSession};
 pub use self::staging::{StagedTotals, StagedUpload, Staging};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
-pub use self::traffic_history::{TrafficOf, TrafficPoint, TrafficStep};
-pub use self::turn::{Failure, Letter, NextTry, Turn};
-pub use self::webhook::{Webhook, event_patterns};
+pub use self::traffic_history::{UsagePoint, UsageScope, UsageStep};
+pub use self::turn::{DeliveryFailure, DeliveryLease, DueEvent, NextAttempt};
+pub use self::webhook::{Webhook, parse_event_patterns};
 pub use self::webhook_secret::WebhookSecret;
 
 /// Catalog, with the author of changes through it: the server itself if there is none.
@@ -117,27 +121,27 @@ pub struct Catalog(Arc<Inner>, Option<Arc<Actor>>);
 struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
+    entropy: Arc<dyn Rng>,
     /// Recent account activity, which is not persisted.
-    conduct: Arc<Conduct>,
+    activity: Arc<AccountActivity>,
     /// Held from reading the current state until the change is published, so that concurrent changes of one record are
     /// serialized. Taken before `tables`, never inside it.
-    changing: Mutex<()>,
+    write_lock: Mutex<()>,
     tables: RwLock<Tables>,
-    ledger: Ledger,
+    ledger: QuotaLedger,
     /// Unfinished uploads.
     staging: Staging,
-    unwritten: Unwritten<ApiKeyId>,
+    unwritten: UnwrittenUses<ApiKeyId>,
     /// Sessions whose last use is not persisted yet.
-    unwritten_sessions: Unwritten<SessionId>,
+    unwritten_sessions: UnwrittenUses<SessionId>,
     /// Pending webhook events.
     outbox: Outbox,
     /// Locks for changes of versions.
-    version_turns: VersionTurns,
+    version_locks: VersionLocks,
     /// Usage history.
-    traffic: TrafficBook,
+    usage_history: UsageHistory,
     /// Audit log.
-    audit: AuditBook,
+    audit: AuditLog,
 }
 
 #[derive(Default)]
@@ -146,14 +150,14 @@ struct Tables {
     /// Buckets by owner.
     owned: BTreeMap<AccountId, BTreeSet<BucketName>>,
     /// Deleted buckets whose objects are still being removed: their names are not free yet.
-    removals: BTreeMap<BucketName, Unfinished>,
+    removals: BTreeMap<BucketName, PendingDeletion>,
     accounts: BTreeMap<AccountId, Arc<Account>>,
     organisations: BTreeMap<OrganisationId, Arc<Organisation>>,
-    api_keys: BTreeMap<ApiKeyId, KnownKey>,
+    api_keys: BTreeMap<ApiKeyId, CachedKey>,
     /// Signing keys by number; the last one signs.
     signing_keys: BTreeMap<u32, SigningKey>,
     #[cfg(feature = "s3")]
-    signature_secret: Option<signature_secret::SignatureSecret>,
+    signature_secret: Option<signature_secret::S3MasterSecret>,
     standings: BTreeMap<AccountId, Arc<StandingHistory>>,
     webhooks: BTreeMap<WebhookId, Arc<Webhook>>,
     /// Webhooks by bucket.
@@ -161,19 +165,19 @@ struct Tables {
     jobs: BTreeMap<JobId, Arc<Job>>,
     passwords: BTreeMap<AccountId, Arc<PasswordHash>>,
     invitations: BTreeMap<AccountId, Arc<Invitation>>,
-    sessions: BTreeMap<SessionId, KnownSession>,
+    sessions: BTreeMap<SessionId, CachedSession>,
     /// Sessions by the hash of their secret.
     session_secrets: BTreeMap<SecretHash, SessionId>,
 }
 
-struct KnownKey {
+struct CachedKey {
     api_key: Arc<ApiKey>,
-    last_use: Arc<LastUse>,
+    last_use: Arc<LastUsed>,
 }
 
-struct KnownSession {
+struct CachedSession {
     session: Arc<Session>,
-    last_use: Arc<LastUse>,
+    last_use: Arc<LastUsed>,
 }
 
 /// Error of a catalog operation.
@@ -182,17 +186,17 @@ pub enum CatalogError {
     /// The store failed.
     Store(engine::Error),
     /// A fact cannot be read by this build.
-    Unreadable { fact: FactName, why: String },
+    CorruptRecord { fact: FactName, why: String },
     /// A record of that name already exists: its description.
-    Exists(String),
+    AlreadyExists(String),
     /// The record does not exist: its description.
-    Missing(String),
+    NotFound(String),
     /// The bucket does not exist: its name.
-    NoBucket(String),
+    BucketNotFound(String),
     /// The request violates a rule: its description.
-    Refused(String),
+    InvalidRequest(String),
     /// A setting is invalid: its name in JSON, and the rule.
-    BadSetting { setting: &'static str, rule: String },
+    InvalidSetting { setting: &'static str, rule: String },
     /// The bucket still holds this many objects.
     NotEmpty(BucketName, u64),
     /// The organisation still has this many buckets.
@@ -202,9 +206,9 @@ pub enum CatalogError {
     /// The account owns the organisation, and remains its owner.
     OwnsOrganisation,
     /// An account exists already, so the first set-up is over.
-    SetUpDone,
+    SetupDone,
     /// The link was used or replaced.
-    LinkGone,
+    LinkInvalid,
     /// The verified password was changed in the meantime.
     PasswordChanged,
     /// The account is suspended.
@@ -212,60 +216,60 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// Loads all facts. [`Catalog::finish_removals`] completes interrupted operations.
+    /// Loads all facts. [`Catalog::resume_deletions`] completes interrupted operations.
     pub fn open(
         store: Store,
         clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
+        entropy: Arc<dyn Rng>,
     ) -> Result<Self, CatalogError> {
         let mut tables = Tables::default();
         each_fact(&store, bucket::PREFIX, |fact, name, bytes| {
             let bucket = Bucket::from_stored(name, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.insert_bucket(Arc::new(bucket));
             Ok(())
         })?;
         each_fact(&store, bucket::REMOVAL_PREFIX, |fact, name, bytes| {
-            let unfinished = Unfinished::from_stored(name, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
-            let name = BucketName::parse(name).map_err(|why| record::unreadable(fact, &why))?;
+            let unfinished = PendingDeletion::from_stored(name, record::decode(fact, bytes)?)
+                .map_err(|why| record::corrupt_record(fact, &why))?;
+            let name = BucketName::parse(name).map_err(|why| record::corrupt_record(fact, &why))?;
             tables.removals.insert(name, unfinished);
             Ok(())
         })?;
         each_fact(&store, id::OfAccount::PREFIX, |fact, id, bytes| {
             let account = Account::from_stored(id, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.accounts.insert(account.id.clone(), Arc::new(account));
             Ok(())
         })?;
         each_fact(&store, id::OfOrganisation::PREFIX, |fact, id, bytes| {
             let organisation = Organisation::from_stored(id, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.organisations.insert(organisation.id.clone(), Arc::new(organisation));
             Ok(())
         })?;
         each_fact(&store, signing::PREFIX, |fact, number, bytes| {
             let key = SigningKey::from_stored(number, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.signing_keys.insert(key.number, key);
             Ok(())
         })?;
         #[cfg(feature = "s3")]
         each_fact(&store, signature_secret::PREFIX, |fact, _, bytes| {
             let secret =
-                signature_secret::SignatureSecret::from_stored(&record::decode(fact, bytes)?)
-                    .map_err(|why| record::unreadable(fact, &why))?;
+                signature_secret::S3MasterSecret::from_stored(&record::decode(fact, bytes)?)
+                    .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.signature_secret = Some(secret);
             Ok(())
         })?;
         each_fact(&store, id::OfApiKey::PREFIX, |fact, id, bytes| {
             let api_key = ApiKey::from_stored(id, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.insert_api_key(Arc::new(api_key));
             Ok(())
         })?;
         each_fact(&store, last_use::PREFIX, |fact, id, bytes| {
-            let last_use = Arc::new(LastUse::from_stored(&record::decode(fact, bytes)?));
+            let last_use = Arc::new(LastUsed::from_stored(&record::decode(fact, bytes)?));
             // The last use of a deleted key is ignored.
             if let Some(known) = ApiKeyId::parse(id).and_then(|id| tables.api_keys.get_mut(&id)) {
                 known.last_use = last_use;
@@ -275,62 +279,62 @@ impl Catalog {
         each_fact(&store, standing::PREFIX, |fact, id, bytes| {
             let history = StandingHistory::from_stored(record::decode(fact, bytes)?);
             let id = AccountId::parse(id)
-                .ok_or_else(|| record::unreadable(fact, &"its id is not an account id"))?;
+                .ok_or_else(|| record::corrupt_record(fact, &"its id is not an account id"))?;
             tables.standings.insert(id, Arc::new(history));
             Ok(())
         })?;
         each_fact(&store, password::PREFIX, |fact, id, bytes| {
             let stored: password::StoredPassword = record::decode(fact, bytes)?;
             let id = AccountId::parse(id).ok_or_else(|| {
-                record::unreadable(fact, &"its name does not end in an account id")
+                record::corrupt_record(fact, &"its name does not end in an account id")
             })?;
             tables.passwords.insert(id, Arc::new(stored.hash));
             Ok(())
         })?;
         each_fact(&store, invitation::PREFIX, |fact, id, bytes| {
             let invitation = Invitation::from_stored(id, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.invitations.insert(invitation.account.clone(), Arc::new(invitation));
             Ok(())
         })?;
         each_fact(&store, id::OfSession::PREFIX, |fact, id, bytes| {
             let stored: session::StoredSession = record::decode(fact, bytes)?;
-            let last_use = LastUse::at(stored.seen_hour);
-            let session =
-                Session::from_stored(id, stored).map_err(|why| record::unreadable(fact, &why))?;
+            let last_use = LastUsed::at(stored.seen_hour);
+            let session = Session::from_stored(id, stored)
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.insert_session(Arc::new(session), last_use);
             Ok(())
         })?;
         each_fact(&store, id::OfWebhook::PREFIX, |fact, id, bytes| {
             let webhook = Webhook::from_stored(id, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.insert_webhook(Arc::new(webhook));
             Ok(())
         })?;
         each_fact(&store, id::OfJob::PREFIX, |fact, id, bytes| {
             let job = Job::from_stored(id, record::decode(fact, bytes)?)
-                .map_err(|why| record::unreadable(fact, &why))?;
+                .map_err(|why| record::corrupt_record(fact, &why))?;
             tables.jobs.insert(job.id.clone(), Arc::new(job));
             Ok(())
         })?;
-        let outbox = telling::found_outbox(&store, &tables)?;
-        let audit = AuditBook::open(&store)?;
+        let outbox = telling::load_outbox(&store, &tables)?;
+        let audit = AuditLog::open(&store)?;
         let staging = Staging::open(&store)?;
         let inner = Inner {
             audit,
-            traffic: TrafficBook::new(clock.unix_ms()),
-            conduct: Arc::new(Conduct::new(clock.clone())),
+            usage_history: UsageHistory::new(clock.unix_ms()),
+            activity: Arc::new(AccountActivity::new(clock.clone())),
             store,
             clock,
             entropy,
-            changing: Mutex::new(()),
+            write_lock: Mutex::new(()),
             tables: RwLock::new(tables),
-            ledger: Ledger::default(),
+            ledger: QuotaLedger::default(),
             staging,
-            unwritten: Unwritten::default(),
-            unwritten_sessions: Unwritten::default(),
+            unwritten: UnwrittenUses::default(),
+            unwritten_sessions: UnwrittenUses::default(),
             outbox,
-            version_turns: VersionTurns::default(),
+            version_locks: VersionLocks::default(),
         };
         Ok(Self(Arc::new(inner), None))
     }
@@ -351,7 +355,7 @@ impl Catalog {
     }
 
     /// Returns the account with this name or id.
-    pub fn account_called(&self, name_or_id: &str) -> Option<Arc<Account>> {
+    pub fn account_by_name_or_id(&self, name_or_id: &str) -> Option<Arc<Account>> {
         let by_id = AccountId::parse(name_or_id).and_then(|id| self.account(&id));
         let by_name = || {
             let tables = self.tables();
@@ -371,39 +375,39 @@ impl Catalog {
     }
 
     /// Returns the record of a presented key, if its secret matches and it is valid, and records its use.
-    pub fn recognise(&self, presented: &PresentedKey) -> Option<Arc<ApiKey>> {
+    pub fn authenticate_key(&self, presented: &PresentedKey) -> Option<Arc<ApiKey>> {
         let now_ms = self.0.clock.unix_ms();
         let (api_key, last_use) = {
             let tables = self.tables();
             let known = tables.api_keys.get(presented.id())?;
             (known.api_key.clone(), known.last_use.clone())
         };
-        if !api_key.is(presented) || !api_key.is_live(now_ms) {
+        if !api_key.matches(presented) || !api_key.is_active(now_ms) {
             return None;
         }
-        self.0.unwritten.note(&api_key.id, &last_use, now_ms);
+        self.0.unwritten.record_use(&api_key.id, &last_use, now_ms);
         Some(api_key)
     }
 
     /// Returns the record of a key whose secret signed a request, if it is valid, and records its use.
     #[cfg(feature = "s3")]
-    pub fn use_signed(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
-        let api_key = self.live_api_key(id)?;
+    pub fn authenticate_signed(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        let api_key = self.active_api_key(id)?;
         let last_use = self.tables().api_keys.get(id)?.last_use.clone();
-        self.0.unwritten.note(id, &last_use, self.0.clock.unix_ms());
+        self.0.unwritten.record_use(id, &last_use, self.0.clock.unix_ms());
         Some(api_key)
     }
 
     /// Returns the record of a valid key.
-    pub fn live_api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
-        self.api_key(id).filter(|api_key| api_key.is_live(self.0.clock.unix_ms()))
+    pub fn active_api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        self.api_key(id).filter(|api_key| api_key.is_active(self.0.clock.unix_ms()))
     }
 
     /// Returns the role of an account in a bucket: its owner, or a member of its organisation.
     ///
     /// The single decision about access to a bucket. It is evaluated for each request, so that a removed member loses
     /// access immediately.
-    pub fn role_in(&self, account: &AccountId, bucket: &Bucket) -> Option<MemberRole> {
+    pub fn bucket_role(&self, account: &AccountId, bucket: &Bucket) -> Option<MemberRole> {
         if bucket.owner == *account {
             return Some(MemberRole::Owner);
         }
@@ -452,8 +456,8 @@ impl Catalog {
     }
 
     /// Returns the recent account activity.
-    pub fn conduct(&self) -> &Arc<Conduct> {
-        &self.0.conduct
+    pub fn account_activity(&self) -> &Arc<AccountActivity> {
+        &self.0.activity
     }
 
     /// Returns whether no operator has a password, so that nobody can sign in to manage the server.
@@ -507,9 +511,9 @@ impl Tables {
         ids.into_iter().flatten().filter_map(|id| self.webhooks.get(id))
     }
 
-    fn insert_session(&mut self, session: Arc<Session>, last_use: LastUse) {
+    fn insert_session(&mut self, session: Arc<Session>, last_use: LastUsed) {
         self.session_secrets.insert(session.hash.clone(), session.id.clone());
-        let known = KnownSession { session, last_use: Arc::new(last_use) };
+        let known = CachedSession { session, last_use: Arc::new(last_use) };
         self.sessions.insert(known.session.id.clone(), known);
     }
 
@@ -522,7 +526,7 @@ impl Tables {
     fn insert_api_key(&mut self, api_key: Arc<ApiKey>) {
         let last_use = self.api_keys.get(&api_key.id).map(|known| known.last_use.clone());
         let last_use = last_use.unwrap_or_default();
-        self.api_keys.insert(api_key.id.clone(), KnownKey { api_key, last_use });
+        self.api_keys.insert(api_key.id.clone(), CachedKey { api_key, last_use });
     }
 }
 
@@ -553,7 +557,7 @@ impl From<engine::Error> for CatalogError {
 
 impl From<engine::NameError> for CatalogError {
     fn from(why: engine::NameError) -> Self {
-        Self::Refused(why.to_string())
+        Self::InvalidRequest(why.to_string())
     }
 }
 
@@ -561,12 +565,12 @@ impl fmt::Display for CatalogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
-            Self::Unreadable { fact, why } => write!(f, "the fact {fact} cannot be read: {why}"),
-            Self::Exists(what) => write!(f, "{what} already exists"),
-            Self::Missing(what) => write!(f, "{what} does not exist"),
-            Self::NoBucket(name) => write!(f, "the bucket {name:?} does not exist"),
-            Self::Refused(rule) => f.write_str(rule),
-            Self::BadSetting { rule, .. } => f.write_str(rule),
+            Self::CorruptRecord { fact, why } => write!(f, "the fact {fact} cannot be read: {why}"),
+            Self::AlreadyExists(what) => write!(f, "{what} already exists"),
+            Self::NotFound(what) => write!(f, "{what} does not exist"),
+            Self::BucketNotFound(name) => write!(f, "the bucket {name:?} does not exist"),
+            Self::InvalidRequest(rule) => f.write_str(rule),
+            Self::InvalidSetting { rule, .. } => f.write_str(rule),
             Self::NotEmpty(bucket, objects) => {
                 write!(f, "the bucket {bucket} is not empty: {objects} objects")
             }
@@ -583,8 +587,10 @@ impl fmt::Display for CatalogError {
             Self::OwnsOrganisation => {
                 f.write_str("the owner of an organisation cannot leave it or change role")
             }
-            Self::SetUpDone => f.write_str("this server is already set up"),
-            Self::LinkGone => f.write_str("the link was already used or replaced by a newer one"),
+            Self::SetupDone => f.write_str("this server is already set up"),
+            Self::LinkInvalid => {
+                f.write_str("the link was already used or replaced by a newer one")
+            }
             Self::PasswordChanged => f.write_str("the password was changed concurrently"),
             Self::Suspended => f.write_str("the account is suspended"),
         }

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
-use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, Received, Store};
+use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, ResumePoint, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::id::AccountId;
-use super::record::{Stored, decode, encode, unreadable};
-use super::{Amount, CatalogError, StagedUpload, Staging, hex};
+use super::record::{CatalogRecord, corrupt_record, decode, encode};
+use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
 use crate::limits;
 use crate::object_attributes::{StoredChecksum, Tags};
 use crate::object_lock::ObjectLock;
@@ -42,7 +42,7 @@ pub struct MultipartUpload {
     pub(crate) lock: ObjectLock,
     /// Checksum algorithm of the parts, and checksum type of the object.
     pub checksum: Option<UploadChecksum>,
-    pub begun_ms: u64,
+    pub started_ms: u64,
     /// Entity tag of the object, once it is stored.
     pub done: Option<String>,
     /// Checksum of the object, once it is stored.
@@ -64,7 +64,7 @@ pub struct UploadedPart {
     pub number: u32,
     /// Engine body with the content.
     pub file: Uuid,
-    pub received: Received,
+    pub received: ResumePoint,
     /// Entity tag: the MD5 of the bytes, hexadecimal.
     pub etag: String,
     /// Checksum by the algorithm of the upload, in base64.
@@ -74,7 +74,7 @@ pub struct UploadedPart {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoredUpload {
+struct StoredMultipartUpload {
     bucket: String,
     key: String,
     declared_type: Option<String>,
@@ -108,11 +108,11 @@ struct StoredPart {
     stored_ms: u64,
 }
 
-impl Stored for StoredUpload {
+impl CatalogRecord for StoredMultipartUpload {
     const VERSION: u32 = 1;
 }
 
-impl Stored for StoredPart {
+impl CatalogRecord for StoredPart {
     const VERSION: u32 = 1;
 }
 
@@ -128,7 +128,7 @@ impl MultipartUpload {
     }
 
     /// Returns the uploads of an account, by id, up to a limit.
-    pub fn of_account(
+    pub fn list_for_account(
         store: &Store,
         account: &AccountId,
         bound: usize,
@@ -140,7 +140,7 @@ impl MultipartUpload {
     /// Returns the fact and its encoded value.
     pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
         let fact = fact(&self.account, self.id)?;
-        let stored = StoredUpload {
+        let stored = StoredMultipartUpload {
             bucket: self.bucket.to_string(),
             key: self.key.to_string(),
             declared_type: self.declared_type.clone(),
@@ -150,7 +150,7 @@ impl MultipartUpload {
             tags: self.tags.clone(),
             lock: self.lock,
             checksum: self.checksum.clone(),
-            begun_ms: self.begun_ms,
+            begun_ms: self.started_ms,
             done: self.done.clone(),
             done_checksum: self.done_checksum.clone(),
         };
@@ -159,7 +159,7 @@ impl MultipartUpload {
     }
 
     /// Returns a batch that records a part, provided that the upload still exists.
-    pub fn noting(&self, part: &UploadedPart) -> Result<Batch, CatalogError> {
+    pub fn record_part(&self, part: &UploadedPart) -> Result<Batch, CatalogError> {
         let fact = part_fact(self.id, part.number)?;
         let stored = StoredPart {
             file: part.file.to_string(),
@@ -229,7 +229,7 @@ impl MultipartUpload {
         each(store, PREFIX, |fact, bytes| {
             let upload = Self::read(fact, bytes)?;
             if upload.done.is_none() {
-                uploads.insert(upload.id, upload.staged(Amount::default()));
+                uploads.insert(upload.id, upload.staged(StoredAmount::default()));
             }
             Ok(())
         })?;
@@ -246,14 +246,14 @@ impl MultipartUpload {
     }
 
     /// Returns the quota entry of an upload without parts.
-    pub fn staged(&self, replaced: Amount) -> StagedUpload {
+    pub fn staged(&self, replaced: StoredAmount) -> StagedUpload {
         StagedUpload {
             account: self.account.clone(),
             bucket: self.bucket.clone(),
             length: 0,
             replaced,
             bodies: BTreeMap::new(),
-            touched_ms: self.begun_ms,
+            touched_ms: self.started_ms,
             is_completing: false,
         }
     }
@@ -275,9 +275,10 @@ impl MultipartUpload {
         let (mut open, mut over) = (BTreeSet::new(), Vec::new());
         each(store, PREFIX, |fact, bytes| {
             let upload = Self::read(fact, bytes)?;
-            let last_ms = newest.get(&upload.id).copied().unwrap_or_default().max(upload.begun_ms);
+            let last_ms =
+                newest.get(&upload.id).copied().unwrap_or_default().max(upload.started_ms);
             let is_evicted = upload.done.is_none() && !staging.contains(upload.id);
-            if is_evicted || last_ms.saturating_add(limits::TUS_KEPT_MS) <= now_ms {
+            if is_evicted || last_ms.saturating_add(limits::TUS_EXPIRY_MS) <= now_ms {
                 over.push(fact.clone());
                 staging.remove(upload.id);
             } else if upload.done.is_none() {
@@ -289,7 +290,8 @@ impl MultipartUpload {
         each(store, PART_PREFIX, |fact, bytes| {
             let part = UploadedPart::read(fact, bytes)?;
             // A recent part may belong to an upload that was created after the first scan.
-            let since_ms = part.stored_ms.saturating_add(limits::TUS_SWEEP_WAIT.as_millis() as u64);
+            let since_ms =
+                part.stored_ms.saturating_add(limits::TUS_SWEEP_INTERVAL.as_millis() as u64);
             if open.contains(&upload_of(fact)?) || since_ms > now_ms {
                 kept.insert(part.file);
             } else {
@@ -305,8 +307,8 @@ impl MultipartUpload {
     }
 
     fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
-        let stored: StoredUpload = decode(fact, bytes)?;
-        let bad = |why: &str| unreadable(fact, &why);
+        let stored: StoredMultipartUpload = decode(fact, bytes)?;
+        let bad = |why: &str| corrupt_record(fact, &why);
         let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
         let (account, id) = name.ok_or_else(|| bad("it has no account"))?;
         Ok(Self {
@@ -321,7 +323,7 @@ impl MultipartUpload {
             tags: stored.tags,
             lock: stored.lock,
             checksum: stored.checksum,
-            begun_ms: stored.begun_ms,
+            started_ms: stored.begun_ms,
             done: stored.done,
             done_checksum: stored.done_checksum,
         })
@@ -331,13 +333,13 @@ impl MultipartUpload {
 impl UploadedPart {
     fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
         let stored: StoredPart = decode(fact, bytes)?;
-        let bad = |why: &str| unreadable(fact, &why);
+        let bad = |why: &str| corrupt_record(fact, &why);
         let number = fact.as_str().rsplit('/').next().and_then(|number| number.parse().ok());
         let hash = hex::decode(&stored.hash).ok_or_else(|| bad("invalid hash"))?;
         Ok(Self {
             number: number.ok_or_else(|| bad("its name does not end in a number"))?,
             file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is not a UUID"))?,
-            received: Received { bytes: stored.bytes, hash },
+            received: ResumePoint { bytes: stored.bytes, hash },
             etag: stored.etag,
             checksum: stored.checksum,
             stored_ms: stored.stored_ms,
@@ -349,7 +351,7 @@ impl UploadedPart {
 fn upload_of(fact: &FactName) -> Result<Uuid, CatalogError> {
     let id = fact.as_str().strip_prefix(PART_PREFIX).and_then(|rest| rest.split('/').next());
     let id = id.and_then(|id| Uuid::parse_str(id).ok());
-    id.ok_or_else(|| unreadable(fact, &"its name has no upload id"))
+    id.ok_or_else(|| corrupt_record(fact, &"its name has no upload id"))
 }
 
 fn each(
@@ -374,15 +376,15 @@ mod tests {
     use std::sync::Arc;
 
     use engine::disk::sim::SimDisk;
-    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Surroundings};
+    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
 
     use super::*;
 
     fn store() -> Store {
-        let surroundings = Surroundings {
+        let surroundings = Environment {
             disk: Arc::new(SimDisk::new()),
             clock: Arc::new(SimClock::at(0)),
-            entropy: Arc::new(SeededEntropy::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
         };
         Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
     }
@@ -403,14 +405,14 @@ mod tests {
             tags: Tags::from([("a".to_owned(), "b".to_owned())]),
             lock: ObjectLock { retention: None, hold: true },
             checksum: Some(UploadChecksum { algorithm: "crc32".into(), kind: "COMPOSITE".into() }),
-            begun_ms: 1_000,
+            started_ms: 1_000,
             done: None,
             done_checksum: None,
         }
     }
 
     fn part(number: u32, stored_ms: u64) -> UploadedPart {
-        let received = Received { bytes: 5, hash: [number as u8; 32] };
+        let received = ResumePoint { bytes: 5, hash: [number as u8; 32] };
         let (file, etag) = (Uuid::from_u128(u128::from(number)), "0f".repeat(16));
         UploadedPart { number, file, received, etag, checksum: Some("AAAAAA==".into()), stored_ms }
     }
@@ -421,13 +423,13 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_and_its_parts_read_back_in_their_order() {
+    fn multipart_upload_and_parts_round_trip_in_order() {
         let (store, upload) = (store(), upload(7));
-        let refused = store.commit(upload.noting(&part(1, 5)).unwrap());
+        let refused = store.commit(upload.record_part(&part(1, 5)).unwrap());
         assert!(refused.is_err(), "there is no such upload yet");
         put(&store, &upload);
         for number in [10_000, 2, 1, 10] {
-            store.commit(upload.noting(&part(number, 5)).unwrap()).unwrap();
+            store.commit(upload.record_part(&part(number, 5)).unwrap()).unwrap();
         }
         assert_eq!(
             MultipartUpload::find(&store, &upload.account, upload.id).unwrap(),
@@ -445,19 +447,19 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_or_is_done_is_swept_and_the_rest_stays() {
+    fn sweep_deletes_expired_multipart_uploads() {
         let store = store();
         let (old, fresh) = (upload(1), upload(2));
         let done = MultipartUpload { done: Some("abc".into()), ..upload(3) };
-        let now_ms = limits::TUS_KEPT_MS + 500;
+        let now_ms = limits::TUS_EXPIRY_MS + 500;
         for (upload, part) in
             [(&old, part(1, 400)), (&fresh, part(2, 5_000)), (&done, part(3, 900))]
         {
-            let upload = MultipartUpload { begun_ms: 400, ..upload.clone() };
+            let upload = MultipartUpload { started_ms: 400, ..upload.clone() };
             put(&store, &upload);
-            store.commit(upload.noting(&part).unwrap()).unwrap();
+            store.commit(upload.record_part(&part).unwrap()).unwrap();
         }
-        put(&store, &MultipartUpload { begun_ms: 600, ..done.clone() });
+        put(&store, &MultipartUpload { started_ms: 600, ..done.clone() });
         let staging = Staging::open(&store).unwrap();
         assert_eq!((staging.totals().uploads, staging.totals().bytes), (2, 10));
         let kept = MultipartUpload::sweep(&store, &staging, now_ms).unwrap();

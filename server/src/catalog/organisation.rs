@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::CatalogError;
 use super::api_key::Scope;
 use super::id::{AccountId, OrganisationId};
-use super::record::Stored;
+use super::record::CatalogRecord;
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
 /// Group of accounts that share buckets.
@@ -57,7 +57,7 @@ pub(super) struct StoredOrganisation {
     created_ms: u64,
 }
 
-impl Stored for StoredOrganisation {
+impl CatalogRecord for StoredOrganisation {
     const VERSION: u32 = 1;
 }
 
@@ -87,7 +87,7 @@ impl OrganisationName {
         let name = name.trim();
         if name.is_empty() || name.len() > CATALOG_TEXT_BYTES_MAX || name.contains(char::is_control)
         {
-            return Err(CatalogError::Refused(format!(
+            return Err(CatalogError::InvalidRequest(format!(
                 "an organisation's name has 1 to {CATALOG_TEXT_BYTES_MAX} bytes and no control characters"
             )));
         }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_role_may_what_the_one_before_it_may_and_more() {
+    fn member_roles_are_cumulative() {
         let allowed = |role: MemberRole| Scope::ALL.iter().filter(|it| role.allows(**it)).count();
         assert_eq!(allowed(MemberRole::Viewer), 2);
         assert_eq!(allowed(MemberRole::Member), 5);

@@ -8,12 +8,12 @@
 use std::fmt;
 
 use argon2::{Algorithm, Argon2, Params, Version};
-use engine::{Entropy, FactName, NameError};
+use engine::{FactName, NameError, Rng};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use unicode_normalization::UnicodeNormalization;
 
-use super::record::Stored;
+use super::record::CatalogRecord;
 use super::{AccountId, CatalogError, base32, hex};
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
 
@@ -63,26 +63,26 @@ pub(super) struct StoredPassword {
     pub(super) changed_ms: u64,
 }
 
-impl Stored for StoredPassword {
+impl CatalogRecord for StoredPassword {
     const VERSION: u32 = 1;
 }
 
 impl Password {
     /// Validates a new password: at least [`PASSWORD_CHARS_MIN`] characters and at most [`PASSWORD_BYTES_MAX`] bytes.
-    pub fn choose(text: &str) -> Result<Self, CatalogError> {
-        let password = Self::presented(text).ok_or_else(|| {
+    pub fn new_checked(text: &str) -> Result<Self, CatalogError> {
+        let password = Self::parse_presented(text).ok_or_else(|| {
             let rule = format!("a password has at most {PASSWORD_BYTES_MAX} bytes");
-            CatalogError::Refused(rule)
+            CatalogError::InvalidRequest(rule)
         })?;
         if password.0.chars().count() < PASSWORD_CHARS_MIN {
             let rule = format!("a password has at least {PASSWORD_CHARS_MIN} characters");
-            return Err(CatalogError::Refused(rule));
+            return Err(CatalogError::InvalidRequest(rule));
         }
         Ok(password)
     }
 
     /// Returns a presented password; `None` if it is longer than any valid one.
-    pub fn presented(text: &str) -> Option<Self> {
+    pub fn parse_presented(text: &str) -> Option<Self> {
         // No composed character takes this many bytes, so a longer text is too long in any form.
         if text.len() > 8 * PASSWORD_BYTES_MAX {
             return None;
@@ -94,24 +94,24 @@ impl Password {
 
 impl PasswordHash {
     /// Hashes a password. Takes a tenth of a second.
-    pub fn of(password: &Password, entropy: &dyn Entropy) -> Result<Self, CatalogError> {
+    pub fn from_password(password: &Password, entropy: &dyn Rng) -> Result<Self, CatalogError> {
         let mut salt = [0; SALT_BYTES];
         entropy.fill(&mut salt);
-        let mut hash = Self { salt, ..Self::of_nobody() };
+        let mut hash = Self { salt, ..Self::dummy() };
         hash.hash = hash.computed(password).map_err(|error| {
-            CatalogError::Refused(format!("the password cannot be hashed: {error}"))
+            CatalogError::InvalidRequest(format!("the password cannot be hashed: {error}"))
         })?;
         Ok(hash)
     }
 
     /// Returns a dummy hash without a known password, for accounts that have none.
-    pub fn of_nobody() -> Self {
+    pub fn dummy() -> Self {
         let (salt, hash) = ([0; SALT_BYTES], [0; 32]);
         Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash }
     }
 
     /// Verifies a password. Takes a tenth of a second.
-    pub fn is_of(&self, password: &Password) -> bool {
+    pub fn verify(&self, password: &Password) -> bool {
         // Verification fails when memory is short.
         self.computed(password).is_ok_and(|hash| bool::from(hash.ct_eq(&self.hash)))
     }
@@ -178,27 +178,28 @@ pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
     fn hash_of(text: &str) -> PasswordHash {
-        PasswordHash::of(&Password::choose(text).unwrap(), &SeededEntropy::new(1)).unwrap()
+        PasswordHash::from_password(&Password::new_checked(text).unwrap(), &SeededRng::new(1))
+            .unwrap()
     }
 
     #[test]
-    fn a_password_matches_its_hash_however_it_is_composed() {
+    fn password_verification_normalizes_unicode() {
         let hash = hash_of("caf\u{e9} au lait");
-        assert!(hash.is_of(&Password::presented("cafe\u{301} au lait").unwrap()));
+        assert!(hash.verify(&Password::parse_presented("cafe\u{301} au lait").unwrap()));
         for wrong in ["cafe au lait", "caf\u{e9} au lait ", "", "CAF\u{c9} AU LAIT"] {
-            assert!(!hash.is_of(&Password::presented(wrong).unwrap()), "{wrong}");
+            assert!(!hash.verify(&Password::parse_presented(wrong).unwrap()), "{wrong}");
         }
-        assert!(!PasswordHash::of_nobody().is_of(&Password::presented("").unwrap()));
-        assert_ne!(hash, PasswordHash::of_nobody());
+        assert!(!PasswordHash::dummy().verify(&Password::parse_presented("").unwrap()));
+        assert_ne!(hash, PasswordHash::dummy());
     }
 
     #[test]
-    fn the_hash_is_argon2id() {
+    fn password_hash_is_argon2id() {
         // Vector of the reference implementation: two iterations, 256 KiB.
         let figures = Params::new(256, 2, 1, Some(32)).unwrap();
         let hash = argon2id(figures, b"password", b"somesalt").unwrap();
@@ -207,20 +208,20 @@ mod tests {
     }
 
     #[test]
-    fn short_and_long_passwords_are_refused_in_a_sentence() {
+    fn password_length_is_validated() {
         for bad in ["", "123456789", "\u{e9}\u{e9}\u{e9}", &"x".repeat(129), &"x".repeat(100_000)] {
-            let refused = Password::choose(bad).unwrap_err();
+            let refused = Password::new_checked(bad).unwrap_err();
             assert!(refused.to_string().starts_with("a password has at "), "{refused}");
         }
-        assert!(Password::choose(&"\u{e9}".repeat(10)).is_ok());
-        assert!(Password::choose(&"x".repeat(128)).is_ok());
+        assert!(Password::new_checked(&"\u{e9}".repeat(10)).is_ok());
+        assert!(Password::new_checked(&"x".repeat(128)).is_ok());
         // 64 letters of two bytes, sent decomposed as three.
-        assert!(Password::choose(&"e\u{301}".repeat(64)).is_ok());
-        assert!(Password::choose(&"e\u{301}".repeat(65)).is_err());
+        assert!(Password::new_checked(&"e\u{301}".repeat(64)).is_ok());
+        assert!(Password::new_checked(&"e\u{301}".repeat(65)).is_err());
     }
 
     #[test]
-    fn a_hash_comes_back_and_one_that_asks_for_too_much_does_not() {
+    fn password_hash_round_trips_and_costly_one_is_rejected() {
         let hash = hash_of("correct horse");
         let text = serde_json::to_string(&hash).unwrap();
         assert_eq!(serde_json::from_str::<PasswordHash>(&text).unwrap(), hash);
@@ -228,7 +229,7 @@ mod tests {
         assert!(serde_json::from_str::<PasswordHash>(&greedy).is_err(), "{greedy}");
         assert!(!text.contains("horse"));
         assert_eq!(
-            format!("{hash:?} {:?}", Password::choose("correct horse").unwrap()),
+            format!("{hash:?} {:?}", Password::new_checked("correct horse").unwrap()),
             "PasswordHash Password"
         );
     }

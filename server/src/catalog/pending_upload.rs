@@ -5,12 +5,12 @@
 //! and the bytes.
 
 use bytes::Bytes;
-use engine::{BucketName, FactName, NameError, ObjectKey, Received, Store};
+use engine::{BucketName, FactName, NameError, ObjectKey, ResumePoint, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::id::AccountId;
-use super::record::{Stored, decode, encode};
+use super::record::{CatalogRecord, decode, encode};
 use super::{CatalogError, hex};
 
 const PREFIX: &str = "upload/";
@@ -31,7 +31,7 @@ pub struct PendingUpload {
     pub length: u64,
     /// Client metadata, verbatim.
     pub metadata: String,
-    pub received: Received,
+    pub received: ResumePoint,
     pub expires_ms: u64,
     /// Whether the file is stored.
     pub is_stored: bool,
@@ -58,7 +58,7 @@ struct StoredUpload {
     key: Option<String>,
 }
 
-impl Stored for StoredUpload {
+impl CatalogRecord for StoredUpload {
     const VERSION: u32 = 1;
 }
 
@@ -112,7 +112,7 @@ impl PendingUpload {
 
     fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
         let stored: StoredUpload = decode(fact, bytes)?;
-        let unreadable = |why: &str| super::record::unreadable(fact, &why);
+        let unreadable = |why: &str| super::record::corrupt_record(fact, &why);
         let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
         let (account, id) = name.ok_or_else(|| unreadable("it has no account"))?;
         Ok(Self {
@@ -126,7 +126,7 @@ impl PendingUpload {
             thumbnail: stored.thumbnail,
             length: stored.length,
             metadata: stored.metadata,
-            received: Received {
+            received: ResumePoint {
                 bytes: stored.received_bytes,
                 hash: hex::decode(&stored.received_hash)
                     .ok_or_else(|| unreadable("invalid hash"))?,

@@ -15,14 +15,14 @@
 
 use std::fmt;
 
-use engine::{BucketName, Entropy, FactName, FolderKey, NameError, ObjectKey};
+use engine::{BucketName, FactName, FolderKey, NameError, ObjectKey, Rng};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::base32;
 use super::bucket::Bucket;
 use super::id::{AccountId, ApiKeyId, SessionId};
-use crate::object_name::{NameRule, Naming};
+use crate::object_name::{ConflictRule, Naming};
 
 /// Prefix of the fact names of used tokens.
 pub(super) const USED_PREFIX: &str = "token/";
@@ -40,8 +40,8 @@ pub struct Grant {
     pub id: TokenId,
     pub purpose: Purpose,
     pub bucket: BucketName,
-    pub lock: Lock,
-    pub wishes: Wishes,
+    pub lock: GrantPath,
+    pub params: UploadParams,
     /// Credential that created the grant, whose current rights apply at use.
     pub issuer: Issuer,
     /// Expiry.
@@ -74,44 +74,44 @@ pub enum Purpose {
 
 /// Path restriction of an upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lock {
+pub enum GrantPath {
     Folder(FolderKey),
     File(ObjectKey),
 }
 
 /// Upload options besides the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wishes {
+pub struct UploadParams {
     pub naming: Naming,
-    pub rule: NameRule,
-    pub thumbnail: Thumbnail,
+    pub rule: ConflictRule,
+    pub thumbnail: ThumbnailChoice,
 }
 
 /// Thumbnail option of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thumbnail {
+pub enum ThumbnailChoice {
     /// Default of the bucket.
-    Unsaid,
+    BucketDefault,
     No,
-    Wanted,
+    Yes,
 }
 
-impl Thumbnail {
+impl ThumbnailChoice {
     /// Converts an optional flag.
-    pub fn of_flag(flag: Option<bool>) -> Self {
+    pub fn from_flag(flag: Option<bool>) -> Self {
         match flag {
-            None => Self::Unsaid,
+            None => Self::BucketDefault,
             Some(false) => Self::No,
-            Some(true) => Self::Wanted,
+            Some(true) => Self::Yes,
         }
     }
 
     /// Returns whether a thumbnail is created in a bucket.
-    pub fn is_wanted_in(self, bucket: &Bucket) -> bool {
+    pub fn applies_to(self, bucket: &Bucket) -> bool {
         match self {
-            Self::Unsaid => bucket.thumbnails,
+            Self::BucketDefault => bucket.thumbnails,
             Self::No => false,
-            Self::Wanted => true,
+            Self::Yes => true,
         }
     }
 }
@@ -129,7 +129,7 @@ impl Grant {
     }
 
     /// Returns the signed text.
-    pub(super) fn signed(&self, key_number: u32, secret: &[u8; SECRET_BYTES]) -> String {
+    pub(super) fn sign(&self, key_number: u32, secret: &[u8; SECRET_BYTES]) -> String {
         let mut bytes = vec![FORMAT];
         bytes.extend(key_number.to_le_bytes());
         for field in [
@@ -137,7 +137,7 @@ impl Grant {
             &[self.purpose.byte()],
             self.bucket.as_str().as_bytes(),
             self.lock.as_str().as_bytes(),
-            &[self.wishes.byte()],
+            &[self.params.byte()],
             self.issuer.to_text().as_bytes(),
             &self.expires_ms.to_le_bytes(),
         ] {
@@ -151,7 +151,7 @@ impl Grant {
     }
 
     /// Verifies a text; `None` unless it was signed with the key that it names.
-    pub(super) fn verified(
+    pub(super) fn verify(
         text: &str,
         secret_of: impl FnOnce(u32) -> Option<[u8; SECRET_BYTES]>,
     ) -> Option<Self> {
@@ -184,8 +184,8 @@ impl Grant {
             id: TokenId(id.try_into().ok()?),
             purpose: Purpose::of_byte(purpose)?,
             bucket: BucketName::parse(text(bucket)?).ok()?,
-            lock: Lock::parse(text(lock)?).ok()?,
-            wishes: Wishes::of_byte(wishes)?,
+            lock: GrantPath::parse(text(lock)?).ok()?,
+            params: UploadParams::of_byte(wishes)?,
             issuer: Issuer::parse(text(issuer)?)?,
             expires_ms: u64::from_le_bytes(expires_ms.try_into().ok()?),
         })
@@ -232,7 +232,7 @@ fn signing(secret: &[u8; SECRET_BYTES], bytes: &[u8]) -> Hmac<Sha256> {
 
 impl TokenId {
     /// Generates a token id.
-    pub fn issue(entropy: &dyn Entropy) -> Self {
+    pub fn issue(entropy: &dyn Rng) -> Self {
         let mut id = [0; ID_BYTES];
         entropy.fill(&mut id);
         Self(id)
@@ -245,7 +245,7 @@ impl fmt::Debug for TokenId {
     }
 }
 
-impl Lock {
+impl GrantPath {
     /// Parses a path in a bucket: a folder if it ends in `/` or is empty, else a file.
     pub fn parse(path: &str) -> Result<Self, NameError> {
         if path.is_empty() || path.ends_with('/') {
@@ -286,18 +286,21 @@ const OVERWRITE: u8 = 2;
 const THUMBNAIL: u8 = 4;
 const NO_THUMBNAIL: u8 = 8;
 
-impl Wishes {
+impl UploadParams {
     /// Options of grants that upload nothing.
-    pub const NONE: Self =
-        Self { naming: Naming::Kept, rule: NameRule::Suffix, thumbnail: Thumbnail::Unsaid };
+    pub const NONE: Self = Self {
+        naming: Naming::ClientName,
+        rule: ConflictRule::Rename,
+        thumbnail: ThumbnailChoice::BucketDefault,
+    };
 
     fn byte(self) -> u8 {
-        let naming = if self.naming == Naming::Randomised { RANDOMISED } else { 0 };
-        let rule = if self.rule == NameRule::Overwrite { OVERWRITE } else { 0 };
+        let naming = if self.naming == Naming::Random { RANDOMISED } else { 0 };
+        let rule = if self.rule == ConflictRule::Overwrite { OVERWRITE } else { 0 };
         let thumbnail = match self.thumbnail {
-            Thumbnail::Unsaid => 0,
-            Thumbnail::No => NO_THUMBNAIL,
-            Thumbnail::Wanted => THUMBNAIL,
+            ThumbnailChoice::BucketDefault => 0,
+            ThumbnailChoice::No => NO_THUMBNAIL,
+            ThumbnailChoice::Yes => THUMBNAIL,
         };
         naming | rule | thumbnail
     }
@@ -306,12 +309,12 @@ impl Wishes {
         let &[byte] = byte else { return None };
         let has = |bit: u8| byte & bit != 0;
         let wishes = Self {
-            naming: if has(RANDOMISED) { Naming::Randomised } else { Naming::Kept },
-            rule: if has(OVERWRITE) { NameRule::Overwrite } else { NameRule::Suffix },
+            naming: if has(RANDOMISED) { Naming::Random } else { Naming::ClientName },
+            rule: if has(OVERWRITE) { ConflictRule::Overwrite } else { ConflictRule::Rename },
             thumbnail: match (has(THUMBNAIL), has(NO_THUMBNAIL)) {
-                (false, false) => Thumbnail::Unsaid,
-                (false, true) => Thumbnail::No,
-                (true, _) => Thumbnail::Wanted,
+                (false, false) => ThumbnailChoice::BucketDefault,
+                (false, true) => ThumbnailChoice::No,
+                (true, _) => ThumbnailChoice::Yes,
             },
         };
         (wishes.byte() == byte).then_some(wishes)
@@ -320,7 +323,7 @@ impl Wishes {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
@@ -328,14 +331,14 @@ mod tests {
 
     fn grant(lock: &str) -> Grant {
         Grant {
-            id: TokenId::issue(&SeededEntropy::new(1)),
+            id: TokenId::issue(&SeededRng::new(1)),
             purpose: Purpose::Form,
             bucket: BucketName::parse("photos").unwrap(),
-            lock: Lock::parse(lock).unwrap(),
-            wishes: Wishes {
-                naming: Naming::Kept,
-                rule: NameRule::Suffix,
-                thumbnail: Thumbnail::No,
+            lock: GrantPath::parse(lock).unwrap(),
+            params: UploadParams {
+                naming: Naming::ClientName,
+                rule: ConflictRule::Rename,
+                thumbnail: ThumbnailChoice::No,
             },
             issuer: Issuer::Key(ApiKeyId::parse("aaaaaaaaaaaaaaaa").unwrap()),
             expires_ms: 1_769_860_800_000,
@@ -343,7 +346,7 @@ mod tests {
     }
 
     fn verified(text: &str) -> Option<Grant> {
-        Grant::verified(text, |number| (number == 3).then_some(SECRET))
+        Grant::verify(text, |number| (number == 3).then_some(SECRET))
     }
 
     /// Decodes hexadecimal, for a vector of another implementation.
@@ -352,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_hmac_sha256() {
+    fn grant_signature_is_hmac_sha256() {
         // RFC 4231, test case 2, has a key of four bytes: trailing zeros do not change the result.
         let mut secret = [0; SECRET_BYTES];
         secret[..4].copy_from_slice(b"Jefe");
@@ -362,16 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_comes_back() {
+    fn signed_grant_round_trips() {
         for lock in ["", "img/", "img/cat é.png", &"k".repeat(1_024)] {
             for byte in 0..12 {
                 for purpose in [Purpose::Form, Purpose::Raw, Purpose::Read] {
-                    let wishes = Wishes::of_byte(&[byte]).unwrap();
+                    let wishes = UploadParams::of_byte(&[byte]).unwrap();
                     let session = Issuer::Session(SessionId::parse("aaaaaaaaaaaaaaaa").unwrap());
                     let account = Issuer::Account(AccountId::parse("aaaaaaaaaaaaaaaa").unwrap());
                     for issuer in [grant(lock).issuer, session, account] {
-                        let grant = Grant { wishes, purpose, issuer, ..grant(lock) };
-                        let text = grant.signed(3, &SECRET);
+                        let grant = Grant { params: wishes, purpose, issuer, ..grant(lock) };
+                        let text = grant.sign(3, &SECRET);
                         assert!(text.len() <= TEXT_CHARS_MAX, "{}", text.len());
                         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
                         assert_eq!(verified(&text), Some(grant));
@@ -380,16 +383,16 @@ mod tests {
             }
         }
         for both_or_unknown in [12, 16] {
-            assert_eq!(Wishes::of_byte(&[both_or_unknown]), None);
+            assert_eq!(UploadParams::of_byte(&[both_or_unknown]), None);
         }
     }
 
     #[test]
-    fn nothing_but_what_was_signed_is_a_grant() {
-        let text = grant("img/").signed(3, &SECRET);
+    fn tampered_grants_are_rejected() {
+        let text = grant("img/").sign(3, &SECRET);
         assert!(verified(&text).is_some());
-        assert_eq!(Grant::verified(&text, |_| Some([8; SECRET_BYTES])), None, "another secret");
-        assert_eq!(Grant::verified(&text, |_| None), None, "a key that is gone");
+        assert_eq!(Grant::verify(&text, |_| Some([8; SECRET_BYTES])), None, "another secret");
+        assert_eq!(Grant::verify(&text, |_| None), None, "a key that is gone");
         for at in 0..text.len() {
             for other in b"abcdefghijklmnopqrstuvwxyz234567ABZ=-_%/ 0189" {
                 let mut bytes = text.clone().into_bytes();
@@ -408,26 +411,26 @@ mod tests {
 
     #[test]
     fn every_bit_counts() {
-        let bytes = base32::decode(&grant("img/").signed(3, &SECRET)).unwrap();
+        let bytes = base32::decode(&grant("img/").sign(3, &SECRET)).unwrap();
         for at in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[at / 8] ^= 1 << (at % 8);
-            assert_eq!(Grant::verified(&base32::encode(&flipped), |_| Some(SECRET)), None, "{at}");
+            assert_eq!(Grant::verify(&base32::encode(&flipped), |_| Some(SECRET)), None, "{at}");
         }
     }
 
     #[test]
-    fn fields_do_not_run_into_one_another() {
+    fn signed_grant_fields_are_delimited() {
         // The same concatenated text, split differently: bucket and lock, lock and issuer.
         let bucket = |name: &str| BucketName::parse(name).unwrap();
         let one = Grant { bucket: bucket("photos"), ..grant("a/b/") };
         let other = Grant { bucket: bucket("photosa"), ..grant("b/") };
         let body = |grant: &Grant| {
-            let bytes = base32::decode(&grant.signed(3, &SECRET)).unwrap();
+            let bytes = base32::decode(&grant.sign(3, &SECRET)).unwrap();
             bytes[..bytes.len() - SIGNATURE_BYTES].to_vec()
         };
         let signature = |grant: &Grant| {
-            let bytes = base32::decode(&grant.signed(3, &SECRET)).unwrap();
+            let bytes = base32::decode(&grant.sign(3, &SECRET)).unwrap();
             bytes[bytes.len() - SIGNATURE_BYTES..].to_vec()
         };
         assert_ne!(body(&one), body(&other));
@@ -436,12 +439,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_and_makes_no_sense_is_no_grant() {
+    fn malformed_signed_grants_are_rejected() {
         let signed = |bytes: &[u8]| {
             let signature = signing(&SECRET, bytes).finalize().into_bytes();
             base32::encode(&[bytes, &signature].concat())
         };
-        let bytes = base32::decode(&grant("img/").signed(3, &SECRET)).unwrap();
+        let bytes = base32::decode(&grant("img/").sign(3, &SECRET)).unwrap();
         let body = &bytes[..bytes.len() - SIGNATURE_BYTES];
         assert!(verified(&signed(body)).is_some());
         assert_eq!(verified(&signed(&[&[2], &body[1..]].concat())), None, "another format");
@@ -452,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_moment_is_the_one_before_the_expiry() {
+    fn grant_expires_at_the_exact_millisecond() {
         let grant = grant("img/");
         assert!(!grant.is_expired(grant.expires_ms - 1));
         assert!(grant.is_expired(grant.expires_ms));

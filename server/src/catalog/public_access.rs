@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_flag_of_a_block_hides_or_rejects() {
+    fn public_access_block_flags_hide_or_reject() {
         let none = PublicAccessBlock::default();
         assert!(!none.hides() && !none.rejects_grants(false));
         for (block, hides) in [

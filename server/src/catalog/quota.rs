@@ -30,26 +30,26 @@ pub struct Quota {
 
 /// Number of objects and bytes. Derived objects do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct StoredAmount {
     pub objects: u64,
     pub bytes: u64,
 }
 
 /// Result of a reservation.
-pub enum Room {
+pub enum QuotaDecision {
     /// Granted, while this is held.
-    Granted(Reservation),
+    Granted(QuotaReservation),
     /// The quota is exceeded, whatever becomes of other uploads.
-    Exceeded(Exceeded),
+    Exceeded(QuotaExceeded),
     /// Depends on uploads in flight: retry when one of them has ended.
-    Depends,
+    Pending,
 }
 
 /// Exceeded quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct QuotaExceeded {
     pub whose: QuotaOwner,
-    pub what: QuotaMeasure,
+    pub measure: QuotaMeasure,
     pub limit: u64,
     pub used: u64,
 }
@@ -67,26 +67,26 @@ pub enum QuotaMeasure {
 }
 
 /// Reservation, held until the upload is stored or has failed.
-pub struct Reservation {
+pub struct QuotaReservation {
     catalog: Catalog,
     account: AccountId,
     bucket: BucketName,
-    amount: Amount,
+    amount: StoredAmount,
     /// Unfinished upload that it completes.
     completes: Option<Uuid>,
 }
 
 /// Reservations that are not stored yet, without empty entries.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct QuotaLedger {
     reserved: Mutex<Reserved>,
     released: Notify,
 }
 
 #[derive(Default)]
 struct Reserved {
-    accounts: HashMap<AccountId, Amount>,
-    buckets: HashMap<BucketName, Amount>,
+    accounts: HashMap<AccountId, StoredAmount>,
+    buckets: HashMap<BucketName, StoredAmount>,
 }
 
 impl Quota {
@@ -95,7 +95,13 @@ impl Quota {
     }
 
     /// Decides whether more fits, given what is stored and reserved.
-    fn judge(&self, whose: QuotaOwner, used: Amount, granted: Amount, more: Amount) -> Verdict {
+    fn judge(
+        &self,
+        whose: QuotaOwner,
+        used: StoredAmount,
+        granted: StoredAmount,
+        more: StoredAmount,
+    ) -> Verdict {
         let mut verdict = Verdict::Fits;
         for (what, limit, used, granted, more) in [
             (QuotaMeasure::Bytes, self.bytes_max, used.bytes, granted.bytes, more.bytes),
@@ -104,7 +110,7 @@ impl Quota {
             // An upload that does not grow the usage is accepted even over the limit, which may have been lowered.
             let Some(limit) = limit.filter(|_| more > 0) else { continue };
             if used.saturating_add(more) > limit {
-                return Verdict::Exceeded(Exceeded { whose, what, limit, used });
+                return Verdict::Exceeded(QuotaExceeded { whose, measure: what, limit, used });
             }
             if used.saturating_add(granted).saturating_add(more) > limit {
                 verdict = Verdict::Depends;
@@ -117,10 +123,10 @@ impl Quota {
 enum Verdict {
     Fits,
     Depends,
-    Exceeded(Exceeded),
+    Exceeded(QuotaExceeded),
 }
 
-impl Amount {
+impl StoredAmount {
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             objects: self.objects.saturating_add(other.objects),
@@ -138,7 +144,7 @@ impl Amount {
 
 impl Catalog {
     /// Returns whether any quota limits the bucket.
-    pub fn is_limited(&self, bucket: &Bucket) -> bool {
+    pub fn has_quota(&self, bucket: &Bucket) -> bool {
         let account_is_limited =
             self.account(&bucket.owner).is_some_and(|account| !account.quota.is_unlimited());
         account_is_limited || !bucket.quota.is_unlimited()
@@ -149,15 +155,15 @@ impl Catalog {
     pub fn reserve(
         &self,
         bucket: &Bucket,
-        amount: Amount,
+        amount: StoredAmount,
         completes: Option<Uuid>,
-    ) -> Result<Room, CatalogError> {
+    ) -> Result<QuotaDecision, CatalogError> {
         // The current settings: an upload may have started long before they were changed.
         let bucket = self.require_bucket(&bucket.name)?;
         let account = self.require_account(&bucket.owner)?;
         // Held during the lookup: the store has counted an upload before it leaves the ledger.
         let mut reserved = self.0.ledger.reserved();
-        let granted = |amount: Option<&Amount>| amount.copied().unwrap_or_default();
+        let granted = |amount: Option<&StoredAmount>| amount.copied().unwrap_or_default();
         let mut depends = false;
         for (whose, quota, granted) in [
             (QuotaOwner::Bucket, bucket.quota, granted(reserved.buckets.get(&bucket.name))),
@@ -182,11 +188,11 @@ impl Catalog {
             match quota.judge(whose, used, granted, amount) {
                 Verdict::Fits => {}
                 Verdict::Depends => depends = true,
-                Verdict::Exceeded(exceeded) => return Ok(Room::Exceeded(exceeded)),
+                Verdict::Exceeded(exceeded) => return Ok(QuotaDecision::Exceeded(exceeded)),
             }
         }
         if depends {
-            return Ok(Room::Depends);
+            return Ok(QuotaDecision::Pending);
         }
         grow(&mut reserved.accounts, account.id.clone(), amount);
         grow(&mut reserved.buckets, bucket.name.clone(), amount);
@@ -194,29 +200,29 @@ impl Catalog {
             self.0.staging.set_completing(id, true);
         }
         let (catalog, account, bucket) = (self.clone(), account.id.clone(), bucket.name.clone());
-        Ok(Room::Granted(Reservation { catalog, account, bucket, amount, completes }))
+        Ok(QuotaDecision::Granted(QuotaReservation { catalog, account, bucket, amount, completes }))
     }
 
     /// Resolves when a reservation ends. Must be created before reserving, so that none is missed.
-    pub fn room_changes(&self) -> Notified<'_> {
+    pub fn quota_released(&self) -> Notified<'_> {
         self.0.ledger.released.notified()
     }
 
     /// Returns the usage of a bucket, including noncurrent versions and delete markers.
-    pub fn bucket_amount(&self, bucket: &BucketName) -> Result<Amount, CatalogError> {
+    pub fn bucket_amount(&self, bucket: &BucketName) -> Result<StoredAmount, CatalogError> {
         let has_versions = self.bucket(bucket).is_some_and(|it| it.versioning.is_some());
         let usage = self.0.store.bucket_usage(bucket)?;
-        let amount = Amount { objects: usage.objects, bytes: usage.bytes };
+        let amount = StoredAmount { objects: usage.objects, bytes: usage.bytes };
         if !has_versions {
             return Ok(amount);
         }
         let versions = versions::usage(&self.0.store, bucket)?;
-        Ok(amount.plus(Amount { objects: versions.objects, bytes: versions.bytes }))
+        Ok(amount.plus(StoredAmount { objects: versions.objects, bytes: versions.bytes }))
     }
 
     /// Returns the usage of all buckets of an account.
-    pub fn account_amount(&self, account: &AccountId) -> Result<Amount, CatalogError> {
-        let mut sum = Amount::default();
+    pub fn account_amount(&self, account: &AccountId) -> Result<StoredAmount, CatalogError> {
+        let mut sum = StoredAmount::default();
         for bucket in self.bucket_names_of(account) {
             sum = sum.plus(self.bucket_amount(&bucket)?);
         }
@@ -224,13 +230,13 @@ impl Catalog {
     }
 }
 
-impl Ledger {
+impl QuotaLedger {
     fn reserved(&self) -> MutexGuard<'_, Reserved> {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Reservation {
+impl QuotaReservation {
     /// Ends the reservation of a stored upload; an unfinished upload that it completes is no longer counted.
     pub fn settle(mut self) {
         if let Some(id) = self.completes.take() {
@@ -239,7 +245,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for QuotaReservation {
     fn drop(&mut self) {
         let ledger = &self.catalog.0.ledger;
         {
@@ -254,15 +260,15 @@ impl Drop for Reservation {
     }
 }
 
-fn grow<K: Hash + Eq>(amounts: &mut HashMap<K, Amount>, key: K, more: Amount) {
+fn grow<K: Hash + Eq>(amounts: &mut HashMap<K, StoredAmount>, key: K, more: StoredAmount) {
     let amount = amounts.entry(key).or_default();
     *amount = amount.plus(more);
 }
 
-fn shrink<K: Hash + Eq>(amounts: &mut HashMap<K, Amount>, key: &K, less: Amount) {
+fn shrink<K: Hash + Eq>(amounts: &mut HashMap<K, StoredAmount>, key: &K, less: StoredAmount) {
     if let Some(amount) = amounts.get_mut(key) {
         *amount = amount.minus(less);
-        if *amount == Amount::default() {
+        if *amount == StoredAmount::default() {
             amounts.remove(key);
         }
     }
@@ -274,7 +280,7 @@ mod tests {
 
     fn judge(used: u64, granted: u64, more: u64) -> &'static str {
         let quota = Quota { bytes_max: Some(100), objects_max: None };
-        let amount = |bytes| Amount { objects: 1, bytes };
+        let amount = |bytes| StoredAmount { objects: 1, bytes };
         match quota.judge(QuotaOwner::Bucket, amount(used), amount(granted), amount(more)) {
             Verdict::Fits => "fits",
             Verdict::Depends => "depends",
@@ -283,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_stored_refuses_for_good() {
+    fn quota_rejects_only_on_stored_bytes() {
         assert_eq!(judge(0, 0, 100), "fits");
         assert_eq!(judge(0, 0, 101), "exceeded");
         assert_eq!(judge(50, 25, 25), "fits");

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::CatalogError;
 
 /// Record in its stored form.
-pub(super) trait Stored: Serialize + DeserializeOwned {
+pub(super) trait CatalogRecord: Serialize + DeserializeOwned {
     /// Version that this build writes and reads.
     const VERSION: u32;
 }
@@ -29,17 +29,17 @@ struct Version {
     version: u32,
 }
 
-pub(super) fn encode<R: Stored>(fact: &FactName, record: &R) -> Result<Bytes, CatalogError> {
+pub(super) fn encode<R: CatalogRecord>(fact: &FactName, record: &R) -> Result<Bytes, CatalogError> {
     let envelope = Envelope { version: R::VERSION, record };
-    let text = serde_json::to_vec(&envelope).map_err(|error| unreadable(fact, &error))?;
+    let text = serde_json::to_vec(&envelope).map_err(|error| corrupt_record(fact, &error))?;
     Ok(Bytes::from(text))
 }
 
-pub(super) fn decode<R: Stored>(fact: &FactName, bytes: &[u8]) -> Result<R, CatalogError> {
+pub(super) fn decode<R: CatalogRecord>(fact: &FactName, bytes: &[u8]) -> Result<R, CatalogError> {
     let Version { version } =
-        serde_json::from_slice(bytes).map_err(|error| unreadable(fact, &error))?;
+        serde_json::from_slice(bytes).map_err(|error| corrupt_record(fact, &error))?;
     if version != R::VERSION {
-        return Err(CatalogError::Unreadable {
+        return Err(CatalogError::CorruptRecord {
             fact: fact.clone(),
             why: format!(
                 "record version {version} is not supported; this build reads version {}",
@@ -48,12 +48,12 @@ pub(super) fn decode<R: Stored>(fact: &FactName, bytes: &[u8]) -> Result<R, Cata
         });
     }
     let envelope: Envelope<R> =
-        serde_json::from_slice(bytes).map_err(|error| unreadable(fact, &error))?;
+        serde_json::from_slice(bytes).map_err(|error| corrupt_record(fact, &error))?;
     Ok(envelope.record)
 }
 
-pub(super) fn unreadable(fact: &FactName, why: &dyn std::fmt::Display) -> CatalogError {
-    CatalogError::Unreadable { fact: fact.clone(), why: why.to_string() }
+pub(super) fn corrupt_record(fact: &FactName, why: &dyn std::fmt::Display) -> CatalogError {
+    CatalogError::CorruptRecord { fact: fact.clone(), why: why.to_string() }
 }
 
 #[cfg(test)]
@@ -66,12 +66,12 @@ mod tests {
         text: String,
     }
 
-    impl Stored for Note {
+    impl CatalogRecord for Note {
         const VERSION: u32 = 2;
     }
 
     #[test]
-    fn a_record_comes_back_and_anything_else_is_refused_by_name() {
+    fn record_round_trips_and_corruption_names_it() {
         let fact = FactName::parse("note/a").unwrap();
         let note = Note { text: "hello".into() };
         let bytes = encode(&fact, &note).unwrap();

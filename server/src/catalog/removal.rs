@@ -11,21 +11,21 @@ use std::sync::Arc;
 use engine::{Batch, BucketName, Store, limits};
 use serde::{Deserialize, Serialize};
 
-use super::audit::{AuditAction, Told};
+use super::audit::{AuditAction, AuditRecord};
 use super::bucket::{self, StoredBucket};
-use super::record::{Stored, encode};
+use super::record::{CatalogRecord, encode};
 use super::{Bucket, Catalog, CatalogError};
 use crate::versions;
 
 /// Handling of the objects of a bucket to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BucketContents {
-    MustBeGone,
+pub enum OnNonEmpty {
+    Refuse,
     DeleteToo,
 }
 
 /// Deleted bucket whose objects the holder may remove. Dropping it early leaves them to a later removal.
-pub struct Removal {
+pub struct BucketDeletion {
     catalog: Catalog,
     name: BucketName,
     must_be_empty: Option<Arc<Bucket>>,
@@ -33,10 +33,10 @@ pub struct Removal {
 }
 
 /// Unfinished removal.
-pub(super) struct Unfinished {
+pub(super) struct PendingDeletion {
     /// The bucket, if it had to be empty.
     pub(super) must_be_empty: Option<Arc<Bucket>>,
-    /// Whether a [`Removal`] of it exists.
+    /// Whether a [`BucketDeletion`] of it exists.
     pub(super) is_claimed: bool,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct StoredRemoval {
     pub(super) must_be_empty: Option<StoredBucket>,
 }
 
-impl Stored for StoredRemoval {
+impl CatalogRecord for StoredRemoval {
     const VERSION: u32 = 1;
 }
 
-impl Unfinished {
+impl PendingDeletion {
     pub(super) fn from_stored(name: &str, stored: StoredRemoval) -> Result<Self, String> {
         let bucket = stored.must_be_empty.map(|stored| Bucket::from_stored(name, stored));
         Ok(Self { must_be_empty: bucket.transpose()?.map(Arc::new), is_claimed: false })
@@ -63,17 +63,17 @@ impl Catalog {
     pub fn delete_bucket(
         &self,
         name: &BucketName,
-        contents: BucketContents,
-    ) -> Result<Removal, CatalogError> {
+        contents: OnNonEmpty,
+    ) -> Result<BucketDeletion, CatalogError> {
         let _changing = self.change();
         let bucket = self.require_bucket(name)?;
         let contents = match bucket.object_lock {
-            Some(_) => BucketContents::MustBeGone,
+            Some(_) => OnNonEmpty::Refuse,
             None => contents,
         };
         let must_be_empty = match contents {
-            BucketContents::DeleteToo => None,
-            BucketContents::MustBeGone => {
+            OnNonEmpty::DeleteToo => None,
+            OnNonEmpty::Refuse => {
                 require_emptiness(&self.0.store, name)?;
                 Some(bucket.clone())
             }
@@ -82,19 +82,25 @@ impl Catalog {
         let stored = StoredRemoval { must_be_empty: must_be_empty.as_ref().map(|it| it.stored()) };
         let stored = encode(&fact, &stored)?;
         let batch = Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored);
-        let told = Told::of(AuditAction::BucketDelete).bucket(&bucket);
-        self.0.store.commit(self.audited(batch, told)?)?;
-        self.keep_traffic_of(&bucket);
-        self.show(|tables| {
+        let told = AuditRecord::new(AuditAction::BucketDelete).bucket(&bucket);
+        self.0.store.commit(self.append_audit(batch, told)?)?;
+        self.fold_usage_of(&bucket);
+        self.publish(|tables| {
             tables.remove_bucket(name);
-            let unfinished = Unfinished { must_be_empty: must_be_empty.clone(), is_claimed: true };
+            let unfinished =
+                PendingDeletion { must_be_empty: must_be_empty.clone(), is_claimed: true };
             tables.removals.insert(name.clone(), unfinished);
         });
-        Ok(Removal { catalog: self.clone(), name: name.clone(), must_be_empty, is_done: false })
+        Ok(BucketDeletion {
+            catalog: self.clone(),
+            name: name.clone(),
+            must_be_empty,
+            is_done: false,
+        })
     }
 
     /// Finishes unclaimed removals: after a start, and after failures. Returns the number of removed objects.
-    pub fn finish_removals(&self) -> Result<u64, CatalogError> {
+    pub fn resume_deletions(&self) -> Result<u64, CatalogError> {
         let mut removed = 0;
         while let Some(removal) = self.claim_removal() {
             match removal.finish() {
@@ -106,17 +112,17 @@ impl Catalog {
         Ok(removed)
     }
 
-    fn claim_removal(&self) -> Option<Removal> {
-        self.show(|tables| {
+    fn claim_removal(&self) -> Option<BucketDeletion> {
+        self.publish(|tables| {
             let (name, found) = tables.removals.iter_mut().find(|(_, it)| !it.is_claimed)?;
             found.is_claimed = true;
             let (name, must_be_empty) = (name.clone(), found.must_be_empty.clone());
-            Some(Removal { catalog: self.clone(), name, must_be_empty, is_done: false })
+            Some(BucketDeletion { catalog: self.clone(), name, must_be_empty, is_done: false })
         })
     }
 }
 
-impl Removal {
+impl BucketDeletion {
     /// Removes the objects, then frees the name; returns the number of objects, without derived ones. Blocks on the
     /// disk, for long if there are many objects. A bucket that had to be empty and is not is restored:
     /// [`CatalogError::NotEmpty`].
@@ -128,11 +134,11 @@ impl Removal {
             let bucket_fact = bucket.fact()?;
             let stored = encode(&bucket_fact, &bucket.stored())?;
             let batch = Batch::new().put_fact(bucket_fact, stored).delete_fact(fact);
-            let told = Told::of(AuditAction::BucketCreate).bucket(bucket);
+            let told = AuditRecord::new(AuditAction::BucketCreate).bucket(bucket);
             let told = told.detail("an upload restored it during its deletion");
-            store.commit(self.catalog.audited(batch, told)?)?;
-            self.catalog.give_back_traffic_to(bucket);
-            self.catalog.show(|tables| {
+            store.commit(self.catalog.append_audit(batch, told)?)?;
+            self.catalog.restore_usage_of(bucket);
+            self.catalog.publish(|tables| {
                 tables.removals.remove(&self.name);
                 tables.insert_bucket(bucket.clone());
             });
@@ -141,21 +147,21 @@ impl Removal {
         }
         let removed = remove_objects(store, &self.name)?;
         self.catalog.delete_webhooks_of(&self.name)?;
-        self.catalog.forget_traffic_of(&self.name)?;
+        self.catalog.delete_usage_of(&self.name)?;
         store.commit(Batch::new().delete_fact(fact))?;
-        self.catalog.show(|tables| tables.removals.remove(&self.name));
+        self.catalog.publish(|tables| tables.removals.remove(&self.name));
         self.is_done = true;
         Ok(removed)
     }
 }
 
-impl Drop for Removal {
+impl Drop for BucketDeletion {
     fn drop(&mut self) {
         // A bucket of this name may have been created and deleted again since.
         if self.is_done {
             return;
         }
-        self.catalog.show(|tables| {
+        self.catalog.publish(|tables| {
             if let Some(unfinished) = tables.removals.get_mut(&self.name) {
                 unfinished.is_claimed = false;
             }

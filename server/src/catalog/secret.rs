@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use engine::Entropy;
+use engine::Rng;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -26,7 +26,7 @@ pub struct IssuedSecret {
 
 impl IssuedSecret {
     /// Generates a secret.
-    pub fn issue(entropy: &dyn Entropy) -> Self {
+    pub fn issue(entropy: &dyn Rng) -> Self {
         let mut bytes = [0; SECRET_BYTES];
         entropy.fill(&mut bytes);
         let text = base32::encode(&bytes);
@@ -37,12 +37,12 @@ impl IssuedSecret {
 
 impl SecretHash {
     /// Hashes a presented text; `None` if it is malformed.
-    pub fn of(text: &str) -> Option<Self> {
-        (text.len() == SECRET_CHARS && base32::is(text)).then(|| Self(sha256(text)))
+    pub fn from_text(text: &str) -> Option<Self> {
+        (text.len() == SECRET_CHARS && base32::is_valid(text)).then(|| Self(sha256(text)))
     }
 
     /// Compares two hashes in constant time.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 
@@ -50,7 +50,7 @@ impl SecretHash {
         hex::encode(&self.0)
     }
 
-    pub(super) fn of_hex(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn from_hex(text: &str) -> Result<Self, &'static str> {
         hex::decode(text).map(Self).ok_or("its hash is not a SHA-256")
     }
 }
@@ -68,22 +68,24 @@ fn sha256(text: &str) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededEntropy;
+    use engine::SeededRng;
 
     use super::*;
 
     #[test]
-    fn a_secret_is_recognised_and_not_printed() {
-        let entropy = SeededEntropy::new(1);
+    fn secret_hash_matches_and_secret_is_not_printed() {
+        let entropy = SeededRng::new(1);
         let (one, other) = (IssuedSecret::issue(&entropy), IssuedSecret::issue(&entropy));
         assert_eq!(one.text.len(), SECRET_CHARS);
-        let presented = SecretHash::of(&one.text).unwrap();
-        assert!(presented.is(&one.hash) && !presented.is(&other.hash));
+        let presented = SecretHash::from_text(&one.text).unwrap();
+        assert!(presented.matches(&one.hash) && !presented.matches(&other.hash));
         let kept = one.hash.to_hex();
-        assert!(!kept.contains(&one.text) && SecretHash::of_hex(&kept).unwrap().is(&one.hash));
+        assert!(
+            !kept.contains(&one.text) && SecretHash::from_hex(&kept).unwrap().matches(&one.hash)
+        );
         assert_eq!(format!("{:?}", one.hash), "SecretHash");
         for bad in ["", &one.text[1..], &one.text.to_uppercase(), &format!("{}a", one.text)] {
-            assert!(SecretHash::of(bad).is_none(), "{bad}");
+            assert!(SecretHash::from_text(bad).is_none(), "{bad}");
         }
     }
 }

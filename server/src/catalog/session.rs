@@ -1,9 +1,9 @@
 //! Session of a user who signed in with a password.
 //!
 //! A session has an id, which names it in the API, and a secret, which the browser holds as a cookie. It ends after
-//! [`SESSION_IDLE`] without use, and [`SESSION_LIFE`] after its start in any case. Guarantees: only a hash of the
-//! secret is stored; the last use is recorded to the hour, rounded down, so that a session never outlives its stated
-//! end. Non-goals: cookies, and authentication.
+//! [`SESSION_IDLE_TIMEOUT`] without use, and [`SESSION_LIFETIME`] after its start in any case. Guarantees: only a hash
+//! of the secret is stored; the last use is recorded to the hour, rounded down, so that a session never outlives its
+//! stated end. Non-goals: cookies, and authentication.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use engine::{FactName, NameError};
 use serde::{Deserialize, Serialize};
 
 use super::id::{AccountId, SessionId};
-use super::record::Stored;
+use super::record::CatalogRecord;
 use super::secret::SecretHash;
-use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE, SESSION_LIFE};
+use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE_TIMEOUT, SESSION_LIFETIME};
 
 /// Session of a signed-in user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct Session {
     pub account: AccountId,
     pub(super) hash: SecretHash,
     pub created_ms: u64,
-    pub visitor: Visitor,
+    pub visitor: ClientInfo,
 }
 
 /// Client of a sign-in, as displayed to the account's owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Visitor {
+pub struct ClientInfo {
     /// Client address; empty if unknown.
     pub address: String,
     /// User agent; may be empty.
@@ -43,9 +43,9 @@ pub struct StartedSession {
 
 /// Session and its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionState {
+pub struct SessionInfo {
     pub session: std::sync::Arc<Session>,
-    pub seen_ms: u64,
+    pub last_seen_ms: u64,
     pub ends_ms: u64,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct StoredSession {
     created_ms: u64,
     /// Last use, in hours since 1970.
     pub(super) seen_hour: u64,
-    visitor: Visitor,
+    visitor: ClientInfo,
 }
 
-impl Stored for StoredSession {
+impl CatalogRecord for StoredSession {
     const VERSION: u32 = 1;
 }
 
-impl Visitor {
+impl ClientInfo {
     /// Creates the client data of a request. A long user agent is truncated.
     pub fn new(address: Option<std::net::IpAddr>, agent: &str) -> Self {
         let address = address.map(|address| address.to_canonical().to_string());
@@ -79,8 +79,8 @@ impl Session {
     /// Returns when the session ends unless it is used again.
     pub(super) fn ends_ms(&self, seen_ms: u64) -> u64 {
         let seen_ms = seen_ms.max(self.created_ms);
-        let idle_ms = seen_ms.saturating_add(millis(SESSION_IDLE));
-        idle_ms.min(self.created_ms.saturating_add(millis(SESSION_LIFE)))
+        let idle_ms = seen_ms.saturating_add(millis(SESSION_IDLE_TIMEOUT));
+        idle_ms.min(self.created_ms.saturating_add(millis(SESSION_LIFETIME)))
     }
 
     pub(super) fn fact(&self) -> Result<FactName, NameError> {
@@ -101,7 +101,7 @@ impl Session {
         Ok(Self {
             id: SessionId::parse(id).ok_or("its id is not the id of a session")?,
             account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
-            hash: SecretHash::of_hex(&stored.secret_sha256)?,
+            hash: SecretHash::from_hex(&stored.secret_sha256)?,
             created_ms: stored.created_ms,
             visitor: stored.visitor,
         })

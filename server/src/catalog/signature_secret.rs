@@ -12,7 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::record::{Stored, encode};
+use super::record::{CatalogRecord, encode};
 use super::{ApiKeyId, Catalog, CatalogError, base32};
 
 /// Prefix of the fact names of such secrets.
@@ -22,7 +22,7 @@ const SECRET_BYTES: usize = 32;
 
 /// Master secret from which the secrets of all keys are derived.
 #[derive(Clone)]
-pub(super) struct SignatureSecret([u8; SECRET_BYTES]);
+pub(super) struct S3MasterSecret([u8; SECRET_BYTES]);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,11 +30,11 @@ pub(super) struct StoredSignatureSecret {
     secret: String,
 }
 
-impl Stored for StoredSignatureSecret {
+impl CatalogRecord for StoredSignatureSecret {
     const VERSION: u32 = 1;
 }
 
-impl SignatureSecret {
+impl S3MasterSecret {
     pub(super) fn from_stored(stored: &StoredSignatureSecret) -> Result<Self, String> {
         let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
         secret.map(Self).ok_or_else(|| "its secret is not 32 bytes long".to_owned())
@@ -50,9 +50,9 @@ impl SignatureSecret {
 }
 
 /// Prints nothing, so that a secret is never logged by accident.
-impl fmt::Debug for SignatureSecret {
+impl fmt::Debug for S3MasterSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SignatureSecret")
+        f.write_str("S3MasterSecret")
     }
 }
 
@@ -63,7 +63,7 @@ impl Catalog {
     }
 
     /// Generates the master secret, if it does not exist.
-    pub fn make_signature_secret(&self) -> Result<(), CatalogError> {
+    pub fn ensure_s3_secret(&self) -> Result<(), CatalogError> {
         let _changing = self.change();
         if self.tables().signature_secret.is_some() {
             return Ok(());
@@ -74,7 +74,7 @@ impl Catalog {
         let stored = encode(&fact, &StoredSignatureSecret { secret: base32::encode(&secret) })?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         self.0.store.commit(batch.put_fact(fact, stored))?;
-        self.show(|tables| tables.signature_secret = Some(SignatureSecret(secret)));
+        self.publish(|tables| tables.signature_secret = Some(S3MasterSecret(secret)));
         Ok(())
     }
 }
@@ -84,23 +84,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_has_its_own_secret_and_always_the_same() {
-        let secret = SignatureSecret([7; SECRET_BYTES]);
+    fn s3_secret_is_deterministic_per_key() {
+        let secret = S3MasterSecret([7; SECRET_BYTES]);
         let id = |text: &str| ApiKeyId::parse(text).unwrap();
         let one = secret.of_key(&id("aaaaaaaaaaaaaaaa"));
         assert_eq!(one.len(), 52);
         assert_eq!(one, secret.of_key(&id("aaaaaaaaaaaaaaaa")));
         assert_ne!(one, secret.of_key(&id("aaaaaaaaaaaaaaab")));
-        assert_ne!(one, SignatureSecret([8; SECRET_BYTES]).of_key(&id("aaaaaaaaaaaaaaaa")));
-        assert_eq!(format!("{secret:?}"), "SignatureSecret");
+        assert_ne!(one, S3MasterSecret([8; SECRET_BYTES]).of_key(&id("aaaaaaaaaaaaaaaa")));
+        assert_eq!(format!("{secret:?}"), "S3MasterSecret");
     }
 
     #[test]
-    fn what_is_stored_reads_back() {
+    fn s3_secret_record_round_trips() {
         let stored = StoredSignatureSecret { secret: base32::encode(&[7; SECRET_BYTES]) };
-        assert_eq!(SignatureSecret::from_stored(&stored).unwrap().0, [7; SECRET_BYTES]);
+        assert_eq!(S3MasterSecret::from_stored(&stored).unwrap().0, [7; SECRET_BYTES]);
         assert!(
-            SignatureSecret::from_stored(&StoredSignatureSecret { secret: "aa".into() }).is_err()
+            S3MasterSecret::from_stored(&StoredSignatureSecret { secret: "aa".into() }).is_err()
         );
     }
 }

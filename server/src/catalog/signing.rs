@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::id::AccountId;
 use super::presign::{Grant, SECRET_BYTES, TokenId, USED_PREFIX};
-use super::record::{Stored, encode};
+use super::record::{CatalogRecord, encode};
 use super::{Catalog, CatalogError, base32};
 use crate::limits;
 
@@ -39,7 +39,7 @@ pub(super) struct StoredSigningKey {
     created_ms: u64,
 }
 
-impl Stored for StoredSigningKey {
+impl CatalogRecord for StoredSigningKey {
     const VERSION: u32 = 1;
 }
 
@@ -85,14 +85,14 @@ impl Catalog {
     pub fn sign(&self, grant: &Grant) -> Option<String> {
         let tables = self.tables();
         let (number, key) = tables.signing_keys.last_key_value()?;
-        Some(grant.signed(*number, &key.secret))
+        Some(grant.sign(*number, &key.secret))
     }
 
     /// Returns the grant of a text that was signed here. It may be expired, used up or no longer authorized.
     pub fn grant(&self, text: &str) -> Option<Grant> {
         let tables = self.tables();
         let secret_of = |number| tables.signing_keys.get(&number).map(|key| key.secret);
-        Grant::verified(text, secret_of)
+        Grant::verify(text, secret_of)
     }
 
     /// Returns the token of a device on which an account has signed in. `None` while there is no key.
@@ -116,13 +116,13 @@ impl Catalog {
     }
 
     /// Returns whether the token was used.
-    pub fn is_used(&self, grant: &Grant) -> Result<bool, CatalogError> {
+    pub fn is_redeemed(&self, grant: &Grant) -> Result<bool, CatalogError> {
         Ok(self.0.store.fact(&grant.used_fact()?)?.is_some())
     }
 
     /// Returns a batch that uses the token up, and fails if it is already used. The objects are added to the same
     /// batch.
-    pub fn using_up(grant: &Grant) -> Result<Batch, CatalogError> {
+    pub fn redeem(grant: &Grant) -> Result<Batch, CatalogError> {
         let fact = grant.used_fact()?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
@@ -138,14 +138,14 @@ impl Catalog {
         // A key signs nothing after its successor is created.
         let followed = keys.iter().zip(keys.iter().skip(1));
         let is_over =
-            |next: &SigningKey| is_past(next.created_ms, limits::SIGNING_KEY_REST, now_ms);
+            |next: &SigningKey| is_past(next.created_ms, limits::SIGNING_KEY_GRACE_PERIOD, now_ms);
         let over: Vec<&SigningKey> =
             followed.filter(|(_, next)| is_over(next)).map(|(key, _)| key).collect();
         for key in &over {
             batch = batch.delete_fact(key.fact()?);
         }
         let next = match keys.last() {
-            Some(last) if !is_past(last.created_ms, limits::SIGNING_KEY_LIFE, now_ms) => None,
+            Some(last) if !is_past(last.created_ms, limits::SIGNING_KEY_LIFETIME, now_ms) => None,
             last => {
                 let mut secret = [0; SECRET_BYTES];
                 self.0.entropy.fill(&mut secret);
@@ -161,7 +161,7 @@ impl Catalog {
             return Ok(());
         }
         self.0.store.commit(batch)?;
-        self.show(|tables| {
+        self.publish(|tables| {
             for key in over {
                 tables.signing_keys.remove(&key.number);
             }
@@ -177,7 +177,7 @@ impl Catalog {
         let is_over = |fact: &FactName| {
             let rest = fact.as_str().strip_prefix(USED_PREFIX);
             let expires_ms = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
-            expires_ms.is_some_and(|at| is_past(at, limits::USED_TOKEN_KEPT, now_ms))
+            expires_ms.is_some_and(|at| is_past(at, limits::USED_TOKEN_RETENTION, now_ms))
         };
         let over = oldest.into_iter().map(|(fact, _)| fact).filter(is_over);
         let (batch, count) = over

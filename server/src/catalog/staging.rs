@@ -12,7 +12,7 @@ use engine::{BucketName, Store};
 use uuid::Uuid;
 
 use super::id::AccountId;
-use super::{Amount, CatalogError, PendingUpload};
+use super::{CatalogError, PendingUpload, StoredAmount};
 
 /// All unfinished uploads.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub struct StagedUpload {
     /// Declared length; for a multipart upload that of the parts that are uploaded or in flight.
     pub length: u64,
     /// Object that it replaces, as far as that is known.
-    pub replaced: Amount,
+    pub replaced: StoredAmount,
     /// Engine bodies with the received bytes, and their lengths: one for each part of a multipart upload.
     pub bodies: BTreeMap<Uuid, u64>,
     /// Time of the last received bytes.
@@ -88,12 +88,12 @@ impl Staging {
 
     /// Returns by how much more bytes grow the claim of an upload; `None` if the upload is not counted.
     #[cfg(feature = "s3")]
-    pub fn claim_growth(&self, id: Uuid, bytes: u64) -> Option<Amount> {
+    pub fn claim_growth(&self, id: Uuid, bytes: u64) -> Option<StoredAmount> {
         let uploads = self.uploads();
         let upload = uploads.get(&id)?;
         let length = upload.length.saturating_add(bytes);
         let grown = StagedUpload { length, ..upload.clone() }.claim();
-        Some(Amount { objects: 0, bytes: grown.bytes - upload.claim().bytes })
+        Some(StoredAmount { objects: 0, bytes: grown.bytes - upload.claim().bytes })
     }
 
     /// Counts a part with its declared length before it is received, and returns the length of the upload with it.
@@ -126,7 +126,7 @@ impl Staging {
     }
 
     /// Records the received bytes of a body.
-    pub fn note_received(&self, id: Uuid, body: Uuid, bytes: u64, now_ms: u64) {
+    pub fn record_received(&self, id: Uuid, body: Uuid, bytes: u64, now_ms: u64) {
         if let Some(upload) = self.uploads().get_mut(&id) {
             upload.bodies.insert(body, bytes);
             upload.touched_ms = now_ms;
@@ -134,12 +134,16 @@ impl Staging {
     }
 
     /// Returns the quota claim of the unfinished uploads to some buckets, except those that are being stored and `but`.
-    pub(super) fn claimed(&self, is_in: impl Fn(&BucketName) -> bool, but: Option<Uuid>) -> Amount {
+    pub(super) fn claimed(
+        &self,
+        is_in: impl Fn(&BucketName) -> bool,
+        but: Option<Uuid>,
+    ) -> StoredAmount {
         let uploads = self.uploads();
         let counted = uploads.iter().filter(|(id, upload)| {
             is_in(&upload.bucket) && !upload.is_completing && Some(**id) != but
         });
-        counted.fold(Amount::default(), |sum, (_, upload)| sum.plus(upload.claim()))
+        counted.fold(StoredAmount::default(), |sum, (_, upload)| sum.plus(upload.claim()))
     }
 
     /// Marks an upload as being stored, or as unfinished again.
@@ -186,8 +190,8 @@ impl Staging {
 
 impl StagedUpload {
     /// Returns the quota claim: its length less the replaced object.
-    pub fn claim(&self) -> Amount {
-        Amount {
+    pub fn claim(&self) -> StoredAmount {
+        StoredAmount {
             objects: 1_u64.saturating_sub(self.replaced.objects),
             bytes: self.length.saturating_sub(self.replaced.bytes),
         }
@@ -198,7 +202,7 @@ impl StagedUpload {
             account: upload.account.clone(),
             bucket: upload.bucket.clone(),
             length: upload.length,
-            replaced: Amount::default(),
+            replaced: StoredAmount::default(),
             bodies: BTreeMap::from([(upload.id, upload.received.bytes)]),
             touched_ms: upload.expires_ms,
             is_completing: false,
@@ -212,10 +216,10 @@ mod tests {
 
     fn upload(bucket: &str, bytes: u64, touched_ms: u64) -> StagedUpload {
         StagedUpload {
-            account: AccountId::issue(&engine::SeededEntropy::new(1)),
+            account: AccountId::issue(&engine::SeededRng::new(1)),
             bucket: BucketName::parse(bucket).unwrap(),
             length: 100,
-            replaced: Amount::default(),
+            replaced: StoredAmount::default(),
             bodies: BTreeMap::from([(Uuid::from_u128(u128::from(touched_ms)), bytes)]),
             touched_ms,
             is_completing: false,
@@ -241,46 +245,49 @@ mod tests {
         let (pics, id) = (BucketName::parse("pics").unwrap(), Uuid::from_u128(1));
         assert!(staging.insert(id, upload("pics", 5, 1), u64::MAX));
         assert!(staging.insert(Uuid::from_u128(2), upload("other", 6, 1), u64::MAX));
-        assert_eq!(staging.claimed(|it| *it == pics, None), Amount { objects: 1, bytes: 100 });
-        assert_eq!(staging.claimed(|it| *it == pics, Some(id)), Amount::default());
+        assert_eq!(
+            staging.claimed(|it| *it == pics, None),
+            StoredAmount { objects: 1, bytes: 100 }
+        );
+        assert_eq!(staging.claimed(|it| *it == pics, Some(id)), StoredAmount::default());
         assert_eq!(staging.totals_of(&pics), StagedTotals { uploads: 1, bytes: 5 });
         assert_eq!(staging.totals(), StagedTotals { uploads: 2, bytes: 11 });
         staging.set_completing(id, true);
-        assert_eq!(staging.claimed(|it| *it == pics, None), Amount::default());
+        assert_eq!(staging.claimed(|it| *it == pics, None), StoredAmount::default());
         assert_eq!(staging.evict(|id| id == Uuid::from_u128(2)).map(|(id, _)| id), None);
         staging.set_completing(id, false);
         assert_eq!(staging.claimed(|it| *it == pics, None).bytes, 100);
     }
 
     #[test]
-    fn staging_bounds_declared_lengths_of_an_account() {
+    fn staging_limits_declared_bytes_per_account() {
         let staging = Staging::default();
-        let replaced = Amount { objects: 1, bytes: 100 };
+        let replaced = StoredAmount { objects: 1, bytes: 100 };
         let overwriting = || StagedUpload { replaced, ..upload("pics", 0, 1) };
         assert!(staging.insert(Uuid::from_u128(1), overwriting(), 250));
         assert!(staging.insert(Uuid::from_u128(2), overwriting(), 250));
         assert!(!staging.insert(Uuid::from_u128(3), overwriting(), 250));
         assert!(!staging.contains(Uuid::from_u128(3)));
-        let other = AccountId::issue(&engine::SeededEntropy::new(2));
+        let other = AccountId::issue(&engine::SeededRng::new(2));
         let other = StagedUpload { account: other, ..overwriting() };
         assert!(staging.insert(Uuid::from_u128(3), other, 250));
     }
 
     #[test]
     #[cfg(feature = "s3")]
-    fn staging_counts_parts_from_their_beginning() {
+    fn staging_counts_parts_from_their_start() {
         let staging = Staging::default();
         let [id, first, second] = [1, 2, 3].map(Uuid::from_u128);
-        let replaced = Amount { objects: 1, bytes: 30 };
+        let replaced = StoredAmount { objects: 1, bytes: 30 };
         let begun =
             StagedUpload { length: 0, replaced, bodies: BTreeMap::new(), ..upload("pics", 0, 1) };
         assert!(staging.insert(id, begun, 100));
         assert_eq!(staging.claim_growth(id, 50).unwrap().bytes, 20);
         assert_eq!(staging.begin_part(id, first, 50, 100), Some(50));
-        assert_eq!(staging.claimed(|_| true, None), Amount { objects: 0, bytes: 20 });
+        assert_eq!(staging.claimed(|_| true, None), StoredAmount { objects: 0, bytes: 20 });
         assert_eq!(staging.begin_part(id, second, 51, 100), None, "the account has 100 bytes");
         assert_eq!(staging.begin_part(id, second, 50, 100), Some(100));
-        staging.note_received(id, first, 50, 2);
+        staging.record_received(id, first, 50, 2);
         assert_eq!(staging.totals().bytes, 50);
         assert_eq!(staging.evict(|body| body == second).map(|(id, _)| id), None, "it is coming");
         staging.remove_part(id, second, 50);

@@ -11,9 +11,9 @@ use engine::{Batch, FactName, NameError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::audit::{AuditAction, Told, difference};
+use super::audit::{AuditAction, AuditRecord, changed_settings};
 use super::changes::SessionChanges;
-use super::record::{Stored, encode};
+use super::record::{CatalogRecord, encode};
 use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing, invitation};
 use crate::limits::STANDING_CHANGES_MAX;
 
@@ -52,7 +52,7 @@ pub(super) struct StoredStanding {
     changes: Vec<StandingChange>,
 }
 
-impl Stored for StoredStanding {
+impl CatalogRecord for StoredStanding {
     const VERSION: u32 = 1;
 }
 
@@ -81,7 +81,7 @@ impl Catalog {
     }
 
     /// Escalates the standing of an account on the plan Free. `None` if its standing or plan changed in the meantime.
-    pub fn step_standing(
+    pub fn advance_standing(
         &self,
         id: &AccountId,
         from: Standing,
@@ -107,11 +107,12 @@ impl Catalog {
         reason: &str,
     ) -> Result<Arc<Account>, CatalogError> {
         let (id, to, before) = (account.id.clone(), account.standing, was.standing);
-        let mut detail = difference(&was.stored(), &account.stored(), &[]);
+        let mut detail = changed_settings(&was.stored(), &account.stored(), &[]);
         if to != before {
             detail = format!("{detail} ({reason})");
         }
-        let told = Told::of(AuditAction::AccountChange).account(&id).target(&id).detail(detail);
+        let told =
+            AuditRecord::new(AuditAction::AccountChange).account(&id).target(&id).detail(detail);
         let fact = id.fact()?;
         let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &account.stored())?);
         let mut history = None;
@@ -126,13 +127,13 @@ impl Catalog {
         let mut sessions = SessionChanges::default();
         if to == Standing::Suspended {
             // A suspension requires a new sign-in and new invitations afterwards.
-            (batch, sessions.ended) = self.end_sessions_in(batch, &id, None)?;
+            (batch, sessions.ended) = self.end_sessions_in_batch(batch, &id, None)?;
             batch = batch.delete_fact(invitation::fact(&id)?);
         }
-        self.0.store.commit(self.audited(batch, told)?)?;
+        self.0.store.commit(self.append_audit(batch, told)?)?;
         let account = Arc::new(account);
-        self.show(|tables| {
-            sessions.show(tables);
+        self.publish(|tables| {
+            sessions.publish(tables);
             if to == Standing::Suspended {
                 tables.invitations.remove(&id);
             }

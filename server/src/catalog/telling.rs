@@ -5,45 +5,46 @@
 
 use std::sync::{Arc, mpsc};
 
-use engine::{Batch, BucketName, Committed, Conflict, Error, FactName, Precondition, Store};
+use engine::{Batch, BucketName, CommitInfo, Conflict, Error, FactName, Precondition, Store};
 use tokio::sync::oneshot;
 
-use super::event::{self, DeliveryState, Event, Happening};
+use super::event::{self, DeliveryState, ObjectEvent, QueuedEvent};
 use super::outbox::{EventCounts, Outbox, OutboxTotals};
-use super::record::{decode, encode, unreadable};
+use super::record::{corrupt_record, decode, encode};
 use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, bucket, each_fact};
-use crate::bridge::{blocking, told};
+use crate::bridge::{await_commit, blocking};
 use crate::limits;
-use crate::versions::{Absent, Rules, keeping};
+use crate::versions::{Absent, Rules, retain_replaced_versions};
 
 /// Loads the pending events from the store.
-pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
+pub(super) fn load_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
     let outbox = Outbox::default();
     for webhook in tables.webhooks.values() {
         // A bucket that is being deleted has no owner; its webhooks are deleted with it.
         let owner = tables.buckets.get(&webhook.bucket).map(|bucket| bucket.owner.clone());
         if let Some(owner) = owner.or_else(|| tables.removed_owner(&webhook.bucket)) {
-            outbox.begin(webhook.id.clone(), owner);
+            outbox.add_queue(webhook.id.clone(), owner);
         }
     }
     let number_of = |fact: &FactName, rest: &str| {
-        event::parts_of(rest).ok_or_else(|| unreadable(fact, &"its name is not an event"))
+        event::parse_event_name(rest)
+            .ok_or_else(|| corrupt_record(fact, &"its name is not an event"))
     };
     each_fact(store, event::EVENT_PREFIX, |fact, rest, bytes| {
         let (webhook, number) = number_of(fact, rest)?;
-        let event: Event = decode(fact, bytes)?;
-        outbox.found(&webhook, number, event.attempts, event.next_ms);
+        let event: QueuedEvent = decode(fact, bytes)?;
+        outbox.load_event(&webhook, number, event.attempts, event.next_ms);
         Ok(())
     })?;
     each_fact(store, event::DEAD_PREFIX, |fact, rest, _| {
         let (webhook, number) = number_of(fact, rest)?;
-        outbox.found_dead(&webhook, number);
+        outbox.load_dead_letter(&webhook, number);
         Ok(())
     })?;
     each_fact(store, event::STATE_PREFIX, |fact, rest, bytes| {
-        let webhook =
-            WebhookId::parse(rest).ok_or_else(|| unreadable(fact, &"its name is not a webhook"))?;
-        outbox.found_state(&webhook, decode(fact, bytes)?);
+        let webhook = WebhookId::parse(rest)
+            .ok_or_else(|| corrupt_record(fact, &"its name is not a webhook"))?;
+        outbox.load_state(&webhook, decode(fact, bytes)?);
         Ok(())
     })?;
     Ok(outbox)
@@ -57,28 +58,28 @@ impl Catalog {
 
     /// Commits a batch with the webhook events of the bucket, and with the versions that it replaces in a versioned
     /// bucket. The result is durable. Without webhooks and versioning this is a plain commit.
-    pub async fn commit_telling(
+    pub async fn commit_with_events(
         &self,
         bucket: &BucketName,
         batch: Batch,
-        happenings: &[Happening],
-    ) -> engine::Result<Committed> {
+        happenings: &[ObjectEvent],
+    ) -> engine::Result<CommitInfo> {
         self.commit_changing(bucket, batch, happenings, Absent::Ignore).await
     }
 
-    /// Commits like [`Catalog::commit_telling`], with a rule for the deletion of a missing object in a versioned
+    /// Commits like [`Catalog::commit_with_events`], with a rule for the deletion of a missing object in a versioned
     /// bucket.
     pub(crate) async fn commit_changing(
         &self,
         bucket: &BucketName,
         batch: Batch,
-        happenings: &[Happening],
+        happenings: &[ObjectEvent],
         absent: Absent,
-    ) -> engine::Result<Committed> {
+    ) -> engine::Result<CommitInfo> {
         match self.version_rules(bucket) {
             None => self.commit_as_is(bucket, batch, happenings).await,
             Some(rules) => {
-                Box::pin(self.commit_keeping(bucket, rules, batch, happenings, absent)).await
+                Box::pin(self.commit_with_versions(bucket, rules, batch, happenings, absent)).await
             }
         }
     }
@@ -92,21 +93,22 @@ impl Catalog {
     }
 
     /// Commits a batch with records of the versions that it replaces.
-    async fn commit_keeping(
+    async fn commit_with_versions(
         &self,
         bucket: &BucketName,
         rules: Rules,
         batch: Batch,
-        happenings: &[Happening],
+        happenings: &[ObjectEvent],
         absent: Absent,
-    ) -> engine::Result<Committed> {
+    ) -> engine::Result<CommitInfo> {
         let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
         // A bucket deleted concurrently leaves no versions to a later bucket of the same name.
         let batch = batch.require(Precondition::FactPresent(fact));
-        let _turn = self.0.version_turns.copy().await?;
+        let _turn = self.0.version_locks.copy().await?;
         for _ in 0..limits::versions::TRIES_MAX {
             let (store, of, plain) = (self.0.store.clone(), bucket.clone(), batch.clone());
-            let kept = blocking(move || keeping(&store, &of, rules, absent, plain)).await;
+            let kept =
+                blocking(move || retain_replaced_versions(&store, &of, rules, absent, plain)).await;
             let kept = match kept {
                 // The version was replaced while its body was copied.
                 Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
@@ -126,30 +128,36 @@ impl Catalog {
         &self,
         bucket: &BucketName,
         batch: Batch,
-        happenings: &[Happening],
-    ) -> engine::Result<Committed> {
+        happenings: &[ObjectEvent],
+    ) -> engine::Result<CommitInfo> {
         let (answer, answered) = oneshot::channel();
         self.submit_as_is(bucket, batch, happenings, move |result| {
             // The receiver is gone after a client disconnect; the batch is committed or rejected regardless.
             let _ = answer.send(result);
         });
-        told(answered).await
+        await_commit(answered).await
     }
 
-    /// Commits like [`Catalog::commit_telling`], for callers that may block.
-    pub fn commit_telling_blocking(
+    /// Commits like [`Catalog::commit_with_events`], for callers that may block.
+    pub fn commit_with_events_blocking(
         &self,
         bucket: &BucketName,
         batch: Batch,
-        happenings: &[Happening],
-    ) -> engine::Result<Committed> {
+        happenings: &[ObjectEvent],
+    ) -> engine::Result<CommitInfo> {
         let Some(rules) = self.version_rules(bucket) else {
             return self.commit_as_is_blocking(bucket, batch, happenings);
         };
         let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
         let batch = batch.require(Precondition::FactPresent(fact));
         for _ in 0..limits::versions::TRIES_MAX {
-            let kept = keeping(&self.0.store, bucket, rules, Absent::Ignore, batch.clone());
+            let kept = retain_replaced_versions(
+                &self.0.store,
+                bucket,
+                rules,
+                Absent::Ignore,
+                batch.clone(),
+            );
             let kept = match kept {
                 Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
                 kept => kept?,
@@ -166,8 +174,8 @@ impl Catalog {
         &self,
         bucket: &BucketName,
         batch: Batch,
-        happenings: &[Happening],
-    ) -> engine::Result<Committed> {
+        happenings: &[ObjectEvent],
+    ) -> engine::Result<CommitInfo> {
         let (answer, answered) = mpsc::sync_channel(1);
         self.submit_as_is(bucket, batch, happenings, move |result| {
             let _ = answer.send(result);
@@ -179,16 +187,17 @@ impl Catalog {
         &self,
         bucket: &BucketName,
         batch: Batch,
-        happenings: &[Happening],
-        answer: impl FnOnce(engine::Result<Committed>) + Send + 'static,
+        happenings: &[ObjectEvent],
+        answer: impl FnOnce(engine::Result<CommitInfo>) + Send + 'static,
     ) {
         let webhooks = self.webhooks_of(bucket);
-        let is_wanted = |it: &Happening| webhooks.iter().any(|hook| hook.wants(it.kind, &it.key));
+        let is_wanted =
+            |it: &ObjectEvent| webhooks.iter().any(|hook| hook.matches(it.kind, &it.key));
         if !happenings.iter().any(is_wanted) {
             return self.0.store.submit(batch, answer);
         }
         // Batches are submitted, and therefore committed, in the order of their event numbers.
-        let mut last = self.0.outbox.numbers();
+        let mut last = self.0.outbox.lock_sequence();
         let mut events = Vec::new();
         let now_ms = self.0.clock.unix_ms();
         let batch = self.with_events(batch, &webhooks, happenings, now_ms, &mut last, &mut events);
@@ -206,14 +215,14 @@ impl Catalog {
         &self,
         mut batch: Batch,
         webhooks: &[Arc<Webhook>],
-        happenings: &[Happening],
+        happenings: &[ObjectEvent],
         now_ms: u64,
         last: &mut u64,
         events: &mut Vec<(WebhookId, u64)>,
     ) -> Batch {
         for happening in happenings {
             let event = happening.event(event::new_event_id(&*self.0.entropy), now_ms);
-            let wanting = webhooks.iter().filter(|it| it.wants(happening.kind, &happening.key));
+            let wanting = webhooks.iter().filter(|it| it.matches(happening.kind, &happening.key));
             for webhook in wanting {
                 if !self.0.outbox.reserve(&webhook.id) {
                     continue;

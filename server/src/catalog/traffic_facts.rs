@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use engine::{FactName, NameError};
 use serde::{Deserialize, Serialize};
 
-use super::quota::Amount;
-use super::record::Stored;
-use crate::traffic::Counts;
+use super::quota::StoredAmount;
+use super::record::CatalogRecord;
+use crate::traffic::UsageCounts;
 
 /// Prefix of the fact names of days with their hours; the owner and the number of the day follow.
 pub(super) const HOURS_PREFIX: &str = "traffic-hours/";
@@ -18,19 +18,19 @@ pub(super) const DAYS_PREFIX: &str = "traffic-days/";
 /// Days in one fact.
 pub(super) const BLOCK_DAYS: u64 = 32;
 /// Owner of the server-wide history: not a valid bucket name.
-pub(super) const EVERYTHING: &str = "-";
+pub(super) const ALL_BUCKETS: &str = "-";
 
 /// Hours of a day, or days of a block, without empty ones.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stretch {
-    pub(super) parts: BTreeMap<u8, Sum>,
+pub(super) struct UsageBlock {
+    pub(super) parts: BTreeMap<u8, UsageSum>,
 }
 
 /// Counts of one hour or day, and the storage usage at its last measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Sum {
+pub(super) struct UsageSum {
     #[serde(skip_serializing_if = "is_zero")]
     requests: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -50,44 +50,45 @@ pub(super) struct Sum {
     stored: Option<(u64, u64)>,
 }
 
-impl Stored for Stretch {
+impl CatalogRecord for UsageBlock {
     const VERSION: u32 = 1;
 }
 
-impl Sum {
-    pub(super) fn counts(&self) -> Counts {
+impl UsageSum {
+    pub(super) fn counts(&self) -> UsageCounts {
         let Self { requests, errors, refusals, bytes_out, bytes_in, images, image_us, .. } = *self;
-        Counts { requests, errors, refusals, bytes_out, bytes_in, images, image_us }
+        UsageCounts { requests, errors, refusals, bytes_out, bytes_in, images, image_us }
     }
 
-    pub(super) fn amount(&self) -> Option<Amount> {
-        self.stored.map(|(objects, bytes)| Amount { objects, bytes })
+    pub(super) fn amount(&self) -> Option<StoredAmount> {
+        self.stored.map(|(objects, bytes)| StoredAmount { objects, bytes })
     }
 
-    pub(super) fn add(&mut self, more: &Counts) {
+    pub(super) fn add(&mut self, more: &UsageCounts) {
         let mut counts = self.counts();
         counts.add(more);
-        let Counts { requests, errors, refusals, bytes_out, bytes_in, images, image_us } = counts;
+        let UsageCounts { requests, errors, refusals, bytes_out, bytes_in, images, image_us } =
+            counts;
         let stored = self.stored;
         *self = Self { requests, errors, refusals, bytes_out, bytes_in, images, image_us, stored };
     }
 
-    pub(super) fn set_amount(&mut self, amount: Amount) {
+    pub(super) fn set_amount(&mut self, amount: StoredAmount) {
         self.stored = Some((amount.objects, amount.bytes));
     }
 }
 
-impl Stretch {
+impl UsageBlock {
     /// Returns the sum of all parts; the storage usage is that of the last part that has one.
-    pub(super) fn sum(&self) -> Sum {
-        self.parts.values().fold(Sum::default(), |mut sum, part| {
+    pub(super) fn sum(&self) -> UsageSum {
+        self.parts.values().fold(UsageSum::default(), |mut sum, part| {
             sum.add(&part.counts());
             sum.stored = part.stored.or(sum.stored);
             sum
         })
     }
 
-    pub(super) fn part(&mut self, number: u64) -> &mut Sum {
+    pub(super) fn part(&mut self, number: u64) -> &mut UsageSum {
         self.parts.entry(u8::try_from(number).unwrap_or(u8::MAX)).or_default()
     }
 }
@@ -118,31 +119,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hours_come_back_and_become_a_day() {
-        let mut day = Stretch::default();
-        day.part(3).add(&Counts { requests: 2, bytes_out: 10, ..Counts::default() });
-        day.part(3).set_amount(Amount { objects: 1, bytes: 10 });
-        day.part(23).add(&Counts { requests: 1, refusals: 1, ..Counts::default() });
+    fn hourly_usage_round_trips_and_folds_into_days() {
+        let mut day = UsageBlock::default();
+        day.part(3).add(&UsageCounts { requests: 2, bytes_out: 10, ..UsageCounts::default() });
+        day.part(3).set_amount(StoredAmount { objects: 1, bytes: 10 });
+        day.part(23).add(&UsageCounts { requests: 1, refusals: 1, ..UsageCounts::default() });
         let fact = hours_fact("photos", 20_484).unwrap();
         assert_eq!(parse(HOURS_PREFIX, &fact), Some(("photos", 20_484)));
         let bytes = encode(&fact, &day).unwrap();
         let text = r#"{"version":1,"record":{"parts":{"3":{"requests":2,"bytes_out":10,"stored":[1,10]},"23":{"requests":1,"refusals":1}}}}"#;
         assert_eq!(std::str::from_utf8(&bytes).unwrap(), text);
-        assert_eq!(decode::<Stretch>(&fact, &bytes).unwrap(), day);
+        assert_eq!(decode::<UsageBlock>(&fact, &bytes).unwrap(), day);
         let sum = day.sum();
         assert_eq!(
             sum.counts(),
-            Counts { requests: 3, refusals: 1, bytes_out: 10, ..Counts::default() }
+            UsageCounts { requests: 3, refusals: 1, bytes_out: 10, ..UsageCounts::default() }
         );
-        assert_eq!(sum.amount(), Some(Amount { objects: 1, bytes: 10 }));
+        assert_eq!(sum.amount(), Some(StoredAmount { objects: 1, bytes: 10 }));
     }
 
     #[test]
-    fn a_fact_is_far_smaller_than_it_may_be() {
-        let mut block = Stretch::default();
+    fn usage_record_size_is_below_the_limit() {
+        let mut block = UsageBlock::default();
         for day in 0..BLOCK_DAYS {
             let most = u64::MAX;
-            let counts = Counts {
+            let counts = UsageCounts {
                 requests: most,
                 errors: most,
                 refusals: most,
@@ -152,7 +153,7 @@ mod tests {
                 image_us: most,
             };
             block.part(day).add(&counts);
-            block.part(day).set_amount(Amount { objects: most, bytes: most });
+            block.part(day).set_amount(StoredAmount { objects: most, bytes: most });
         }
         let bytes = encode(&days_fact("photos", 640).unwrap(), &block).unwrap();
         assert!(bytes.len() * 4 < engine::limits::FACT_BYTES_MAX, "{}", bytes.len());

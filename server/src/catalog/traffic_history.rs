@@ -10,63 +10,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use engine::{Batch, BucketName, FactName};
 
-use super::quota::Amount;
-use super::record::{decode, encode, unreadable};
+use super::quota::StoredAmount;
+use super::record::{corrupt_record, decode, encode};
 use super::traffic_facts::{
-    BLOCK_DAYS, DAYS_PREFIX, EVERYTHING, HOURS_PREFIX, Stretch, Sum, days_fact, hours_fact, parse,
+    ALL_BUCKETS, BLOCK_DAYS, DAYS_PREFIX, HOURS_PREFIX, UsageBlock, UsageSum, days_fact,
+    hours_fact, parse,
 };
 use super::{Bucket, Catalog, CatalogError, each_fact};
-use crate::limits::{TRAFFIC_BATCH_FACTS, TRAFFIC_DAYS_KEPT, TRAFFIC_HOURS_KEPT_DAYS};
-use crate::traffic::{Counts, HOUR_MS, MINUTE_MS, Traffic};
+use crate::limits::{USAGE_BATCH_RECORDS, USAGE_DAYS_RETENTION, USAGE_HOURS_RETENTION_DAYS};
+use crate::traffic::{BucketCounters, HOUR_MS, MINUTE_MS, UsageCounts};
 
 const DAY_HOURS: u64 = 24;
 
 /// In-memory state of the usage history.
-pub(super) struct TrafficBook {
+pub(super) struct UsageHistory {
     /// Counts outside any bucket.
-    elsewhere: Arc<Traffic>,
+    unattributed: Arc<BucketCounters>,
     /// Counters of deleted buckets that requests in flight still use. The last lock in the order.
-    left: Mutex<Vec<Arc<Traffic>>>,
+    orphaned: Mutex<Vec<Arc<BucketCounters>>>,
     since_ms: u64,
     /// Held while facts are written, and while they are read together with unwritten counts. Taken before the lock for
     /// changes.
-    written: Mutex<Written>,
+    written: Mutex<WriteState>,
 }
 
 #[derive(Default)]
-struct Written {
+struct WriteState {
     /// Storage usage of each bucket at the last write.
-    amounts: BTreeMap<BucketName, Amount>,
-    everything: Option<Amount>,
+    amounts: BTreeMap<BucketName, StoredAmount>,
+    total: Option<StoredAmount>,
     /// Last day on which old history was swept.
     swept_day: Option<u64>,
 }
 
 /// Resolution of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrafficStep {
+pub enum UsageStep {
     Minute,
     Hour,
     Day,
 }
 
 /// Scope of a history.
-pub enum TrafficOf {
+pub enum UsageScope {
     /// The whole server, including deleted buckets.
-    Everything,
+    AllBuckets,
     /// Several buckets, added up.
     Buckets(Vec<Arc<Bucket>>),
 }
 
 /// Usage in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrafficPoint {
-    pub counts: Counts,
+pub struct UsagePoint {
+    pub counts: UsageCounts,
     /// Storage usage at its end, if measured by then.
-    pub amount: Option<Amount>,
+    pub amount: Option<StoredAmount>,
 }
 
-impl TrafficStep {
+impl UsageStep {
     pub fn ms(self) -> u64 {
         match self {
             Self::Minute => MINUTE_MS,
@@ -84,13 +85,13 @@ impl TrafficStep {
     }
 }
 
-impl TrafficBook {
+impl UsageHistory {
     pub(super) fn new(since_ms: u64) -> Self {
         let (elsewhere, left) = (Arc::default(), Mutex::default());
-        Self { elsewhere, left, since_ms, written: Mutex::default() }
+        Self { unattributed: elsewhere, orphaned: left, since_ms, written: Mutex::default() }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, WriteState> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,46 +99,46 @@ impl TrafficBook {
 /// Counting and reading.
 impl Catalog {
     /// Returns the counters outside any bucket.
-    pub fn traffic_elsewhere(&self) -> &Arc<Traffic> {
-        &self.0.traffic.elsewhere
+    pub fn unattributed_usage(&self) -> &Arc<BucketCounters> {
+        &self.0.usage_history.unattributed
     }
 
     /// Returns the time since which minutes are available.
-    pub fn traffic_since_ms(&self) -> u64 {
-        self.0.traffic.since_ms
+    pub fn usage_since_ms(&self) -> u64 {
+        self.0.usage_history.since_ms
     }
 
     /// Advances all counters to the current minute, including idle ones.
-    pub fn turn_traffic(&self) {
+    pub fn advance_usage(&self) {
         let now_ms = self.now_ms();
-        self.traffic_elsewhere().turn_to(now_ms);
-        self.buckets().iter().for_each(|bucket| bucket.traffic.turn_to(now_ms));
+        self.unattributed_usage().advance_to(now_ms);
+        self.buckets().iter().for_each(|bucket| bucket.traffic.advance_to(now_ms));
     }
 
     /// Returns the points of these steps, counted since 1970. Blocks on the index.
-    pub fn traffic_points(
+    pub fn usage_points(
         &self,
-        of: &TrafficOf,
-        step: TrafficStep,
+        of: &UsageScope,
+        step: UsageStep,
         steps: std::ops::Range<u64>,
-    ) -> Result<Vec<TrafficPoint>, CatalogError> {
-        let _unchanged = self.0.traffic.written();
+    ) -> Result<Vec<UsagePoint>, CatalogError> {
+        let _unchanged = self.0.usage_history.written();
         let now_ms = self.now_ms();
-        let course = || Course::new(step, steps.clone());
+        let course = || UsageSeries::new(step, steps.clone());
         match of {
-            TrafficOf::Everything => {
+            UsageScope::AllBuckets => {
                 let mut course = course();
-                self.add_stored(&mut course, EVERYTHING)?;
-                self.take_over_left();
-                course.add_recent(self.traffic_elsewhere(), now_ms);
-                let mut amount = Amount::default();
+                self.add_stored(&mut course, ALL_BUCKETS)?;
+                self.merge_orphaned_counters();
+                course.add_recent(self.unattributed_usage(), now_ms);
+                let mut amount = StoredAmount::default();
                 for bucket in self.buckets() {
                     course.add_recent(&bucket.traffic, now_ms);
                     amount = amount.plus(self.bucket_amount(&bucket.name)?);
                 }
                 Ok(course.finish(amount, now_ms))
             }
-            TrafficOf::Buckets(buckets) => {
+            UsageScope::Buckets(buckets) => {
                 let mut sum = course().points;
                 for bucket in buckets {
                     let mut course = course();
@@ -152,15 +153,15 @@ impl Catalog {
     }
 
     /// Adds the stored history, newest first.
-    fn add_stored(&self, course: &mut Course, whose: &str) -> Result<(), CatalogError> {
-        if course.step == TrafficStep::Minute {
+    fn add_stored(&self, course: &mut UsageSeries, whose: &str) -> Result<(), CatalogError> {
+        if course.step == UsageStep::Minute {
             return Ok(());
         }
         for (day, fact, bytes) in self.stored(HOURS_PREFIX, whose)?.into_iter().rev() {
             if course.is_past((day + 1) * DAY_HOURS) {
                 return Ok(());
             }
-            for (hour, sum) in decode::<Stretch>(&fact, &bytes)?.parts.iter().rev() {
+            for (hour, sum) in decode::<UsageBlock>(&fact, &bytes)?.parts.iter().rev() {
                 course.add_hour(day * DAY_HOURS + u64::from(*hour), sum);
             }
         }
@@ -168,7 +169,7 @@ impl Catalog {
             if course.is_past((block + 1) * BLOCK_DAYS * DAY_HOURS) {
                 return Ok(());
             }
-            for (day, sum) in decode::<Stretch>(&fact, &bytes)?.parts.iter().rev() {
+            for (day, sum) in decode::<UsageBlock>(&fact, &bytes)?.parts.iter().rev() {
                 course.add_day(block * BLOCK_DAYS + u64::from(*day), sum);
             }
         }
@@ -187,8 +188,8 @@ impl Catalog {
         )?;
         let read = |(fact, bytes): (FactName, Bytes)| {
             let number = parse(prefix, &fact).map(|(_, number)| number);
-            let number =
-                number.ok_or_else(|| unreadable(&fact, &"its name does not end in a number"))?;
+            let number = number
+                .ok_or_else(|| corrupt_record(&fact, &"its name does not end in a number"))?;
             Ok((number, fact, bytes))
         };
         page.into_iter().map(read).collect()
@@ -196,21 +197,21 @@ impl Catalog {
 }
 
 /// Points of a history under construction.
-struct Course {
-    step: TrafficStep,
+struct UsageSeries {
+    step: UsageStep,
     steps: std::ops::Range<u64>,
-    points: Vec<TrafficPoint>,
+    points: Vec<UsagePoint>,
     /// Storage usage when the first step began.
-    before: Option<Amount>,
+    before: Option<StoredAmount>,
 }
 
-impl Course {
-    fn new(step: TrafficStep, steps: std::ops::Range<u64>) -> Self {
-        let points = steps.clone().map(|_| TrafficPoint::default()).collect();
+impl UsageSeries {
+    fn new(step: UsageStep, steps: std::ops::Range<u64>) -> Self {
+        let points = steps.clone().map(|_| UsagePoint::default()).collect();
         Self { step, steps, points, before: None }
     }
 
-    fn at(&mut self, step: u64) -> Option<&mut TrafficPoint> {
+    fn at(&mut self, step: u64) -> Option<&mut UsagePoint> {
         let at = usize::try_from(step.checked_sub(self.steps.start)?).ok()?;
         self.points.get_mut(at)
     }
@@ -220,22 +221,22 @@ impl Course {
         self.before.is_some() && self.step.of_hour(end_hour.saturating_sub(1)) < self.steps.start
     }
 
-    fn add_hour(&mut self, hour: u64, sum: &Sum) {
+    fn add_hour(&mut self, hour: u64, sum: &UsageSum) {
         self.add(self.step.of_hour(hour), sum);
     }
 
     /// Adds a day, whose counts cannot be split into hours: an hourly history uses only its storage usage.
-    fn add_day(&mut self, day: u64, sum: &Sum) {
+    fn add_day(&mut self, day: u64, sum: &UsageSum) {
         let hour = day * DAY_HOURS + DAY_HOURS - 1;
         match self.step {
-            TrafficStep::Day => self.add(day, sum),
+            UsageStep::Day => self.add(day, sum),
             _ if hour < self.steps.start => self.before = self.before.or(sum.amount()),
             _ => {}
         }
     }
 
     /// Adds counts to a step; a newer storage usage was set before.
-    fn add(&mut self, step: u64, sum: &Sum) {
+    fn add(&mut self, step: u64, sum: &UsageSum) {
         if step < self.steps.start {
             self.before = self.before.or(sum.amount());
         } else if let Some(point) = self.at(step) {
@@ -245,9 +246,9 @@ impl Course {
     }
 
     /// Adds the counts that are only in memory.
-    fn add_recent(&mut self, traffic: &Traffic, now_ms: u64) {
+    fn add_recent(&mut self, traffic: &BucketCounters, now_ms: u64) {
         let (recent, is_minutes) = match self.step {
-            TrafficStep::Minute => (traffic.minutes(now_ms), true),
+            UsageStep::Minute => (traffic.minutes(now_ms), true),
             _ => (traffic.unwritten(now_ms), false),
         };
         for (time, counts) in recent {
@@ -259,7 +260,7 @@ impl Course {
     }
 
     /// Fills in the storage usage of steps without a measurement, which is that of the step before.
-    fn finish(mut self, now: Amount, now_ms: u64) -> Vec<TrafficPoint> {
+    fn finish(mut self, now: StoredAmount, now_ms: u64) -> Vec<UsagePoint> {
         let now_step = now_ms / self.step.ms();
         if let Some(point) = self.at(now_step) {
             point.amount = Some(now);
@@ -273,7 +274,7 @@ impl Course {
     }
 }
 
-impl TrafficPoint {
+impl UsagePoint {
     fn add(&mut self, more: &Self) {
         self.counts.add(&more.counts);
         self.amount = match (self.amount, more.amount) {
@@ -284,22 +285,22 @@ impl TrafficPoint {
 }
 
 /// Hours taken out of memory to be persisted.
-type Taken = Vec<(Arc<Traffic>, BTreeMap<u64, Counts>)>;
+type Taken = Vec<(Arc<BucketCounters>, BTreeMap<u64, UsageCounts>)>;
 
 /// Persistence and deletion.
 impl Catalog {
     /// Persists the counts since the last time, and the storage usage. Failed writes are retried the next time.
-    pub fn write_traffic(&self) -> Result<(), CatalogError> {
-        let mut written = self.0.traffic.written();
+    pub fn write_usage(&self) -> Result<(), CatalogError> {
+        let mut written = self.0.usage_history.written();
         let mut rest = self.buckets().into_iter();
-        let mut everything = Amount::default();
+        let mut everything = StoredAmount::default();
         loop {
             // Otherwise a bucket that is deleted concurrently would leave its history behind.
             let _changing = self.change();
             let mut taken = Taken::new();
             let done = self.write_some(&mut rest, &mut everything, &mut written, &mut taken);
             if done.is_err() {
-                taken.iter().for_each(|(traffic, hours)| traffic.put_back(hours));
+                taken.iter().for_each(|(traffic, hours)| traffic.restore_unwritten(hours));
             }
             if done? {
                 return Ok(());
@@ -311,8 +312,8 @@ impl Catalog {
     fn write_some(
         &self,
         rest: &mut impl Iterator<Item = Arc<Bucket>>,
-        everything: &mut Amount,
-        written: &mut Written,
+        everything: &mut StoredAmount,
+        written: &mut WriteState,
         taken: &mut Taken,
     ) -> Result<bool, CatalogError> {
         let now_ms = self.now_ms();
@@ -333,24 +334,24 @@ impl Catalog {
             let (_, hours) = &taken[taken.len() - 1];
             facts.extend(self.with_hours(bucket.name.as_str(), hours, Some(amount))?);
             amounts.push((bucket.name.clone(), amount));
-            if facts.len() >= TRAFFIC_BATCH_FACTS {
+            if facts.len() >= USAGE_BATCH_RECORDS {
                 is_last = false;
                 break;
             }
         }
         if is_last {
-            self.take_over_left();
-            let elsewhere = self.traffic_elsewhere();
+            self.merge_orphaned_counters();
+            let elsewhere = self.unattributed_usage();
             taken.push((elsewhere.clone(), elsewhere.take_unwritten(now_ms)));
         }
-        let mut sums = BTreeMap::<u64, Counts>::new();
+        let mut sums = BTreeMap::<u64, UsageCounts>::new();
         for (hour, counts) in taken.iter().flat_map(|(_, hours)| hours) {
             sums.entry(*hour).or_default().add(counts);
         }
         let amount = is_last.then_some(*everything);
-        let is_known = amount.is_none() || amount == written.everything;
+        let is_known = amount.is_none() || amount == written.total;
         if !sums.is_empty() || !is_known {
-            facts.extend(self.with_hours(EVERYTHING, &sums, amount)?);
+            facts.extend(self.with_hours(ALL_BUCKETS, &sums, amount)?);
         }
         if facts.is_empty() {
             return Ok(is_last);
@@ -358,7 +359,7 @@ impl Catalog {
         let put = |batch: Batch, (fact, value)| batch.put_fact(fact, value);
         self.0.store.commit(facts.into_iter().fold(Batch::new(), put))?;
         written.amounts.extend(amounts);
-        written.everything = amount.or(written.everything);
+        written.total = amount.or(written.total);
         Ok(is_last)
     }
 
@@ -366,16 +367,16 @@ impl Catalog {
     fn with_hours(
         &self,
         whose: &str,
-        hours: &BTreeMap<u64, Counts>,
-        amount: Option<Amount>,
+        hours: &BTreeMap<u64, UsageCounts>,
+        amount: Option<StoredAmount>,
     ) -> Result<Vec<(FactName, Bytes)>, CatalogError> {
         let now_hour = self.now_ms() / HOUR_MS;
-        let mut days = BTreeMap::<u64, Stretch>::new();
-        let mut change = |hour: u64, change: &mut dyn FnMut(&mut Sum)| {
+        let mut days = BTreeMap::<u64, UsageBlock>::new();
+        let mut change = |hour: u64, change: &mut dyn FnMut(&mut UsageSum)| {
             let day = match days.entry(hour / DAY_HOURS) {
                 std::collections::btree_map::Entry::Occupied(day) => day.into_mut(),
                 std::collections::btree_map::Entry::Vacant(day) => {
-                    let stored = self.stretch(&hours_fact(whose, hour / DAY_HOURS)?)?;
+                    let stored = self.load_usage_block(&hours_fact(whose, hour / DAY_HOURS)?)?;
                     day.insert(stored)
                 }
             };
@@ -396,29 +397,29 @@ impl Catalog {
         facts.collect()
     }
 
-    fn stretch(&self, fact: &FactName) -> Result<Stretch, CatalogError> {
+    fn load_usage_block(&self, fact: &FactName) -> Result<UsageBlock, CatalogError> {
         let value = self.0.store.fact(fact)?;
         Ok(value.map(|value| decode(fact, &value)).transpose()?.unwrap_or_default())
     }
 
     /// Aggregates old hours to days, and deletes older days. Runs once a day, and is free otherwise.
-    pub fn sweep_traffic(&self) -> Result<(), CatalogError> {
-        let mut written = self.0.traffic.written();
-        let today = self.now_ms() / TrafficStep::Day.ms();
+    pub fn compact_usage(&self) -> Result<(), CatalogError> {
+        let mut written = self.0.usage_history.written();
+        let today = self.now_ms() / UsageStep::Day.ms();
         if written.swept_day == Some(today) {
             return Ok(());
         }
-        let first_day = today.saturating_sub(TRAFFIC_HOURS_KEPT_DAYS);
+        let first_day = today.saturating_sub(USAGE_HOURS_RETENTION_DAYS);
         let mut old = Vec::new();
         each_fact(&self.0.store, HOURS_PREFIX, |fact, _, _| {
             let day = parse(HOURS_PREFIX, fact).filter(|(_, day)| *day < first_day);
             old.extend(day.map(|(whose, day)| (whose.to_owned(), day)));
             Ok(())
         })?;
-        for days in old.chunks(TRAFFIC_BATCH_FACTS) {
+        for days in old.chunks(USAGE_BATCH_RECORDS) {
             self.make_days(days)?;
         }
-        let first_block = today.saturating_sub(TRAFFIC_DAYS_KEPT) / BLOCK_DAYS;
+        let first_block = today.saturating_sub(USAGE_DAYS_RETENTION) / BLOCK_DAYS;
         let mut old = Vec::new();
         each_fact(&self.0.store, DAYS_PREFIX, |fact, _, _| {
             let is_old = parse(DAYS_PREFIX, fact).is_some_and(|(_, block)| block < first_block);
@@ -433,24 +434,24 @@ impl Catalog {
     /// Adds the hours of these days to their blocks, and deletes the hours in the same batch.
     fn make_days(&self, days: &[(String, u64)]) -> Result<(), CatalogError> {
         let _changing = self.change();
-        let mut blocks = BTreeMap::<(&str, u64), Stretch>::new();
+        let mut blocks = BTreeMap::<(&str, u64), UsageBlock>::new();
         let mut batch = Batch::new();
         for (whose, day) in days {
             // Leftovers of a deleted bucket are deleted with it.
             let name = BucketName::parse(whose).ok();
             let is_there = name.is_some_and(|name| self.bucket(&name).is_some());
-            if !is_there && whose != EVERYTHING {
+            if !is_there && whose != ALL_BUCKETS {
                 continue;
             }
             let block = day / BLOCK_DAYS;
             let stretch = match blocks.entry((whose, block)) {
                 std::collections::btree_map::Entry::Occupied(block) => block.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
-                    entry.insert(self.stretch(&days_fact(whose, block)?)?)
+                    entry.insert(self.load_usage_block(&days_fact(whose, block)?)?)
                 }
             };
             let fact = hours_fact(whose, *day)?;
-            let sum = self.stretch(&fact)?.sum();
+            let sum = self.load_usage_block(&fact)?.sum();
             let part = stretch.part(day % BLOCK_DAYS);
             part.add(&sum.counts());
             if let Some(amount) = sum.amount() {
@@ -471,33 +472,33 @@ impl Catalog {
 
     /// Assigns the unwritten counts of a deleted bucket to the server-wide history, including those of requests in
     /// flight.
-    pub(super) fn keep_traffic_of(&self, bucket: &Bucket) {
-        self.left().push(bucket.traffic.clone());
+    pub(super) fn fold_usage_of(&self, bucket: &Bucket) {
+        self.orphaned_counters().push(bucket.traffic.clone());
     }
 
     /// Returns the counters to a restored bucket.
-    pub(super) fn give_back_traffic_to(&self, bucket: &Bucket) {
-        self.left().retain(|left| !Arc::ptr_eq(left, &bucket.traffic));
+    pub(super) fn restore_usage_of(&self, bucket: &Bucket) {
+        self.orphaned_counters().retain(|left| !Arc::ptr_eq(left, &bucket.traffic));
     }
 
     /// Takes over the counts of deleted buckets, until no request uses their counters.
-    fn take_over_left(&self) {
+    fn merge_orphaned_counters(&self) {
         let now_ms = self.now_ms();
-        self.left().retain_mut(|left| {
+        self.orphaned_counters().retain_mut(|left| {
             // Checked first: a request that has released the counters by then has counted.
             let is_counted = Arc::get_mut(left).is_none();
-            self.traffic_elsewhere().take_over(left, now_ms);
+            self.unattributed_usage().merge_from(left, now_ms);
             is_counted
         });
     }
 
-    fn left(&self) -> MutexGuard<'_, Vec<Arc<Traffic>>> {
-        self.0.traffic.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn orphaned_counters(&self) -> MutexGuard<'_, Vec<Arc<BucketCounters>>> {
+        self.0.usage_history.orphaned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Deletes the stored history of a deleted bucket.
-    pub(super) fn forget_traffic_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
-        let mut written = self.0.traffic.written();
+    pub(super) fn delete_usage_of(&self, bucket: &BucketName) -> Result<(), CatalogError> {
+        let mut written = self.0.usage_history.written();
         written.amounts.remove(bucket);
         for prefix in [HOURS_PREFIX, DAYS_PREFIX] {
             let facts = self.stored(prefix, bucket.as_str())?;
@@ -508,7 +509,7 @@ impl Catalog {
     }
 
     fn delete_facts(&self, facts: &[FactName]) -> Result<(), CatalogError> {
-        for facts in facts.chunks(TRAFFIC_BATCH_FACTS) {
+        for facts in facts.chunks(USAGE_BATCH_RECORDS) {
             let delete = |batch: Batch, fact: &FactName| batch.delete_fact(fact.clone());
             self.0.store.commit(facts.iter().fold(Batch::new(), delete))?;
         }

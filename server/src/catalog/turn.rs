@@ -1,37 +1,37 @@
 //! Delivery turns: the events of one webhook, in order.
 //!
-//! [`Catalog::take_turn`] returns a webhook with due events; a [`Turn`] yields these events, and records the outcome of
-//! each. An undeliverable event becomes a dead letter. Guarantees: an event is removed from the store only when it was
-//! delivered or has become a dead letter: an interruption causes a redelivery. Non-goals: the network, and the retry
-//! schedule.
+//! [`Catalog::lease_delivery`] returns a webhook with due events; a [`DeliveryLease`] yields these events, and records
+//! the outcome of each. An undeliverable event becomes a dead letter. Guarantees: an event is removed from the store
+//! only when it was delivered or has become a dead letter: an interruption causes a redelivery. Non-goals: the network,
+//! and the retry schedule.
 
 use std::sync::Arc;
 
 use engine::Batch;
 
 use super::dead_letters::millis;
-use super::event::{self, DeadLetter, DeliveryState, Event};
-use super::outbox::Left;
-use super::record::{decode, encode, unreadable};
+use super::event::{self, DeadLetter, DeliveryState, QueuedEvent};
+use super::outbox::EventOutcome;
+use super::record::{corrupt_record, decode, encode};
 use super::{Catalog, CatalogError, Standing, Webhook, WebhookId};
 use crate::limits;
 
 /// Exclusive right to send the due events of a webhook, released when dropped.
-pub struct Turn {
+pub struct DeliveryLease {
     catalog: Catalog,
     webhook: WebhookId,
 }
 
 /// Due event and its destination.
-pub struct Letter {
+pub struct DueEvent {
     pub webhook: Arc<Webhook>,
-    pub event: Event,
+    pub event: QueuedEvent,
     number: u64,
 }
 
 /// Failed delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct DeliveryFailure {
     /// Status of the response, if any.
     pub status: Option<u16>,
     pub error: String,
@@ -41,23 +41,26 @@ pub struct Failure {
 
 /// Next step after a failed delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NextTry {
+pub enum NextAttempt {
     /// Retry not before this time, in milliseconds since 1970.
     NotBefore(u64),
-    Never,
+    DeadLetter,
 }
 
 impl Catalog {
     /// Takes the turn of the longest waiting webhook with due events.
-    pub fn take_turn(&self) -> Option<Turn> {
+    pub fn lease_delivery(&self) -> Option<DeliveryLease> {
         loop {
             let now_ms = self.0.clock.unix_ms();
-            let webhook = self.0.outbox.take_turn(now_ms)?;
-            let turn = Turn { catalog: self.clone(), webhook };
+            let webhook = self.0.outbox.lease_webhook(now_ms)?;
+            let turn = DeliveryLease { catalog: self.clone(), webhook };
             if self.may_send(&turn.webhook) {
                 return Some(turn);
             }
-            self.0.outbox.rest(&turn.webhook, now_ms + millis(limits::WEBHOOK_HELD_WAIT));
+            self.0.outbox.back_off(
+                &turn.webhook,
+                now_ms + millis(limits::WEBHOOK_SUSPENDED_RECHECK_INTERVAL),
+            );
         }
     }
 
@@ -80,16 +83,16 @@ impl Catalog {
         self.0.outbox.changed().await;
     }
 
-    fn read_event(&self, id: &WebhookId, number: u64) -> Result<Event, CatalogError> {
+    fn read_event(&self, id: &WebhookId, number: u64) -> Result<QueuedEvent, CatalogError> {
         let fact = event::event_fact(id, number)?;
         let bytes = self.0.store.fact(&fact)?;
-        decode(&fact, &bytes.ok_or_else(|| unreadable(&fact, &"it was deleted"))?)
+        decode(&fact, &bytes.ok_or_else(|| corrupt_record(&fact, &"it was deleted"))?)
     }
 }
 
-impl Turn {
+impl DeliveryLease {
     /// Returns the oldest due event; `None` if there is none, or sending is not allowed. Blocks on the index.
-    pub fn next(&self) -> Result<Option<Letter>, CatalogError> {
+    pub fn next(&self) -> Result<Option<DueEvent>, CatalogError> {
         let (catalog, id) = (&self.catalog, &self.webhook);
         if !catalog.may_send(id) {
             return Ok(None);
@@ -98,21 +101,27 @@ impl Turn {
         let Some(number) = catalog.0.outbox.next(id, now_ms) else { return Ok(None) };
         let Some(webhook) = catalog.webhook(id) else { return Ok(None) };
         match catalog.read_event(id, number) {
-            Ok(event) => Ok(Some(Letter { webhook, event, number })),
+            Ok(event) => Ok(Some(DueEvent { webhook, event, number })),
             Err(error) => {
                 // The unreadable event does not block others, and is retried later.
-                let later_ms = now_ms + millis(limits::WEBHOOK_REST_MAX);
+                let later_ms = now_ms + millis(limits::WEBHOOK_BACKOFF_MAX);
                 let state = catalog.0.outbox.state(id);
-                catalog.0.outbox.left(id, number, 1, &Left::Waits(later_ms), state);
+                catalog.0.outbox.record_outcome(
+                    id,
+                    number,
+                    1,
+                    &EventOutcome::Retry(later_ms),
+                    state,
+                );
                 Err(error)
             }
         }
     }
 
     /// Records a successful delivery. Blocks on the disk.
-    pub fn delivered(&self, letter: &Letter, status: u16) -> Result<(), CatalogError> {
+    pub fn record_delivered(&self, letter: &DueEvent, status: u16) -> Result<(), CatalogError> {
         let now_ms = self.catalog.0.clock.unix_ms();
-        self.catalog.0.outbox.note_success(&self.webhook);
+        self.catalog.0.outbox.record_success(&self.webhook);
         let state = DeliveryState {
             last_attempt_ms: Some(now_ms),
             last_status: Some(status),
@@ -121,20 +130,20 @@ impl Turn {
             ..self.catalog.0.outbox.state(&self.webhook)
         };
         let batch = Batch::new().delete_fact(event::event_fact(&self.webhook, letter.number)?);
-        self.close(letter, batch, Left::Delivered, state)
+        self.close(letter, batch, EventOutcome::Delivered, state)
     }
 
     /// Counts a failure of the destination; returns the number of consecutive ones.
-    pub fn note_failure(&self) -> u32 {
-        self.catalog.0.outbox.note_failure(&self.webhook)
+    pub fn record_failure(&self) -> u32 {
+        self.catalog.0.outbox.record_failure(&self.webhook)
     }
 
     /// Records a failed delivery and its next step. Blocks on the disk.
-    pub fn failed(
+    pub fn record_failed(
         &self,
-        letter: &Letter,
-        failure: &Failure,
-        next: NextTry,
+        letter: &DueEvent,
+        failure: &DeliveryFailure,
+        next: NextAttempt,
     ) -> Result<(), CatalogError> {
         let (catalog, id) = (&self.catalog, &self.webhook);
         let now_ms = catalog.0.clock.unix_ms();
@@ -146,15 +155,20 @@ impl Turn {
         };
         let fact = event::event_fact(id, letter.number)?;
         let attempts = letter.event.attempts.saturating_add(1);
-        let event = Event { attempts, ..letter.event.clone() };
+        let event = QueuedEvent { attempts, ..letter.event.clone() };
         match next {
-            NextTry::NotBefore(next_ms) => {
-                let value = encode(&fact, &Event { next_ms, ..event })?;
-                self.close(letter, Batch::new().put_fact(fact, value), Left::Waits(next_ms), state)
+            NextAttempt::NotBefore(next_ms) => {
+                let value = encode(&fact, &QueuedEvent { next_ms, ..event })?;
+                self.close(
+                    letter,
+                    Batch::new().put_fact(fact, value),
+                    EventOutcome::Retry(next_ms),
+                    state,
+                )
             }
-            NextTry::Never => {
+            NextAttempt::DeadLetter => {
                 let _changing = catalog.change();
-                let Failure { status, error, answer } = failure.clone();
+                let DeliveryFailure { status, error, answer } = failure.clone();
                 let dead = DeadLetter { event, died_ms: now_ms, status, error, answer };
                 let dead_fact = event::dead_fact(id, letter.number)?;
                 let value = encode(&dead_fact, &dead)?;
@@ -167,45 +181,45 @@ impl Turn {
                 };
                 let batch = Batch::new().delete_fact(fact).put_fact(dead_fact, value);
                 let batch = oldest.iter().fold(batch, |it, (fact, _)| it.delete_fact(fact.clone()));
-                self.close(letter, batch, Left::Died, state)?;
-                catalog.0.outbox.dead_gone(id, oldest.len());
+                self.close(letter, batch, EventOutcome::DeadLettered, state)?;
+                catalog.0.outbox.record_purged(id, oldest.len());
                 Ok(())
             }
         }
     }
 
     /// Pauses the webhook until this time.
-    pub fn rest_until(&self, until_ms: u64) {
-        self.catalog.0.outbox.rest(&self.webhook, until_ms);
+    pub fn back_off_until(&self, until_ms: u64) {
+        self.catalog.0.outbox.back_off(&self.webhook, until_ms);
     }
 
     fn close(
         &self,
-        letter: &Letter,
+        letter: &DueEvent,
         batch: Batch,
-        left: Left,
+        left: EventOutcome,
         state: DeliveryState,
     ) -> Result<(), CatalogError> {
         let (outbox, id) = (&self.catalog.0.outbox, &self.webhook);
         let fact = event::state_fact(id)?;
         let batch = batch.put_fact(fact.clone(), encode(&fact, &state)?);
-        let committed = self.catalog.commit_if_there(id, batch);
+        let committed = self.catalog.commit_if_webhook_exists(id, batch);
         let attempts = letter.event.attempts;
         match &committed {
-            Ok(()) => outbox.left(id, letter.number, attempts, &left, state),
+            Ok(()) => outbox.record_outcome(id, letter.number, attempts, &left, state),
             Err(_) => {
                 // An unrecorded outcome is retried; with a pause, or a store that rejects writes would cause an endless
                 // loop.
                 let now_ms = self.catalog.0.clock.unix_ms();
-                outbox.rest(id, now_ms + millis(limits::WEBHOOK_HELD_WAIT));
+                outbox.back_off(id, now_ms + millis(limits::WEBHOOK_SUSPENDED_RECHECK_INTERVAL));
             }
         }
         committed
     }
 }
 
-impl Drop for Turn {
+impl Drop for DeliveryLease {
     fn drop(&mut self) {
-        self.catalog.0.outbox.end_turn(&self.webhook, self.catalog.0.clock.unix_ms());
+        self.catalog.0.outbox.release_webhook(&self.webhook, self.catalog.0.clock.unix_ms());
     }
 }

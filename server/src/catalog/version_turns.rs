@@ -17,13 +17,13 @@ use super::Catalog;
 use crate::limits::versions;
 
 /// Locks of a catalog.
-pub(super) struct VersionTurns {
+pub(super) struct VersionLocks {
     copies: Semaphore,
     #[cfg(feature = "s3")]
-    keys: [Mutex<()>; versions::TURNS],
+    keys: [Mutex<()>; versions::LOCK_COUNT],
 }
 
-impl Default for VersionTurns {
+impl Default for VersionLocks {
     fn default() -> Self {
         Self {
             copies: Semaphore::new(versions::COPIES_MAX),
@@ -33,7 +33,7 @@ impl Default for VersionTurns {
     }
 }
 
-impl VersionTurns {
+impl VersionLocks {
     /// Waits for a permit to copy the versions that a batch replaces.
     pub(super) async fn copy(&self) -> engine::Result<SemaphorePermit<'_>> {
         self.copies.acquire().await.map_err(|_| engine::Error::Closed)
@@ -43,18 +43,18 @@ impl VersionTurns {
 #[cfg(feature = "s3")]
 impl Catalog {
     /// Locks the current versions of keys until dropped.
-    pub(crate) async fn version_turn(
+    pub(crate) async fn lock_current_versions(
         &self,
         names: impl Iterator<Item = &ObjectName>,
     ) -> Vec<MutexGuard<'_, ()>> {
         let hash_of = |name: &ObjectName| {
             let hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
-            std::hash::BuildHasher::hash_one(&hasher, name) % versions::TURNS as u64
+            std::hash::BuildHasher::hash_one(&hasher, name) % versions::LOCK_COUNT as u64
         };
         // Locked in a fixed order, which prevents deadlocks.
         let wanted: BTreeSet<u64> = names.map(hash_of).collect();
         let mut turns = Vec::with_capacity(wanted.len());
-        for (at, turn) in (0..).zip(&self.0.version_turns.keys) {
+        for (at, turn) in (0..).zip(&self.0.version_locks.keys) {
             if wanted.contains(&at) {
                 turns.push(turn.lock().await);
             }

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::CatalogError;
 use super::event::{EventKind, EventPattern};
 use super::id::WebhookId;
-use super::record::Stored;
+use super::record::CatalogRecord;
 use super::webhook_secret::WebhookSecret;
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 
 /// Subscription to the events of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     pub id: WebhookId,
     pub bucket: BucketName,
-    pub destination: Destination,
+    pub destination: OutboundUrl,
     pub secret: WebhookSecret,
     /// Subscribed events; never empty.
     pub events: Vec<EventPattern>,
@@ -45,13 +45,13 @@ pub(super) struct StoredWebhook {
     updated_ms: u64,
 }
 
-impl Stored for StoredWebhook {
+impl CatalogRecord for StoredWebhook {
     const VERSION: u32 = 1;
 }
 
 impl Webhook {
     /// Returns whether an event is subscribed.
-    pub fn wants(&self, kind: EventKind, key: &ObjectKey) -> bool {
+    pub fn matches(&self, kind: EventKind, key: &ObjectKey) -> bool {
         self.enabled
             && key.as_str().starts_with(&self.prefix)
             && self.events.iter().any(|pattern| pattern.matches(kind))
@@ -76,9 +76,9 @@ impl Webhook {
         Ok(Self {
             id: WebhookId::parse(id).ok_or("its id is not a webhook id")?,
             bucket: BucketName::parse(&stored.bucket).map_err(|why| say(&why))?,
-            destination: Destination::parse(&stored.url).map_err(|why| say(&why))?,
+            destination: OutboundUrl::parse(&stored.url).map_err(|why| say(&why))?,
             secret: WebhookSecret::parse(&stored.secret).ok_or("invalid secret")?,
-            events: event_patterns(&stored.events).map_err(|why| say(&why))?,
+            events: parse_event_patterns(&stored.events).map_err(|why| say(&why))?,
             prefix: stored.prefix,
             enabled: stored.enabled,
             disabled_reason: stored.disabled_reason,
@@ -89,10 +89,10 @@ impl Webhook {
 }
 
 /// Parses the subscribed events: at least one pattern, deduplicated and sorted.
-pub fn event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
+pub fn parse_event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
     let read = |text: &String| {
         let unknown = || {
-            CatalogError::Refused(format!(
+            CatalogError::InvalidRequest(format!(
                 "unknown event {text:?}; known events: {}",
                 EventPattern::KNOWN
             ))
@@ -103,7 +103,7 @@ pub fn event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogErro
     patterns.sort_unstable();
     patterns.dedup();
     match patterns.is_empty() {
-        true => Err(CatalogError::Refused("a webhook needs at least one event".into())),
+        true => Err(CatalogError::InvalidRequest("a webhook needs at least one event".into())),
         false => Ok(patterns),
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use engine::Entropy;
+use engine::Rng;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -20,7 +20,7 @@ const PREFIX: &str = "whsec_";
 pub struct WebhookSecret([u8; SECRET_BYTES]);
 
 impl WebhookSecret {
-    pub(super) fn issue(entropy: &dyn Entropy) -> Self {
+    pub(super) fn issue(entropy: &dyn Rng) -> Self {
         let mut bytes = [0; SECRET_BYTES];
         entropy.fill(&mut bytes);
         Self(bytes)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_message_has_its_known_signature() {
+    fn webhook_signature_matches_known_vector() {
         // Computed with Python: hmac.new(bytes(range(32)), b"msg_1.1614265330.{}", "sha256").
         let secret = WebhookSecret(std::array::from_fn(|index| index as u8));
         let text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use rustls::pki_types::DnsName;
 
-use super::{ConfigError, Texts};
-use crate::destination::{Destination, Scheme};
+use super::{ConfigError, StringList};
+use crate::destination::{OutboundUrl, Scheme};
 use crate::limits;
-use crate::roots::ExtraRoots;
+use crate::roots::TrustAnchors;
 
 /// Validated ACME settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,38 +19,38 @@ pub struct AcmeSettings {
     pub domains: Vec<String>,
     /// Contacts in ACME form: `mailto:` and an address.
     pub contacts: Vec<String>,
-    pub directory: Destination,
+    pub directory: OutboundUrl,
     /// PEM file of certification authorities trusted for the ACME directory, in addition to Mozilla's. The caller loads
     /// it into `roots`.
     pub ca_file: Option<PathBuf>,
     /// Loaded additional certification authorities.
-    pub roots: ExtraRoots,
+    pub roots: TrustAnchors,
 }
 
 /// Unvalidated ACME settings.
-pub(super) struct Asked {
-    pub(super) domains: Option<Texts>,
-    pub(super) contacts: Option<Texts>,
+pub(super) struct RawAcmeSettings {
+    pub(super) domains: Option<StringList>,
+    pub(super) contacts: Option<StringList>,
     pub(super) directory: Option<String>,
     pub(super) ca_file: Option<PathBuf>,
 }
 
-impl Asked {
+impl RawAcmeSettings {
     /// Validates the settings. `None` without domains.
     pub(super) fn checked(self) -> Result<Option<AcmeSettings>, ConfigError> {
-        let Texts(domains) = self.domains.unwrap_or_default();
+        let StringList(domains) = self.domains.unwrap_or_default();
         if domains.is_empty() {
             return Ok(None);
         }
         if !cfg!(feature = "acme") {
             let why = "this build has no ACME client: build with `--features acme`";
-            return Err(ConfigError::of("acme_domains", why));
+            return Err(ConfigError::for_setting("acme_domains", why));
         }
         if domains.len() > limits::acme::DOMAINS_MAX {
             let why = format!("{} domains exceed the limit of a certificate", domains.len());
-            return Err(ConfigError::of("acme_domains", why));
+            return Err(ConfigError::for_setting("acme_domains", why));
         }
-        let Texts(contacts) = self.contacts.unwrap_or_default();
+        let StringList(contacts) = self.contacts.unwrap_or_default();
         let mut names: Vec<String> = Vec::new();
         for name in &domains {
             let name = domain(name)?;
@@ -63,7 +63,7 @@ impl Asked {
             contacts: contacts.iter().map(|mail| contact(mail)).collect::<Result<_, _>>()?,
             directory: directory(&super::needed("acme_directory", self.directory)?)?,
             ca_file: self.ca_file,
-            roots: ExtraRoots::default(),
+            roots: TrustAnchors::default(),
         }))
     }
 }
@@ -75,7 +75,7 @@ fn domain(name: &str) -> Result<String, ConfigError> {
         Ok(_) if !lower.ends_with('.') => Ok(lower),
         _ => {
             let why = format!("{name:?} is not a domain such as cdn.example.com");
-            Err(ConfigError::of("acme_domains", why))
+            Err(ConfigError::for_setting("acme_domains", why))
         }
     }
 }
@@ -89,15 +89,15 @@ fn contact(mail: &str) -> Result<String, ConfigError> {
         return Ok(format!("mailto:{mail}"));
     }
     let why = format!("{mail:?} is not an email address such as ann@example.com");
-    Err(ConfigError::of("acme_contact", why))
+    Err(ConfigError::for_setting("acme_contact", why))
 }
 
-fn directory(text: &str) -> Result<Destination, ConfigError> {
+fn directory(text: &str) -> Result<OutboundUrl, ConfigError> {
     let refuse = |why: &dyn Display| {
         let why = format!("{text:?} is not a URL such as {}: it {why}", limits::acme::DIRECTORY);
-        ConfigError::of("acme_directory", why)
+        ConfigError::for_setting("acme_directory", why)
     };
-    let found = Destination::parse(text).map_err(|why| refuse(&why))?;
+    let found = OutboundUrl::parse(text).map_err(|why| refuse(&why))?;
     match found.origin().scheme() {
         Scheme::Https => Ok(found),
         Scheme::Http => Err(refuse(&"must start with https://")),
@@ -115,9 +115,9 @@ mod tests {
     ) -> Result<Option<AcmeSettings>, String> {
         let texts = |text: &str| {
             let texts = text.split(' ').filter(|text| !text.is_empty());
-            Some(Texts(texts.map(str::to_owned).collect()))
+            Some(StringList(texts.map(str::to_owned).collect()))
         };
-        let asked = Asked {
+        let asked = RawAcmeSettings {
             domains: texts(domains),
             contacts: texts(contacts),
             directory: Some(directory.to_owned()),
@@ -127,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn without_names_nothing_is_asked_for() {
+    fn acme_is_disabled_without_domains() {
         assert_eq!(told("", "nobody", "nowhere"), Ok(None));
     }
 
     #[cfg(not(feature = "acme"))]
     #[test]
-    fn a_build_without_acme_rejects_the_setting() {
+    fn acme_setting_without_feature_is_rejected() {
         let error = told("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
         assert!(
             error.starts_with("acme_domains: ") && error.contains("--features acme"),
@@ -143,7 +143,7 @@ mod tests {
 
     #[cfg(feature = "acme")]
     #[test]
-    fn names_mail_addresses_and_the_directory_are_looked_at() {
+    fn acme_domains_contacts_and_directory_are_validated() {
         let found = told(
             "CDN.example.com b.example cdn.example.com",
             "ann@example.com",

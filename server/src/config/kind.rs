@@ -10,7 +10,7 @@ use super::units::Unit;
 
 /// Unparsed value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Written<'a> {
+pub(super) enum RawValue<'a> {
     /// From the command line or the environment.
     Text(&'a str),
     /// From a file.
@@ -18,7 +18,7 @@ pub(super) enum Written<'a> {
 }
 
 /// Type of settings.
-pub(super) trait Kind: Sized {
+pub(super) trait SettingValue: Sized {
     /// Description of valid values, for errors.
     const NAME: &'static str;
     /// Whether errors may contain the value.
@@ -32,15 +32,15 @@ pub(super) trait Kind: Sized {
     fn to_toml(&self) -> String;
 
     /// Reads the value of a setting, which may have a unit if the name of the setting does.
-    fn read(setting: &str, written: Written<'_>) -> Result<Self, String> {
+    fn read(setting: &str, written: RawValue<'_>) -> Result<Self, String> {
         let unit = Unit::of(setting);
         let with_unit = |text: &str| Self::of_text(&unit?.parse(text)?.to_string());
         let (value, shown) = match written {
-            Written::Text(text) => {
+            RawValue::Text(text) => {
                 let value = with_unit(text.trim()).or_else(|| Self::of_text(text.trim()));
                 (value, format!("{text:?}"))
             }
-            Written::Toml(value) => {
+            RawValue::Toml(value) => {
                 let value_with_unit = value.as_str().and_then(with_unit);
                 (value_with_unit.or_else(|| Self::of_toml(value)), value.to_string())
             }
@@ -53,11 +53,11 @@ pub(super) trait Kind: Sized {
 
 /// List of texts, or one text with commas, since the environment has only texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Texts(pub Vec<String>);
+pub struct StringList(pub Vec<String>);
 
 macro_rules! whole_numbers {
     ($($kind:ty),+) => {
-        $(impl Kind for $kind {
+        $(impl SettingValue for $kind {
             const NAME: &'static str = "a non-negative integer";
 
             fn of_text(text: &str) -> Option<Self> {
@@ -77,7 +77,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u32, u64, usize);
 
-impl Kind for bool {
+impl SettingValue for bool {
     const NAME: &'static str = "true or false";
 
     fn of_text(text: &str) -> Option<Self> {
@@ -93,7 +93,7 @@ impl Kind for bool {
     }
 }
 
-impl Kind for String {
+impl SettingValue for String {
     const NAME: &'static str = "text";
 
     fn of_text(text: &str) -> Option<Self> {
@@ -109,7 +109,7 @@ impl Kind for String {
     }
 }
 
-impl Kind for PathBuf {
+impl SettingValue for PathBuf {
     const NAME: &'static str = "a path";
 
     fn of_text(text: &str) -> Option<Self> {
@@ -125,7 +125,7 @@ impl Kind for PathBuf {
     }
 }
 
-impl Kind for Texts {
+impl SettingValue for StringList {
     const NAME: &'static str = "a list of strings, or a string with commas";
 
     fn of_text(text: &str) -> Option<Self> {

@@ -4,14 +4,14 @@
 
 use toml::Value;
 
-use super::kind::Kind;
+use super::kind::SettingValue;
 use super::{ConfigError, needed};
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 
 /// Collector and sampling of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpSettings {
-    pub traces: Destination,
+    pub traces: OutboundUrl,
     pub sample_ratio: Ratio,
     pub service_name: String,
 }
@@ -20,7 +20,7 @@ pub struct OtlpSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio(u32);
 
-const WHOLE: u32 = 1_000_000;
+const PARTS_PER_ONE: u32 = 1_000_000;
 
 /// Path below the base URL of a collector (OTLP, Protocol Details).
 const TRACES: &str = "/v1/traces";
@@ -32,7 +32,7 @@ pub(super) fn otlp(
     service_name: Option<String>,
 ) -> Result<Option<OtlpSettings>, ConfigError> {
     let Some(endpoint) = endpoint else { return Ok(None) };
-    let refuse = |why: String| Err(ConfigError::of("otlp_endpoint", why));
+    let refuse = |why: String| Err(ConfigError::for_setting("otlp_endpoint", why));
     if !cfg!(feature = "otel") {
         let why = "this build has no OpenTelemetry: build with `--features otel`";
         return refuse(why.to_owned());
@@ -40,7 +40,7 @@ pub(super) fn otlp(
     if endpoint.contains('?') {
         return refuse(format!("{endpoint:?} must have no query"));
     }
-    let traces = match Destination::parse(&(endpoint.trim_end_matches('/').to_owned() + TRACES)) {
+    let traces = match OutboundUrl::parse(&(endpoint.trim_end_matches('/').to_owned() + TRACES)) {
         Ok(traces) => traces,
         Err(why) => {
             let example = "http://127.0.0.1:4318";
@@ -54,18 +54,18 @@ pub(super) fn otlp(
 
 impl Ratio {
     /// Ratio 1.
-    pub(super) const WHOLE: Self = Self(WHOLE);
+    pub(super) const ONE: Self = Self(PARTS_PER_ONE);
 
     pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / f64::from(WHOLE)
+        f64::from(self.0) / f64::from(PARTS_PER_ONE)
     }
 
     fn of(part: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&part).then(|| Self((part * f64::from(WHOLE)).round() as u32))
+        (0.0..=1.0).contains(&part).then(|| Self((part * f64::from(PARTS_PER_ONE)).round() as u32))
     }
 }
 
-impl Kind for Ratio {
+impl SettingValue for Ratio {
     const NAME: &'static str = "a number from 0 to 1";
 
     fn of_text(text: &str) -> Option<Self> {
@@ -90,22 +90,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_read_as_it_is_written_and_nothing_beyond_the_whole() {
+    fn sampling_ratio_round_trips_and_is_bounded() {
         for text in ["0", "1", "0.25", "1e-3"] {
             let ratio = Ratio::of_text(text).unwrap();
             assert_eq!(ratio.as_f64(), text.parse::<f64>().unwrap());
             assert_eq!(Ratio::of_text(&ratio.to_toml()), Some(ratio));
         }
-        assert_eq!(Ratio::of_toml(&Value::Integer(1)), Some(Ratio::WHOLE));
+        assert_eq!(Ratio::of_toml(&Value::Integer(1)), Some(Ratio::ONE));
         for bad in ["-0.1", "1.1", "NaN", "inf", "half", ""] {
             assert_eq!(Ratio::of_text(bad), None, "{bad}");
         }
     }
 
     #[test]
-    fn a_collector_is_an_address_in_builds_that_can() {
+    fn otlp_endpoint_requires_the_build_feature() {
         let told = |text: &str| {
-            otlp(Some(text.to_owned()), Some(Ratio::WHOLE), Some("trug".to_owned()))
+            otlp(Some(text.to_owned()), Some(Ratio::ONE), Some("trug".to_owned()))
                 .map(|found| found.map(|found| found.traces.as_str().to_owned()))
                 .map_err(|error| error.to_string())
         };

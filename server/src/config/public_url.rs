@@ -14,7 +14,8 @@ pub struct PublicUrl(String);
 impl PublicUrl {
     /// Validates a public URL.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let refuse = |why: &str| Err(ConfigError::of("public_url", format!("{text:?} {why}")));
+        let refuse =
+            |why: &str| Err(ConfigError::for_setting("public_url", format!("{text:?} {why}")));
         let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
             return refuse("must start with http:// or https:// and name a host");
@@ -26,7 +27,7 @@ impl PublicUrl {
     }
 
     /// Returns the URL at which a server with this listen address can be reached from the same machine.
-    pub fn of_listener(scheme: Scheme, listen: SocketAddr) -> Self {
+    pub fn from_listener(scheme: Scheme, listen: SocketAddr) -> Self {
         let host = if listen.ip().is_unspecified() {
             "localhost".to_owned()
         } else if listen.is_ipv6() {
@@ -60,19 +61,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_public_address_the_listener_is_named_so_that_it_can_be_reached() {
+    fn public_url_defaults_to_a_reachable_listener() {
         for (scheme, listen, url) in [
             (Scheme::Http, "127.0.0.1:8080", "http://127.0.0.1:8080"),
             (Scheme::Http, "0.0.0.0:80", "http://localhost:80"),
             (Scheme::Https, "[::]:443", "https://localhost:443"),
             (Scheme::Https, "[::1]:80", "https://[::1]:80"),
         ] {
-            assert_eq!(PublicUrl::of_listener(scheme, listen.parse().unwrap()).as_str(), url);
+            assert_eq!(PublicUrl::from_listener(scheme, listen.parse().unwrap()).as_str(), url);
         }
     }
 
     #[test]
-    fn a_public_address_tells_its_host_and_whether_it_is_secure() {
+    fn public_url_tells_host_and_scheme() {
         for (url, host, secure) in [
             ("http://127.0.0.1:8080", "127.0.0.1", false),
             ("https://cdn.example.com/files/", "cdn.example.com", true),

@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 use toml::Value;
 
 use super::ConfigError;
-use super::kind::Kind;
+use super::kind::SettingValue;
 use crate::limits::{SECRET_CHARS_MAX, SECRET_CHARS_MIN};
 
 /// Displayed in place of a secret.
@@ -24,7 +24,7 @@ pub struct Secret(String);
 
 impl Secret {
     /// Compares the secret with a presented one, in time that depends only on the length.
-    pub fn is(&self, presented: &[u8]) -> bool {
+    pub fn matches(&self, presented: &[u8]) -> bool {
         let hash = |bytes: &[u8]| Sha256::digest(bytes);
         hash(self.0.as_bytes()).as_slice().ct_eq(hash(presented).as_slice()).into()
     }
@@ -36,7 +36,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Kind for Secret {
+impl SettingValue for Secret {
     const NAME: &'static str = "a secret (a string); the redacted form cannot be used";
     const IS_SHOWN: bool = false;
 
@@ -54,20 +54,20 @@ impl Kind for Secret {
 }
 
 /// Pair of a secret setting and the setting that names its file.
-pub(super) struct Hidden<'a> {
+pub(super) struct SecretSetting<'a> {
     pub(super) setting: &'static str,
     pub(super) secret: &'a mut Option<Secret>,
     pub(super) file_setting: &'static str,
     pub(super) file: &'a Option<PathBuf>,
 }
 
-impl Hidden<'_> {
+impl SecretSetting<'_> {
     /// Validates the pair.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         match (&self.secret, self.file) {
             (Some(_), Some(_)) => {
                 let why = format!("{} is set too: use one of them", self.setting);
-                Err(ConfigError::of(self.file_setting, why))
+                Err(ConfigError::for_setting(self.file_setting, why))
             }
             (Some(secret), None) => check(self.setting, &secret.0),
             (None, _) => Ok(()),
@@ -75,14 +75,15 @@ impl Hidden<'_> {
     }
 
     /// Reads the secret from its file, if one is set, without the line end.
-    pub(super) fn take(
+    pub(super) fn load(
         self,
         read: &dyn Fn(&Path) -> io::Result<String>,
     ) -> Result<(), ConfigError> {
         let Some(path) = self.file else { return Ok(()) };
         let setting = self.file_setting;
-        let refuse =
-            |why: io::Error| ConfigError::of(setting, format!("{}: {why}", path.display()));
+        let refuse = |why: io::Error| {
+            ConfigError::for_setting(setting, format!("{}: {why}", path.display()))
+        };
         let text = read(path).map_err(refuse)?;
         let text = text.trim_end_matches(['\r', '\n']);
         check(setting, text)?;
@@ -101,7 +102,7 @@ fn check(setting: &'static str, text: &str) -> Result<(), ConfigError> {
         "the secret must be {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} visible characters without \
         spaces: create one with openssl rand -hex 32"
     );
-    Err(ConfigError::of(setting, why))
+    Err(ConfigError::for_setting(setting, why))
 }
 
 #[cfg(test)]
@@ -113,7 +114,7 @@ mod tests {
 
     fn layer(pairs: &[(&str, &str)]) -> Result<Layer, ConfigError> {
         let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Layer::from_variables(owned.collect::<Vec<_>>().into_iter())
+        Layer::from_env(owned.collect::<Vec<_>>().into_iter())
     }
 
     fn config(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -121,19 +122,19 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_again_and_never_shown() {
+    fn secret_matches_itself_and_is_never_printed() {
         let layer = layer(&[("TRUG_METRICS_TOKEN", TOKEN)]).unwrap();
         let config = Config::new(layer.clone()).unwrap();
         let secret = config.metrics_token.clone().unwrap();
-        assert!(secret.is(TOKEN.as_bytes()));
+        assert!(secret.matches(TOKEN.as_bytes()));
         for other in ["", "0", &TOKEN[1..], "0123456789abcdef0123456789abcdeF"] {
-            assert!(!secret.is(other.as_bytes()), "{other}");
+            assert!(!secret.matches(other.as_bytes()), "{other}");
         }
-        let sources = Sources::new().under("environment", layer.clone());
+        let sources = Sources::new().overlay("environment", layer.clone());
         for shown in [
             format!("{config:?}"),
             format!("{layer:?}"),
-            format!("{:?}", sources.in_force()),
+            format!("{:?}", sources.effective()),
             format!("{sources:?}"),
         ] {
             assert!(shown.contains(MASK) && !shown.contains(&TOKEN[..8]), "{shown}");
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_secret_is_refused_without_a_word_of_it() {
+    fn invalid_secret_is_rejected_without_echo() {
         let long = "x".repeat(SECRET_CHARS_MAX + 1);
         for bad in
             ["short-hunter2", "hunter2 with some spaces", "hunter2hunter2\u{e9}", &long, MASK]
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_may_lie_in_a_file_of_its_own() {
+    fn secret_is_read_from_a_file() {
         let read = |path: &Path| match path.to_str() {
             Some("/good") => Ok(format!("{TOKEN}\n")),
             Some("/empty") => Ok("\n".to_owned()),
@@ -165,11 +166,11 @@ mod tests {
         };
         let mut found = config(&[("TRUG_METRICS_TOKEN_FILE", "/good")]).unwrap();
         assert_eq!(found.metrics_token, None);
-        found.take_secrets(&read).unwrap();
-        assert!(found.metrics_token.unwrap().is(TOKEN.as_bytes()));
+        found.load_secret_files(&read).unwrap();
+        assert!(found.metrics_token.unwrap().matches(TOKEN.as_bytes()));
         for path in ["/empty", "/none"] {
             let mut found = config(&[("TRUG_METRICS_TOKEN_FILE", path)]).unwrap();
-            let error = found.take_secrets(&read).unwrap_err().to_string();
+            let error = found.load_secret_files(&read).unwrap_err().to_string();
             assert!(error.starts_with("metrics_token_file: "), "{error}");
         }
         let both = [("TRUG_METRICS_TOKEN_FILE", "/good"), ("TRUG_METRICS_TOKEN", TOKEN)];

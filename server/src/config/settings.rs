@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
-use super::kind::{Kind, Texts};
+use super::kind::{SettingValue, StringList};
 use super::otlp::Ratio;
 use super::secret::Secret;
-use super::{ConfigError, Written};
+use super::{ConfigError, RawValue};
 use crate::limits;
 
 /// Documentation of a setting.
@@ -17,7 +17,7 @@ pub struct Setting {
     /// Name in a file; in the environment in capitals with the prefix `TRUG_`.
     pub name: &'static str,
     /// Description, as Markdown.
-    pub about: String,
+    pub description: String,
     pub default: SettingDefault,
     /// Effect of changes.
     pub change: SettingChange,
@@ -34,7 +34,7 @@ pub enum SettingChange {
 
 impl SettingChange {
     /// Interprets the marks behind a default.
-    fn of(marks: &[&str]) -> Self {
+    fn from_marks(marks: &[&str]) -> Self {
         if marks.is_empty() { Self::Restart } else { Self::Reload }
     }
 
@@ -53,27 +53,27 @@ pub enum SettingDefault {
     /// A value, as TOML.
     Value(String),
     /// A description of a value that depends on the machine or other settings.
-    Words(&'static str),
+    Description(&'static str),
 }
 
 /// Default of a setting, typed.
-enum Initial<T> {
+enum DefaultValue<T> {
     Value(T),
-    Words(&'static str),
+    Description(&'static str),
 }
 
-impl<T: Kind> Initial<T> {
+impl<T: SettingValue> DefaultValue<T> {
     fn value(self) -> Option<T> {
         match self {
             Self::Value(value) => Some(value),
-            Self::Words(_) => None,
+            Self::Description(_) => None,
         }
     }
 
     fn documented(self) -> SettingDefault {
         match self {
             Self::Value(value) => SettingDefault::Value(value.to_toml()),
-            Self::Words(words) => SettingDefault::Words(words),
+            Self::Description(words) => SettingDefault::Description(words),
         }
     }
 }
@@ -90,16 +90,16 @@ macro_rules! settings {
         pub fn settings() -> Vec<Setting> {
             vec![$(Setting {
                 name: stringify!($name),
-                about: [$($about),+].map(str::trim).join(" "),
-                default: Initial::<$kind>::documented($default),
-                change: SettingChange::of(&[$(stringify!($change))?]),
+                description: [$($about),+].map(str::trim).join(" "),
+                default: DefaultValue::<$kind>::documented($default),
+                change: SettingChange::from_marks(&[$(stringify!($change))?]),
             }),+]
         }
 
         impl Layer {
             /// Returns the defaults.
             pub fn defaults() -> Self {
-                Self { $($name: Initial::<$kind>::value($default)),+ }
+                Self { $($name: DefaultValue::<$kind>::value($default)),+ }
             }
 
             /// Returns this layer, with missing settings taken from `lower`.
@@ -111,7 +111,7 @@ macro_rules! settings {
             /// Returns the settings in force after a reload: those of `new` that a reload applies.
             pub(super) fn changed_to(self, new: Self) -> Self {
                 Self {
-                    $($name: match SettingChange::of(&[$(stringify!($change))?]) {
+                    $($name: match SettingChange::from_marks(&[$(stringify!($change))?]) {
                         SettingChange::Reload => new.$name,
                         SettingChange::Restart => self.$name,
                     }),+
@@ -129,11 +129,11 @@ macro_rules! settings {
             pub(super) fn set(
                 &mut self,
                 name: &str,
-                written: Written<'_>,
+                written: RawValue<'_>,
             ) -> Option<Result<(), ConfigError>> {
                 match name {
-                    $(stringify!($name) => Some(Kind::read(stringify!($name), written).map_or_else(
-                        |why| Err(ConfigError::of(stringify!($name), why)),
+                    $(stringify!($name) => Some(SettingValue::read(stringify!($name), written).map_or_else(
+                        |why| Err(ConfigError::for_setting(stringify!($name), why)),
                         |value| {
                             self.$name = Some(value);
                             Ok(())
@@ -146,47 +146,47 @@ macro_rules! settings {
     };
 }
 
-use Initial::{Value, Words};
+use DefaultValue::{Description, Value};
 
 settings! {
     /// Listen address and port; port 0 picks a free port.
     listen: String = Value("127.0.0.1:8080".to_owned()),
     /// Base URL of generated links, `http` or `https`.
-    public_url: String = Words("the listen address"),
+    public_url: String = Description("the listen address"),
     /// TLS certificate chain (PEM), leaf first. Read again when the file changes, and on SIGHUP.
-    tls_certificate_file: PathBuf = Words("none") => reload,
+    tls_certificate_file: PathBuf = Description("none") => reload,
     /// Private key of the TLS certificate (PEM). It should be readable by the server only.
-    tls_key_file: PathBuf = Words("none") => reload,
+    tls_key_file: PathBuf = Description("none") => reload,
     /// Host names, such as `cdn.example.com`, to obtain certificates for by ACME and to serve TLS with, as a list or
     /// separated by commas. Agrees to the terms of the certificate authority. Cannot be combined with
     /// `tls_certificate_file`. Requires the `acme` build feature.
-    acme_domains: Texts = Value(Texts::default()),
+    acme_domains: StringList = Value(StringList::default()),
     /// Mail addresses for notices of the certificate authority, as a list or separated by commas.
-    acme_contact: Texts = Value(Texts::default()),
+    acme_contact: StringList = Value(StringList::default()),
     /// URL of the ACME directory of the certificate authority.
     acme_directory: String = Value(limits::acme::DIRECTORY.to_owned()),
     /// Root certificates (PEM) trusted for connections to the ACME directory, in addition to Mozilla's.
-    acme_ca_file: PathBuf = Words("none"),
+    acme_ca_file: PathBuf = Description("none"),
     /// `max-age` of `Strict-Transport-Security`, sent by dashboard and API over TLS: how long browsers use TLS only for
     /// this host and all its ports. 0: the header is not sent.
     tls_hsts_seconds: u64 = Value(0) => reload,
     /// Maximum request body size in bytes.
     body_bytes_max: u64 = Value(limits::BODY_BYTES_MAX) => reload,
     /// Listen address and port of the premium endpoint, for large uploads.
-    upload_listen: String = Words("none"),
+    upload_listen: String = Description("none"),
     /// Maximum request body size on the premium endpoint in bytes.
     upload_body_bytes_max: u64 = Value(limits::UPLOAD_BODY_BYTES_MAX) => reload,
     /// Listen address and port for `/-/metrics`, `/-/health` and `/-/ready` without a token. Use an address that only
     /// this machine or your own network reaches.
-    admin_listen: String = Words("none"),
+    admin_listen: String = Description("none"),
     /// Token for `/-/metrics` on the other addresses, at least 16 characters. `metrics_token_file` is safer.
-    metrics_token: Secret = Words("none"),
+    metrics_token: Secret = Description("none"),
     /// File with the token for `/-/metrics`.
-    metrics_token_file: PathBuf = Words("none"),
+    metrics_token_file: PathBuf = Description("none"),
     /// OTLP/HTTP collector for traces, such as `http://127.0.0.1:4318`. Requires the `otel` build feature.
-    otlp_endpoint: String = Words("none"),
+    otlp_endpoint: String = Description("none"),
     /// Fraction of traces to sample, from 0 to 1. Requires the `otel` build feature.
-    otlp_sample_ratio: Ratio = Value(Ratio::WHOLE),
+    otlp_sample_ratio: Ratio = Value(Ratio::ONE),
     /// Service name in traces. Requires the `otel` build feature.
     otlp_service_name: String = Value("trug".to_owned()),
     /// Maximum number of connections per listen address.
@@ -211,28 +211,28 @@ settings! {
     address_requests_burst: u32 = Value(limits::ADDRESS_REQUESTS_BURST) => reload,
     /// Networks, such as `10.0.0.0/8`, that limits of client addresses do not apply to, as a list or separated by
     /// commas. Loopback addresses are always exempt.
-    trusted_networks: Texts = Value(Texts::default()) => reload,
+    trusted_networks: StringList = Value(StringList::default()) => reload,
     /// Networks of reverse proxies whose `X-Forwarded-For` is trusted, as a list or separated by commas. The connection
     /// limit per address does not apply to the proxies.
-    trusted_proxies: Texts = Value(Texts::default()) => reload,
+    trusted_proxies: StringList = Value(StringList::default()) => reload,
     /// Host names of the dashboard in addition to that of `public_url`, such as `files.internal`, as a list or
     /// separated by commas. IP addresses and `localhost` are always allowed.
-    dashboard_hosts: Texts = Value(Texts::default()) => reload,
+    dashboard_hosts: StringList = Value(StringList::default()) => reload,
     /// Whether the fair-use policy is applied to accounts once a day.
     fair_use_sweep: bool = Value(false),
     /// Private origins that webhooks may reach, such as `http://127.0.0.1:9000`, as a list or separated by commas.
-    webhook_allow: Texts = Value(Texts::default()) => reload,
+    webhook_allow: StringList = Value(StringList::default()) => reload,
     /// Private origins that import jobs may read from, such as `http://127.0.0.1:9000`, as a list or separated by
     /// commas. Every client that may upload can read there.
-    import_allow: Texts = Value(Texts::default()) => reload,
+    import_allow: StringList = Value(StringList::default()) => reload,
     /// Root certificates (PEM) trusted for webhooks and import jobs, in addition to Mozilla's.
-    webhook_ca_file: PathBuf = Words("none"),
+    webhook_ca_file: PathBuf = Description("none"),
     /// Memory for the object names of searched buckets in bytes: about 55 bytes per name, so ten million names need
     /// 600000000. The least recently searched buckets are evicted. A bucket that does not fit is searched in the index,
     /// up to its first 4,000,000 names. 0: names are not held in memory.
-    search_memory_bytes: u64 = Value(engine::limits::SEARCH_NAMES_BYTES_MAX),
+    search_memory_bytes: u64 = Value(engine::limits::NAME_CACHE_BYTES_MAX),
     /// Memory for all image processing in bytes.
-    image_memory_bytes: u64 = Words("a quarter of physical memory"),
+    image_memory_bytes: u64 = Description("a quarter of physical memory"),
     /// Maximum size of the cache of image variants in bytes. The least recently used variants are evicted. 0: variants
     /// are not cached.
     variants_bytes_max: u64 = Value(limits::VARIANTS_BYTES_MAX),
@@ -242,10 +242,10 @@ settings! {
     /// Processor milliseconds per second for images of a bucket, with a burst of five minutes. 0: no limit.
     image_ms_per_second_per_bucket: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_BUCKET) => reload,
     /// Time for requests in flight during a graceful shutdown, in seconds.
-    drain_seconds: u64 = Value(limits::DRAIN_WAIT.as_secs()) => reload,
+    drain_seconds: u64 = Value(limits::DRAIN_TIMEOUT.as_secs()) => reload,
     /// Time in seconds, at most 30 days, for which deleted and replaced objects over 1 MiB can be restored, while there
     /// is free space. 0: their space is reclaimed at once.
     undelete_window_seconds: u64 = Value(limits::UNDELETE_WINDOW.as_secs()),
     /// Free space in bytes that uploads may not use. 0: no reserve.
-    reserve_bytes: u64 = Words("576 MiB or 1 % of the disk, whichever is more"),
+    reserve_bytes: u64 = Description("576 MiB or 1 % of the disk, whichever is more"),
 }

@@ -5,14 +5,14 @@
 
 use toml::de::DeTable;
 
-use super::kind::Written;
+use super::kind::RawValue;
 use super::settings::{Layer, SettingDefault, settings};
 use super::{Config, ConfigError};
 
 /// Prefix of all environment variables of settings.
-pub const VARIABLE_PREFIX: &str = "TRUG_";
+pub const ENV_PREFIX: &str = "TRUG_";
 /// Variables that the command line reads itself.
-const VARIABLES_ELSEWHERE: &[&str] = &["TRUG_CONFIG", "TRUG_DATA", "TRUG_LOG"];
+const CLI_ONLY_VARIABLES: &[&str] = &["TRUG_CONFIG", "TRUG_DATA", "TRUG_LOG"];
 /// Minimum Jaro-Winkler similarity of a suggested name; 1 means equality.
 const LIKENESS_MIN: f64 = 0.8;
 
@@ -28,12 +28,12 @@ struct Source {
 
 /// Settings of a running server.
 #[derive(Clone, Debug)]
-pub struct Running(Layer);
+pub struct ActiveConfig(Layer);
 
 /// Result of a reload.
 #[derive(Clone, Debug)]
 pub struct Reloaded {
-    pub running: Running,
+    pub running: ActiveConfig,
     pub config: Config,
     /// Settings with new values.
     pub changed: Vec<&'static str>,
@@ -43,7 +43,7 @@ pub struct Reloaded {
 
 /// Effective setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InForce {
+pub struct EffectiveSetting {
     pub name: &'static str,
     /// Value as TOML, or a description without a value.
     pub value: SettingDefault,
@@ -59,22 +59,22 @@ impl Sources {
 
     /// Adds a source that takes precedence over the earlier ones.
     #[must_use]
-    pub fn under(mut self, name: impl Into<String>, layer: Layer) -> Self {
+    pub fn overlay(mut self, name: impl Into<String>, layer: Layer) -> Self {
         self.0.insert(0, Source { name: name.into(), layer });
         self
     }
 
     /// Returns the effective, validated configuration.
     pub fn config(&self) -> Result<Config, ConfigError> {
-        self.check(self.whole())
+        self.check(self.merged())
     }
 
     /// Returns the settings of a server that starts now.
-    pub fn running(&self) -> Running {
-        Running(self.whole())
+    pub fn running(&self) -> ActiveConfig {
+        ActiveConfig(self.merged())
     }
 
-    fn whole(&self) -> Layer {
+    fn merged(&self) -> Layer {
         let layers = self.0.iter().map(|source| source.layer.clone());
         layers.reduce(Layer::over).unwrap_or_default()
     }
@@ -86,37 +86,39 @@ impl Sources {
         checked.map_err(|error| {
             let source = error.setting().and_then(|setting| self.source_of(setting));
             match source {
-                Some((name, _)) => error.in_source(name),
+                Some((name, _)) => error.with_source(name),
                 None => error,
             }
         })
     }
 
     /// Returns every setting with its value and source.
-    pub fn in_force(&self) -> Vec<InForce> {
+    pub fn effective(&self) -> Vec<EffectiveSetting> {
         let found = settings().into_iter().map(|setting| match self.source_of(setting.name) {
-            Some((source, value)) => InForce {
+            Some((source, value)) => EffectiveSetting {
                 name: setting.name,
                 value: SettingDefault::Value(value),
                 source: source.to_owned(),
             },
-            None => {
-                InForce { name: setting.name, value: setting.default, source: "default".to_owned() }
-            }
+            None => EffectiveSetting {
+                name: setting.name,
+                value: setting.default,
+                source: "default".to_owned(),
+            },
         });
         found.collect()
     }
 
     /// Returns every setting of a running server. A setting whose sources have a newer value is marked.
-    fn in_force_of(&self, running: &Layer) -> Vec<InForce> {
+    fn in_force_of(&self, running: &Layer) -> Vec<EffectiveSetting> {
         let values = running.said();
-        let mut all = self.in_force();
+        let mut all = self.effective();
         for setting in &mut all {
             let value = values.iter().find(|(name, _)| *name == setting.name);
             let Some((_, value)) = value else { continue };
             let value = SettingDefault::Value(value.clone());
             if setting.value != value {
-                *setting = InForce {
+                *setting = EffectiveSetting {
                     name: setting.name,
                     value,
                     source: format!("{}, changed since the start", setting.source),
@@ -136,11 +138,11 @@ impl Sources {
     }
 }
 
-impl Running {
+impl ActiveConfig {
     /// Returns the settings after a reload of these sources. Changes nothing if any of them is invalid.
     pub fn reload(&self, sources: &Sources) -> Result<Reloaded, ConfigError> {
         sources.config()?;
-        let (was, said) = (&self.0, sources.whole());
+        let (was, said) = (&self.0, sources.merged());
         let mut running = was.clone().changed_to(said.clone());
         // Whether a listener uses TLS is fixed when it starts.
         if was.tls_certificate_file.is_some() != said.tls_certificate_file.is_some() {
@@ -172,7 +174,8 @@ impl Default for Sources {
 impl Layer {
     /// Parses a configuration file; `source` names the file in an error.
     pub fn from_toml(text: &str, source: &str) -> Result<Self, ConfigError> {
-        let syntax = |error: toml::de::Error| ConfigError::new(error.to_string()).in_source(source);
+        let syntax =
+            |error: toml::de::Error| ConfigError::new(error.to_string()).with_source(source);
         let spans = DeTable::parse(text).map_err(syntax)?;
         let values: toml::Table = toml::from_str(text).map_err(syntax)?;
         let mut layer = Self::default();
@@ -182,23 +185,23 @@ impl Layer {
             let line = text[..name.span().start].matches('\n').count() + 1;
             let place = format!("{source}: line {line}");
             let name = name.get_ref().as_ref();
-            layer.set_or_propose(name, Written::Toml(&values[name]), str::to_owned, &place)?;
+            layer.set_or_propose(name, RawValue::Toml(&values[name]), str::to_owned, &place)?;
         }
         Ok(layer)
     }
 
     /// Reads the environment: `TRUG_LISTEN` is `listen`, and so on. Ignores other variables.
-    pub fn from_variables(
+    pub fn from_env(
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         let mut layer = Self::default();
         for (variable, value) in variables {
-            let is_ours = !VARIABLES_ELSEWHERE.contains(&variable.as_str());
-            let Some(name) = variable.strip_prefix(VARIABLE_PREFIX).filter(|_| is_ours) else {
+            let is_ours = !CLI_ONLY_VARIABLES.contains(&variable.as_str());
+            let Some(name) = variable.strip_prefix(ENV_PREFIX).filter(|_| is_ours) else {
                 continue;
             };
             let name = name.to_ascii_lowercase();
-            layer.set_or_propose(&name, Written::Text(&value), variable_of, "environment")?;
+            layer.set_or_propose(&name, RawValue::Text(&value), variable_of, "environment")?;
         }
         Ok(layer)
     }
@@ -212,9 +215,9 @@ impl Layer {
         for assignment in assignments {
             let Some((name, value)) = assignment.split_once('=') else {
                 let why = format!("{assignment:?} is not an assignment such as drain_seconds=5");
-                return Err(ConfigError::new(why).in_source(source));
+                return Err(ConfigError::new(why).with_source(source));
             };
-            layer.set_or_propose(name.trim(), Written::Text(value), str::to_owned, source)?;
+            layer.set_or_propose(name.trim(), RawValue::Text(value), str::to_owned, source)?;
         }
         Ok(layer)
     }
@@ -223,12 +226,12 @@ impl Layer {
     fn set_or_propose(
         &mut self,
         name: &str,
-        written: Written<'_>,
+        written: RawValue<'_>,
         spelled: fn(&str) -> String,
         place: &str,
     ) -> Result<(), ConfigError> {
         if let Some(set) = self.set(name, written) {
-            return set.map_err(|error| error.in_source(place));
+            return set.map_err(|error| error.with_source(place));
         }
         let likeness = |setting: &&str| strsim::jaro_winkler(name, setting);
         let names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
@@ -236,12 +239,12 @@ impl Layer {
         let nearest = nearest.filter(|setting| likeness(setting) >= LIKENESS_MIN);
         let meant = nearest.map(|nearest| format!("; did you mean {}?", spelled(nearest)));
         let why = format!("unknown setting {}{}", spelled(name), meant.unwrap_or_default());
-        Err(ConfigError::new(why).in_source(place))
+        Err(ConfigError::new(why).with_source(place))
     }
 }
 
 fn variable_of(setting: &str) -> String {
-    format!("{VARIABLE_PREFIX}{}", setting.to_ascii_uppercase())
+    format!("{ENV_PREFIX}{}", setting.to_ascii_uppercase())
 }
 
 #[cfg(test)]
@@ -251,11 +254,11 @@ mod tests {
     fn environment(pairs: &[(&str, &str)]) -> Result<Layer, ConfigError> {
         let pairs: Vec<_> =
             pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Layer::from_variables(pairs.into_iter())
+        Layer::from_env(pairs.into_iter())
     }
 
     #[test]
-    fn what_is_not_known_is_named_with_what_was_perhaps_meant() {
+    fn unknown_setting_suggests_a_name() {
         let told = |layer: Result<Layer, ConfigError>| layer.unwrap_err().to_string();
         let file = "listen = \"[::]:80\"\n\n# Long.\ndrain_second = 5\n";
         let expected =
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_says_where_it_stands() {
+    fn setting_type_error_names_its_source() {
         for (value, is_number) in [("7", true), ("\"7\"", false), ("-7", false), ("7.5", false)] {
             let text = format!("# Large.\nconnections_max = {value}");
             match Layer::from_toml(&text, "trug.toml") {
@@ -290,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn who_says_what_is_told_and_so_is_who_says_what_is_refused() {
+    fn config_errors_name_their_source() {
         let file = Layer::from_toml("listen = \"[::]:80\"\nscrub_days = 7", "trug.toml").unwrap();
         let sources = Sources::new()
-            .under("trug.toml", file)
-            .under("environment", environment(&[("TRUG_SCRUB_DAYS", "9")]).unwrap());
+            .overlay("trug.toml", file)
+            .overlay("environment", environment(&[("TRUG_SCRUB_DAYS", "9")]).unwrap());
         let config = sources.config().unwrap();
         assert_eq!(config.scrub.unwrap().period.as_secs(), 9 * 86_400);
-        let in_force = sources.in_force();
+        let in_force = sources.effective();
         assert_eq!(in_force.len(), settings().len());
         let told = |name: &str| {
             let found = in_force.iter().find(|setting| setting.name == name).unwrap();
@@ -307,17 +310,20 @@ mod tests {
         assert_eq!(told("listen"), (value("\"[::]:80\""), "trug.toml"));
         assert_eq!(told("scrub_days"), (value("9"), "environment"));
         assert_eq!(told("plan_rates"), (value("true"), "default"));
-        assert_eq!(told("public_url"), (SettingDefault::Words("the listen address"), "default"));
+        assert_eq!(
+            told("public_url"),
+            (SettingDefault::Description("the listen address"), "default")
+        );
 
         let flags = Layer::from_assignments(["scrub_days=4000"].into_iter(), "--set").unwrap();
-        let error = sources.under("command line", flags).config().unwrap_err().to_string();
+        let error = sources.overlay("command line", flags).config().unwrap_err().to_string();
         assert_eq!(error, "command line: scrub_days: 4000 is out of range: 0 to 3650");
     }
 
     #[test]
-    fn a_running_server_takes_what_may_change_and_says_what_may_not() {
+    fn reload_applies_reloadable_settings_only() {
         let file = |text: &str| {
-            Sources::new().under("trug.toml", Layer::from_toml(text, "trug.toml").unwrap())
+            Sources::new().overlay("trug.toml", Layer::from_toml(text, "trug.toml").unwrap())
         };
         let running = file("listen = \"[::]:80\"\ndrain_seconds = 5\nplan_rates = false").running();
         let now = file("listen = \"[::]:81\"\ndrain_seconds = 6\nscrub_days = 3");
@@ -338,10 +344,10 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_neither_begun_nor_ended_while_the_server_runs() {
+    fn tls_cannot_be_toggled_by_reload() {
         let layer = |words: &[&str]| {
             let layer = Layer::from_assignments(words.iter().copied(), "--set").unwrap();
-            Sources::new().under("command line", layer)
+            Sources::new().overlay("command line", layer)
         };
         let with = ["tls_certificate_file=/a", "tls_key_file=/b", "drain_seconds=5"];
         let other = ["tls_certificate_file=/c", "tls_key_file=/d"];
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_read_again() {
+    fn shown_config_round_trips() {
         let words = ["trusted_networks=10.0.0.0/8, ::1", "webhook_ca_file=/a \"b\".pem"];
         let layer = Layer::from_assignments(words.into_iter(), "--set").unwrap();
         let layer = layer.over(Layer::defaults());

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_have_units_by_their_names() {
+    fn setting_names_end_in_their_units() {
         assert_eq!(Unit::of("body_bytes_max"), Some(Unit::Bytes));
         assert_eq!(Unit::of("scrub_bytes_per_second_max"), Some(Unit::Bytes));
         assert_eq!(Unit::of("drain_seconds"), Some(Unit::Seconds));

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 /// Response body.
-pub(super) enum AnswerBody<B> {
+pub(super) enum ResponseBody<B> {
     Service(B),
-    Own(Option<Bytes>),
+    Listener(Option<Bytes>),
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -24,21 +24,21 @@ impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match &mut *self {
             Self::Service(body) => Pin::new(body).poll_frame(cx),
-            Self::Own(body) => Poll::Ready(body.take().map(|data| Ok(Frame::data(data)))),
+            Self::Listener(body) => Poll::Ready(body.take().map(|data| Ok(Frame::data(data)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Service(body) => body.is_end_stream(),
-            Self::Own(body) => body.is_none(),
+            Self::Listener(body) => body.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Service(body) => body.size_hint(),
-            Self::Own(body) => {
+            Self::Listener(body) => {
                 SizeHint::with_exact(body.as_ref().map_or(0, |data| data.len() as u64))
             }
         }

@@ -8,11 +8,11 @@ use http::uri::{Authority, Scheme};
 use http::{Request, StatusCode, Uri, Version};
 use http_body::Body;
 
-use crate::error::{ApiError, Asked};
+use crate::error::{ApiError, ErrorFormat};
 use crate::limits;
 
 /// Returns the raw response to a head that hyper cannot parse.
-pub(super) fn refuse(status: u16) -> Bytes {
+pub(super) fn parse_error_response(status: u16) -> Bytes {
     let error = match status {
         414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "Request target too long"),
         431 => head_too_large(),
@@ -22,14 +22,14 @@ pub(super) fn refuse(status: u16) -> Bytes {
 }
 
 /// Returns the raw response to plain HTTP on a TLS port.
-pub(super) fn refuse_plain() -> Bytes {
+pub(super) fn plain_http_response() -> Bytes {
     let message = "This port requires TLS: use https://";
     written(&ApiError::new(StatusCode::BAD_REQUEST, "tls_required", message))
 }
 
 /// Formats an error as an HTTP/1.1 response that closes the connection.
 fn written(error: &ApiError) -> Bytes {
-    let (head, body) = error.response(&Asked::default()).into_parts();
+    let (head, body) = error.response(&ErrorFormat::default()).into_parts();
     let mut answer = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
     for (name, value) in &head.headers {
         answer.extend_from_slice(name.as_str().as_bytes());
@@ -53,7 +53,7 @@ fn head_too_large() -> ApiError {
 
 /// Rejects a request with too many header fields. Hyper's default limit is a hundred; a custom limit would make it
 /// allocate memory for that many at each request.
-pub(super) fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
+pub(super) fn check_header_count<B>(request: &Request<B>) -> Result<(), ApiError> {
     match request.headers().len() <= limits::HEADERS_MAX {
         true => Ok(()),
         false => Err(head_too_large()),
@@ -62,18 +62,18 @@ pub(super) fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
 
 /// Returns whether a request changes nothing, so that its response is dropped when the client disconnects. A request
 /// that changes something runs to completion.
-pub(super) fn asks_only<B: Body>(request: &Request<B>) -> bool {
+pub(super) fn is_safe_without_body<B: Body>(request: &Request<B>) -> bool {
     request.method().is_safe() && request.body().is_end_stream()
 }
 
 /// Returns whether a response over HTTP/1 is dropped when the client disconnects. HTTP/1.0 has no interim responses
 /// with which to detect a disconnect.
-pub(super) fn is_watched<B: Body>(request: &Request<B>) -> bool {
-    asks_only(request) && request.version() == Version::HTTP_11
+pub(super) fn probes_disconnect<B: Body>(request: &Request<B>) -> bool {
+    is_safe_without_body(request) && request.version() == Version::HTTP_11
 }
 
 /// Returns whether the client waits for `100 Continue` before it sends the body. RFC 9110 section 10.1.1.
-pub(super) fn asks_for_continue<B>(request: &Request<B>) -> bool {
+pub(super) fn expects_continue<B>(request: &Request<B>) -> bool {
     request.version() == Version::HTTP_11
         && request
             .headers()
@@ -83,7 +83,7 @@ pub(super) fn asks_for_continue<B>(request: &Request<B>) -> bool {
 
 /// Validates the host of an HTTP/2 request, and converts it to the form of HTTP/1.1: a `Host` header, and a target that
 /// is a path.
-pub(super) fn settle_host<B>(request: &mut Request<B>) -> Result<(), ApiError> {
+pub(super) fn normalize_authority<B>(request: &mut Request<B>) -> Result<(), ApiError> {
     let authority = request.uri().authority();
     if !request.headers().contains_key(HOST)
         && let Some(Ok(host)) = authority.map(|it| HeaderValue::try_from(it.as_str()))

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 use crate::limits;
 
 /// Connection whose frames are counted.
-pub(super) struct CountedFrames<I> {
+pub(super) struct FrameMeter<I> {
     io: I,
     frames: Frames,
-    allowance: Allowance,
+    empty_frame_budget: EmptyFrameBudget,
     written: Arc<AtomicU64>,
 }
 
@@ -33,8 +33,8 @@ struct Frames {
 }
 
 /// Token bucket of frames without payload.
-struct Allowance {
-    left: u64,
+struct EmptyFrameBudget {
+    remaining: u64,
     counted_at: Instant,
     written: u64,
 }
@@ -47,16 +47,17 @@ const HEADERS: u8 = 1;
 /// Flag of the last frame of a stream.
 const END_STREAM: u8 = 1;
 
-impl<I> CountedFrames<I> {
+impl<I> FrameMeter<I> {
     /// Wraps a connection. Counts outgoing bytes in `written`.
     pub(super) fn new(io: I, written: Arc<AtomicU64>) -> Self {
         let frames = Frames { passed_over: PREFACE_BYTES, head: [0; HEAD_BYTES], head_bytes: 0 };
         let left = limits::HTTP2_EMPTY_FRAMES_BURST;
-        let allowance = Allowance { left, counted_at: Instant::now(), written: 0 };
-        Self { io, frames, allowance, written }
+        let allowance =
+            EmptyFrameBudget { remaining: left, counted_at: Instant::now(), written: 0 };
+        Self { io, frames, empty_frame_budget: allowance, written }
     }
 
-    fn note_written(&self, written: &Poll<io::Result<usize>>) {
+    fn count_written(&self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
             self.written.fetch_add(*bytes as u64, Ordering::Relaxed);
         }
@@ -95,7 +96,7 @@ impl Frames {
     }
 }
 
-impl Allowance {
+impl EmptyFrameBudget {
     /// Takes tokens. Returns false if there are not enough.
     fn take(&mut self, count: u64, written: u64) -> bool {
         let now = Instant::now();
@@ -107,11 +108,11 @@ impl Allowance {
         }
         let by_bytes = (written - self.written) / limits::HTTP2_BYTES_PER_EMPTY_FRAME;
         self.written += by_bytes * limits::HTTP2_BYTES_PER_EMPTY_FRAME;
-        let more = self.left.saturating_add(by_time).saturating_add(by_bytes);
-        self.left = more.min(limits::HTTP2_EMPTY_FRAMES_BURST);
-        match self.left.checked_sub(count) {
+        let more = self.remaining.saturating_add(by_time).saturating_add(by_bytes);
+        self.remaining = more.min(limits::HTTP2_EMPTY_FRAMES_BURST);
+        match self.remaining.checked_sub(count) {
             Some(left) => {
-                self.left = left;
+                self.remaining = left;
                 true
             }
             None => false,
@@ -119,7 +120,7 @@ impl Allowance {
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for CountedFrames<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for FrameMeter<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -130,7 +131,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for CountedFrames<I> {
         ready!(Pin::new(&mut this.io).poll_read(cx, buf))?;
         let came = buf.filled().get(before..).unwrap_or_default();
         let count = this.frames.empty_in(came);
-        if count > 0 && !this.allowance.take(count, this.written.load(Ordering::Relaxed)) {
+        if count > 0 && !this.empty_frame_budget.take(count, this.written.load(Ordering::Relaxed)) {
             let why = "HTTP/2 frame flood";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, why)));
         }
@@ -138,14 +139,14 @@ impl<I: AsyncRead + Unpin> AsyncRead for CountedFrames<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for CountedFrames<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for FrameMeter<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, buf);
-        self.note_written(&written);
+        self.count_written(&written);
         written
     }
 
@@ -155,7 +156,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for CountedFrames<I> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        self.note_written(&written);
+        self.count_written(&written);
         written
     }
 
@@ -183,22 +184,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn frames_that_carry_nothing_are_counted_however_the_bytes_come() {
+    async fn empty_frames_are_counted_across_split_reads() {
         let carrying = [frame(DATA, 0, 70_000), frame(DATA, END_STREAM, 0), frame(HEADERS, 4, 30)];
         let empty = [frame(DATA, 0, 0), frame(6, 0, 8), frame(4, 0, 18), frame(9, 4, 100)];
         let all = [vec![b'P'; PREFACE_BYTES], carrying.concat(), empty.concat()].concat();
         for piece in [1, 3, 9, 24, 1_000, all.len()] {
             let written = Arc::new(AtomicU64::new(0));
-            let mut frames = CountedFrames::new(tokio::io::empty(), written).frames;
+            let mut frames = FrameMeter::new(tokio::io::empty(), written).frames;
             let counted: u64 = all.chunks(piece).map(|bytes| frames.empty_in(bytes)).sum();
             assert_eq!(counted, 4, "in pieces of {piece}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_allowance_is_used_up_and_comes_back_with_time_and_with_bytes() {
+    async fn empty_frame_budget_refills_by_time_and_bytes() {
         let written = Arc::new(AtomicU64::new(0));
-        let mut allowance = CountedFrames::new(tokio::io::empty(), written).allowance;
+        let mut allowance = FrameMeter::new(tokio::io::empty(), written).empty_frame_budget;
         let (burst, rate) =
             (limits::HTTP2_EMPTY_FRAMES_BURST, limits::HTTP2_EMPTY_FRAMES_PER_SECOND);
         assert!(allowance.take(burst, 0));

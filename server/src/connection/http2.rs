@@ -24,18 +24,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
-use super::answer::AnswerBody;
-use super::checks::{asks_only, check_count, settle_host};
-use super::frames::CountedFrames;
-use super::{EVICTION_PAUSE, Ends, IncomingBody, Peer, Stop};
-use crate::bridge::to_its_end;
-use crate::error::Asked;
+use super::answer::ResponseBody;
+use super::checks::{check_header_count, is_safe_without_body, normalize_authority};
+use super::frames::FrameMeter;
+use super::{EVICTION_PAUSE, Ends, IncomingBody, Peer, Shutdown};
+use crate::bridge::run_to_completion;
+use crate::error::ErrorFormat;
 use crate::limits;
-use crate::pace::Pace;
-use crate::paced_io::{Idleness, Waits};
+use crate::pace::MinThroughput;
+use crate::paced_io::{Idleness, Timeouts};
 
 /// Requests of a connection.
-struct Activity {
+struct ConnectionActivity {
     /// Requests whose responses are incomplete.
     open: AtomicUsize,
     begun: AtomicU64,
@@ -43,10 +43,10 @@ struct Activity {
 }
 
 /// Guard of a request whose response is incomplete.
-struct OpenRequest(Arc<Activity>);
+struct OpenRequest(Arc<ConnectionActivity>);
 
 impl OpenRequest {
-    fn begin(activity: &Arc<Activity>) -> Self {
+    fn begin(activity: &Arc<ConnectionActivity>) -> Self {
         activity.begun.fetch_add(1, Ordering::Relaxed);
         activity.open.fetch_add(1, Ordering::Relaxed);
         activity.idleness.end();
@@ -66,7 +66,7 @@ impl Drop for OpenRequest {
 const TAKEN_BYTES_MIN: u64 = 4_000;
 
 /// Serves one connection.
-pub(super) async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Waits, mut ends: Ends)
+pub(super) async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Timeouts, mut ends: Ends)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send + 'static,
@@ -75,30 +75,33 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (open, begun, idleness) = (AtomicUsize::new(0), AtomicU64::new(0), ends.idleness.clone());
-    let activity = Arc::new(Activity { open, begun, idleness });
+    let activity = Arc::new(ConnectionActivity { open, begun, idleness });
     let written = Arc::new(AtomicU64::new(0));
-    let io = TokioIo::new(CountedFrames::new(io, written.clone()));
+    let io = TokioIo::new(FrameMeter::new(io, written.clone()));
     let shared = activity.clone();
     let answer = move |request: Request<Incoming>| {
         let mut request = IncomingBody::of_stream(request);
         let open = OpenRequest::begin(&shared);
         request.extensions_mut().insert(peer);
-        let asks_only = asks_only(&request);
-        let answer = match check_count(&request).and_then(|()| settle_host(&mut request)) {
-            Ok(()) => Ok(service.call(request)),
-            Err(refusal) => Err(refusal.response(&Asked::of(request.headers(), ""))),
-        };
+        let asks_only = is_safe_without_body(&request);
+        let answer =
+            match check_header_count(&request).and_then(|()| normalize_authority(&mut request)) {
+                Ok(()) => Ok(service.call(request)),
+                Err(refusal) => {
+                    Err(refusal.response(&ErrorFormat::from_headers(request.headers(), "")))
+                }
+            };
         async move {
             let response = match answer {
                 // Resetting a request drops its response, in hyper as well.
-                Ok(answer) if asks_only => answer.await?.map(AnswerBody::Service),
-                Ok(answer) => to_its_end(answer).await?.map(AnswerBody::Service),
-                Err(refusal) => refusal.map(|body| AnswerBody::Own(Some(body))),
+                Ok(answer) if asks_only => answer.await?.map(ResponseBody::Service),
+                Ok(answer) => run_to_completion(answer).await?.map(ResponseBody::Service),
+                Err(refusal) => refusal.map(|body| ResponseBody::Listener(Some(body))),
             };
             Ok::<_, Infallible>(response.map(|body| StreamBody { body, rest: None, _open: open }))
         }
     };
-    let mut builder = http2::Builder::new(PacedStreams { wait: waits.answer });
+    let mut builder = http2::Builder::new(StreamExecutor { wait: waits.answer });
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(waits.idle / 3)
@@ -130,7 +133,7 @@ where
             () = ends.ended(), if !is_ending => {
                 is_ending = true;
                 connection.as_mut().graceful_shutdown();
-                if *ends.stop.borrow() == Stop::Running {
+                if *ends.stop.borrow() == Shutdown::Running {
                     // The connection was evicted.
                     look_at = Instant::now() + EVICTION_PAUSE;
                 }
@@ -154,11 +157,11 @@ where
 
 /// Executor of response streams, each of which is reset if the client does not read.
 #[derive(Clone, Copy)]
-struct PacedStreams {
+struct StreamExecutor {
     wait: Duration,
 }
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for PacedStreams {
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamExecutor {
     fn execute(&self, stream: F) {
         tokio::spawn(paced(stream, self.wait));
     }
@@ -166,21 +169,21 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for PacedStreams {
 
 /// Transfer state of a stream: whether hyper holds an unsent chunk, and the number of chunks that were sent.
 #[derive(Default)]
-struct Handing {
+struct PendingChunk {
     is_waiting: AtomicBool,
     taken: AtomicU64,
 }
 
 tokio::task_local! {
-    static HANDING: Arc<Handing>;
+    static HANDING: Arc<PendingChunk>;
 }
 
 /// Runs a stream, and drops it if the client does not read, which resets the stream. Hyper requests the next chunk when
 /// the client's window and the buffer before the socket have room for it.
 async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
-    let handing = Arc::new(Handing::default());
+    let handing = Arc::new(PendingChunk::default());
     let mut stream = pin!(HANDING.scope(handing.clone(), stream));
-    let mut pace = Pace::new(wait, 1);
+    let mut pace = MinThroughput::new(wait, 1);
     poll_fn(|cx| {
         if stream.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -188,12 +191,12 @@ async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
         let taken = handing.taken.swap(0, Ordering::Relaxed);
         let is_waiting = handing.is_waiting.load(Ordering::Relaxed);
         if taken > 0 || !is_waiting {
-            pace.progress(taken);
+            pace.record_progress(taken);
         }
         if !is_waiting {
             return Poll::Pending;
         }
-        ready!(pace.poll_late(cx));
+        ready!(pace.poll_too_slow(cx));
         tracing::debug!("HTTP/2 stream reset: response write timeout");
         Poll::Ready(())
     })
@@ -202,7 +205,7 @@ async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
 
 /// Response body in chunks small enough to observe the progress of a slow client.
 struct StreamBody<B> {
-    body: AnswerBody<B>,
+    body: ResponseBody<B>,
     rest: Option<Bytes>,
     _open: OpenRequest,
 }

@@ -12,21 +12,21 @@ use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::paced_io::Exchange;
+use crate::paced_io::ExchangeState;
 
 /// Request body.
 #[derive(Debug)]
 pub struct IncomingBody {
     body: Incoming,
     /// Notified at the end of the body; `None` from then on, and for HTTP/2.
-    exchange: Option<Arc<Exchange>>,
+    exchange: Option<Arc<ExchangeState>>,
 }
 
 impl IncomingBody {
     /// Wraps the body of an HTTP/1 request.
     pub(super) fn of_exchange(
         request: Request<Incoming>,
-        exchange: &Arc<Exchange>,
+        exchange: &Arc<ExchangeState>,
     ) -> Request<Self> {
         request.map(|body| {
             let exchange = (!body.is_end_stream()).then(|| Arc::clone(exchange));

@@ -11,7 +11,7 @@ use crate::limits;
 
 /// Connection counts per address, and per IPv6 /48.
 #[derive(Default)]
-pub(super) struct Addresses(Mutex<HashMap<Counted, usize>>);
+pub(super) struct ConnectionsPerIp(Mutex<HashMap<Counted, usize>>);
 
 /// Key of a count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,19 +21,19 @@ enum Counted {
 }
 
 /// Slot of a connection within the limits of its address, released when dropped.
-pub(super) struct AddressPlace(Option<(Arc<Addresses>, AddressKey)>);
+pub(super) struct ConnectionPermit(Option<(Arc<ConnectionsPerIp>, AddressKey)>);
 
-impl Addresses {
+impl ConnectionsPerIp {
     /// Takes a slot; `None` if the address, or its network, is at its limit.
-    pub(super) fn enter(
+    pub(super) fn try_acquire(
         this: &Arc<Self>,
         peer: Peer,
         options: &ConnectionOptions,
-    ) -> Option<AddressPlace> {
+    ) -> Option<ConnectionPermit> {
         let Some(ip) = peer.ip().filter(|ip| !(options.exempt)(*ip)) else {
-            return Some(AddressPlace(None));
+            return Some(ConnectionPermit(None));
         };
-        let key = AddressKey::of(ip);
+        let key = AddressKey::from_ip(ip);
         let mut counts = this.counts();
         let network_max =
             options.per_address_max.saturating_mul(limits::ADDRESSES_PER_NETWORK.get() as usize);
@@ -50,7 +50,7 @@ impl Addresses {
         for it in counted(key) {
             *counts.entry(it).or_insert(0) += 1;
         }
-        Some(AddressPlace(Some((this.clone(), key))))
+        Some(ConnectionPermit(Some((this.clone(), key))))
     }
 
     /// Returns the number of addresses and networks with connections.
@@ -68,7 +68,7 @@ fn counted(key: AddressKey) -> impl Iterator<Item = Counted> {
     [Some(Counted::Address(key)), key.network().map(Counted::Network)].into_iter().flatten()
 }
 
-impl Drop for AddressPlace {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Some((addresses, key)) = &self.0 else { return };
         let mut counts = addresses.counts();

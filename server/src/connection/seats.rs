@@ -20,7 +20,7 @@ pub(super) struct Seats {
 }
 
 /// Entry of an open connection, removed when dropped.
-pub(super) struct Seat {
+pub(super) struct ConnectionEntry {
     seats: Arc<Seats>,
     number: u64,
     idleness: Arc<Idleness>,
@@ -35,11 +35,11 @@ impl Seats {
     }
 
     /// Adds an entry for a new connection, which is idle until its first request.
-    pub(super) fn enter(self: &Arc<Self>) -> Seat {
+    pub(super) fn enter(self: &Arc<Self>) -> ConnectionEntry {
         let idleness = Arc::new(Idleness::new(self.opened));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.seats().insert(number, Arc::clone(&idleness));
-        Seat { seats: Arc::clone(self), number, idleness }
+        ConnectionEntry { seats: Arc::clone(self), number, idleness }
     }
 
     /// Asks the longest idle connections to close, up to a maximum.
@@ -64,13 +64,13 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl ConnectionEntry {
     pub(super) fn idleness(&self) -> &Arc<Idleness> {
         &self.idleness
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         self.seats.seats().remove(&self.number);
     }

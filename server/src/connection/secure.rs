@@ -9,12 +9,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Listener;
-use super::checks::refuse_plain;
+use super::checks::plain_http_response;
 use crate::limits;
-use crate::tls::{CurrentTls, HTTP2};
+use crate::tls::{HTTP2, TlsConfigCell};
 
 /// TLS connection, by its protocol.
-pub(super) enum Secured<I> {
+pub(super) enum NegotiatedTls<I> {
     Http1(Box<TlsStream<I>>),
     Http2(Box<TlsStream<I>>),
 }
@@ -23,14 +23,14 @@ pub(super) enum Secured<I> {
 const HANDSHAKE: u8 = 22;
 
 /// Performs the handshake. `None` if the client disconnected, or spoke another protocol and got an error.
-pub(super) async fn secured<L: Listener>(
+pub(super) async fn accept_tls<L: Listener>(
     mut io: L::Io,
-    tls: &CurrentTls,
-) -> io::Result<Option<Secured<L::Io>>> {
+    tls: &TlsConfigCell,
+) -> io::Result<Option<NegotiatedTls<L::Io>>> {
     match L::first_byte(&io).await? {
         Some(HANDSHAKE) => {}
         Some(letter) if letter.is_ascii_uppercase() => {
-            tell_plain(&mut io).await?;
+            reject_plain_http(&mut io).await?;
             return Ok(None);
         }
         Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "not a TLS handshake")),
@@ -39,21 +39,21 @@ pub(super) async fn secured<L: Listener>(
     let io = Box::new(TlsAcceptor::from(tls.config()).accept(io).await?);
     let (_, session) = io.get_ref();
     Ok(match session.alpn_protocol() {
-        Some(HTTP2) => Some(Secured::Http2(io)),
+        Some(HTTP2) => Some(NegotiatedTls::Http2(io)),
         // A certification authority has verified its ACME challenge.
         #[cfg(feature = "acme")]
-        Some(crate::tls::ACME_PROTOCOL) => None,
-        _ => Some(Secured::Http1(io)),
+        Some(crate::tls::ACME_TLS_ALPN) => None,
+        _ => Some(NegotiatedTls::Http1(io)),
     })
 }
 
 /// Sends an error response, then reads some of the remaining input, so that the client sees the response instead of a
 /// reset.
-async fn tell_plain<I: AsyncReadExt + AsyncWriteExt + Unpin>(io: &mut I) -> io::Result<()> {
-    io.write_all(&refuse_plain()).await?;
+async fn reject_plain_http<I: AsyncReadExt + AsyncWriteExt + Unpin>(io: &mut I) -> io::Result<()> {
+    io.write_all(&plain_http_response()).await?;
     io.shutdown().await?;
     let mut bytes = [0; 1_024];
-    let mut left = limits::PLAIN_BYTES_READ_MAX;
+    let mut left = limits::PLAIN_HTTP_READ_BYTES_MAX;
     while left > 0 {
         match io.read(&mut bytes).await? {
             0 => break,

@@ -15,7 +15,7 @@ const IDLE: Duration = Duration::from_millis(900);
 const SOON: Duration = Duration::from_secs(5);
 
 fn options() -> ConnectionOptions {
-    let waits = Waits {
+    let waits = Timeouts {
         head: SHORT,
         idle: IDLE,
         answer: SHORT,
@@ -46,20 +46,20 @@ async fn answer(request: Request<IncomingBody>) -> Result<Response<Full<Bytes>>,
         async { RequestBody::new(&parts.headers, body, limits(bytes_max))?.collect().await };
     match taken.await {
         Ok(_) => say("taken"),
-        Err(refusal) => Ok(refusal.response(&Asked::default()).map(Full::new)),
+        Err(refusal) => Ok(refusal.response(&ErrorFormat::default()).map(Full::new)),
     }
 }
 
 struct Running {
     address: SocketAddr,
-    stop: watch::Sender<Stop>,
-    ended: tokio::task::JoinHandle<Drained>,
+    stop: watch::Sender<Shutdown>,
+    ended: tokio::task::JoinHandle<DrainReport>,
 }
 
 async fn run(options: ConnectionOptions) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (stop, seen) = watch::channel(Stop::Running);
+    let (stop, seen) = watch::channel(Shutdown::Running);
     let ended = tokio::spawn(accept(listener, service_fn(answer), options, seen));
     Running { address, stop, ended }
 }
@@ -87,7 +87,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LAST_GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn silent_and_half_sent_connections_end() {
+async fn idle_and_partial_connections_time_out() {
     let server = run(options()).await;
     for start in [&b""[..], b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"] {
         let (answer, took) = rest(&mut send(server.address, start).await).await;
@@ -97,7 +97,7 @@ async fn silent_and_half_sent_connections_end() {
 }
 
 #[tokio::test]
-async fn a_head_that_trickles_ends() {
+async fn slow_request_header_times_out() {
     let server = run(options()).await;
     let mut stream = send(server.address, b"GET / HTTP/1.1\r\nX: ").await;
     let began = now();
@@ -108,7 +108,7 @@ async fn a_head_that_trickles_ends() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_lives_longer_than_a_half_sent_head() {
+async fn keep_alive_outlasts_the_header_timeout() {
     let server = run(options()).await;
     let mut stream = send(server.address, GET).await;
     tokio::time::sleep(SHORT + SHORT / 2).await;
@@ -134,7 +134,7 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_request_must_name_one_host() {
+async fn host_header_is_required_exactly_once() {
     let server = run(options()).await;
     for (head, status) in [
         ("GET / HTTP/1.1\r\nHost: a", "200"),
@@ -162,7 +162,7 @@ async fn a_request_must_name_one_host() {
 }
 
 #[tokio::test]
-async fn heads_that_are_too_large_are_refused() {
+async fn oversized_request_header_is_rejected() {
     let server = run(options()).await;
     let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(20_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(100));
@@ -176,7 +176,7 @@ async fn heads_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn client_that_does_not_read_is_disconnected() {
     let server = run(options()).await;
     let mut stream = send(server.address, b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(6 * SHORT).await;
@@ -185,7 +185,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_gets_everything() {
+async fn slow_reader_gets_the_whole_response() {
     let server = run(options()).await;
     let head = b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let mut stream = send(server.address, head).await;
@@ -200,7 +200,7 @@ async fn a_client_that_reads_gets_everything() {
 }
 
 #[tokio::test]
-async fn a_refused_body_does_not_hide_the_answer() {
+async fn rejected_body_does_not_hide_the_response() {
     let server = run(options()).await;
     let head = format!("POST /limited HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 32 << 20);
     let mut stream = send(server.address, head.as_bytes()).await;
@@ -213,7 +213,7 @@ async fn a_refused_body_does_not_hide_the_answer() {
 }
 
 #[tokio::test]
-async fn a_refused_body_that_never_comes_ends_the_connection() {
+async fn rejected_body_is_not_awaited_forever() {
     let server = run(options()).await;
     let head = b"POST /limited HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n";
     let (answer, took) = rest(&mut send(server.address, head).await).await;
@@ -222,7 +222,7 @@ async fn a_refused_body_that_never_comes_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_body_that_stalls_or_trickles_is_answered_and_ends() {
+async fn slow_request_body_times_out_with_a_response() {
     let server = run(options()).await;
     let head = b"POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc";
     let (answer, _) = rest(&mut send(server.address, head).await).await;
@@ -242,7 +242,7 @@ async fn a_body_that_stalls_or_trickles_is_answered_and_ends() {
 }
 
 #[tokio::test]
-async fn a_client_that_ends_its_side_still_gets_the_answer() {
+async fn half_closed_client_gets_the_response() {
     let server = run(options()).await;
     let mut stream = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
     stream.shutdown().await.unwrap();
@@ -251,10 +251,10 @@ async fn a_client_that_ends_its_side_still_gets_the_answer() {
 }
 
 /// Runs a service that never responds, and reports each request by a channel that closes when its response is dropped.
-async fn run_held() -> (SocketAddr, watch::Sender<Stop>, mpsc::UnboundedReceiver<Held>) {
+async fn run_held() -> (SocketAddr, watch::Sender<Shutdown>, mpsc::UnboundedReceiver<Held>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (stop, seen) = watch::channel(Stop::Running);
+    let (stop, seen) = watch::channel(Shutdown::Running);
     let (begun, beginnings) = mpsc::unbounded_channel();
     let service = service_fn(move |_: Request<IncomingBody>| {
         let (alive, held) = oneshot::channel::<()>();
@@ -272,7 +272,7 @@ async fn run_held() -> (SocketAddr, watch::Sender<Stop>, mpsc::UnboundedReceiver
 type Held = oneshot::Receiver<()>;
 
 #[tokio::test]
-async fn an_answer_is_dropped_when_its_client_goes_away() {
+async fn handler_is_dropped_on_client_disconnect() {
     let (address, _stop, mut beginnings) = run_held().await;
     for linger in [None, Some(Duration::ZERO)] {
         let stream = send(address, GET).await;
@@ -287,7 +287,7 @@ async fn an_answer_is_dropped_when_its_client_goes_away() {
 }
 
 #[tokio::test]
-async fn what_changes_something_is_done_to_its_end() {
+async fn unsafe_request_completes_after_disconnect() {
     let (address, _stop, mut beginnings) = run_held().await;
     for request in [
         &b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"[..],
@@ -301,7 +301,7 @@ async fn what_changes_something_is_done_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_client_that_ends_its_side_is_asked_whether_it_listens() {
+async fn half_closed_client_is_probed_with_102() {
     let server = run(options()).await;
     for (version, is_asked) in [("1.1", true), ("1.0", false)] {
         let head = format!("GET /slow HTTP/{version}\r\nHost: a\r\n\r\n");
@@ -317,7 +317,7 @@ async fn a_client_that_ends_its_side_is_asked_whether_it_listens() {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_while_another_is_answered_loses_nothing() {
+async fn pipelined_request_is_preserved() {
     let server = run(options()).await;
     let mut stream = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(SHORT / 3).await;
@@ -328,7 +328,7 @@ async fn a_request_that_comes_while_another_is_answered_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_address_has_only_so_many_connections() {
+async fn connections_per_ip_are_limited() {
     let exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync> = Arc::new(|_| false);
     let server = run(ConnectionOptions { per_address_max: 2, exempt, ..options() }).await;
     let mut first = send(server.address, GET).await;
@@ -346,7 +346,7 @@ async fn an_address_has_only_so_many_connections() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_connections_and_more_wait() {
+async fn excess_connections_wait_for_a_permit() {
     let server = run(ConnectionOptions { connections_max: 1, ..options() }).await;
     let mut first =
         send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
@@ -357,45 +357,45 @@ async fn there_are_only_so_many_connections_and_more_wait() {
 }
 
 #[tokio::test]
-async fn draining_finishes_requests_in_flight_and_ends_idle_connections() {
+async fn drain_finishes_requests_and_closes_idle_connections() {
     let server = run(options()).await;
     let mut slow = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut idle = send(server.address, GET).await;
     tokio::time::sleep(SHORT / 3).await;
-    server.stop.send(Stop::Drain).unwrap();
+    server.stop.send(Shutdown::Drain).unwrap();
     let (slow, idle) = tokio::join!(rest(&mut slow), rest(&mut idle));
     assert!(slow.0.ends_with("slow") && slow.0.contains("connection: close"), "{}", slow.0);
     assert!(idle.0.ends_with("hello"));
-    assert_eq!(server.ended.await.unwrap(), Drained { cut_off: 0 });
+    assert_eq!(server.ended.await.unwrap(), DrainReport { cut_off: 0 });
     assert!(TcpStream::connect(server.address).await.is_err());
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_at_once() {
+async fn second_shutdown_signal_is_immediate() {
     let server = run(options()).await;
     let _slow = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(SHORT / 3).await;
-    server.stop.send(Stop::Drain).unwrap();
+    server.stop.send(Shutdown::Drain).unwrap();
     tokio::task::yield_now().await;
-    server.stop.send(Stop::Now).unwrap();
+    server.stop.send(Shutdown::Immediate).unwrap();
     let ended = tokio::time::timeout(SOON, server.ended).await.unwrap().unwrap();
-    assert_eq!(ended, Drained { cut_off: 1 });
+    assert_eq!(ended, DrainReport { cut_off: 1 });
 }
 
 #[tokio::test]
-async fn a_drain_that_takes_too_long_cuts_off() {
+async fn drain_timeout_closes_connections() {
     let server = run(ConnectionOptions { drain: (SHORT / 3).into(), ..options() }).await;
     let _slow = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(SHORT / 3).await;
     drop(server.stop);
-    assert_eq!(server.ended.await.unwrap(), Drained { cut_off: 1 });
+    assert_eq!(server.ended.await.unwrap(), DrainReport { cut_off: 1 });
 }
 
 #[tokio::test]
-async fn a_socket_in_the_file_system_is_served_as_well() {
+async fn unix_socket_is_served() {
     let path = std::env::temp_dir().join(format!("trug-control-{}.sock", std::process::id()));
     let listener = UnixListener::bind(&path).unwrap();
-    let (_stop, seen) = watch::channel(Stop::Running);
+    let (_stop, seen) = watch::channel(Shutdown::Running);
     tokio::spawn(accept(listener, service_fn(answer), options(), seen));
     let mut stream = UnixStream::connect(&path).await.unwrap();
     stream.write_all(LAST_GET).await.unwrap();
@@ -404,11 +404,12 @@ async fn a_socket_in_the_file_system_is_served_as_well() {
 }
 
 #[test]
-fn ipv6_addresses_count_by_their_network() {
-    let addresses = Arc::new(Addresses::default());
+fn ipv6_connections_count_per_network() {
+    let addresses = Arc::new(ConnectionsPerIp::default());
     let bounds = ConnectionOptions { per_address_max: 1, ..options() };
-    let enter =
-        |text: &str| Addresses::enter(&addresses, Peer::Address(text.parse().unwrap()), &bounds);
+    let enter = |text: &str| {
+        ConnectionsPerIp::try_acquire(&addresses, Peer::Address(text.parse().unwrap()), &bounds)
+    };
     let place = enter("[2001:db8:1:2::1]:9");
     assert!(place.is_some());
     assert!(enter("[2001:db8:1:2:ffff::2]:9").is_none());

@@ -17,34 +17,39 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::{Line, log, told};
+use super::{StreamLine, log, log_and_reply};
 use crate::catalog::{Actor, CatalogError};
 use crate::error::ApiError;
 use crate::limits;
-use crate::management::{Reply, Request, execute};
+use crate::management::{AdminRequest, AdminResponse, execute};
 use crate::state::AppState;
 
 /// Lines of the response to a long request.
-pub(super) struct WorkBody {
+pub(super) struct ProgressBody {
     /// Latest progress; dropped with the body, which its sender detects.
     progress: watch::Receiver<WorkProgress>,
     ticks: Interval,
-    work: Option<JoinHandle<Result<Reply, CatalogError>>>,
+    work: Option<JoinHandle<Result<AdminResponse, CatalogError>>>,
 }
 
-impl WorkBody {
+impl ProgressBody {
     /// Starts the work. `held` is dropped when the work has ended, which may be after the body is dropped.
-    pub(super) fn start(app: AppState, request: Request, held: impl Send + 'static) -> Self {
+    pub(super) fn start(app: AppState, request: AdminRequest, held: impl Send + 'static) -> Self {
         let (told, progress) = watch::channel(WorkProgress::default());
         let work = spawn_blocking(move || {
             let _held = held;
-            execute(&app.store, &app.catalog.by(Actor::operator()), request, &mut |progress| {
-                told.send_replace(progress);
-                match told.is_closed() || app.is_draining() {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            })
+            execute(
+                &app.store,
+                &app.catalog.acting_as(Actor::operator()),
+                request,
+                &mut |progress| {
+                    told.send_replace(progress);
+                    match told.is_closed() || app.is_draining() {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                },
+            )
         });
         let mut ticks = interval(limits::control::PROGRESS_WAIT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -52,7 +57,7 @@ impl WorkBody {
     }
 }
 
-impl http_body::Body for WorkBody {
+impl http_body::Body for ProgressBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -72,24 +77,27 @@ impl http_body::Body for WorkBody {
             Poll::Pending => {
                 std::task::ready!(self.ticks.poll_tick(context));
                 // The next call polls the timer again, after this line was consumed.
-                Line::Progress { progress: (*self.progress.borrow()).into() }
+                StreamLine::Progress { progress: (*self.progress.borrow()).into() }
             }
         };
         Poll::Ready(Some(Ok(Frame::data(line.bytes()))))
     }
 }
 
-fn last_line(done: Result<Reply, ApiError>) -> Line {
+fn last_line(done: Result<AdminResponse, ApiError>) -> StreamLine {
     match done {
-        Ok(reply) => Line::Reply { reply: Box::new(reply) },
+        Ok(reply) => StreamLine::Reply { reply: Box::new(reply) },
         Err(error) => {
             log(&error);
-            Line::Refusal { error: told(&error).to_owned(), code: error.code().to_owned() }
+            StreamLine::Refusal {
+                error: log_and_reply(&error).to_owned(),
+                code: error.code().to_owned(),
+            }
         }
     }
 }
 
-impl Line {
+impl StreamLine {
     fn bytes(&self) -> Bytes {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.push(b'\n');

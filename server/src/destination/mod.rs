@@ -1,6 +1,6 @@
 //! Destination of an outbound request: a URL that a user supplied, such as that of a webhook.
 //!
-//! A URL is parsed once, by the rules of [`Destination::parse`]. Its address is checked where the connection is made,
+//! A URL is parsed once, by the rules of [`OutboundUrl::parse`]. Its address is checked where the connection is made,
 //! on the very address that is connected to; the rules for that are in `reach.rs`. Guarantees: logs show only the host
 //! of a destination, never its path or query, which may be secret. Non-goals: name lookups, connections.
 
@@ -12,12 +12,12 @@ use std::net::IpAddr;
 use http::Uri;
 use http::uri::PathAndQuery;
 
-pub use self::reach::is_public;
+pub use self::reach::is_globally_routable;
 use crate::limits;
 
 /// Syntactically valid destination URL.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Destination {
+pub struct OutboundUrl {
     text: String,
     origin: Origin,
     authority: String,
@@ -42,45 +42,45 @@ pub enum Scheme {
 
 /// Rule that a URL violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadDestination(&'static str);
+pub struct InvalidUrl(&'static str);
 
-impl Destination {
+impl OutboundUrl {
     /// Parses a URL: `http` or `https`, an ASCII host, any port, no user, no fragment, at most
     /// [`limits::WEBHOOK_URL_BYTES_MAX`] bytes.
-    pub fn parse(text: &str) -> Result<Self, BadDestination> {
+    pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
         if text.len() > limits::WEBHOOK_URL_BYTES_MAX {
-            return Err(BadDestination("is too long"));
+            return Err(InvalidUrl("is too long"));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
-            return Err(BadDestination(
+            return Err(InvalidUrl(
                 "must be ASCII without spaces: other letters in a path as %-escapes, in a host as punycode",
             ));
         }
         if text.contains('#') {
-            return Err(BadDestination("must have no fragment"));
+            return Err(InvalidUrl("must have no fragment"));
         }
-        let uri: Uri = text.parse().map_err(|_| BadDestination("is not a URL"))?;
+        let uri: Uri = text.parse().map_err(|_| InvalidUrl("is not a URL"))?;
         let scheme = match uri.scheme_str() {
             Some("http") => Scheme::Http,
             Some("https") => Scheme::Https,
-            _ => return Err(BadDestination("must start with http:// or https://")),
+            _ => return Err(InvalidUrl("must start with http:// or https://")),
         };
-        let authority = uri.authority().ok_or(BadDestination("must name a host"))?;
+        let authority = uri.authority().ok_or(InvalidUrl("must name a host"))?;
         if authority.as_str().contains('@') {
-            return Err(BadDestination("must not contain credentials"));
+            return Err(InvalidUrl("must not contain credentials"));
         }
         let bracketed = authority.host();
         let host = bracketed.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         if host.is_empty() {
-            return Err(BadDestination("must name a host"));
+            return Err(InvalidUrl("must name a host"));
         }
         let port = match authority.as_str().strip_prefix(bracketed) {
             Some("") => scheme.port(),
             Some(rest) => match rest.strip_prefix(':').and_then(|port| port.parse().ok()) {
                 Some(port @ 1..) => port,
-                _ => return Err(BadDestination("has an invalid port")),
+                _ => return Err(InvalidUrl("has an invalid port")),
             },
-            None => return Err(BadDestination("is not a URL")),
+            None => return Err(InvalidUrl("is not a URL")),
         };
         // In a URL a query may directly follow the host, but not in a request target.
         let path = match uri.path_and_query().map_or("", PathAndQuery::as_str) {
@@ -90,7 +90,7 @@ impl Destination {
         Ok(Self {
             text: text.to_owned(),
             authority: authority.as_str().to_ascii_lowercase(),
-            path: path.map_err(|_| BadDestination("is not a URL"))?,
+            path: path.map_err(|_| InvalidUrl("is not a URL"))?,
             origin: Origin { scheme, host, port },
         })
     }
@@ -123,10 +123,10 @@ impl Destination {
 
     /// Rejects a URL with a literal IP address to which requests are forbidden. A host name is checked when it is
     /// connected to.
-    pub fn check_literal(&self, allowed: &[Origin]) -> Result<(), BadDestination> {
+    pub fn check_ip_literal(&self, allowed: &[Origin]) -> Result<(), InvalidUrl> {
         match self.origin.host.parse::<IpAddr>() {
-            Ok(address) if !is_public(address) && !allowed.contains(&self.origin) => {
-                Err(BadDestination("is a private or reserved address, which is not allowed"))
+            Ok(address) if !is_globally_routable(address) && !allowed.contains(&self.origin) => {
+                Err(InvalidUrl("is a private or reserved address, which is not allowed"))
             }
             _ => Ok(()),
         }
@@ -135,10 +135,10 @@ impl Destination {
 
 impl Origin {
     /// Parses an origin: a URL without a path.
-    pub fn parse(text: &str) -> Result<Self, BadDestination> {
-        let destination = Destination::parse(text)?;
+    pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
+        let destination = OutboundUrl::parse(text)?;
         if destination.path != "/" || text.ends_with('?') {
-            return Err(BadDestination("must have no path, query or fragment"));
+            return Err(InvalidUrl("must have no path, query or fragment"));
         }
         Ok(destination.origin)
     }
@@ -173,13 +173,13 @@ impl Scheme {
     }
 }
 
-impl fmt::Debug for Destination {
+impl fmt::Debug for OutboundUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Destination({})", self.origin.host)
     }
 }
 
-impl fmt::Display for BadDestination {
+impl fmt::Display for InvalidUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_apart() {
+    fn outbound_url_is_parsed() {
         for (text, scheme, host, port, authority, path) in [
             ("http://a.example", Scheme::Http, "a.example", 80, "a.example", "/"),
             ("https://A.example/x?y=1", Scheme::Https, "a.example", 443, "a.example", "/x?y=1"),
@@ -198,7 +198,7 @@ mod tests {
             ("http://[2001:DB8::1]:81/", Scheme::Http, "2001:db8::1", 81, "[2001:db8::1]:81", "/"),
             ("http://a?y", Scheme::Http, "a", 80, "a", "/?y"),
         ] {
-            let read = Destination::parse(text).unwrap();
+            let read = OutboundUrl::parse(text).unwrap();
             let origin = Origin { scheme, host: host.into(), port };
             assert_eq!((read.origin(), read.authority()), (&origin, authority), "{text}");
             assert_eq!((read.path().as_str(), read.as_str()), (path, text));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_address_is_refused() {
+    fn invalid_outbound_urls_are_rejected() {
         let long = format!("http://a/{}", "x".repeat(limits::WEBHOOK_URL_BYTES_MAX));
         for bad in [
             "",
@@ -233,12 +233,12 @@ mod tests {
             "http://[::1",
             &long,
         ] {
-            assert!(Destination::parse(bad).is_err(), "{bad}");
+            assert!(OutboundUrl::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn an_origin_is_exact() {
+    fn origin_match_is_exact() {
         let origin = |text| Origin::parse(text).unwrap();
         assert_eq!(origin("http://127.0.0.1:9000"), origin("http://127.0.0.1:9000/"));
         assert_ne!(origin("http://127.0.0.1:9000"), origin("http://127.0.0.1:9001"));
@@ -251,10 +251,10 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_not_public_is_refused_at_once_unless_it_is_allowed() {
+    fn private_ip_literal_is_rejected_unless_allowed() {
         let check = |text: &str, allowed: &[&str]| {
             let allowed: Vec<_> = allowed.iter().map(|it| Origin::parse(it).unwrap()).collect();
-            Destination::parse(text).unwrap().check_literal(&allowed).is_ok()
+            OutboundUrl::parse(text).unwrap().check_ip_literal(&allowed).is_ok()
         };
         assert!(check("http://93.184.216.34/", &[]) && check("http://localhost/", &[]));
         for bad in ["http://127.0.0.1/", "http://[::1]/", "http://[::ffff:10.0.0.1]/"] {
@@ -267,22 +267,22 @@ mod tests {
     proptest::proptest! {
         /// Tests that every accepted URL yields a request: its host, path and port are valid.
         #[test]
-        fn whatever_is_taken_makes_a_request(
+        fn accepted_outbound_urls_form_valid_requests(
             text in "(https?://)?([a-z0-9.:@\\[\\]%_-]{0,20}|.{0,20})([/?#][ -~]{0,20})?",
         ) {
-            if let Ok(read) = Destination::parse(&text) {
+            if let Ok(read) = OutboundUrl::parse(&text) {
                 proptest::prop_assert!(http::HeaderValue::from_str(read.authority()).is_ok());
                 proptest::prop_assert!(read.path().as_str().starts_with('/'));
                 proptest::prop_assert!(read.origin().port() > 0 && !read.origin().host().is_empty());
                 proptest::prop_assert!(!read.authority().contains(['@', '/', '?', '#', '\\']));
-                proptest::prop_assert_eq!(&Destination::parse(read.as_str()), &Ok(read));
+                proptest::prop_assert_eq!(&OutboundUrl::parse(read.as_str()), &Ok(read));
             }
         }
     }
 
     #[test]
-    fn nothing_but_the_host_is_printed() {
-        let secret = Destination::parse("https://a.example/hooks/secret?key=word").unwrap();
+    fn debug_output_shows_only_the_host() {
+        let secret = OutboundUrl::parse("https://a.example/hooks/secret?key=word").unwrap();
         assert_eq!(format!("{secret:?}"), "Destination(a.example)");
     }
 }

@@ -49,7 +49,7 @@ const NOT_PUBLIC_V6: &[(Ipv6Addr, u32)] = &[
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 /// Returns whether an address is public: neither local, private, reserved nor unallocated.
-pub fn is_public(address: IpAddr) -> bool {
+pub fn is_globally_routable(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
         // Networks without IPv4 reach all of it this way, so the embedded address decides.
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_of_the_internet_are_public() {
+    fn public_addresses_are_allowed() {
         for address in [
             "1.1.1.1",
             "8.8.8.8",
@@ -107,12 +107,12 @@ mod tests {
             "2001:db7:ffff::1",
             "2001:4860:4860::8888",
         ] {
-            assert!(is_public(address.parse().unwrap()), "{address}");
+            assert!(is_globally_routable(address.parse().unwrap()), "{address}");
         }
     }
 
     #[test]
-    fn all_others_are_not_in_whatever_disguise() {
+    fn ssrf_private_addresses_are_rejected() {
         for address in [
             "0.0.0.0",
             "0.255.255.255",
@@ -179,7 +179,7 @@ mod tests {
             "4000::1",
             "8000::1",
         ] {
-            assert!(!is_public(address.parse().unwrap()), "{address}");
+            assert!(!is_globally_routable(address.parse().unwrap()), "{address}");
         }
     }
 }

@@ -18,9 +18,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::delivery_headers::allow_every_origin;
+use crate::delivery_headers::allow_any_origin;
 use crate::limits;
-use crate::object_name::turns_text;
+use crate::object_name::is_bidi_control;
 use crate::variants::VariantError;
 
 use self::refusals::QUOTA_EXCEEDED;
@@ -46,16 +46,16 @@ struct Inner {
 
 /// Request data that determines the form of an error.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct ErrorFormat {
     /// Request id, echoed in the body.
     pub request_id: String,
     /// Whether the client accepts `application/problem+json`.
     pub problem_json: bool,
 }
 
-impl Asked {
+impl ErrorFormat {
     /// Reads the request headers.
-    pub fn of(headers: &HeaderMap, request_id: impl Into<String>) -> Self {
+    pub fn from_headers(headers: &HeaderMap, request_id: impl Into<String>) -> Self {
         let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
         let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
         let problem_json = headers.get_all(header::ACCEPT).iter().any(asks);
@@ -66,7 +66,7 @@ impl Asked {
 const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Sanitizes a text that may contain parts of a request: escapes the given characters, and truncates it.
-fn tamed(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str> {
+fn sanitized(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str> {
     if text.len() <= limits::ERROR_TEXT_CHARS_MAX && !text.contains(is_wild) {
         return text;
     }
@@ -82,8 +82,8 @@ fn tamed(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str
 }
 
 /// Returns whether a character can control a terminal, or reverse the direction of text.
-fn is_wild(c: char) -> bool {
-    c.is_control() || turns_text(c)
+fn needs_escape(c: char) -> bool {
+    c.is_control() || is_bidi_control(c)
 }
 
 /// Construction of errors.
@@ -94,7 +94,7 @@ impl ApiError {
         code: &'static str,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let message = tamed(message.into(), is_wild);
+        let message = sanitized(message.into(), needs_escape);
         let (extra, problem, headers) = (Vec::new(), Vec::new(), Vec::new());
         let (policy, log) = (None, None);
         Self(Box::new(Inner { status, code, message, extra, problem, headers, policy, log }))
@@ -104,7 +104,7 @@ impl ApiError {
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         let value = match value.into() {
             // A key may contain characters that reverse text, and is returned verbatim.
-            Value::String(text) => tamed(text.into(), char::is_control).into(),
+            Value::String(text) => sanitized(text.into(), char::is_control).into(),
             other => other,
         };
         self.0.extra.push((name, value));
@@ -126,7 +126,7 @@ impl ApiError {
     }
 
     /// Sets the rate limit that was exceeded.
-    pub fn with_policy(mut self, name: &'static str) -> Self {
+    pub fn with_rate_limit_policy(mut self, name: &'static str) -> Self {
         self.0.policy = Some(name);
         self
     }
@@ -191,7 +191,7 @@ impl From<VariantError> for ApiError {
     fn from(error: VariantError) -> Self {
         match error {
             VariantError::Undecodable(why) => Self::undecodable(&why),
-            VariantError::Busy | VariantError::GivenUp => Self::overloaded(1),
+            VariantError::Busy | VariantError::Abandoned => Self::overloaded(1),
             VariantError::Store(error) => error.into(),
             VariantError::Failed(log) => Self::internal(log),
         }
@@ -231,7 +231,7 @@ impl ApiError {
     }
 
     /// Converts the error to a response.
-    pub fn response(&self, asked: &Asked) -> Response<Bytes> {
+    pub fn response(&self, asked: &ErrorFormat) -> Response<Bytes> {
         let mut response = Response::new(Bytes::from(self.body(asked).to_string()));
         *response.status_mut() = self.0.status;
         let headers = response.headers_mut();
@@ -239,7 +239,7 @@ impl ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        allow_every_origin(headers);
+        allow_any_origin(headers);
         for (name, value) in &self.0.headers {
             headers.insert(name, value.clone());
         }
@@ -247,7 +247,7 @@ impl ApiError {
     }
 
     /// Returns the JSON body.
-    pub fn body(&self, asked: &Asked) -> Value {
+    pub fn body(&self, asked: &ErrorFormat) -> Value {
         let mut body = Map::new();
         let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
         put("success", json!(false));
@@ -277,7 +277,7 @@ impl ApiError {
 ///
 /// A handler returns an [`ApiError`] without knowing the request; its response carries the error as an extension.
 /// Headers that were added to the response are preserved.
-pub fn complete(response: Response<Body>, asked: &Asked) -> Response<Body> {
+pub fn render_error(response: Response<Body>, asked: &ErrorFormat) -> Response<Body> {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
     let (mut parts, _) = response.into_parts();
     let (ours, body) = error.response(asked).into_parts();
@@ -288,7 +288,7 @@ pub fn complete(response: Response<Body>, asked: &Asked) -> Response<Body> {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response<Body> {
-        let mut response = self.response(&Asked::default()).map(Body::from);
+        let mut response = self.response(&ErrorFormat::default()).map(Body::from);
         response.extensions_mut().insert(self);
         response
     }
@@ -318,18 +318,18 @@ mod tests {
     use engine::{BucketName, ObjectKey, ObjectName};
 
     #[test]
-    fn a_full_quota_is_no_failure_of_the_server() {
+    fn quota_exceeded_is_not_a_server_error() {
         let whose = crate::catalog::QuotaOwner::Bucket;
         let what = crate::catalog::QuotaMeasure::Objects;
-        let full = crate::catalog::Exceeded { whose, what, limit: 1, used: 1 };
+        let full = crate::catalog::QuotaExceeded { whose, measure: what, limit: 1, used: 1 };
         assert!(!ApiError::quota_exceeded(full).is_failure());
         assert!(ApiError::from(engine::Error::NoSpace).is_failure());
         assert!(!ApiError::not_found().is_failure());
     }
 
     #[test]
-    fn the_body_is_what_clients_read() {
-        let asked = Asked { request_id: "r1".into(), problem_json: false };
+    fn error_body_has_success_false_and_error() {
+        let asked = ErrorFormat { request_id: "r1".into(), problem_json: false };
         let response = ApiError::file_not_found().response(&asked);
         assert_eq!(response.status(), 404);
         let headers = response.headers();
@@ -350,11 +350,11 @@ mod tests {
     }
 
     #[test]
-    fn problem_json_is_sent_when_it_is_asked_for() {
+    fn problem_json_is_negotiated_by_accept() {
         let mut headers = HeaderMap::new();
         let accept = HeaderValue::from_static("text/html, Application/Problem+JSON;q=0.5");
         headers.insert(header::ACCEPT, accept);
-        let asked = Asked::of(&headers, "r1");
+        let asked = ErrorFormat::from_headers(&headers, "r1");
         let response = ApiError::overloaded(0).response(&asked);
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
         assert_eq!(response.headers()["retry-after"], "1");
@@ -365,9 +365,9 @@ mod tests {
     }
 
     #[test]
-    fn refusals_carry_their_headers() {
+    fn error_responses_carry_their_headers() {
         let header_of = |error: ApiError, name: &str| {
-            error.response(&Asked::default()).headers()[name].to_str().unwrap().to_owned()
+            error.response(&ErrorFormat::default()).headers()[name].to_str().unwrap().to_owned()
         };
         assert_eq!(header_of(ApiError::missing_api_key(), "www-authenticate"), "Bearer");
         assert!(header_of(ApiError::invalid_api_key(), "www-authenticate").starts_with("Bearer"));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_store_say_no_more_than_they_should() {
+    fn internal_errors_do_not_leak_details() {
         let read_only = engine::Error::ReadOnly("fsync of /var/lib/x failed".into());
         for (failure, status, code) in [
             (engine::Error::NoSpace, 507, "no_space"),
@@ -392,9 +392,12 @@ mod tests {
             let error = ApiError::from(failure);
             assert_eq!((error.status().as_u16(), error.code()), (status, code), "{shown}");
             assert_eq!(error.log(), Some(&*shown));
-            assert!(!error.body(&Asked::default()).to_string().contains("/var/lib"), "{shown}");
+            assert!(
+                !error.body(&ErrorFormat::default()).to_string().contains("/var/lib"),
+                "{shown}"
+            );
         }
-        let busy = ApiError::from(engine::Error::Busy).response(&Asked::default());
+        let busy = ApiError::from(engine::Error::Busy).response(&ErrorFormat::default());
         assert!(busy.headers().contains_key("retry-after"));
         let name =
             ObjectName::new(BucketName::parse("abc").unwrap(), ObjectKey::parse("a.png").unwrap());
@@ -403,11 +406,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_completed_with_what_the_request_asked() {
+    async fn error_includes_request_id_and_format() {
         let mut response = ApiError::no_file().into_response();
         response.headers_mut().insert("x-request-id", HeaderValue::from_static("r2"));
-        let asked = Asked { request_id: "r2".into(), problem_json: true };
-        let response = complete(response, &asked);
+        let asked = ErrorFormat { request_id: "r2".into(), problem_json: true };
+        let response = render_error(response, &asked);
         assert_eq!(response.headers()["x-request-id"], "r2");
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
         assert_eq!(response.headers().get_all("content-type").iter().count(), 1);
@@ -415,7 +418,7 @@ mod tests {
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["requestId"], "r2");
 
-        let fine = complete(Response::new(Body::from("fine")), &asked);
+        let fine = render_error(Response::new(Body::from("fine")), &asked);
         assert_eq!(axum::body::to_bytes(fine.into_body(), 10).await.unwrap(), "fine");
     }
 }

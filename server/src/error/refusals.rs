@@ -9,8 +9,8 @@ use http::StatusCode;
 use http::header::{self, HeaderName};
 
 use super::ApiError;
-use crate::catalog::{Exceeded, QuotaMeasure, QuotaOwner};
-use crate::rate_limit::Refused;
+use crate::catalog::{QuotaExceeded, QuotaMeasure, QuotaOwner};
+use crate::rate_limit::RateLimited;
 
 /// Code of an invalid credential.
 pub const INVALID_API_KEY: &str = "invalid_api_key";
@@ -305,8 +305,8 @@ impl ApiError {
     }
 
     /// Returns 507 for an upload that exceeds a quota.
-    pub fn quota_exceeded(exceeded: Exceeded) -> Self {
-        let Exceeded { whose, what, limit, used } = exceeded;
+    pub fn quota_exceeded(exceeded: QuotaExceeded) -> Self {
+        let QuotaExceeded { whose, measure: what, limit, used } = exceeded;
         let whose = match whose {
             QuotaOwner::Account => "account",
             QuotaOwner::Bucket => "bucket",
@@ -338,16 +338,16 @@ impl ApiError {
     }
 
     /// Returns 429 for an exceeded rate limit.
-    pub fn rate_limited(refused: &Refused) -> Self {
+    pub fn rate_limited(refused: &RateLimited) -> Self {
         let seconds = refused.retry_after_seconds();
         let message = format!("Rate limit exceeded: retry in {seconds} s");
         let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
             .with("retryAfter", seconds)
             .with_problem("type", QUOTA_PROBLEM)
             .with_problem("violated-policies", vec![refused.policy().name])
-            .with_policy(refused.policy().name)
+            .with_rate_limit_policy(refused.policy().name)
             .with_header(header::RETRY_AFTER, seconds.to_string());
-        refused.fields().fold(refusal, |refusal, (name, value)| refusal.with_header(name, value))
+        refused.headers().fold(refusal, |refusal, (name, value)| refusal.with_header(name, value))
     }
 
     /// Returns 503 for an overloaded server, with a retry time of at least 1 second.

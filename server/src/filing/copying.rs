@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use engine::{Batch, Error, ObjectKey, ObjectName, Precondition};
 
-use super::Moved;
-use super::moving::is_there;
+use super::MovedFile;
+use super::moving::object_exists;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, OnTaken, Wishes};
+use crate::catalog::{Bucket, EventKind, OnTaken, UploadParams};
 use crate::error::ApiError;
-use crate::intake::{Manner, Received, keep};
+use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;
-use crate::object_name::NameRule;
+use crate::object_name::ConflictRule;
 use crate::state::AppState;
 
 /// Copies a file. A file that changes during the copy is copied in its newest version.
@@ -25,15 +25,16 @@ pub async fn copy_file(
     from: &ObjectKey,
     to: &ObjectKey,
     on_taken: OnTaken,
-) -> Result<Moved, ApiError> {
-    let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
+) -> Result<MovedFile, ApiError> {
+    let _turn = app.copy_permits.acquire().await.map_err(|_| ApiError::overloaded(1))?;
     let name = ObjectName::new(bucket.name.clone(), from.clone());
     let rule = match on_taken {
         // The batch requires that the name is free.
-        OnTaken::Overwrite | OnTaken::Refuse => NameRule::Overwrite,
-        OnTaken::Rename => NameRule::Suffix,
+        OnTaken::Overwrite | OnTaken::Refuse => ConflictRule::Overwrite,
+        OnTaken::Rename => ConflictRule::Rename,
     };
-    let manner = Manner::new(Wishes { rule, ..Wishes::NONE }, EventKind::CreatedByCopy);
+    let manner =
+        UploadOptions::new(UploadParams { rule, ..UploadParams::NONE }, EventKind::CreatedByCopy);
     for _ in 0..limits::MOVE_TRIES_MAX {
         let (store, looked_up) = (app.store.clone(), name.clone());
         let object = blocking(move || store.get(&looked_up)).await?;
@@ -43,7 +44,7 @@ pub async fn copy_file(
         }
         let mut along = Batch::new();
         if on_taken == OnTaken::Refuse {
-            if is_there(app, bucket, to).await? {
+            if object_exists(app, bucket, to).await? {
                 return Err(ApiError::file_exists());
             }
             let target = ObjectName::new(bucket.name.clone(), to.clone());
@@ -61,11 +62,11 @@ pub async fn copy_file(
             Err(Error::Conflict(_)) => continue,
             Err(error) => return Err(error.into()),
         };
-        let files = vec![Received::copy_of(&object, staged)];
-        let kept = keep(app, bucket, manner, along, files, std::slice::from_ref(to)).await?;
+        let files = vec![StagedFile::copy_of(&object, staged)];
+        let kept = store_files(app, bucket, manner, along, files, std::slice::from_ref(to)).await?;
         let kept = kept.into_iter().next();
         let kept = kept.ok_or_else(|| ApiError::internal("a copy stored nothing"))?;
-        return Ok(Moved { object: kept.object, renamed: kept.renamed });
+        return Ok(MovedFile { object: kept.object, renamed: kept.renamed });
     }
     Err(ApiError::conflict("The file kept changing: try again"))
 }

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 
 use engine::{Conflict, Error, Object, ObjectKey, ObjectName, Precondition};
 
-use super::{batch_in, commit_telling};
+use super::{bucket_batch, commit_detached};
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, Happening};
+use crate::catalog::{Bucket, ObjectEvent};
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
 
 /// Result of a batch deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
+pub enum DeleteOutcome {
     /// Number and bytes of the deleted files.
     Files { files: u64, bytes: u64 },
     /// One of the files has changed: nothing was deleted, and they have to be looked up again.
@@ -25,12 +25,12 @@ pub enum Deleted {
 
 /// Deletes these versions, all or none: at most [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their
 /// thumbnails.
-pub async fn delete_seen(
+pub async fn delete_versions(
     app: &AppState,
     bucket: &Bucket,
     objects: Vec<Object>,
-) -> Result<Deleted, ApiError> {
-    let mut batch = batch_in(bucket)?;
+) -> Result<DeleteOutcome, ApiError> {
+    let mut batch = bucket_batch(bucket)?;
     let mut happenings = Vec::new();
     let (mut files, mut bytes) = (0, 0);
     let mut derived = Vec::new();
@@ -43,9 +43,9 @@ pub async fn delete_seen(
         }
         files += 1;
         bytes += object.bytes();
-        batch = batch.require(Precondition::KeyVersion(name.clone(), object.lsn()));
+        batch = batch.require(Precondition::KeyHasLsn(name.clone(), object.lsn()));
         batch = delete_thumbnail(batch.delete(name.clone()), name);
-        happenings.push(Happening::removed(name.key.clone()));
+        happenings.push(ObjectEvent::removed(name.key.clone()));
         with_files.insert(name.key.as_str().as_bytes().to_vec());
     }
     derived.retain(|it| !with_files.contains(it.attributes()));
@@ -54,12 +54,12 @@ pub async fn delete_seen(
         batch = batch.delete_derived(orphan.name().clone(), orphan.attributes().to_vec());
     }
     if batch.is_empty() {
-        return Ok(Deleted::Files { files: 0, bytes: 0 });
+        return Ok(DeleteOutcome::Files { files: 0, bytes: 0 });
     }
-    match commit_telling(app, bucket, batch, happenings).await {
-        Ok(_) => Ok(Deleted::Files { files, bytes }),
+    match commit_detached(app, bucket, batch, happenings).await {
+        Ok(_) => Ok(DeleteOutcome::Files { files, bytes }),
         Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
-        Err(Error::Conflict(_)) => Ok(Deleted::Changed),
+        Err(Error::Conflict(_)) => Ok(DeleteOutcome::Changed),
         Err(error) => Err(error.into()),
     }
 }

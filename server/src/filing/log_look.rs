@@ -5,26 +5,26 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Error, Store, Watch};
+use engine::{Error, ProgressCallback, Store};
 use tokio::time::timeout;
 
 use crate::bridge::blocking;
 use crate::error::ApiError;
-use crate::limits::LOG_LOOK_WAIT;
+use crate::limits::LOG_SCAN_TIMEOUT;
 use crate::state::AppState;
 
 /// Scans the log for a request.
 ///
 /// # Errors
 ///
-/// `overloaded` if the queue is full; `log_too_large` if [`LOG_LOOK_WAIT`] is exceeded.
-pub async fn look_through_log<T: Send + 'static>(
+/// `overloaded` if the queue is full; `log_too_large` if [`LOG_SCAN_TIMEOUT`] is exceeded.
+pub async fn scan_log<T: Send + 'static>(
     app: &AppState,
-    look: impl FnOnce(&Store, &mut Watch<'_>) -> engine::Result<T> + Send + 'static,
+    look: impl FnOnce(&Store, &mut ProgressCallback<'_>) -> engine::Result<T> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let place = app.log_looks.clone().try_acquire_owned();
+    let place = app.log_scan_queue.clone().try_acquire_owned();
     let _place = place.map_err(|_| ApiError::overloaded(5))?;
-    let turn = timeout(LOG_LOOK_WAIT, app.log_look.clone().acquire_owned()).await;
+    let turn = timeout(LOG_SCAN_TIMEOUT, app.log_scan_lock.clone().acquire_owned()).await;
     let turn = turn.ok().and_then(Result::ok).ok_or_else(|| ApiError::overloaded(5))?;
     // Dropped with the request, which cancels the scan.
     let asking = Arc::new(());
@@ -36,7 +36,7 @@ pub async fn look_through_log<T: Send + 'static>(
         let mut is_late = false;
         let looked = look(&app.store, &mut |_| {
             let passed_ms = app.clock.monotonic_ms().saturating_sub(began_ms);
-            is_late |= passed_ms > LOG_LOOK_WAIT.as_millis() as u64;
+            is_late |= passed_ms > LOG_SCAN_TIMEOUT.as_millis() as u64;
             match is_late || asked.strong_count() == 0 || app.is_draining() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),

@@ -20,23 +20,23 @@ mod restoring;
 
 use engine::{Batch, Precondition};
 
-use crate::bridge::to_its_end;
-use crate::catalog::{Amount, Bucket, Happening};
+use crate::bridge::run_to_completion;
+use crate::catalog::{Bucket, ObjectEvent, StoredAmount};
 use crate::error::ApiError;
-use crate::intake::{commit_in, make_room};
+use crate::intake::{commit_reserved, reserve_quota};
 use crate::state::AppState;
 
 pub use self::copying::copy_file;
-pub use self::deleting::{Deleted, delete_seen};
-pub use self::log_look::look_through_log;
-pub use self::moving::{Moved, MovedMany, move_file, move_many};
-pub use self::restoring::{RestoredMany, Wanted, put_back, restore_many, span_of};
+pub use self::deleting::{DeleteOutcome, delete_versions};
+pub use self::log_look::scan_log;
+pub use self::moving::{MoveReport, MovedFile, move_file, move_versions};
+pub use self::restoring::{UndeleteReport, UndeleteTarget, log_span, undelete, undelete_many};
 
 /// Cancellation check of long operations.
-pub type IsStopped = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
+pub type CancelCheck = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Creates a batch for a bucket, which requires that the bucket exists.
-fn batch_in(bucket: &Bucket) -> Result<Batch, ApiError> {
+fn bucket_batch(bucket: &Bucket) -> Result<Batch, ApiError> {
     let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     Ok(Batch::new().require(Precondition::FactPresent(fact)))
 }
@@ -47,23 +47,24 @@ async fn commit_moves(
     app: &AppState,
     bucket: &Bucket,
     batch: Batch,
-    happenings: Vec<Happening>,
-    moved: Amount,
-) -> Result<engine::Result<engine::Committed>, ApiError> {
+    happenings: Vec<ObjectEvent>,
+    moved: StoredAmount,
+) -> Result<engine::Result<engine::CommitInfo>, ApiError> {
     if bucket.versioning.is_none() {
-        return Ok(commit_telling(app, bucket, batch, happenings).await);
+        return Ok(commit_detached(app, bucket, batch, happenings).await);
     }
-    let room = make_room(app, bucket, moved, None).await?;
-    Ok(commit_in(app, &bucket.name, batch, happenings, room).await)
+    let room = reserve_quota(app, bucket, moved, None).await?;
+    Ok(commit_reserved(app, &bucket.name, batch, happenings, room).await)
 }
 
 /// Commits a batch that needs no quota, even if its caller is dropped.
-async fn commit_telling(
+async fn commit_detached(
     app: &AppState,
     bucket: &Bucket,
     batch: Batch,
-    happenings: Vec<Happening>,
-) -> engine::Result<engine::Committed> {
+    happenings: Vec<ObjectEvent>,
+) -> engine::Result<engine::CommitInfo> {
     let (catalog, bucket) = (app.catalog.clone(), bucket.name.clone());
-    to_its_end(async move { catalog.commit_telling(&bucket, batch, &happenings).await }).await
+    run_to_completion(async move { catalog.commit_with_events(&bucket, batch, &happenings).await })
+        .await
 }

@@ -12,23 +12,23 @@
 use std::ops::ControlFlow;
 
 use engine::{
-    Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged,
+    Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
 };
 
-use super::{IsStopped, batch_in, commit_moves};
+use super::{CancelCheck, bucket_batch, commit_moves};
 use crate::bridge::blocking;
-use crate::catalog::{Amount, Bucket, EventKind, Happening, OnTaken};
+use crate::catalog::{Bucket, EventKind, ObjectEvent, OnTaken, StoredAmount};
 use crate::claims::Claim;
 use crate::error::ApiError;
-use crate::intake::propose;
+use crate::intake::claim_names;
 use crate::limits;
-use crate::object_name::NameRule;
+use crate::object_name::ConflictRule;
 use crate::state::AppState;
 use crate::target::check_writable;
-use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_of};
+use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_object_name};
 
 /// Moved file.
-pub struct Moved {
+pub struct MovedFile {
     pub object: Object,
     /// Whether the wanted name was taken.
     pub renamed: bool,
@@ -36,7 +36,7 @@ pub struct Moved {
 
 /// Result of moving several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MovedMany {
+pub struct MoveReport {
     pub files: u64,
     pub bytes: u64,
     /// Files whose names are taken, or that changed concurrently.
@@ -44,25 +44,25 @@ pub struct MovedMany {
 }
 
 /// Version of a file, with copies of its body and thumbnail.
-struct Copied {
+struct CopiedVersion {
     object: Object,
-    body: Staged,
+    body: StagedBody,
     /// Thumbnail, as stored.
-    thumbnail: Option<(Object, Staged)>,
+    thumbnail: Option<(Object, StagedBody)>,
 }
 
 /// Batch that moves one file.
-struct Proposed {
+struct PlannedMove {
     batch: Batch,
-    happenings: [Happening; 2],
+    happenings: [ObjectEvent; 2],
     renamed: bool,
     /// Held until the batch is decided.
     _claims: Vec<Claim<ObjectName>>,
 }
 
 /// Result of an attempt.
-enum Attempt {
-    Moved(Moved),
+enum MoveOutcome {
+    Moved(MovedFile),
     /// The name is taken, and not to be replaced.
     Taken,
     /// The file has changed, or was deleted.
@@ -76,11 +76,11 @@ pub async fn move_file(
     from: &ObjectKey,
     to: &ObjectKey,
     on_taken: OnTaken,
-) -> Result<Moved, ApiError> {
-    let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
+) -> Result<MovedFile, ApiError> {
+    let _turn = app.copy_permits.acquire().await.map_err(|_| ApiError::overloaded(1))?;
     let name = ObjectName::new(bucket.name.clone(), from.clone());
     let drained = app.clone();
-    let is_stopped: IsStopped = std::sync::Arc::new(move || drained.is_draining());
+    let is_stopped: CancelCheck = std::sync::Arc::new(move || drained.is_draining());
     for _ in 0..limits::MOVE_TRIES_MAX {
         let (store, looked_up) = (app.store.clone(), name.clone());
         let object = blocking(move || store.get(&looked_up)).await?;
@@ -90,27 +90,27 @@ pub async fn move_file(
                 "Thumbnails cannot be moved on their own: move the original file",
             ));
         }
-        if on_taken == OnTaken::Refuse && is_there(app, bucket, to).await? {
+        if on_taken == OnTaken::Refuse && object_exists(app, bucket, to).await? {
             return Err(ApiError::file_exists());
         }
         match move_version(app, bucket, object, to, on_taken, &is_stopped).await? {
-            Attempt::Moved(moved) => return Ok(moved),
-            Attempt::Taken => return Err(ApiError::file_exists()),
-            Attempt::Changed => {}
+            MoveOutcome::Moved(moved) => return Ok(moved),
+            MoveOutcome::Taken => return Err(ApiError::file_exists()),
+            MoveOutcome::Changed => {}
         }
     }
     Err(ApiError::conflict("The file kept changing: try again"))
 }
 
 /// Moves versions of files, in few batches. Skips files that have changed.
-pub async fn move_many(
+pub async fn move_versions(
     app: &AppState,
     bucket: &Bucket,
     files: Vec<(Object, ObjectKey)>,
     on_taken: OnTaken,
-    is_stopped: &IsStopped,
-) -> Result<MovedMany, ApiError> {
-    let mut sums = MovedMany::default();
+    is_stopped: &CancelCheck,
+) -> Result<MoveReport, ApiError> {
+    let mut sums = MoveReport::default();
     let mut waiting: Vec<(Object, ObjectKey)> = Vec::new();
     let mut waiting_bytes = 0;
     for (object, to) in files {
@@ -118,14 +118,14 @@ pub async fn move_many(
             break;
         }
         if check_writable(&to).is_err()
-            || (on_taken == OnTaken::Refuse && is_there(app, bucket, &to).await?)
+            || (on_taken == OnTaken::Refuse && object_exists(app, bucket, &to).await?)
         {
             sums.skipped += 1;
             continue;
         }
         let bytes = object.bytes();
-        let is_full = waiting.len() == limits::MOVED_TOGETHER_MAX
-            || waiting_bytes + bytes > limits::MOVED_TOGETHER_BYTES_MAX;
+        let is_full = waiting.len() == limits::MOVE_BATCH_FILES_MAX
+            || waiting_bytes + bytes > limits::MOVE_BATCH_BYTES_MAX;
         if is_full && !waiting.is_empty() {
             let together = std::mem::take(&mut waiting);
             move_together(app, bucket, together, on_taken, is_stopped, &mut sums).await?;
@@ -146,8 +146,8 @@ async fn move_together(
     bucket: &Bucket,
     files: Vec<(Object, ObjectKey)>,
     on_taken: OnTaken,
-    is_stopped: &IsStopped,
-    sums: &mut MovedMany,
+    is_stopped: &CancelCheck,
+    sums: &mut MoveReport,
 ) -> Result<(), ApiError> {
     let bytes = |files: &[(Object, ObjectKey)]| files.iter().map(|(it, _)| it.bytes()).sum::<u64>();
     if files.len() > 1 {
@@ -166,11 +166,11 @@ async fn move_together(
         }
         let bytes = object.bytes();
         match move_version(app, bucket, object, &to, on_taken, is_stopped).await? {
-            Attempt::Moved(_) => {
+            MoveOutcome::Moved(_) => {
                 sums.files += 1;
                 sums.bytes += bytes;
             }
-            Attempt::Taken | Attempt::Changed => sums.skipped += 1,
+            MoveOutcome::Taken | MoveOutcome::Changed => sums.skipped += 1,
         }
     }
     Ok(())
@@ -182,12 +182,12 @@ async fn try_together(
     bucket: &Bucket,
     files: &[(Object, ObjectKey)],
     on_taken: OnTaken,
-    is_stopped: &IsStopped,
+    is_stopped: &CancelCheck,
 ) -> Result<bool, ApiError> {
-    let mut batch = batch_in(bucket)?;
+    let mut batch = bucket_batch(bucket)?;
     let mut happenings = Vec::new();
     let mut claims = Vec::new();
-    let mut moved = Amount::default();
+    let mut moved = StoredAmount::default();
     for (object, to) in files {
         let Some(copied) = copy(app, object.clone(), is_stopped).await? else { return Ok(false) };
         let Some(proposed) = propose_move(app, bucket, &copied, to, on_taken).await? else {
@@ -215,22 +215,24 @@ async fn move_version(
     object: Object,
     to: &ObjectKey,
     on_taken: OnTaken,
-    is_stopped: &IsStopped,
-) -> Result<Attempt, ApiError> {
+    is_stopped: &CancelCheck,
+) -> Result<MoveOutcome, ApiError> {
     let from = object.name().clone();
-    let Some(copied) = copy(app, object, is_stopped).await? else { return Ok(Attempt::Changed) };
+    let Some(copied) = copy(app, object, is_stopped).await? else {
+        return Ok(MoveOutcome::Changed);
+    };
     for _ in 0..limits::NAME_TRIES_MAX {
         let Some(proposed) = propose_move(app, bucket, &copied, to, on_taken).await? else {
-            return Ok(Attempt::Taken);
+            return Ok(MoveOutcome::Taken);
         };
-        let batch = batch_in(bucket)?.and(proposed.batch);
-        let moved = Amount { objects: 1, bytes: copied.object.bytes() };
+        let batch = bucket_batch(bucket)?.and(proposed.batch);
+        let moved = StoredAmount { objects: 1, bytes: copied.object.bytes() };
         match commit_moves(app, bucket, batch, proposed.happenings.into(), moved).await? {
             Ok(committed) => {
                 // The file comes first among the objects of the batch.
                 let object = committed.objects.into_iter().next();
                 let object = object.ok_or_else(|| ApiError::internal("a move put nothing"))?;
-                return Ok(Attempt::Moved(Moved { object, renamed: proposed.renamed }));
+                return Ok(MoveOutcome::Moved(MovedFile { object, renamed: proposed.renamed }));
             }
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
@@ -238,7 +240,7 @@ async fn move_version(
             Err(Error::Conflict(Conflict::KeyChanged(changed) | Conflict::KeyMissing(changed)))
                 if changed == from =>
             {
-                return Ok(Attempt::Changed);
+                return Ok(MoveOutcome::Changed);
             }
             // The new name, or that of a thumbnail, was taken concurrently.
             Err(Error::Conflict(_)) => {}
@@ -249,7 +251,7 @@ async fn move_version(
 }
 
 /// Returns whether a file with this key exists.
-pub(super) async fn is_there(
+pub(super) async fn object_exists(
     app: &AppState,
     bucket: &Bucket,
     key: &ObjectKey,
@@ -262,8 +264,8 @@ pub(super) async fn is_there(
 async fn copy(
     app: &AppState,
     object: Object,
-    is_stopped: &IsStopped,
-) -> Result<Option<Copied>, ApiError> {
+    is_stopped: &CancelCheck,
+) -> Result<Option<CopiedVersion>, ApiError> {
     let (store, is_stopped) = (app.store.clone(), is_stopped.clone());
     let copied = blocking(move || {
         let mut watch = |_| match is_stopped() {
@@ -272,7 +274,7 @@ async fn copy(
         };
         let body = store.stage_copy(&object, &mut watch)?;
         let mut thumbnail = None;
-        if let Ok(name) = thumbnail_of(object.name())
+        if let Ok(name) = thumbnail_object_name(object.name())
             && let Some(there) =
                 store.get(&name)?.filter(|it| is_thumbnail_of(it, &object.name().key))
         {
@@ -283,7 +285,7 @@ async fn copy(
                 Err(error) => return Err(error),
             }
         }
-        Ok(Copied { object, body, thumbnail })
+        Ok(CopiedVersion { object, body, thumbnail })
     });
     match copied.await {
         Ok(copied) => Ok(Some(copied)),
@@ -296,11 +298,11 @@ async fn copy(
 async fn propose_move(
     app: &AppState,
     bucket: &Bucket,
-    copied: &Copied,
+    copied: &CopiedVersion,
     to: &ObjectKey,
     on_taken: OnTaken,
-) -> Result<Option<Proposed>, ApiError> {
-    let Copied { object, body, thumbnail } = copied;
+) -> Result<Option<PlannedMove>, ApiError> {
+    let CopiedVersion { object, body, thumbnail } = copied;
     let (app, bucket, to) = (app.clone(), bucket.name.clone(), to.clone());
     let (object, body, thumbnail) = (object.clone(), body.clone(), thumbnail.clone());
     let decide = move || {
@@ -313,7 +315,7 @@ async fn propose_move(
             }
             OnTaken::Rename => {
                 let (proposals, claimed) =
-                    propose(&app, &bucket, NameRule::Suffix, &[key.clone()])?;
+                    claim_names(&app, &bucket, ConflictRule::Rename, &[key.clone()])?;
                 claims = claimed;
                 if let Some(proposal) = proposals.into_iter().next() {
                     (key, renamed) = (proposal.key, proposal.renamed);
@@ -328,11 +330,11 @@ async fn propose_move(
             derived: false,
             created_ms: Some(object.created_ms()),
         };
-        let mut batch = Batch::new().require(Precondition::KeyVersion(from.clone(), object.lsn()));
+        let mut batch = Batch::new().require(Precondition::KeyHasLsn(from.clone(), object.lsn()));
         if on_taken != OnTaken::Overwrite {
             batch = batch.require(Precondition::KeyAbsent(name.clone()));
         }
-        let created = Happening::created(
+        let created = ObjectEvent::created(
             EventKind::CreatedByCopy,
             name.key.clone(),
             object.bytes(),
@@ -340,14 +342,14 @@ async fn propose_move(
             options.content_type.clone(),
         );
         batch = batch.put(name.clone(), body, options).delete(from.clone());
-        batch = match (thumbnail, thumbnail_of(&name)) {
+        batch = match (thumbnail, thumbnail_object_name(&name)) {
             (Some((old, picture)), Ok(place)) if is_free_for(&app, &place, &old, &name.key)? => {
                 move_thumbnail(batch, &old, &name.key, place, picture)
             }
             _ => delete_thumbnail(delete_thumbnail(batch, from), &name),
         };
-        let happenings = [Happening::removed(from.key.clone()), created];
-        Ok(Some(Proposed { batch, happenings, renamed, _claims: claims }))
+        let happenings = [ObjectEvent::removed(from.key.clone()), created];
+        Ok(Some(PlannedMove { batch, happenings, renamed, _claims: claims }))
     };
     blocking(decide).await
 }

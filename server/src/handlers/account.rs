@@ -45,7 +45,7 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_whole_reach()?;
+    caller.require_unrestricted()?;
     // Current state; the caller's copy is from the start of the request.
     let account = app.catalog.account(&caller.account().id);
     let account = account_view(&app.catalog, &*account.ok_or_else(ApiError::account_not_found)?);
@@ -69,8 +69,8 @@ pub async fn edit(
     caller: Caller,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_whole_reach()?;
-    let OwnAccountSettings { name } = body.settings()?;
+    caller.require_unrestricted()?;
+    let OwnAccountSettings { name } = body.deserialize()?;
     let AccountChange { name, .. } =
         account_change(AccountSettings { name, ..AccountSettings::default() })?;
     let (id, change) =

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
-use crate::called::Called;
+use crate::called::NameFilter;
 use crate::catalog::{Account, AccountId, NewAccount};
 use crate::error::ApiError;
 use crate::fair_use;
@@ -17,12 +17,12 @@ use crate::management::{
     AccountSettings, AccountView, NewAccountSettings, SweptView, account_change, account_view,
     swept_view,
 };
-use crate::paging::Page;
-use crate::parameters::{CalledParameter, IdParameter, PageParameters};
+use crate::paging::PageRequest;
+use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 
 /// Description of the operation for authorization errors.
 const MANAGES: &str = "manages accounts";
@@ -51,7 +51,7 @@ pub struct SweptReply {
     path = "/api/accounts",
     operation_id = "listAccounts",
     tag = "Accounts",
-    params(PageParameters, CalledParameter),
+    params(PageParameters, NameFilterParameter),
     responses((status = OK, body = AccountsReply))
 )]
 pub async fn list(
@@ -59,11 +59,11 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<AccountsReply>, ApiError> {
-    caller.check_operator(MANAGES)?;
-    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
+    caller.require_operator(MANAGES)?;
+    let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let accounts = app.catalog.accounts().into_iter();
-    let meant = accounts.filter(|it| called.takes(it.id.as_str(), [it.name.as_str()]));
-    let (page, next_cursor) = page.cut(meant, |account| account.id.as_str());
+    let meant = accounts.filter(|it| called.matches(it.id.as_str(), [it.name.as_str()]));
+    let (page, next_cursor) = page.paginate(meant, |account| account.id.as_str());
     let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
     Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
 }
@@ -85,8 +85,8 @@ pub async fn create(
     caller: Caller,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator(MANAGES)?;
-    let mut settings = account_change(body.settings::<AccountSettings>()?)?;
+    caller.require_operator(MANAGES)?;
+    let mut settings = account_change(body.deserialize::<AccountSettings>()?)?;
     let name = settings.name.take();
     let name = name.ok_or_else(|| ApiError::bad_parameter("name", "is required"))?;
     let new = NewAccount { name, settings };
@@ -107,7 +107,7 @@ pub async fn show(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator(MANAGES)?;
+    caller.require_operator(MANAGES)?;
     let account = app.catalog.account(&id_in(&uri)?);
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
@@ -131,10 +131,10 @@ pub async fn edit(
     uri: Uri,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator(MANAGES)?;
+    caller.require_operator(MANAGES)?;
     let id = id_in(&uri)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
-    let change = account_change(body.settings::<AccountSettings>()?)?;
+    let change = account_change(body.deserialize::<AccountSettings>()?)?;
     reply(&app, &*changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?)
 }
 
@@ -150,7 +150,7 @@ pub async fn sweep(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<SweptReply>, ApiError> {
-    caller.check_operator(MANAGES)?;
+    caller.require_operator(MANAGES)?;
     let swept = changing(&app, &caller, fair_use::sweep).await?;
     Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))
 }
@@ -160,5 +160,5 @@ fn reply(app: &AppState, account: &Account) -> Result<Json<AccountReply>, ApiErr
 }
 
 fn id_in(uri: &Uri) -> Result<AccountId, ApiError> {
-    AccountId::parse(&last_component(uri.path())?).ok_or_else(ApiError::account_not_found)
+    AccountId::parse(&last_segment(uri.path())?).ok_or_else(ApiError::account_not_found)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::called::Called;
+use crate::called::NameFilter;
 use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
@@ -18,12 +18,12 @@ use crate::json_body::JsonBody;
 use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
 };
-use crate::paging::Page;
-use crate::parameters::{CalledParameter, IdParameter, PageParameters};
+use crate::paging::PageRequest;
+use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 
 /// A new key: the only answer that holds one.
 #[derive(Serialize, ToSchema)]
@@ -61,7 +61,7 @@ pub struct ApiKeysReply {
     path = "/api/keys",
     operation_id = "listKeys",
     tag = "API keys",
-    params(PageParameters, CalledParameter),
+    params(PageParameters, NameFilterParameter),
     responses((status = OK, body = ApiKeysReply))
 )]
 pub async fn list(
@@ -69,14 +69,14 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<ApiKeysReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
+    caller.require_scope(Scope::Manage)?;
+    let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let visible = app.catalog.api_keys().into_iter().filter(|api_key| {
         let bucket = api_key.limits.bucket.as_ref().map(BucketName::as_str);
         let names = [api_key.name.as_str()].into_iter().chain(bucket);
-        sees(&caller, api_key) && called.takes(api_key.id.as_str(), names)
+        sees(&caller, api_key) && called.matches(api_key.id.as_str(), names)
     });
-    let (page, next_cursor) = page.cut(visible, |api_key| api_key.id.as_str());
+    let (page, next_cursor) = page.paginate(visible, |api_key| api_key.id.as_str());
     let api_keys = page.iter().map(|api_key| api_key_view(&app.catalog, api_key)).collect();
     Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))
 }
@@ -98,8 +98,8 @@ pub async fn create(
     caller: Caller,
     body: JsonBody,
 ) -> Result<Json<ApiKeyIssuedReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    let settings = body.settings::<ApiKeySettings>()?;
+    caller.require_scope(Scope::Manage)?;
+    let settings = body.deserialize::<ApiKeySettings>()?;
     let new = new_api_key(caller.account().id.clone(), settings)?;
     if new.scopes.is_empty() {
         return Err(ApiError::bad_parameter("scopes", "must name at least one scope"));
@@ -126,8 +126,8 @@ pub async fn revoke(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<ApiKeyReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    let id = ApiKeyId::parse(&last_component(uri.path())?);
+    caller.require_scope(Scope::Manage)?;
+    let id = ApiKeyId::parse(&last_segment(uri.path())?);
     let found = id.and_then(|id| app.catalog.api_key(&id));
     let found = found.filter(|api_key| sees(&caller, api_key));
     let id = found.ok_or_else(ApiError::api_key_not_found)?.id.clone();
@@ -136,7 +136,7 @@ pub async fn revoke(
 }
 
 fn sees(caller: &Caller, api_key: &ApiKey) -> bool {
-    api_key.account == caller.account().id && caller.limits().cover_places(&api_key.limits)
+    api_key.account == caller.account().id && caller.limits().covers_paths(&api_key.limits)
 }
 
 fn check_no_wider(caller: &Caller, new: &NewApiKey) -> Result<(), ApiError> {
@@ -144,7 +144,7 @@ fn check_no_wider(caller: &Caller, new: &NewApiKey) -> Result<(), ApiError> {
         let message = format!("The API key cannot grant scope \"{}\"", scope.as_str());
         return Err(ApiError::forbidden(message));
     }
-    if !caller.limits().cover(&new.limits) {
+    if !caller.limits().is_superset_of(&new.limits) {
         let message =
             "An API key cannot create a key with more access or a later expiry than its own";
         return Err(ApiError::forbidden(message));

@@ -14,26 +14,26 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::conditional::{Outcome, Validators, evaluate};
+use crate::conditional::{PreconditionResult, Validators, evaluate_preconditions};
 use crate::error::ApiError;
 use crate::preferences::names;
 
 /// Embedded file with its validators.
-pub(super) struct Asset {
+pub(super) struct StaticAsset {
     content_type: &'static str,
     /// Headers besides those that every asset has.
     headers: HeaderMap,
-    plain: Coded,
-    packed: Coded,
+    plain: EncodedAsset,
+    packed: EncodedAsset,
 }
 
 /// Asset in one content coding.
-struct Coded {
+struct EncodedAsset {
     body: Bytes,
     validators: Validators,
 }
 
-impl Asset {
+impl StaticAsset {
     pub(super) fn new<const COUNT: usize>(
         text: impl Into<Bytes>,
         content_type: &'static str,
@@ -41,22 +41,22 @@ impl Asset {
     ) -> Self {
         let body: Bytes = text.into();
         let hash = hash(&[&body]);
-        let packed = Coded {
+        let packed = EncodedAsset {
             body: packed(&body),
-            validators: Validators::without_date(format_args!("{hash}-gzip")),
+            validators: Validators::etag_only(format_args!("{hash}-gzip")),
         };
-        let plain = Coded { body, validators: Validators::without_date(hash) };
+        let plain = EncodedAsset { body, validators: Validators::etag_only(hash) };
         Self { content_type, headers: headers.into_iter().collect(), plain, packed }
     }
 
     /// Returns the response to a GET with these request headers.
-    pub(super) fn answer(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
+    pub(super) fn respond(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
         let takes_gzip = names(headers, header::ACCEPT_ENCODING, "gzip");
         let coded = if takes_gzip { &self.packed } else { &self.plain };
-        let status = match evaluate(&Method::GET, headers, Some(&coded.validators)) {
-            Outcome::PreconditionFailed => return Err(ApiError::precondition_failed()),
-            Outcome::NotModified => StatusCode::NOT_MODIFIED,
-            Outcome::Proceed { .. } => StatusCode::OK,
+        let status = match evaluate_preconditions(&Method::GET, headers, Some(&coded.validators)) {
+            PreconditionResult::PreconditionFailed => return Err(ApiError::precondition_failed()),
+            PreconditionResult::NotModified => StatusCode::NOT_MODIFIED,
+            PreconditionResult::Proceed { .. } => StatusCode::OK,
         };
         let mut response = Response::new(Body::empty());
         *response.status_mut() = status;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_are_cut_elsewhere_have_another_hash() {
+    fn asset_hash_depends_on_text_boundaries() {
         assert_ne!(hash(&[b"ab", b"c"]), hash(&[b"a", b"bc"]));
         assert_eq!(hash(&[b"ab"]), hash(&[b"ab"]));
     }

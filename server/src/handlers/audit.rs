@@ -12,7 +12,7 @@ use crate::catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId,
 use crate::error::ApiError;
 use crate::handlers::with_catalog;
 use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
-use crate::management::{AuditAsked, AuditView, Seen, audit};
+use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
@@ -47,8 +47,8 @@ pub async fn show(
     caller: Caller,
     query: Query,
 ) -> Result<Json<AuditReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    caller.check_prefix("")?;
+    caller.require_scope(Scope::Manage)?;
+    caller.require_prefix_access("")?;
     let limit = match query.number(&["limit"])? {
         None => AUDIT_PAGE_DEFAULT as u64,
         Some(limit) if (1..=AUDIT_PAGE_MAX as u64).contains(&limit) => limit,
@@ -57,39 +57,40 @@ pub async fn show(
             return Err(ApiError::bad_parameter("limit", &must));
         }
     };
-    let asked = AuditAsked {
-        bucket: query.text(&["bucketName"])?,
-        action: query.text(&["action"])?,
-        actor: query.text(&["actor"])?,
-        before: query.text(&["before"])?,
+    let asked = AuditQuery {
+        bucket: query.string(&["bucketName"])?,
+        action: query.string(&["action"])?,
+        actor: query.string(&["actor"])?,
+        before: query.string(&["before"])?,
         limit,
     };
-    let find =
-        move |catalog: &Catalog| audit(catalog, &asked, |entry| seen(catalog, &caller, entry));
+    let find = move |catalog: &Catalog| {
+        audit(catalog, &asked, |entry| visibility(catalog, &caller, entry))
+    };
     let page = with_catalog(&app, find).await?;
     Ok(Json(AuditReply { success: true, page }))
 }
 
-fn seen(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> Seen {
+fn visibility(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> AuditVisibility {
     let bucket = caller.limits().bucket.as_ref().map(|bucket| bucket.as_str());
     if bucket.is_some() && entry.bucket.as_deref() != bucket {
-        return Seen::Nothing;
+        return AuditVisibility::Nothing;
     }
     let id = &caller.account().id;
     if caller.account().role == Role::Operator
         || entry.actor.account.as_deref() == Some(id.as_str())
     {
-        return Seen::All;
+        return AuditVisibility::All;
     }
     if !concerns(catalog, id, entry) {
-        return Seen::Nothing;
+        return AuditVisibility::Nothing;
     }
     // The addresses of operators are not disclosed.
     let actor = entry.actor.account.as_deref().and_then(AccountId::parse);
     let actor = actor.and_then(|actor| catalog.account(&actor));
     match actor.is_some_and(|actor| actor.role == Role::Operator) {
-        true => Seen::WithoutOrigin,
-        false => Seen::All,
+        true => AuditVisibility::WithoutOrigin,
+        false => AuditVisibility::All,
     }
 }
 

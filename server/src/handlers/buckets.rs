@@ -14,8 +14,8 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{
-    Access, Bucket, BucketChange, BucketContents, BucketKind, Catalog, CatalogError, MemberRole,
-    NewBucket, NewBucketOwner, Removal, Scope, Standing, new_bucket_name,
+    Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError, MemberRole,
+    NewBucket, NewBucketOwner, OnNonEmpty, Scope, Standing, new_bucket_name,
 };
 use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
@@ -24,12 +24,12 @@ use crate::management::{
     BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
     bucket_view, folders_view, subfolders_view,
 };
-use crate::paging::Page;
+use crate::paging::PageRequest;
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 
 /// One bucket.
 #[derive(Serialize, ToSchema)]
@@ -82,14 +82,14 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<BucketsReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    let page = Page::of(&query)?;
+    caller.require_scope(Scope::Manage)?;
+    let page = PageRequest::from_query(&query)?;
     let buckets = app.catalog.buckets();
     let visible = buckets.into_iter().filter(|bucket| {
-        caller.limits().reach_bucket(&bucket.name)
-            && app.catalog.role_in(&caller.account().id, bucket).is_some()
+        caller.limits().allows_bucket(&bucket.name)
+            && app.catalog.bucket_role(&caller.account().id, bucket).is_some()
     });
-    let (buckets, next_cursor) = page.cut(visible, |bucket| bucket.name.as_str());
+    let (buckets, next_cursor) = page.paginate(visible, |bucket| bucket.name.as_str());
     let store = app.store.clone();
     let views = move |_: &Catalog| {
         buckets.iter().map(|bucket| bucket_view(&store, bucket)).collect::<Result<_, _>>()
@@ -116,11 +116,11 @@ pub async fn create(
     caller: Caller,
     mut body: JsonBody,
 ) -> Result<Json<BucketReply>, ApiError> {
-    caller.check_whole_reach()?;
+    caller.require_unrestricted()?;
     let name: String = body.require("bucketName")?;
     let name = new_bucket_name(&name).map_err(|error| bad_name(&error))?;
-    let kind: BucketKind = body.take("type")?.unwrap_or_default();
-    let owner = match body.take::<String>("organisation")? {
+    let kind: BucketKind = body.optional("type")?.unwrap_or_default();
+    let owner = match body.optional::<String>("organisation")? {
         None => NewBucketOwner::Account(caller.account().id.clone()),
         Some(id) => {
             let organisation = caller.organisation(&app.catalog, &id, MemberRole::Admin)?;
@@ -131,7 +131,7 @@ pub async fn create(
             NewBucketOwner::Organisation(organisation.id.clone())
         }
     };
-    let settings = bucket_change(&name, body.settings::<BucketSettings>()?)?;
+    let settings = bucket_change(&name, body.deserialize::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &settings)?;
     let new = NewBucket { name, owner, kind, settings };
     reply(&app, &caller, move |catalog| catalog.create_bucket(new)).await
@@ -175,11 +175,11 @@ pub async fn folders(
     query: Query,
 ) -> Result<Json<FoldersReply>, ApiError> {
     let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
-    let prefix = query.text_or_empty(&["prefix"])?;
+    let prefix = query.string_allow_empty(&["prefix"])?;
     let must = |rule| ApiError::bad_parameter("prefix", &format!("must be a folder: {rule}"));
     let parent = prefix.as_deref().map(FolderKey::parse).transpose().map_err(must)?;
-    caller.check_folder(parent.as_ref().unwrap_or(&FolderKey::root()))?;
-    let page = Page::of(&query)?;
+    caller.require_folder_access(parent.as_ref().unwrap_or(&FolderKey::root()))?;
+    let page = PageRequest::from_query(&query)?;
     let (store, limit) = (app.store.clone(), page.limit());
     let page = match parent {
         None => {
@@ -223,8 +223,8 @@ pub async fn edit(
     let bucket = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?;
     let name = bucket.name.clone();
     // Settings apply to the whole bucket.
-    caller.check_folder(&FolderKey::root())?;
-    let change = bucket_change(&name, body.settings::<BucketSettings>()?)?;
+    caller.require_folder_access(&FolderKey::root())?;
+    let change = bucket_change(&name, body.deserialize::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &change)?;
     if change.access == Some(Access::Public) && bucket.access == Access::Private {
         // Making a bucket public grants read access to everyone.
@@ -258,20 +258,20 @@ pub async fn delete(
 ) -> Result<Json<BucketDeletedReply>, ApiError> {
     let name = name_in(&uri)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
-    caller.check_whole_reach()?;
+    caller.require_unrestricted()?;
     let force = query.flag(&["force"])?.unwrap_or(false);
     let deleted_count = if force {
-        caller.check_scope(Scope::Delete)?;
+        caller.require_scope(Scope::Delete)?;
         let delete = move |catalog: &Catalog| {
             let objects = catalog.bucket_amount(&bucket.name)?.objects;
-            Ok((objects, catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo)?))
+            Ok((objects, catalog.delete_bucket(&bucket.name, OnNonEmpty::DeleteToo)?))
         };
         let (objects, removal) = changing(&app, &caller, delete).await?;
         tokio::spawn(finish(removal));
         objects
     } else {
         let delete = move |catalog: &Catalog| {
-            catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone)?.finish()
+            catalog.delete_bucket(&bucket.name, OnNonEmpty::Refuse)?.finish()
         };
         changing(&app, &caller, delete).await?
     };
@@ -281,7 +281,7 @@ pub async fn delete(
 }
 
 /// Removes the content of a deleted bucket after the response. Failures are retried by the upkeep of the catalog.
-async fn finish(removal: Removal) {
+async fn finish(removal: BucketDeletion) {
     if let Err(error) = blocking(move || removal.finish()).await {
         tracing::error!(%error, "failed to delete the objects of a deleted bucket; will retry");
     }
@@ -315,7 +315,7 @@ fn check_placeholder(
     }
     let may_read = caller
         .bucket(&app.catalog, &placeholder.bucket, Scope::Read)
-        .and_then(|_| caller.check_file(&placeholder.key));
+        .and_then(|_| caller.require_key_access(&placeholder.key));
     let must = "must be in a bucket of the account that the API key may read";
     may_read.map_err(|_| ApiError::bad_parameter("placeholder", must))
 }
@@ -325,7 +325,7 @@ const NAME_AT: usize = 3;
 
 fn name_in(uri: &Uri) -> Result<BucketName, ApiError> {
     let component = uri.path().split('/').nth(NAME_AT).unwrap_or_default();
-    BucketName::parse(&last_component(component)?).map_err(|_| ApiError::bucket_not_found())
+    BucketName::parse(&last_segment(component)?).map_err(|_| ApiError::bucket_not_found())
 }
 
 fn bad_name(error: &CatalogError) -> ApiError {

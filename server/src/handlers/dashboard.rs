@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 
-use super::asset::{Asset, hash};
+use super::asset::{StaticAsset, hash};
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -134,13 +134,13 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// Assets of one build, under one version: modules import each other by relative URLs.
-struct Bundle {
+struct AssetBundle {
     version: String,
-    files: Vec<(&'static str, Asset)>,
+    files: Vec<(&'static str, StaticAsset)>,
     shell: String,
 }
 
-static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
+static BUNDLE: LazyLock<AssetBundle> = LazyLock::new(|| {
     let files = || FIRST.iter().chain(LATER);
     let texts = files().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]);
     let version = hash(&texts.collect::<Vec<_>>());
@@ -150,7 +150,7 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
             (RESOURCE_POLICY, SAME_ORIGIN),
         ];
         let text = if name.ends_with(".mjs") { bare(text) } else { (*text).to_owned() };
-        (*name, Asset::new(text, content_type(name), headers))
+        (*name, StaticAsset::new(text, content_type(name), headers))
     });
     // Preloaded in parallel, instead of one after the other as imports resolve.
     let modules = FIRST.iter().filter(|(name, _)| name.ends_with(".mjs")).map(|(name, _)| {
@@ -158,7 +158,7 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
     });
     let shell = SHELL.replace("@modules@\n", &modules.collect::<String>());
     let shell = shell.replace("@assets@", &format!("/-/assets/{version}"));
-    Bundle { files: assets.collect(), shell, version }
+    AssetBundle { files: assets.collect(), shell, version }
 });
 
 /// Redirects to the dashboard.
@@ -246,7 +246,7 @@ pub async fn asset(
 ) -> Result<Response, ApiError> {
     let bundle = &*BUNDLE;
     let found = bundle.files.iter().find(|(it, _)| *it == name && bundle.version == version);
-    found.ok_or_else(ApiError::not_found)?.1.answer(&headers)
+    found.ok_or_else(ApiError::not_found)?.1.respond(&headers)
 }
 
 /// Returns the Content-Security-Policy of the page. Users' files are on the same origin, so no script is allowed by its
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_comments_are_left_out_and_no_others() {
+    fn script_comment_lines_are_stripped() {
         let text = "// Head.\n\n/** One. */\nconst a = 1; // stays\n  /**\n   * Two. @param {x} y\n   */\n  f(a);\n\
                     /** @type {any} */ (b).c();\n/** @type {any} */\nlet d;\n";
         let expected = "\nconst a = 1; // stays\nf(a);\n/** @type {any} */ (b).c();\nlet d;\n";
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_module_goes_over_several_lines() {
+    fn module_template_literals_are_single_line() {
         let files = FIRST.iter().chain(LATER);
         for (name, text) in files.filter(|(name, _)| name.ends_with(".mjs")) {
             for (at, line) in text.lines().enumerate() {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_an_attribute_stays_there() {
+    fn html_attribute_is_escaped() {
         assert_eq!(attribute("a\"><b>&"), "a&quot;>&lt;b>&amp;");
     }
 }

@@ -10,13 +10,13 @@ use http::Uri;
 
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Happening, Scope};
+use crate::catalog::{ObjectEvent, Scope};
 use crate::error::ApiError;
 use crate::limits;
-use crate::parameters::PlaceParameters;
-use crate::replies::{DeleteReply, Remainder};
+use crate::parameters::ObjectPathParameters;
+use crate::replies::{DeleteReply, Truncation};
 use crate::state::AppState;
-use crate::target::{Place, Target};
+use crate::target::{ObjectPath, PathInBucket};
 use crate::thumbnails::delete_thumbnail;
 
 /// Deletes a file, or up to 100 files of a folder.
@@ -25,7 +25,7 @@ use crate::thumbnails::delete_thumbnail;
     path = "/{bucket}/{path}",
     operation_id = "delete",
     tag = "Files",
-    params(PlaceParameters),
+    params(ObjectPathParameters),
     responses((status = OK, body = DeleteReply))
 )]
 pub async fn delete(
@@ -33,18 +33,18 @@ pub async fn delete(
     caller: Caller,
     uri: Uri,
 ) -> Result<DeleteReply, ApiError> {
-    let Target { bucket, place } = Target::from_path(uri.path())?;
+    let ObjectPath { bucket, place } = ObjectPath::from_path(uri.path())?;
     caller.bucket(&app.catalog, &bucket, Scope::Delete)?;
-    caller.check_place(&place)?;
+    caller.require_path_access(&place)?;
     match place {
-        Place::File(key) => delete_file(&app, bucket, key).await,
-        Place::Folder(folder) => delete_folder(&app, bucket, folder).await,
+        PathInBucket::File(key) => delete_file(&app, bucket, key).await,
+        PathInBucket::Folder(folder) => delete_folder(&app, bucket, folder).await,
     }
 }
 
 /// Deletes existing files by name, in as few batches as possible, each under the preconditions of `along`.
 #[cfg(feature = "s3")]
-pub async fn delete_named(
+pub async fn delete_keys(
     app: &AppState,
     bucket: &BucketName,
     along: Batch,
@@ -70,8 +70,8 @@ pub async fn delete_named(
             |batch: Batch, name: &ObjectName| delete_thumbnail(batch.delete(name.clone()), name);
         let batch = found.iter().fold(along.clone(), deleting);
         let happenings: Vec<_> =
-            found.iter().map(|name| Happening::removed(name.key.clone())).collect();
-        app.catalog.commit_telling(bucket, batch, &happenings).await?;
+            found.iter().map(|name| ObjectEvent::removed(name.key.clone())).collect();
+        app.catalog.commit_with_events(bucket, batch, &happenings).await?;
     }
     Ok(())
 }
@@ -84,8 +84,8 @@ async fn delete_file(
     let name = ObjectName::new(bucket, key);
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
     let batch = delete_thumbnail(batch, &name);
-    let happenings = [Happening::removed(name.key.clone())];
-    match app.catalog.commit_telling(&name.bucket, batch, &happenings).await {
+    let happenings = [ObjectEvent::removed(name.key.clone())];
+    match app.catalog.commit_with_events(&name.bucket, batch, &happenings).await {
         Ok(_) => Ok(DeleteReply::file(name.bucket.as_str(), name.key.as_str())),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
@@ -110,16 +110,16 @@ async fn delete_folder(
     if files.batch.is_empty() {
         return Err(ApiError::file_not_found());
     }
-    let committed = app.catalog.commit_telling(&bucket, files.batch, &files.happenings).await?;
+    let committed = app.catalog.commit_with_events(&bucket, files.batch, &files.happenings).await?;
     let deleted_count = committed.deleted_count;
     Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, files.rest))
 }
 
 /// Files that one request deletes.
-struct FirstFiles {
+struct DeletePage {
     batch: Batch,
-    happenings: Vec<Happening>,
-    rest: Remainder,
+    happenings: Vec<ObjectEvent>,
+    rest: Truncation,
 }
 
 /// Returns the first files of a folder, with their thumbnails. Blocks on the index.
@@ -127,12 +127,12 @@ fn first_files(
     app: &AppState,
     bucket: &BucketName,
     folder: &FolderKey,
-) -> Result<FirstFiles, ApiError> {
+) -> Result<DeletePage, ApiError> {
     // A thumbnail follows its file in key order, so this many keys contain enough files.
     let limit = 2 * limits::DELETE_FILES_MAX;
     let page = app.store.list_keys(bucket, folder.as_str(), None, limit)?;
     let mut files =
-        FirstFiles { batch: Batch::new(), happenings: Vec::new(), rest: Remainder::Nothing };
+        DeletePage { batch: Batch::new(), happenings: Vec::new(), rest: Truncation::Complete };
     let mut deleted = BTreeSet::new();
     let mut count = 0;
     for object in &page.objects {
@@ -141,7 +141,7 @@ fn first_files(
             continue;
         }
         if count == limits::DELETE_FILES_MAX {
-            files.rest = Remainder::More;
+            files.rest = Truncation::More;
             return Ok(files);
         }
         count += 1;
@@ -153,10 +153,10 @@ fn first_files(
         }
         deleted.insert(name.key.as_str().as_bytes());
         files.batch = delete_thumbnail(files.batch.delete(name.clone()), name);
-        files.happenings.push(Happening::removed(name.key.clone()));
+        files.happenings.push(ObjectEvent::removed(name.key.clone()));
     }
     if page.more {
-        files.rest = Remainder::More;
+        files.rest = Truncation::More;
     }
     Ok(files)
 }

@@ -17,21 +17,21 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
-use self::shown::{Content, Shown};
-use crate::auth::check_delivery;
-use crate::bridge::{self, Piece, blocking};
+use self::shown::{Representation, RepresentationData};
+use crate::auth::authorize_delivery;
+use crate::bridge::{self, BodyPart, blocking};
 use crate::catalog::{Access, Bucket, ServeHtml};
-use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
+use crate::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
 use crate::delivery_headers::{
-    Audience, Delivery, Download, Pages, not_modified_headers, object_headers,
+    DeliveryContext, Disposition, HtmlPolicy, Visibility, not_modified_headers, object_headers,
 };
 use crate::error::ApiError;
 use crate::layers::REQUEST_ID;
-use crate::parameters::{ImageParameters, PlaceParameters};
+use crate::parameters::{ObjectPathParameters, TransformParameters};
 use crate::query::Query;
-use crate::range::{ByteRange, Multirange, content_range, parse_range};
+use crate::range::{ByteRange, MultipartRanges, content_range, parse_range};
 use crate::state::AppState;
-use crate::target::Target;
+use crate::target::ObjectPath;
 use crate::variants::VariantError;
 
 /// Cache lifetime of a placeholder, whose file may still be uploaded.
@@ -45,8 +45,8 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
     tag = "Files",
     security((), ("bearer" = []), ("header" = []), ("query" = []), ("session" = [])),
     params(
-        PlaceParameters,
-        ImageParameters,
+        ObjectPathParameters,
+        TransformParameters,
         ("download" = Option<String>, Query, description = "Send as an attachment, with the \
             file's name or this one."),
         ("token" = Option<String>, Query, description = "Token of a download link."),
@@ -67,14 +67,14 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 pub async fn deliver(
     app: &AppState,
     request: &Parts,
-    target: Target,
+    target: ObjectPath,
     bucket: Option<&Arc<Bucket>>,
 ) -> Result<Response, ApiError> {
-    gate::check(&request.headers)?;
-    let query = Query::of(&request.uri);
+    gate::reject_active_embeds(&request.headers)?;
+    let query = Query::from_uri(&request.uri);
     let bucket = bucket.ok_or_else(ApiError::bucket_not_found)?;
-    check_delivery(app, bucket, &target, request, &query)?;
-    app.catalog.conduct().note_request(&bucket.owner);
+    authorize_delivery(app, bucket, &target, request, &query)?;
+    app.catalog.account_activity().count_request(&bucket.owner);
     let name = target.object().ok_or_else(ApiError::file_not_found)?;
     for _ in 0..LOOKUPS_MAX {
         let found = app.store.get(&name)?;
@@ -83,8 +83,8 @@ pub async fn deliver(
             None => Box::pin(deliver_placeholder(app, request, &query, bucket)).await,
         };
         match delivered {
-            Err(Undelivered::Changed) => {}
-            Err(Undelivered::Refused(error)) => return Err(error),
+            Err(DeliveryMiss::Stale) => {}
+            Err(DeliveryMiss::Refused(error)) => return Err(error),
             Ok(response) => return Ok(response),
         }
     }
@@ -95,29 +95,29 @@ pub async fn deliver(
 const LOOKUPS_MAX: usize = 16;
 
 /// Reason why a lookup yields no response.
-enum Undelivered {
+enum DeliveryMiss {
     /// The object was replaced or deleted since the lookup, and its bytes are gone.
-    Changed,
+    Stale,
     /// The response is this error.
     Refused(ApiError),
 }
 
-impl From<ApiError> for Undelivered {
+impl From<ApiError> for DeliveryMiss {
     fn from(error: ApiError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<engine::Error> for Undelivered {
+impl From<engine::Error> for DeliveryMiss {
     fn from(error: engine::Error) -> Self {
         Self::Refused(error.into())
     }
 }
 
-impl From<VariantError> for Undelivered {
+impl From<VariantError> for DeliveryMiss {
     fn from(error: VariantError) -> Self {
         match error {
-            VariantError::Store(engine::Error::Conflict(_)) => Self::Changed,
+            VariantError::Store(engine::Error::Conflict(_)) => Self::Stale,
             error => Self::Refused(error.into()),
         }
     }
@@ -129,26 +129,31 @@ async fn deliver_object(
     query: &Query,
     bucket: &Arc<Bucket>,
     object: &Object,
-) -> Result<Response, Undelivered> {
-    let download = query.text_or_empty(&["download"])?;
-    let shown = Shown::of(app, request, query, bucket, object).await?;
+) -> Result<Response, DeliveryMiss> {
+    let download = query.string_allow_empty(&["download"])?;
+    let shown = Representation::select(app, request, query, bucket, object).await?;
     // Without a query the file itself is served.
-    let kept = query.is_empty().then(|| app.kept_heads.get(object.lsn(), bucket)).flatten();
+    let kept = query.is_empty().then(|| app.header_cache.get(object.lsn(), bucket)).flatten();
     let validators = match &kept {
         Some(kept) => Cow::Borrowed(&kept.validators),
         None => Cow::Owned(validators_of(&shown, object)),
     };
-    let download = Download::of(download.as_deref());
+    let download = Disposition::from_param(download.as_deref());
     let headers_by = |make| headers(bucket, &shown, &validators, download, make);
     let total = shown.bytes();
-    let range = match evaluate(&request.method, &request.headers, Some(&*validators)) {
-        Outcome::PreconditionFailed => return Err(ApiError::precondition_failed().into()),
-        Outcome::NotModified => {
+    let range = match evaluate_preconditions(&request.method, &request.headers, Some(&*validators))
+    {
+        PreconditionResult::PreconditionFailed => {
+            return Err(ApiError::precondition_failed().into());
+        }
+        PreconditionResult::NotModified => {
             let headers = headers_by(not_modified_headers);
             return Ok(answer(StatusCode::NOT_MODIFIED, headers, Body::empty()));
         }
-        Outcome::Proceed { range: RangeRule::Holds } => parse_range(&request.headers, total),
-        Outcome::Proceed { range: RangeRule::Ignored } => ByteRange::Whole,
+        PreconditionResult::Proceed { range: IfRange::Matches } => {
+            parse_range(&request.headers, total)
+        }
+        PreconditionResult::Proceed { range: IfRange::Mismatch } => ByteRange::Whole,
     };
     let mut headers = match &kept {
         Some(kept) => kept.headers.clone(),
@@ -156,24 +161,25 @@ async fn deliver_object(
             let mut headers = headers_by(object_headers);
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(total));
             if query.is_empty() {
-                app.kept_heads.note(object.lsn(), bucket, &validators, || with_room(&headers));
+                app.header_cache
+                    .insert(object.lsn(), bucket, &validators, || with_spare_capacity(&headers));
             }
             headers
         }
     };
     let (status, pieces) = match range {
         ByteRange::Unsatisfiable => return Err(ApiError::range_not_satisfiable(total).into()),
-        ByteRange::Whole => (StatusCode::OK, vec![Piece::Slice(0..total)]),
-        ByteRange::One(range) => {
+        ByteRange::Whole => (StatusCode::OK, vec![BodyPart::Range(0..total)]),
+        ByteRange::Single(range) => {
             headers.insert(header::CONTENT_RANGE, header_value(&content_range(&range, total))?);
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
-            (StatusCode::PARTIAL_CONTENT, vec![Piece::Slice(range)])
+            (StatusCode::PARTIAL_CONTENT, vec![BodyPart::Range(range)])
         }
-        ByteRange::Several(ranges) => {
+        ByteRange::Multiple(ranges) => {
             let content_type = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
             let boundary = app.entropy.uuid().simple().to_string();
             let multirange =
-                Multirange::new(&ranges, total, content_type.unwrap_or_default(), &boundary);
+                MultipartRanges::new(&ranges, total, content_type.unwrap_or_default(), &boundary);
             headers.insert(header::CONTENT_TYPE, header_value(&multirange.content_type)?);
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(multirange.content_length));
             (StatusCode::PARTIAL_CONTENT, pieces(multirange))
@@ -183,7 +189,7 @@ async fn deliver_object(
 }
 
 /// Copies headers with spare capacity for those that are added to each response.
-fn with_room(headers: &HeaderMap) -> HeaderMap {
+fn with_spare_capacity(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     headers.insert(REQUEST_ID, HeaderValue::from_static(""));
     headers
@@ -195,7 +201,7 @@ async fn deliver_placeholder(
     request: &Parts,
     query: &Query,
     bucket: &Bucket,
-) -> Result<Response, Undelivered> {
+) -> Result<Response, DeliveryMiss> {
     let missing = ApiError::file_not_found;
     let name = bucket.placeholder.as_ref().ok_or_else(missing)?;
     if name.bucket != bucket.name {
@@ -204,9 +210,9 @@ async fn deliver_placeholder(
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
     let object = app.store.get(name)?.ok_or_else(missing)?;
-    let shown = Shown::of(app, request, query, bucket, &object).await?;
+    let shown = Representation::select(app, request, query, bucket, &object).await?;
     let validators = validators_of(&shown, &object);
-    let mut headers = headers(bucket, &shown, &validators, Download::No, object_headers);
+    let mut headers = headers(bucket, &shown, &validators, Disposition::Inline, object_headers);
     // These describe the file at this URL, which does not exist.
     for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
         headers.remove(name);
@@ -215,7 +221,7 @@ async fn deliver_placeholder(
         headers.insert(header::CACHE_CONTROL, PLACEHOLDER_CACHE);
     }
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.bytes()));
-    let pieces = vec![Piece::Slice(0..shown.bytes())];
+    let pieces = vec![BodyPart::Range(0..shown.bytes())];
     let body = body(app, request, &shown, pieces).await?;
     Ok(answer(StatusCode::NOT_FOUND, headers, body))
 }
@@ -224,66 +230,66 @@ async fn deliver_placeholder(
 async fn body(
     app: &AppState,
     request: &Parts,
-    shown: &Shown<'_>,
-    pieces: Vec<Piece>,
-) -> Result<Body, Undelivered> {
+    shown: &Representation<'_>,
+    pieces: Vec<BodyPart>,
+) -> Result<Body, DeliveryMiss> {
     if request.method == Method::HEAD {
         return Ok(Body::empty());
     }
     match shown.content() {
-        Content::Stored(object) => match read(app, object, pieces).await {
-            Err(engine::Error::Conflict(_)) => Err(Undelivered::Changed),
+        RepresentationData::Stored(object) => match read(app, object, pieces).await {
+            Err(engine::Error::Conflict(_)) => Err(DeliveryMiss::Stale),
             Err(error @ engine::Error::Corrupt(_)) => Err(match shown.variant() {
                 Some(variant) => Box::pin(discard(app, variant, error)).await,
                 None => error.into(),
             }),
             body => Ok(body?),
         },
-        Content::Made(bytes) => Ok(bridge::body_in_memory(bytes, pieces)),
+        RepresentationData::Memory(bytes) => Ok(bridge::body_from_memory(bytes, pieces)),
     }
 }
 
-async fn read(app: &AppState, object: &Object, pieces: Vec<Piece>) -> engine::Result<Body> {
-    let body = bridge::open(&app.store, object).await?;
-    bridge::body_of(body, pieces, &app.disk_reads).await
+async fn read(app: &AppState, object: &Object, pieces: Vec<BodyPart>) -> engine::Result<Body> {
+    let body = bridge::open_body(&app.store, object).await?;
+    bridge::stream_body(body, pieces, &app.disk_reads).await
 }
 
 /// Removes a corrupt variant, so that the retry renders it again.
-async fn discard(app: &AppState, variant: &Object, error: engine::Error) -> Undelivered {
+async fn discard(app: &AppState, variant: &Object, error: engine::Error) -> DeliveryMiss {
     tracing::warn!(%error, "cached variant corrupt; rendering again");
     let (variants, variant) = (app.variants.clone(), variant.clone());
     match blocking(move || variants.discard(&variant)).await {
-        Ok(()) => Undelivered::Changed,
+        Ok(()) => DeliveryMiss::Stale,
         Err(_) => error.into(),
     }
 }
 
-fn validators_of(shown: &Shown<'_>, object: &Object) -> Validators {
+fn validators_of(shown: &Representation<'_>, object: &Object) -> Validators {
     Validators::of_object(shown.etag(), object.created_ms(), object.modified_ms())
 }
 
 /// Returns the response headers of a representation, built by one of the functions for that.
 fn headers(
     bucket: &Bucket,
-    shown: &Shown<'_>,
+    shown: &Representation<'_>,
     validators: &Validators,
-    download: Download<'_>,
-    make: fn(&Delivery<'_>) -> HeaderMap,
+    download: Disposition<'_>,
+    make: fn(&DeliveryContext<'_>) -> HeaderMap,
 ) -> HeaderMap {
     let stored = shown.stored_headers();
-    let mut headers = make(&Delivery {
+    let mut headers = make(&DeliveryContext {
         file_name: shown.file_name(),
         content_type: shown.content_type(),
         validators,
         audience: match bucket.access {
-            Access::Public if bucket.index => Audience::Public,
-            Access::Public => Audience::PublicUnindexed,
-            Access::Private => Audience::Private,
+            Access::Public if bucket.index => Visibility::Public,
+            Access::Public => Visibility::PublicUnindexed,
+            Access::Private => Visibility::Private,
         },
         cache_control: bucket.cache_control.as_ref().map(|value| value.as_str()),
         pages: match bucket.serve_html {
-            ServeHtml::AsText => Pages::AsText,
-            ServeHtml::AsPages => Pages::Sandboxed,
+            ServeHtml::AsText => HtmlPolicy::PlainText,
+            ServeHtml::AsPages => HtmlPolicy::Sandboxed,
         },
         download,
         stored: stored.as_ref(),
@@ -292,12 +298,12 @@ fn headers(
     headers
 }
 
-fn pieces(multirange: Multirange) -> Vec<Piece> {
+fn pieces(multirange: MultipartRanges) -> Vec<BodyPart> {
     let mut pieces = Vec::with_capacity(2 * multirange.parts.len() + 1);
     for (head, range) in multirange.parts {
-        pieces.extend([Piece::Text(head), Piece::Slice(range)]);
+        pieces.extend([BodyPart::Bytes(head), BodyPart::Range(range)]);
     }
-    pieces.push(Piece::Text(multirange.end));
+    pieces.push(BodyPart::Bytes(multirange.end));
     pieces
 }
 

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 
-use super::asset::Asset;
-use crate::delivery_headers::allow_every_origin;
+use super::asset::StaticAsset;
+use crate::delivery_headers::allow_any_origin;
 use crate::error::ApiError;
 
 /// Committed OpenAPI document. A test compares it with the code.
@@ -21,12 +21,12 @@ const PAGE: &str = include_str!("../../assets/docs/page.html");
 const STYLE: &str = include_str!("../../assets/docs/style.css");
 const SCRIPT: &str = include_str!("../../assets/docs/script.mjs");
 
-static DOCUMENT_ASSET: LazyLock<Asset> = LazyLock::new(|| {
+static DOCUMENT_ASSET: LazyLock<StaticAsset> = LazyLock::new(|| {
     let policy = HeaderValue::from_static("default-src 'none'; sandbox");
     asset(DOCUMENT.to_owned(), "application/json", policy)
 });
 
-static PAGE_ASSET: LazyLock<Asset> = LazyLock::new(|| {
+static PAGE_ASSET: LazyLock<StaticAsset> = LazyLock::new(|| {
     let page = PAGE.replace("/* style */", STYLE).replace("/* script */", SCRIPT);
     // A policy that is not a valid header value falls back to one that runs nothing.
     let policy = HeaderValue::from_str(&policy(STYLE, SCRIPT));
@@ -35,17 +35,17 @@ static PAGE_ASSET: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 /// Creates an asset that pages of every origin may load, and that caches revalidate each time.
-fn asset(text: String, content_type: &'static str, policy: HeaderValue) -> Asset {
+fn asset(text: String, content_type: &'static str, policy: HeaderValue) -> StaticAsset {
     let headers = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::CONTENT_SECURITY_POLICY, policy),
     ];
-    Asset::new(text, content_type, headers)
+    StaticAsset::new(text, content_type, headers)
 }
 
-fn answer(asset: &Asset, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let mut response = asset.answer(headers)?;
-    allow_every_origin(response.headers_mut());
+fn answer(asset: &StaticAsset, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let mut response = asset.respond(headers)?;
+    allow_any_origin(response.headers_mut());
     Ok(response)
 }
 

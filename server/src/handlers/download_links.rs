@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Access, Grant, Lock, Purpose, Scope, TokenId, Wishes};
+use crate::catalog::{Access, Grant, GrantPath, Purpose, Scope, TokenId, UploadParams};
 use crate::error::ApiError;
 use crate::json_body::JsonBody;
 use crate::limits;
@@ -63,9 +63,9 @@ pub async fn create(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Presign)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Read)?;
-    let wish: DownloadLinkWish = body.settings()?;
+    let wish: DownloadLinkWish = body.deserialize()?;
     let key = file_in(&wish.path)?;
-    caller.check_file(&key)?;
+    caller.require_key_access(&key)?;
     let expires_in = wish.expires_in.unwrap_or(limits::PRESIGN_SECONDS_DEFAULT);
     if !(1..=limits::DOWNLOAD_LINK_SECONDS_MAX).contains(&expires_in) {
         return Err(ApiError::bad_parameter("expiresIn", "must be a number from 1 to 604800"));
@@ -81,9 +81,9 @@ pub async fn create(
         id: TokenId::issue(&*app.entropy),
         purpose: Purpose::Read,
         bucket: name.bucket.clone(),
-        lock: Lock::File(name.key.clone()),
-        wishes: Wishes::NONE,
-        issuer: caller.lasting_issuer(),
+        lock: GrantPath::File(name.key.clone()),
+        params: UploadParams::NONE,
+        issuer: caller.durable_issuer(),
         expires_ms,
     };
     // Without a signing key, which only happens if the store has never accepted a write.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use engine::{
-    GoneAsked, GonePage, GoneStretch, GoneVersion, LogPlace, ObjectKey, Store, VersionEnd, Watch,
+    LogScanCursor, NoncurrentFilter, NoncurrentLogPage, NoncurrentPage, NoncurrentReason,
+    NoncurrentVersion, ObjectKey, ProgressCallback, Store,
 };
 use http::Uri;
 use serde::{Deserialize, Serialize};
@@ -20,10 +21,10 @@ use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, OnTaken, Scope};
 use crate::error::{ApiError, LOG_TOO_LARGE};
-use crate::filing::{Wanted, look_through_log, put_back, span_of};
+use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::json_body::JsonBody;
-use crate::limits::GONE_RECORDS_MAX;
-use crate::paging::Page;
+use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
+use crate::paging::PageRequest;
 use crate::parameters::{BucketNameParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::{Json, iso_time};
@@ -98,22 +99,22 @@ pub struct UndeletedReply {
 /// Start of a page.
 enum Cursor {
     /// Among recently deleted versions: before the record with this number.
-    Lately(Option<u64>),
+    Recent(Option<u64>),
     /// In the log, after this version.
     Log(Option<(ObjectKey, u64)>),
     /// In a section of a large log, after this position.
-    Along(LogPlace),
+    LogScan(LogScanCursor),
 }
 
 impl Cursor {
     fn parse(text: &str) -> Result<Self, ()> {
         if let Some(lsn) = text.strip_prefix("lately:") {
-            return lsn.parse().map(|lsn| Self::Lately(Some(lsn))).map_err(drop);
+            return lsn.parse().map(|lsn| Self::Recent(Some(lsn))).map_err(drop);
         }
         if let Some(place) = text.strip_prefix("along:") {
             let (segment, lsn) = place.split_once(':').ok_or(())?;
             let (segment, lsn) = (segment.parse().map_err(drop)?, lsn.parse().map_err(drop)?);
-            return Ok(Self::Along(LogPlace { segment, lsn }));
+            return Ok(Self::LogScan(LogScanCursor { segment, lsn }));
         }
         match text.strip_prefix("log:").ok_or(())? {
             "" => Ok(Self::Log(None)),
@@ -127,8 +128,8 @@ impl Cursor {
 
     fn text(&self) -> String {
         match self {
-            Self::Lately(lsn) => format!("lately:{}", lsn.unwrap_or(u64::MAX)),
-            Self::Along(LogPlace { segment, lsn }) => format!("along:{segment}:{lsn}"),
+            Self::Recent(lsn) => format!("lately:{}", lsn.unwrap_or(u64::MAX)),
+            Self::LogScan(LogScanCursor { segment, lsn }) => format!("along:{segment}:{lsn}"),
             Self::Log(None) => "log:".to_owned(),
             Self::Log(Some((key, lsn))) => format!("log:{lsn}:{key}"),
         }
@@ -162,38 +163,38 @@ pub async fn list(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::List)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
-    let prefix = query.text(&["prefix"])?.unwrap_or_default();
+    let prefix = query.string(&["prefix"])?.unwrap_or_default();
     let prefix = normalize(&prefix).into_owned();
-    caller.check_prefix(&prefix)?;
-    let page = Page::of(&query)?;
-    let cursor = page.after(Cursor::parse)?.unwrap_or(Cursor::Lately(None));
-    let asked = asked(&bucket, prefix);
+    caller.require_prefix_access(&prefix)?;
+    let page = PageRequest::from_query(&query)?;
+    let cursor = page.after(Cursor::parse)?.unwrap_or(Cursor::Recent(None));
+    let asked = scan_params(&bucket, prefix);
     let limit = page.limit();
     let (versions, next) = match cursor {
-        Cursor::Lately(before) => {
+        Cursor::Recent(before) => {
             let (store, asked) = (app.store.clone(), asked);
-            let look = move || store.gone_lately(&asked, before, limit);
+            let look = move || store.recent_noncurrent(&asked, before, limit);
             let (versions, next) = blocking(look).await?;
-            let next = next.map_or(Cursor::Log(None), |next| Cursor::Lately(Some(next)));
+            let next = next.map_or(Cursor::Log(None), |next| Cursor::Recent(Some(next)));
             (versions, Some(next))
         }
         Cursor::Log(after) => {
-            let look = move |store: &Store, watch: &mut Watch<'_>| {
+            let look = move |store: &Store, watch: &mut ProgressCallback<'_>| {
                 in_the_log(store, &asked, after, limit, watch)
             };
-            match look_through_log(&app, look).await {
+            match scan_log(&app, look).await {
                 // Continues in sections, from the start of the log.
                 Err(error) if error.code() == LOG_TOO_LARGE => {
-                    (Vec::new(), Some(Cursor::Along(LogPlace::default())))
+                    (Vec::new(), Some(Cursor::LogScan(LogScanCursor::default())))
                 }
                 page => page?,
             }
         }
-        Cursor::Along(from) => {
-            let look = move |store: &Store, watch: &mut Watch<'_>| {
+        Cursor::LogScan(from) => {
+            let look = move |store: &Store, watch: &mut ProgressCallback<'_>| {
                 along_the_log(store, &asked, from, limit, watch)
             };
-            look_through_log(&app, look).await?
+            scan_log(&app, look).await?
         }
     };
     let versions = versions.iter().map(|version| version_view(&app, version)).collect();
@@ -228,70 +229,71 @@ pub async fn undelete(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
-    let wish: UndeleteWish = body.settings()?;
+    let wish: UndeleteWish = body.deserialize()?;
     let key = file_in(&wish.path)?;
-    caller.check_file(&key)?;
+    caller.require_key_access(&key)?;
     let on_taken = wish.on_conflict.unwrap_or_default();
-    let wanted = Wanted { key, lsn: wish.lsn, on_taken };
-    let (object, lsn, renamed) = put_back(&app, &bucket, wanted).await?;
+    let wanted = UndeleteTarget { key, lsn: wish.lsn, on_taken };
+    let (object, lsn, renamed) = filing::undelete(&app, &bucket, wanted).await?;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
     Ok(Json(UndeletedReply { success: true, path, url, lsn, renamed }))
 }
 
-fn asked(bucket: &Arc<Bucket>, prefix: String) -> GoneAsked {
-    let (span, put_since_ms) = span_of(bucket);
-    GoneAsked { bucket: bucket.name.clone(), prefix, span, put_since_ms }
+fn scan_params(bucket: &Arc<Bucket>, prefix: String) -> NoncurrentFilter {
+    let (span, put_since_ms) = log_span(bucket);
+    NoncurrentFilter { bucket: bucket.name.clone(), prefix, span, put_since_ms }
 }
 
 /// Returns a page from a full log scan, without the versions listed as recently deleted.
 fn in_the_log(
     store: &Store,
-    asked: &GoneAsked,
+    asked: &NoncurrentFilter,
     after: Option<(ObjectKey, u64)>,
     limit: usize,
-    watch: &mut Watch<'_>,
-) -> engine::Result<(Vec<GoneVersion>, Option<Cursor>)> {
-    let GonePage { versions, next } = store.gone(asked, after.as_ref(), limit, watch)?;
+    watch: &mut ProgressCallback<'_>,
+) -> engine::Result<(Vec<NoncurrentVersion>, Option<Cursor>)> {
+    let NoncurrentPage { versions, next } =
+        store.list_noncurrent(asked, after.as_ref(), limit, watch)?;
     let next = next.map(|next| Cursor::Log(Some(next)));
-    Ok((not_lately(store, asked, versions)?, next))
+    Ok((without_recent(store, asked, versions)?, next))
 }
 
 /// Returns a page from a section of the log, without the versions listed as recently deleted.
 fn along_the_log(
     store: &Store,
-    asked: &GoneAsked,
-    from: LogPlace,
+    asked: &NoncurrentFilter,
+    from: LogScanCursor,
     limit: usize,
-    watch: &mut Watch<'_>,
-) -> engine::Result<(Vec<GoneVersion>, Option<Cursor>)> {
-    let GoneStretch { versions, next } =
-        store.gone_along(asked, from, limit, GONE_RECORDS_MAX, watch)?;
-    Ok((not_lately(store, asked, versions)?, next.map(Cursor::Along)))
+    watch: &mut ProgressCallback<'_>,
+) -> engine::Result<(Vec<NoncurrentVersion>, Option<Cursor>)> {
+    let NoncurrentLogPage { versions, next } =
+        store.list_noncurrent_in_log_order(asked, from, limit, UNDELETE_SCAN_RECORDS_MAX, watch)?;
+    Ok((without_recent(store, asked, versions)?, next.map(Cursor::LogScan)))
 }
 
 /// Removes the versions that are listed as recently deleted.
-fn not_lately(
+fn without_recent(
     store: &Store,
-    asked: &GoneAsked,
-    mut versions: Vec<GoneVersion>,
-) -> engine::Result<Vec<GoneVersion>> {
-    let (lately, _) = store.gone_lately(asked, None, usize::MAX - 1)?;
+    asked: &NoncurrentFilter,
+    mut versions: Vec<NoncurrentVersion>,
+) -> engine::Result<Vec<NoncurrentVersion>> {
+    let (lately, _) = store.recent_noncurrent(asked, None, usize::MAX - 1)?;
     let lately: HashSet<_> = lately.iter().map(|it| it.object.lsn()).collect();
     versions.retain(|version| !lately.contains(&version.object.lsn()));
     Ok(versions)
 }
 
-fn version_view(app: &AppState, version: &GoneVersion) -> GoneVersionView {
+fn version_view(app: &AppState, version: &NoncurrentVersion) -> GoneVersionView {
     let object = &version.object;
     GoneVersionView {
         path: object.name().key.to_string(),
         lsn: object.lsn(),
-        state: match version.end {
-            VersionEnd::Deleted => GoneState::Deleted,
-            VersionEnd::Replaced => GoneState::Replaced,
+        state: match version.reason {
+            NoncurrentReason::Deleted => GoneState::Deleted,
+            NoncurrentReason::Replaced => GoneState::Replaced,
         },
-        deleted_at: version.ended_ms.map(iso_time),
+        deleted_at: version.noncurrent_since_ms.map(iso_time),
         bytes: object.bytes(),
         content_type: object.content_type().to_owned(),
         etag: format!("\"{}\"", object.etag()),

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::error::ApiError;
 use crate::parameters::NamedBucketParameter;
 use crate::query::Query;
-use crate::replies::{Json, Text};
+use crate::replies::{Json, PlainText};
 use crate::reserved::is_reserved;
 use crate::state::AppState;
 
@@ -92,7 +92,7 @@ pub async fn sharex(State(app): State<AppState>, query: Query) -> Result<Respons
     params(NamedBucketParameter),
     responses((status = OK, body = String, content_type = "text/plain; charset=utf-8"))
 )]
-pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text, ApiError> {
+pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<PlainText, ApiError> {
     let (base, bucket) = (app.public_url.as_str(), bucket(&query)?);
     let method = |name: &str, url: &str, headers: &str| {
         let entry = |kind: &str| {
@@ -111,7 +111,7 @@ pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text,
         &format!("        headers = {{ [\"Authorization\"] = \"Bearer {ANY_KEY}\" }},\n"),
     );
     let presigned = method("TrugPresigned", "PRESIGNED_URL", "");
-    Ok(Text(format!(
+    Ok(PlainText(format!(
         "-- Into the file with the upload methods, behind what is there. Then choose \"Trug\" or \"TrugPresigned\".\n\
          -- If links are checked against a list of domains, put the host of {base} on it.\n\
          \n\
@@ -142,9 +142,9 @@ pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text,
     params(NamedBucketParameter),
     responses((status = OK, body = String, content_type = "text/plain; charset=utf-8"))
 )]
-pub async fn curl(State(app): State<AppState>, query: Query) -> Result<Text, ApiError> {
+pub async fn curl(State(app): State<AppState>, query: Query) -> Result<PlainText, ApiError> {
     let (base, bucket) = (app.public_url.as_str(), bucket(&query)?);
-    Ok(Text(format!(
+    Ok(PlainText(format!(
         "KEY={ANY_KEY}\n\
          \n\
          # Upload into a folder, and to one path.\n\
@@ -163,7 +163,7 @@ pub async fn curl(State(app): State<AppState>, query: Query) -> Result<Text, Api
 
 /// Returns the requested bucket, or the placeholder.
 fn bucket(query: &Query) -> Result<String, ApiError> {
-    match query.text(BUCKET)? {
+    match query.string(BUCKET)? {
         None => Ok(ANY_BUCKET.to_owned()),
         Some(name) => {
             let is_possible = BucketName::parse(&name).is_ok() && !is_reserved(&name);

@@ -15,20 +15,20 @@ use utoipa::ToSchema;
 use super::changing;
 use crate::auth::Caller;
 use crate::catalog::{
-    Job, JobFailure, JobId, JobState, JobSums, JobWork, NewJob, OnTaken, Scope, StoredFolder,
+    Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnTaken, Scope, StoredFolder,
     StoredName,
 };
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 use crate::error::ApiError;
 use crate::jobs::{self, check_allowed};
 use crate::json_body::JsonBody;
 use crate::limits;
-use crate::paging::Page;
+use crate::paging::PageRequest;
 use crate::parameters::{IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::{Json, iso_time};
 use crate::state::AppState;
-use crate::target::{Place, bucket_of, check_place_writable, last_component};
+use crate::target::{PathInBucket, check_object_path_writable, last_segment, parse_bucket_name};
 
 /// What is to be done.
 #[derive(Deserialize, ToSchema)]
@@ -156,15 +156,15 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<JobsReply>, ApiError> {
-    let page = Page::of(&query)?;
+    let page = PageRequest::from_query(&query)?;
     let jobs = app.catalog.jobs().into_iter().filter(|job| sees(&app, &caller, job));
     let place = |job: Arc<Job>| {
-        let (created_ms, id) = job.order();
+        let (created_ms, id) = job.creation_order();
         (format!("{:020}{id}", u64::MAX - created_ms), job)
     };
     let mut jobs: Vec<_> = jobs.map(place).collect();
     jobs.sort_by(|one, other| one.0.cmp(&other.0));
-    let (jobs, next_cursor) = page.cut(jobs, |(place, _)| place);
+    let (jobs, next_cursor) = page.paginate(jobs, |(place, _)| place);
     let jobs = jobs.iter().map(|(_, job)| view(&app, job)).collect();
     Ok(Json(JobsReply { success: true, jobs, next_cursor }))
 }
@@ -187,13 +187,13 @@ pub async fn begin(
     caller: Caller,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<JobReply>), ApiError> {
-    let work = work_of(body.settings()?)?;
+    let work = work_of(body.deserialize()?)?;
     check_allowed(&app, &caller, &work)?;
     let new =
-        NewJob { account: caller.account().id.clone(), issuer: caller.lasting_issuer(), work };
+        NewJob { account: caller.account().id.clone(), issuer: caller.durable_issuer(), work };
     let job = changing(&app, &caller, move |catalog| catalog.add_job(new)).await?;
     let job = job.ok_or_else(|| ApiError::too_many_jobs(limits::JOBS_PER_ACCOUNT_MAX))?;
-    app.jobs.tell();
+    app.jobs.notify();
     Ok((StatusCode::ACCEPTED, Json(JobReply { success: true, job: view(&app, &job) })))
 }
 
@@ -247,7 +247,7 @@ pub async fn cancel(
 }
 
 fn find(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Job>, ApiError> {
-    let id = JobId::parse(&last_component(uri.path())?);
+    let id = JobId::parse(&last_segment(uri.path())?);
     let job = id.and_then(|id| app.catalog.job(&id)).filter(|job| sees(app, caller, job));
     job.ok_or_else(ApiError::job_not_found)
 }
@@ -259,13 +259,13 @@ fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
     }
     let Some(bucket) = job.work.bucket() else { return false };
     let opens = |scope| caller.bucket(&app.catalog, bucket, scope).is_ok();
-    let is_import = matches!(job.work, JobWork::ImportUrls { .. });
+    let is_import = matches!(job.work, JobSpec::ImportUrls { .. });
     let may = opens(Scope::List) || opens(Scope::Delete) || is_import && opens(Scope::Upload);
-    may && job.work.folders().iter().all(|folder| caller.check_folder(folder).is_ok())
+    may && job.work.folders().iter().all(|folder| caller.require_folder_access(folder).is_ok())
 }
 
 /// Parses a job request. Rejects fields of other kinds, instead of ignoring them silently.
-fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
+fn work_of(wish: JobWish) -> Result<JobSpec, ApiError> {
     let JobWish { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min, urls } =
         wish;
     let is_for_store = matches!(kind, JobKind::Compact | JobKind::Scrub);
@@ -288,7 +288,7 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
     let required = |name| ApiError::bad_parameter(name, "is required");
     let bucket = || {
         let name = bucket_name.as_deref().ok_or_else(|| required("bucketName"))?;
-        bucket_of(name).map(StoredName)
+        parse_bucket_name(name).map(StoredName)
     };
     let folder = |name: &str, text: Option<&str>| {
         let text = text.ok_or_else(|| required("prefix"))?;
@@ -306,22 +306,22 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
     };
     let prefix = prefix.as_deref();
     Ok(match kind {
-        JobKind::DeleteFolder => JobWork::DeleteFolder {
+        JobKind::DeleteFolder => JobSpec::DeleteFolder {
             bucket: bucket()?,
             folder: StoredFolder(inner("prefix", prefix)?),
         },
-        JobKind::EmptyBucket => JobWork::EmptyBucket { bucket: bucket()? },
+        JobKind::EmptyBucket => JobSpec::EmptyBucket { bucket: bucket()? },
         JobKind::ImportUrls => {
             let folder = folder("prefix", Some(prefix.unwrap_or_default()))?;
-            check_place_writable(&Place::Folder(folder.clone()))?;
-            JobWork::ImportUrls {
+            check_object_path_writable(&PathInBucket::Folder(folder.clone()))?;
+            JobSpec::ImportUrls {
                 bucket: bucket()?,
                 folder: StoredFolder(folder),
                 urls: addresses(urls.unwrap_or_default())?,
                 on_taken: on_conflict.unwrap_or_default(),
             }
         }
-        JobKind::UndeleteFolder => JobWork::UndeleteFolder {
+        JobKind::UndeleteFolder => JobSpec::UndeleteFolder {
             bucket: bucket()?,
             folder: StoredFolder(folder("prefix", prefix)?),
             since_ms: since.map(|text| time_ms(&text)).transpose()?.unwrap_or(0),
@@ -329,11 +329,11 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
         JobKind::MoveFolder => {
             let from = inner("prefix", prefix)?;
             let to = folder_of("to", to.as_deref().ok_or_else(|| required("to"))?)?;
-            check_place_writable(&Place::Folder(to.clone()))?;
+            check_object_path_writable(&PathInBucket::Folder(to.clone()))?;
             if to.as_str().starts_with(from.as_str()) {
                 return Err(ApiError::bad_parameter("to", "must be outside the source folder"));
             }
-            JobWork::MoveFolder {
+            JobSpec::MoveFolder {
                 bucket: bucket()?,
                 folder: StoredFolder(from),
                 to: StoredFolder(to),
@@ -341,7 +341,7 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
             }
         }
         JobKind::Compact => {
-            let usual = CompactionRules::SHORT_OF_SPACE.segment_dead_percent_min;
+            let usual = CompactionRules::LOW_SPACE.segment_dead_percent_min;
             let dead_percent_min = dead_percent_min.unwrap_or(usual);
             if !(1..=100).contains(&dead_percent_min) {
                 return Err(ApiError::bad_parameter(
@@ -349,9 +349,9 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
                     "must be a number from 1 to 100",
                 ));
             }
-            JobWork::Compact { dead_percent_min }
+            JobSpec::Compact { dead_percent_min }
         }
-        JobKind::Scrub => JobWork::Scrub,
+        JobKind::Scrub => JobSpec::Scrub,
     })
 }
 
@@ -362,7 +362,7 @@ fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
         return Err(refused(format!("must be 1 to {} URLs", limits::IMPORT_URLS_MAX)));
     }
     for (at, url) in urls.iter().enumerate() {
-        Destination::parse(url).map_err(|why| refused(format!("number {} {why}", at + 1)))?;
+        OutboundUrl::parse(url).map_err(|why| refused(format!("number {} {why}", at + 1)))?;
     }
     // Size as encoded in a record.
     let bytes: usize = urls.iter().map(|url| url.len() + url.matches('"').count() + 3).sum();
@@ -373,9 +373,9 @@ fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
 }
 
 fn folder_of(name: &str, text: &str) -> Result<FolderKey, ApiError> {
-    match Place::parse(text)? {
-        Place::Folder(folder) => Ok(folder),
-        Place::File(_) => Err(ApiError::bad_parameter(name, "must end with \"/\"")),
+    match PathInBucket::parse(text)? {
+        PathInBucket::Folder(folder) => Ok(folder),
+        PathInBucket::File(_) => Err(ApiError::bad_parameter(name, "must end with \"/\"")),
     }
 }
 
@@ -388,7 +388,7 @@ fn time_ms(text: &str) -> Result<u64, ApiError> {
 }
 
 fn failures(job: &Job) -> Vec<JobFailureView> {
-    let JobWork::ImportUrls { urls, .. } = &job.work else { return Vec::new() };
+    let JobSpec::ImportUrls { urls, .. } = &job.work else { return Vec::new() };
     let view = |failure: &JobFailure| {
         let url = urls.get(failure.at).cloned().unwrap_or_default();
         JobFailureView { url, error: failure.error.clone() }
@@ -398,7 +398,7 @@ fn failures(job: &Job) -> Vec<JobFailureView> {
 
 fn view(app: &AppState, job: &Job) -> JobView {
     let running = app.jobs.get(&job.id).filter(|_| job.state.is_active());
-    let sums: JobSums = running.map_or(job.sums, |running| running.sums());
+    let sums: JobProgress = running.map_or(job.progress, |running| running.progress());
     let folders = job.work.folders();
     let folder = |at: usize| {
         let is_in_files = job.work.bucket().is_some();
@@ -415,7 +415,7 @@ fn view(app: &AppState, job: &Job) -> JobView {
         done: sums.done,
         total: sums.total,
         unit: match &job.work {
-            JobWork::ImportUrls { .. } => "addresses",
+            JobSpec::ImportUrls { .. } => "addresses",
             work if work.bucket().is_some() => "files",
             _ => "bytes",
         },

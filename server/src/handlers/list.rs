@@ -6,7 +6,7 @@
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use engine::{BucketName, FolderCursor, FolderKey, GroupPage, Grouping, ObjectKey, Store};
+use engine::{BucketName, FolderCursor, FolderKey, KeyGroupPage, KeyGrouping, ObjectKey, Store};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
@@ -19,7 +19,7 @@ use crate::parameters::ListedBucketParameter;
 use crate::query::Query;
 use crate::replies::{ListReply, ListedObject, iso_time};
 use crate::state::AppState;
-use crate::target::{bucket_of, normalize};
+use crate::target::{normalize, parse_bucket_name};
 
 const BUCKET_NAME: &[&str] = &["bucketName", "bucket"];
 const CURSOR: &[&str] = &["continuationToken"];
@@ -74,21 +74,21 @@ pub async fn list(
 ) -> Result<ListReply, ApiError> {
     let listing = Listing::of(&query)?;
     caller.bucket(&app.catalog, &listing.bucket, Scope::List)?;
-    caller.check_prefix(&listing.prefix)?;
-    let start_after = query.text(&["startAfter"])?.map(|text| normalize(&text).into_owned());
+    caller.require_prefix_access(&listing.prefix)?;
+    let start_after = query.string(&["startAfter"])?.map(|text| normalize(&text).into_owned());
     if start_after.is_some() && listing.order == Order::Folders {
         return Err(ApiError::bad_parameter("startAfter", "cannot be combined with order=folders"));
     }
     let keys_max = query.number(&["maxKeys"])?.unwrap_or(LIST_KEYS_MAX as u64);
     let keys_max = usize::try_from(keys_max).unwrap_or(LIST_KEYS_MAX).min(LIST_KEYS_MAX);
-    let cursor = query.text(CURSOR)?;
+    let cursor = query.string(CURSOR)?;
     let after = match &cursor {
         Some(cursor) => Some(listing.open_cursor(cursor)?),
         None => start_after.clone(),
     };
     let page = match keys_max {
         // No page can follow an empty one.
-        0 => GroupPage::default(),
+        0 => KeyGroupPage::default(),
         _ => {
             let (store, listing) = (app.store.clone(), listing.clone());
             blocking(move || listing.page(&store, after.as_deref(), keys_max)).await?
@@ -102,20 +102,20 @@ pub async fn list(
     });
     let next_cursor = page.next.map(|last| listing.cursor(&last));
     Ok(ListReply::new(contents.collect(), page.groups, next_cursor)
-        .of(listing.bucket.as_str(), listing.prefix, listing.delimiter)
-        .asked(keys_max, cursor, start_after))
+        .with_listing(listing.bucket.as_str(), listing.prefix, listing.delimiter)
+        .with_request(keys_max, cursor, start_after))
 }
 
 impl Listing {
     fn of(query: &Query) -> Result<Self, ApiError> {
         let text = |name: &str| {
-            let text = query.text(&[name])?.unwrap_or_default();
+            let text = query.string(&[name])?.unwrap_or_default();
             Ok::<_, ApiError>(normalize(&text).into_owned())
         };
-        let bucket = query.text(BUCKET_NAME)?;
+        let bucket = query.string(BUCKET_NAME)?;
         let bucket = bucket.ok_or_else(|| ApiError::bad_parameter("bucketName", "is required"))?;
         let (prefix, delimiter) = (text("prefix")?, text("delimiter")?);
-        let order = match query.text(&["order"])?.as_deref() {
+        let order = match query.string(&["order"])?.as_deref() {
             None | Some("keys") => Order::Keys,
             Some("folders") => Order::Folders,
             Some(_) => return Err(ApiError::bad_parameter("order", "must be keys or folders")),
@@ -132,7 +132,7 @@ impl Listing {
                 return Err(ApiError::bad_parameter("prefix", &must));
             }
         }
-        Ok(Self { bucket: bucket_of(&bucket)?, prefix, delimiter, order })
+        Ok(Self { bucket: parse_bucket_name(&bucket)?, prefix, delimiter, order })
     }
 
     fn page(
@@ -140,10 +140,10 @@ impl Listing {
         store: &Store,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<GroupPage, ApiError> {
+    ) -> Result<KeyGroupPage, ApiError> {
         if self.order == Order::Keys {
-            let grouping = Grouping { prefix: &self.prefix, delimiter: &self.delimiter };
-            return Ok(store.list_groups(&self.bucket, grouping, after, limit)?);
+            let grouping = KeyGrouping { prefix: &self.prefix, delimiter: &self.delimiter };
+            return Ok(store.list_key_groups(&self.bucket, grouping, after, limit)?);
         }
         let folder = FolderKey::parse(&self.prefix).map_err(ApiError::bad_path)?;
         // The last character of the item decides whether it is a folder.
@@ -158,7 +158,7 @@ impl Listing {
             FolderCursor::AfterFile(key) => key.to_string(),
         });
         let groups = page.folders.iter().map(ToString::to_string).collect();
-        Ok(GroupPage { groups, objects: page.files, next })
+        Ok(KeyGroupPage { groups, objects: page.files, next })
     }
 
     /// Returns the continuation token after an item of this listing. It grants no access of its own, so it is not
@@ -208,11 +208,12 @@ mod tests {
     use super::*;
 
     fn listing(query: &str) -> Listing {
-        Listing::of(&Query::of(&format!("/api/list-objects?{query}").parse().unwrap())).unwrap()
+        Listing::of(&Query::from_uri(&format!("/api/list-objects?{query}").parse().unwrap()))
+            .unwrap()
     }
 
     #[test]
-    fn a_cursor_opens_in_its_own_listing_and_nowhere_else() {
+    fn list_cursor_is_bound_to_its_listing() {
         let ours = listing("bucketName=photos&prefix=a%2F&delimiter=%2F");
         let cursor = ours.cursor("a/日本.png");
         let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn no_letter_of_a_cursor_can_be_changed_or_left_out() {
+    fn tampered_list_cursor_is_rejected() {
         let ours = listing("bucketName=photos");
         let cursor = ours.cursor("a/b.png");
         for at in 0..cursor.len() {

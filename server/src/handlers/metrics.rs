@@ -10,7 +10,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 
 use crate::bridge::blocking;
-use crate::client_address::client_address;
+use crate::client_address::client_ip;
 use crate::error::ApiError;
 use crate::metrics;
 use crate::state::AppState;
@@ -41,23 +41,23 @@ pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Respons
     let config = app.config();
     let token = config.metrics_token.as_ref().ok_or_else(ApiError::not_found)?;
     let presented = presented(&head.headers);
-    if presented.is_some_and(|presented| token.is(presented)) {
+    if presented.is_some_and(|presented| token.matches(presented)) {
         return answer(app).await;
     }
-    if let Some(address) = client_address(&head.extensions).filter(|_| presented.is_some()) {
-        let taken = app.allowances.take_failure(address);
+    if let Some(address) = client_ip(&head.extensions).filter(|_| presented.is_some()) {
+        let taken = app.rate_limiter.take_failure(address);
         taken.map_err(|refused| ApiError::rate_limited(&refused))?;
     }
     Err(ApiError::wrong_metrics_token())
 }
 
 /// Returns the metrics on the admin listener, without a token.
-pub async fn metrics_for_admins(State(app): State<AppState>) -> Result<Response, ApiError> {
+pub async fn metrics_unauthenticated(State(app): State<AppState>) -> Result<Response, ApiError> {
     answer(app).await
 }
 
 async fn answer(app: AppState) -> Result<Response, ApiError> {
-    let text = blocking(move || metrics::text(&app)).await?;
+    let text = blocking(move || metrics::render(&app)).await?;
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     let mut put = |name, value| headers.insert(name, HeaderValue::from_static(value));

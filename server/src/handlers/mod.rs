@@ -41,7 +41,7 @@ use crate::bridge::blocking;
 use crate::catalog::{Actor, Catalog, CatalogError};
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::target::{Place, last_component};
+use crate::target::{PathInBucket, last_segment};
 
 /// Runs catalog work that blocks on the disk.
 async fn with_catalog<T: Send + 'static>(
@@ -67,20 +67,20 @@ async fn changing_as<T: Send + 'static>(
     actor: Actor,
     work: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let catalog = app.catalog.by(actor);
+    let catalog = app.catalog.acting_as(actor);
     Ok(blocking(move || work(&catalog)).await?)
 }
 
 /// Parses the bucket in a path below `/api/buckets/`.
 fn bucket_in(uri: &Uri) -> Result<BucketName, ApiError> {
     let component = uri.path().split('/').nth(3).unwrap_or_default();
-    BucketName::parse(&last_component(component)?).map_err(|_| ApiError::bucket_not_found())
+    BucketName::parse(&last_segment(component)?).map_err(|_| ApiError::bucket_not_found())
 }
 
 /// Parses the file that a field of a body names.
 fn file_in(path: &str) -> Result<ObjectKey, ApiError> {
-    match Place::parse(path)? {
-        Place::File(key) => Ok(key),
-        Place::Folder(_) => Err(ApiError::bad_path("a file path is required, not a folder")),
+    match PathInBucket::parse(path)? {
+        PathInBucket::File(key) => Ok(key),
+        PathInBucket::Folder(_) => Err(ApiError::bad_path("a file path is required, not a folder")),
     }
 }

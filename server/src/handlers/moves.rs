@@ -10,7 +10,7 @@ use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::catalog::{OnTaken, Scope};
 use crate::error::ApiError;
-use crate::filing::{Moved, copy_file, move_file};
+use crate::filing::{MovedFile, copy_file, move_file};
 use crate::json_body::JsonBody;
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;
@@ -103,16 +103,16 @@ pub async fn copy_one(
 
 /// Reads source, destination and conflict rule of a move or copy, and checks that the caller may use both paths.
 fn requested(caller: &Caller, body: JsonBody) -> Result<(ObjectKey, ObjectKey, OnTaken), ApiError> {
-    let wish: MoveWish = body.settings()?;
+    let wish: MoveWish = body.deserialize()?;
     let (from, to) = (file_in(&wish.from)?, file_in(&wish.to)?);
-    caller.check_file(&from)?;
-    caller.check_file(&to)?;
+    caller.require_key_access(&from)?;
+    caller.require_key_access(&to)?;
     check_writable(&to)?;
     Ok((from, to, wish.on_conflict.unwrap_or_default()))
 }
 
-fn reply(app: &AppState, moved: &Moved) -> Json<MovedReply> {
-    let Moved { object, renamed } = moved;
+fn reply(app: &AppState, moved: &MovedFile) -> Json<MovedReply> {
+    let MovedFile { object, renamed } = moved;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
     Json(MovedReply { success: true, path, url, renamed: *renamed })

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::called::Called;
+use crate::called::NameFilter;
 use crate::catalog::{
     AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationId, OrganisationName,
 };
@@ -22,12 +22,12 @@ use crate::management::{
     InvitedMemberView, MemberView, MembershipInvitationView, OrganisationDeletedView,
     OrganisationView, organisation_view,
 };
-use crate::paging::Page;
-use crate::parameters::{CalledParameter, IdParameter, PageParameters};
+use crate::paging::PageRequest;
+use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 
 /// One organisation.
 #[derive(Serialize, ToSchema)]
@@ -97,7 +97,7 @@ pub struct MemberSettings {
     path = "/api/organisations",
     operation_id = "listOrganisations",
     tag = "Organisations",
-    params(PageParameters, CalledParameter),
+    params(PageParameters, NameFilterParameter),
     responses((status = OK, body = OrganisationsReply))
 )]
 pub async fn list(
@@ -105,13 +105,13 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<OrganisationsReply>, ApiError> {
-    caller.check_whole_reach()?;
-    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
+    caller.require_unrestricted()?;
+    let (page, called) = (PageRequest::from_query(&query)?, NameFilter::from_query(&query)?);
     let own = &caller.account().id;
     let organisations = app.catalog.organisations().into_iter();
     let of_caller = organisations.filter(|organisation| organisation.members.contains_key(own));
-    let meant = of_caller.filter(|it| called.takes(it.id.as_str(), [it.name.as_str()]));
-    let (page, next_cursor) = page.cut(meant, |organisation| organisation.id.as_str());
+    let meant = of_caller.filter(|it| called.matches(it.id.as_str(), [it.name.as_str()]));
+    let (page, next_cursor) = page.paginate(meant, |organisation| organisation.id.as_str());
     let organisations = page.iter().map(|it| organisation_view(&app.catalog, it)).collect();
     let invitations = app.catalog.invitations_of(own);
     let invitations = invitations.iter().filter_map(|it| {
@@ -136,7 +136,7 @@ pub async fn create(
     caller: Caller,
     body: JsonBody,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    caller.check_whole_reach()?;
+    caller.require_unrestricted()?;
     let (name, owner) = (name_in(body)?, caller.account().id.clone());
     reply(&app, &caller, move |catalog| catalog.create_organisation(name, &owner)).await
 }
@@ -155,7 +155,7 @@ pub async fn show(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    let id = last_component(uri.path())?;
+    let id = last_segment(uri.path())?;
     let organisation = caller.organisation(&app.catalog, &id, MemberRole::Viewer)?;
     let organisation = organisation_view(&app.catalog, &organisation);
     Ok(Json(OrganisationReply { success: true, organisation }))
@@ -177,7 +177,7 @@ pub async fn edit(
     uri: Uri,
     body: JsonBody,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    let id = last_component(uri.path())?;
+    let id = last_segment(uri.path())?;
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let name = name_in(body)?;
     reply(&app, &caller, move |catalog| catalog.rename_organisation(&id, name)).await
@@ -200,7 +200,7 @@ pub async fn delete(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<OrganisationDeletedReply>, ApiError> {
-    let id = last_component(uri.path())?;
+    let id = last_segment(uri.path())?;
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let deleted = OrganisationDeletedView { id: id.to_string() };
     changing(&app, &caller, move |catalog| catalog.delete_organisation(&id)).await?;
@@ -246,7 +246,7 @@ pub async fn set_member(
     body: JsonBody,
 ) -> Result<Json<MembersReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, MemberRole::Owner)?;
-    let MemberSettings { account, role } = body.settings()?;
+    let MemberSettings { account, role } = body.deserialize()?;
     // By id alone: names could be guessed.
     let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
     let account = account.ok_or_else(ApiError::account_not_found)?;
@@ -297,7 +297,7 @@ fn invitation_in(
     caller: &Caller,
     uri: &Uri,
 ) -> Result<(OrganisationId, AccountId), ApiError> {
-    caller.check_whole_reach()?;
+    caller.require_unrestricted()?;
     let own = caller.account().id.clone();
     let found = OrganisationId::parse(&id_above(uri)?).and_then(|id| app.catalog.organisation(&id));
     let found = found.filter(|organisation| organisation.invited.contains_key(&own));
@@ -323,7 +323,7 @@ pub async fn remove_member(
     uri: Uri,
     query: Query,
 ) -> Result<Json<MembersReply>, ApiError> {
-    let account = query.text(&["account"])?;
+    let account = query.string(&["account"])?;
     let account = account.ok_or_else(|| ApiError::bad_parameter("account", "is required"))?;
     let leaves = account == caller.account().id.as_str();
     let least = if leaves { MemberRole::Viewer } else { MemberRole::Owner };
@@ -361,12 +361,12 @@ fn members_of(app: &AppState, organisation: &Organisation) -> Json<MembersReply>
 }
 
 fn name_in(body: JsonBody) -> Result<OrganisationName, ApiError> {
-    let OrganisationSettings { name } = body.settings()?;
+    let OrganisationSettings { name } = body.deserialize()?;
     OrganisationName::parse(&name)
         .map_err(|error| ApiError::bad_parameter("name", &format!("is refused: {error}")))
 }
 
 /// Parses the id in `/api/organisations/{id}/members`.
 fn id_above(uri: &Uri) -> Result<String, ApiError> {
-    last_component(uri.path().rsplit_once('/').map_or("", |(above, _)| above))
+    last_segment(uri.path().rsplit_once('/').map_or("", |(above, _)| above))
 }

@@ -11,23 +11,23 @@ use engine::ObjectName;
 use http::Request;
 use http::request::Parts;
 
-use crate::admission::{enter, take, telling};
-use crate::auth::{Asking, Caller};
-use crate::catalog::{Catalog, Grant, Lock, Purpose, Scope, TokenId, Wishes};
+use crate::admission::{authenticate, charge, with_rate_limit_headers};
+use crate::auth::{Caller, PresentedCredentials};
+use crate::catalog::{Catalog, Grant, GrantPath, Purpose, Scope, TokenId, UploadParams};
 use crate::error::ApiError;
-use crate::handlers::upload::{store_form, wanted_thumbnail, wishes};
-use crate::intake::Destination;
+use crate::handlers::upload::{store_form, thumbnail_param, upload_params};
+use crate::intake::UploadTarget;
 use crate::limits;
-use crate::meter::Meter;
+use crate::meter::RequestMeter;
 use crate::multipart::FormFiles;
-use crate::object_name::{NameRule, Naming};
-use crate::parameters::{Flag, PlaceParameters, WishParameters};
+use crate::object_name::{ConflictRule, Naming};
+use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::query::Query;
-use crate::rate_limit::LimitedAction;
+use crate::rate_limit::RateClass;
 use crate::replies::{AddressReply, TokenReply, UploadReply};
 use crate::reserved::{self, TOKEN_PATH};
 use crate::state::AppState;
-use crate::target::{Place, Target, check_place_writable, public_url};
+use crate::target::{ObjectPath, PathInBucket, check_object_path_writable, public_url};
 
 const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];
@@ -43,7 +43,7 @@ const EXPIRY: &[&str] = &["expiresAt", "expiresIn", "ttl"];
         ("path" = Option<String>, Query, description = "`BUCKET/FOLDER/` or `BUCKET/FILE`; without the bucket where that is known."),
         ("bucketName" = Option<String>, Query, description = "With it, `path` is relative to this bucket; also `bucket`."),
         ("expiresAt" = Option<f64>, Query, description = "Seconds from now, or Unix time in seconds or milliseconds; brought to 1 to 3600 seconds. Also `expiresIn`, `ttl`."),
-        WishParameters,
+        UploadParameters,
     ),
     responses(
         (status = OK, body = TokenReply),
@@ -55,8 +55,8 @@ pub async fn presign_token(
     caller: Caller,
     query: Query,
 ) -> Result<TokenReply, ApiError> {
-    let target = asked_target(&caller, &query)?;
-    let wishes = wishes(&query)?;
+    let target = target_param(&caller, &query)?;
+    let wishes = upload_params(&query)?;
     let issued = issue(&app, &caller, &query, target, Purpose::Form, wishes)?;
     let url = format!("{}{TOKEN_PATH}{}", app.public_url.as_str(), issued.text);
     Ok(TokenReply::new(url, issued.text, issued.expires_in, issued.grant.expires_ms))
@@ -69,17 +69,18 @@ pub async fn presign_token(
     operation_id = "presignAddress",
     tag = "Presigned uploads",
     params(
-        PlaceParameters,
+        ObjectPathParameters,
         ("expiresIn" = Option<f64>, Query, description = "As for a token; also `expiresAt`, `ttl`."),
         ("thumbnail" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
     ),
     responses((status = OK, body = AddressReply))
 )]
 pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
-    let query = Query::of(&head.uri);
-    let action = LimitedAction::Management;
-    let (caller, taken) = enter(app, action, Asking::of(head), &query)?;
-    Ok(telling(&taken, issue_address(app, &caller, &query, head)))
+    let query = Query::from_uri(&head.uri);
+    let action = RateClass::Management;
+    let (caller, taken) =
+        authenticate(app, action, PresentedCredentials::from_request(head), &query)?;
+    Ok(with_rate_limit_headers(&taken, issue_address(app, &caller, &query, head)))
 }
 
 fn issue_address(
@@ -92,14 +93,14 @@ fn issue_address(
     let path = head.uri.path();
     let between = format!("/{}/", reserved::PRESIGNED);
     let (bucket, rest) = path.split_once(&*between).unwrap_or((path, ""));
-    let target = Target::from_path(&format!("{bucket}/{rest}"))?;
+    let target = ObjectPath::from_path(&format!("{bucket}/{rest}"))?;
     let Some(name) = target.object() else {
         return Err(ApiError::bad_path("a presigned URL requires a file path, not a folder"));
     };
-    let wishes = Wishes {
-        naming: Naming::Kept,
-        rule: NameRule::Overwrite,
-        thumbnail: wanted_thumbnail(query)?,
+    let wishes = UploadParams {
+        naming: Naming::ClientName,
+        rule: ConflictRule::Overwrite,
+        thumbnail: thumbnail_param(query)?,
     };
     let issued = issue(app, caller, query, target, Purpose::Raw, wishes)?;
     let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
@@ -130,25 +131,25 @@ pub async fn upload_with_token(
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let text = request.uri().path().strip_prefix(TOKEN_PATH).unwrap_or_default();
-    let grant = unexpired_grant(&app, text, Purpose::Form)?;
+    let grant = verify_grant(&app, text, Purpose::Form)?;
     // Held until this request ends, whatever its outcome.
     let _in_use = app.tokens_in_use.claim(grant.id).ok_or_else(ApiError::token_in_use)?;
-    if app.catalog.is_used(&grant).map_err(internal)? {
+    if app.catalog.is_redeemed(&grant).map_err(internal)? {
         return Err(ApiError::token_used());
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     // From here on the account that is charged for this upload is known.
-    let taken = take(&app, LimitedAction::Upload, &issuer)?;
-    if let Some(meter) = request.extensions().get::<Meter>() {
-        meter.count_for(&destination.bucket.traffic, app.clock.unix_ms());
+    let taken = charge(&app, RateClass::Upload, &issuer)?;
+    if let Some(meter) = request.extensions().get::<RequestMeter>() {
+        meter.attribute_to(&destination.bucket.traffic, app.clock.unix_ms());
     }
-    let along = Catalog::using_up(&grant).map_err(internal)?;
-    let stored = store_form(&app, &issuer, &destination, grant.wishes, along, request).await;
-    Ok(telling(&taken, stored))
+    let along = Catalog::redeem(&grant).map_err(internal)?;
+    let stored = store_form(&app, &issuer, &destination, grant.params, along, request).await;
+    Ok(with_rate_limit_headers(&taken, stored))
 }
 
 /// Verifies a grant: signed by this server, for this purpose, and not expired.
-pub fn unexpired_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<Grant, ApiError> {
+pub fn verify_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<Grant, ApiError> {
     let grant = app.catalog.grant(text).filter(|grant| grant.purpose == purpose);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
     if grant.is_expired(app.clock.unix_ms()) {
@@ -161,18 +162,18 @@ pub fn unexpired_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<G
 pub fn issuer_and_destination(
     app: &AppState,
     grant: &Grant,
-) -> Result<(Caller, Destination), ApiError> {
-    let issuer = Caller::of_issuer(&app.catalog, &grant.issuer);
+) -> Result<(Caller, UploadTarget), ApiError> {
+    let issuer = Caller::from_issuer(&app.catalog, &grant.issuer);
     let issuer = issuer.ok_or_else(ApiError::token_revoked)?;
-    let place = Place::from(grant.lock.clone());
+    let place = PathInBucket::from(grant.lock.clone());
     let reach = issuer.bucket(&app.catalog, &grant.bucket, Scope::Presign);
-    let reach = reach.and_then(|bucket| issuer.check_place(&place).map(|()| bucket));
+    let reach = reach.and_then(|bucket| issuer.require_path_access(&place).map(|()| bucket));
     let bucket = reach.map_err(|why| ApiError::token_revoked().with_log(why.to_string()))?;
-    issuer.check_plan(app.endpoint())?;
-    Ok((issuer, Destination::locked(bucket, place)))
+    issuer.require_plan(app.endpoint())?;
+    Ok((issuer, UploadTarget::exact(bucket, place)))
 }
 
-struct Issued {
+struct IssuedGrant {
     grant: Grant,
     text: String,
     expires_in: u64,
@@ -182,50 +183,50 @@ fn issue(
     app: &AppState,
     caller: &Caller,
     query: &Query,
-    target: Target,
+    target: ObjectPath,
     purpose: Purpose,
-    wishes: Wishes,
-) -> Result<Issued, ApiError> {
+    wishes: UploadParams,
+) -> Result<IssuedGrant, ApiError> {
     caller.bucket(&app.catalog, &target.bucket, Scope::Presign)?;
-    caller.check_place(&target.place)?;
-    check_place_writable(&target.place)?;
+    caller.require_path_access(&target.place)?;
+    check_object_path_writable(&target.place)?;
     let now_ms = app.clock.unix_ms();
-    let expires_in = asked_seconds(query, now_ms)?;
+    let expires_in = lifetime_param(query, now_ms)?;
     let grant = Grant {
         id: TokenId::issue(&*app.entropy),
         purpose,
         bucket: target.bucket,
-        lock: Lock::from(target.place),
-        wishes,
+        lock: GrantPath::from(target.place),
+        params: wishes,
         issuer: caller.issuer(),
         expires_ms: now_ms.saturating_add(1_000 * expires_in),
     };
     // Without a signing key, which only happens if the store has never accepted a write.
     let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
-    Ok(Issued { grant, text, expires_in })
+    Ok(IssuedGrant { grant, text, expires_in })
 }
 
 /// Parses the path that a token is requested for: `path` is `<bucket>/<rest>`, or `<rest>` if the bucket is given
 /// separately.
-fn asked_target(caller: &Caller, query: &Query) -> Result<Target, ApiError> {
+fn target_param(caller: &Caller, query: &Query) -> Result<ObjectPath, ApiError> {
     let limits = caller.limits();
-    let path = query.text_or_empty(PATH)?;
+    let path = query.string_allow_empty(PATH)?;
     let path = path.as_deref().map(|path| path.strip_prefix('/').unwrap_or(path));
     // Without a path: everything that the key may access.
     let all = limits.prefix.as_str();
-    if let Some(bucket) = query.text(BUCKET)? {
-        return Target::of_names(&bucket, path.unwrap_or(all));
+    if let Some(bucket) = query.string(BUCKET)? {
+        return ObjectPath::from_parts(&bucket, path.unwrap_or(all));
     }
     match (&limits.bucket, path) {
-        (Some(bucket), None) => Target::of_names(bucket.as_str(), all),
+        (Some(bucket), None) => ObjectPath::from_parts(bucket.as_str(), all),
         (Some(bucket), Some(path)) => {
             let (first, rest) = path.split_once('/').unwrap_or((path, ""));
             let rest = if first == bucket.as_str() { rest } else { path };
-            Target::of_names(bucket.as_str(), rest)
+            ObjectPath::from_parts(bucket.as_str(), rest)
         }
         (None, Some(path)) if !path.is_empty() => {
             let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
-            Target::of_names(bucket, rest)
+            ObjectPath::from_parts(bucket, rest)
         }
         (None, _) => {
             Err(ApiError::bad_parameter("path", "must be <bucket>/<folder>/ or <bucket>/<file>"))
@@ -234,8 +235,8 @@ fn asked_target(caller: &Caller, query: &Query) -> Result<Target, ApiError> {
 }
 
 /// Parses the lifetime of a grant: seconds, or an expiry in seconds or milliseconds since 1970.
-fn asked_seconds(query: &Query, now_ms: u64) -> Result<u64, ApiError> {
-    let Some(text) = query.text(EXPIRY)? else { return Ok(limits::PRESIGN_SECONDS_DEFAULT) };
+fn lifetime_param(query: &Query, now_ms: u64) -> Result<u64, ApiError> {
+    let Some(text) = query.string(EXPIRY)? else { return Ok(limits::PRESIGN_SECONDS_DEFAULT) };
     let number: f64 = text.trim().parse().unwrap_or(f64::NAN);
     if !number.is_finite() {
         return Err(ApiError::bad_parameter("expiresAt", "must be a number"));

@@ -10,22 +10,22 @@ use engine::{Batch, ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 
-use crate::admission::{take, telling};
-use crate::catalog::{EventKind, Lock, Purpose, Wishes};
+use crate::admission::{charge, with_rate_limit_headers};
+use crate::catalog::{EventKind, GrantPath, Purpose, UploadParams};
 use crate::error::ApiError;
-use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
+use crate::handlers::presign::{issuer_and_destination, verify_grant};
 use crate::handlers::upload::reply;
-use crate::intake::{Destination, Manner, keep, receive_raw};
-use crate::parameters::PlaceParameters;
+use crate::intake::{UploadOptions, UploadTarget, receive_raw, store_files};
+use crate::parameters::ObjectPathParameters;
 use crate::query::Query;
-use crate::rate_limit::LimitedAction;
+use crate::rate_limit::RateClass;
 use crate::replies::UploadReply;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::Target;
+use crate::target::ObjectPath;
 
 /// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
-pub const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+pub const OBJECT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 
 const TOKEN: &[&str] = &["token"];
 
@@ -36,7 +36,7 @@ const TOKEN: &[&str] = &["token"];
     operation_id = "putPresigned",
     tag = "Presigned uploads",
     security(()),
-    params(PlaceParameters, ("token" = String, Query, min_length = 1, description = "As it stands in the address that was issued.")),
+    params(ObjectPathParameters, ("token" = String, Query, min_length = 1, description = "As it stands in the address that was issued.")),
     request_body(content_type = "*/*"),
     responses(
         (status = OK, body = UploadReply),
@@ -50,24 +50,24 @@ pub async fn put_presigned(
     query: Query,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
-    let no_token = || ApiError::put_needs_token(PLACE_METHODS);
-    let text = query.text(TOKEN)?.ok_or_else(no_token)?;
-    let grant = unexpired_grant(&app, &text, Purpose::Raw)?;
-    let name = Target::from_path(request.uri().path())?.object();
+    let no_token = || ApiError::put_needs_token(OBJECT_METHODS);
+    let text = query.string(TOKEN)?.ok_or_else(no_token)?;
+    let grant = verify_grant(&app, &text, Purpose::Raw)?;
+    let name = ObjectPath::from_path(request.uri().path())?.object();
     let ObjectName { bucket, key } = name.ok_or_else(ApiError::token_not_found)?;
-    if bucket != grant.bucket || Lock::File(key.clone()) != grant.lock {
+    if bucket != grant.bucket || GrantPath::File(key.clone()) != grant.lock {
         return Err(ApiError::token_not_found());
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
-    let taken = take(&app, LimitedAction::Upload, &issuer)?;
-    let stored = store_body(&app, &destination, grant.wishes, key, request).await;
-    Ok(telling(&taken, stored))
+    let taken = charge(&app, RateClass::Upload, &issuer)?;
+    let stored = store_body(&app, &destination, grant.params, key, request).await;
+    Ok(with_rate_limit_headers(&taken, stored))
 }
 
 async fn store_body(
     app: &AppState,
-    destination: &Destination,
-    wishes: Wishes,
+    destination: &UploadTarget,
+    wishes: UploadParams,
     key: ObjectKey,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
@@ -76,8 +76,9 @@ async fn store_body(
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
     let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
-    let manner = Manner::new(wishes, EventKind::CreatedByPut);
-    let kept = keep(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
+    let manner = UploadOptions::new(wishes, EventKind::CreatedByPut);
+    let kept =
+        store_files(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(app, destination, kept);
     let etag = HeaderValue::try_from(reply.etag());
     let mut response = reply.into_response();

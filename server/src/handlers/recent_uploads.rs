@@ -46,7 +46,7 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<RecentUploadsReply>, ApiError> {
-    caller.check_scope(Scope::List)?;
+    caller.require_scope(Scope::List)?;
     let limit = match query.number(&["limit"])? {
         None => 8,
         Some(limit) if (1..=RECENT_UPLOADS_MAX as u64).contains(&limit) => limit as usize,
@@ -56,7 +56,7 @@ pub async fn list(
         }
     };
     let buckets = app.catalog.buckets().into_iter().filter(|bucket| {
-        caller.limits().reach_bucket(&bucket.name)
+        caller.limits().allows_bucket(&bucket.name)
             && caller.scopes_in(&app.catalog, bucket).contains(&Scope::List)
     });
     let names: Vec<_> = buckets.map(|bucket| bucket.name.clone()).collect();
@@ -69,7 +69,7 @@ pub async fn list(
         Ok::<_, engine::Error>(found)
     });
     let mut found = found.await?;
-    found.retain(|object| caller.check_file(&object.name().key).is_ok());
+    found.retain(|object| caller.require_key_access(&object.name().key).is_ok());
     found.sort_unstable_by_key(|object| std::cmp::Reverse(object.lsn()));
     found.truncate(limit);
     let view = |object: &Object| RecentUploadView {

@@ -7,24 +7,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
-use engine::{Clock, FolderKey, Found, Hit, Hits, Object, ObjectName, SearchQuery, Store};
+use engine::{Clock, FolderKey, Hit, HitItem, HitPage, Object, ObjectName, SearchQuery, Store};
 use http::Uri;
 
 use crate::auth::Caller;
-use crate::called::text_asked;
+use crate::called::search_text;
 use crate::catalog::Scope;
-use crate::crew::Busy;
+use crate::crew::QueueFull;
 use crate::error::ApiError;
-use crate::limits::{SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT};
-use crate::object_name::THUMBNAIL_ENDING;
+use crate::limits::{
+    SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT, SEARCH_TIME_MS_MAX,
+};
+use crate::object_name::THUMBNAIL_SUFFIX;
 use crate::parameters::BucketParameter;
 use crate::query::Query;
-use crate::replies::{FoundFile, SearchHit, SearchPage, SearchReply, iso_time};
+use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply, iso_time};
 use crate::state::AppState;
-use crate::target::{Place, Target, normalize, public_url};
-use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
+use crate::target::{ObjectPath, PathInBucket, normalize, public_url};
+use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
 
-/// Part of [`THUMBNAIL_ENDING`] that a query must contain for thumbnails to be hits.
+/// Part of [`THUMBNAIL_SUFFIX`] that a query must contain for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";
 
 /// Searches files and folders by name; without `q`, lists a folder.
@@ -51,62 +53,69 @@ pub async fn search(
     uri: Uri,
 ) -> Result<SearchReply, ApiError> {
     let path = uri.path().strip_prefix("/api/search").unwrap_or("");
-    let Target { bucket, place } = Target::from_path(path)?;
-    if place != Place::Folder(FolderKey::root()) {
+    let ObjectPath { bucket, place } = ObjectPath::from_path(path)?;
+    if place != PathInBucket::Folder(FolderKey::root()) {
         return Err(ApiError::not_found());
     }
     caller.bucket(&app.catalog, &bucket, Scope::List)?;
     let folder = parent(&query)?;
-    caller.check_folder(&folder)?;
+    caller.require_folder_access(&folder)?;
     let page = page(&query)?;
-    let text = text_asked(&query)?;
-    let hidden_ending = match text.to_lowercase().contains(THUMBNAIL_MARK) {
+    let text = search_text(&query)?;
+    let excluded_suffix = match text.to_lowercase().contains(THUMBNAIL_MARK) {
         true => String::new(),
-        false => THUMBNAIL_ENDING.to_owned(),
+        false => THUMBNAIL_SUFFIX.to_owned(),
     };
-    let asked =
-        SearchQuery { bucket, folder, text, hidden_ending, offset: page.offset, limit: page.limit };
+    let asked = SearchQuery {
+        bucket,
+        folder,
+        text,
+        excluded_suffix,
+        offset: page.offset,
+        limit: page.limit,
+    };
     let request_is_gone = Arc::new(AtomicBool::new(false));
-    let _request = SetWhenDropped(Arc::clone(&request_is_gone));
+    let _request = CancelOnDrop(Arc::clone(&request_is_gone));
     let work = {
         let (app, asked) = (app.clone(), asked.clone());
         move || {
             let start = app.clock.monotonic_ms();
-            let patience = Patience::from_now(Arc::clone(&app.clock), request_is_gone);
+            let patience = SearchDeadline::from_now(Arc::clone(&app.clock), request_is_gone);
             let found = answer(&app, app.store.search(&asked, || patience.is_over())?)?;
             Ok::<_, ApiError>((found, app.clock.monotonic_ms().saturating_sub(start)))
         }
     };
     let found = app.searches.run(work).await;
-    let (found, took_ms) = found.map_err(|Busy| ApiError::overloaded(SEARCH_WAIT.as_secs()))??;
+    let (found, took_ms) =
+        found.map_err(|QueueFull| ApiError::overloaded(SEARCH_QUEUE_TIMEOUT.as_secs()))??;
     let SearchQuery { bucket, folder, text, .. } = asked;
     Ok(SearchReply::new(text, bucket.as_str(), folder.as_str(), page)
-        .found(found.hits, found.total, found.total_is_exact)
-        .took(took_ms))
+        .with_hits(found.hits, found.total, found.total_is_exact)
+        .with_duration(took_ms))
 }
 
 /// Cancellation and deadline of a search.
-struct Patience {
+struct SearchDeadline {
     clock: Arc<dyn Clock>,
     until_ms: u64,
-    request_is_gone: Arc<AtomicBool>,
+    is_disconnected: Arc<AtomicBool>,
 }
 
-impl Patience {
+impl SearchDeadline {
     fn from_now(clock: Arc<dyn Clock>, request_is_gone: Arc<AtomicBool>) -> Self {
         let until_ms = clock.monotonic_ms().saturating_add(SEARCH_TIME_MS_MAX);
-        Self { clock, until_ms, request_is_gone }
+        Self { clock, until_ms, is_disconnected: request_is_gone }
     }
 
     fn is_over(&self) -> bool {
-        self.request_is_gone.load(Ordering::Relaxed) || self.clock.monotonic_ms() > self.until_ms
+        self.is_disconnected.load(Ordering::Relaxed) || self.clock.monotonic_ms() > self.until_ms
     }
 }
 
 /// Sets the flag when the request's future is dropped.
-struct SetWhenDropped(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for SetWhenDropped {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -114,7 +123,7 @@ impl Drop for SetWhenDropped {
 
 /// Parses the folder to search, with or without slashes at its ends.
 fn parent(query: &Query) -> Result<FolderKey, ApiError> {
-    let text = query.text(&["parent"])?.unwrap_or_default();
+    let text = query.string(&["parent"])?.unwrap_or_default();
     let text = normalize(text.trim_matches('/'));
     let folder = if text.is_empty() { String::new() } else { format!("{text}/") };
     let must = |rule| format!("must be a folder: {rule}");
@@ -134,31 +143,31 @@ fn page(query: &Query) -> Result<SearchPage, ApiError> {
     Ok(SearchPage { limit, offset })
 }
 
-struct Answer {
+struct SearchResult {
     hits: Vec<SearchHit>,
     total: usize,
     total_is_exact: bool,
 }
 
-fn answer(app: &AppState, hits: Hits) -> Result<Answer, ApiError> {
-    let Hits { hits, total, total_is_exact, .. } = hits;
+fn answer(app: &AppState, hits: HitPage) -> Result<SearchResult, ApiError> {
+    let HitPage { hits, total, total_is_exact, .. } = hits;
     let hits = hits.into_iter().map(|hit| search_hit(app, hit)).collect::<Result<_, ApiError>>()?;
-    Ok(Answer { hits, total, total_is_exact })
+    Ok(SearchResult { hits, total, total_is_exact })
 }
 
 fn search_hit(app: &AppState, hit: Hit) -> Result<SearchHit, ApiError> {
-    let Hit { found, points, matches } = hit;
+    let Hit { item: found, score: points, matches } = hit;
     let (key, file) = match found {
-        Found::Folder(folder) => (folder.to_string(), None),
-        Found::File(object) => (object.name().key.to_string(), Some(found_file(app, &object)?)),
+        HitItem::Folder(folder) => (folder.to_string(), None),
+        HitItem::File(object) => (object.name().key.to_string(), Some(found_file(app, &object)?)),
     };
     Ok(SearchHit::new(key, points, &matches, file))
 }
 
-fn found_file(app: &AppState, object: &Object) -> Result<FoundFile, ApiError> {
-    let thumbnail = shown_thumbnail(&app.store, object.name())?;
+fn found_file(app: &AppState, object: &Object) -> Result<SearchFile, ApiError> {
+    let thumbnail = displayed_thumbnail(&app.store, object.name())?;
     let url = |name: &ObjectName| public_url(app.public_url.as_str(), name);
-    Ok(FoundFile {
+    Ok(SearchFile {
         size: object.bytes(),
         last_modified: iso_time(object.modified_ms()),
         etag: format!("\"{}\"", object.etag()),
@@ -169,8 +178,8 @@ fn found_file(app: &AppState, object: &Object) -> Result<FoundFile, ApiError> {
 }
 
 /// Returns the displayed thumbnail of a file: the generated one, or an uploaded file of that name.
-fn shown_thumbnail(store: &Store, file: &ObjectName) -> Result<Option<ObjectName>, ApiError> {
-    let Ok(name) = thumbnail_of(file) else { return Ok(None) };
+fn displayed_thumbnail(store: &Store, file: &ObjectName) -> Result<Option<ObjectName>, ApiError> {
+    let Ok(name) = thumbnail_object_name(file) else { return Ok(None) };
     let there = store.get(&name)?;
     let is_shown = there.is_some_and(|it| !it.is_derived() || is_thumbnail_of(&it, &file.key));
     Ok(is_shown.then_some(name))
@@ -183,13 +192,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_ends_when_its_request_is_gone_or_its_time_is_over() {
+    fn search_stops_on_disconnect_or_deadline() {
         let clock = Arc::new(SimClock::at(0));
         let gone = Arc::new(AtomicBool::new(false));
-        let request = SetWhenDropped(Arc::clone(&gone));
-        let first = Patience::from_now(clock.clone(), Arc::clone(&gone));
+        let request = CancelOnDrop(Arc::clone(&gone));
+        let first = SearchDeadline::from_now(clock.clone(), Arc::clone(&gone));
         clock.advance(SEARCH_TIME_MS_MAX);
-        let second = Patience::from_now(clock.clone(), gone);
+        let second = SearchDeadline::from_now(clock.clone(), gone);
         assert!(!first.is_over() && !second.is_over());
         clock.advance(1);
         assert!(first.is_over() && !second.is_over());

@@ -56,7 +56,7 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<SettingsReply>, ApiError> {
-    caller.check_operator("sees the settings")?;
+    caller.require_operator("sees the settings")?;
     let config = app.config();
     let view = |setting: crate::config::Setting| {
         let found = config.in_force.iter().find(|it| it.name == setting.name);
@@ -66,7 +66,7 @@ pub async fn show(
         };
         let (value, without_value) = match value {
             SettingDefault::Value(value) => (Some(value), None),
-            SettingDefault::Words(words) => (None, Some(words)),
+            SettingDefault::Description(words) => (None, Some(words)),
         };
         let change = match setting.change {
             SettingChange::Reload => "reload",
@@ -77,7 +77,7 @@ pub async fn show(
             value,
             without_value,
             source,
-            about: setting.about,
+            about: setting.description,
             change,
         }
     };

@@ -14,12 +14,12 @@ use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{Asking, Caller, unknown_actor};
+use crate::auth::{Caller, PresentedCredentials, anonymous_actor};
 use crate::catalog::{
-    Actor, Catalog, CatalogError, Password, PasswordHash, Session, SessionId, SessionState,
-    StartedSession, Visitor,
+    Actor, Catalog, CatalogError, ClientInfo, Password, PasswordHash, Session, SessionId,
+    SessionInfo, StartedSession,
 };
-use crate::client_address::client_address;
+use crate::client_address::client_ip;
 use crate::error::{ApiError, SESSION_ENDED};
 use crate::handlers::{changing, changing_as};
 use crate::json_body::JsonBody;
@@ -27,7 +27,7 @@ use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
 use crate::replies::{Json, iso_time};
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 
 /// Account of the session, if there is one.
 #[derive(Serialize, ToSchema)]
@@ -116,15 +116,15 @@ pub struct PasswordBody {
     )
 )]
 pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
-    match Caller::of_session(&app, Asking::of(&head)) {
+    match Caller::from_session_cookie(&app, PresentedCredentials::from_request(&head)) {
         Ok(Some(caller)) => {
             let state = app.catalog.session(&caller.session()?.id);
             let state = state.ok_or_else(ApiError::session_ended)?;
             Ok(Json(signed_in(&app, &state)).into_response())
         }
-        Ok(None) => Ok(Json(nobody(&app)).into_response()),
+        Ok(None) => Ok(Json(signed_out_reply(&app)).into_response()),
         Err(error) if error.code() == SESSION_ENDED => {
-            Ok(with_cookie(Json(nobody(&app)), app.session_cookie.clear()))
+            Ok(with_cookie(Json(signed_out_reply(&app)), app.session_cookie.clear()))
         }
         Err(error) => Err(error),
     }
@@ -151,9 +151,9 @@ pub async fn sign_in(
     mut body: JsonBody,
 ) -> Result<Response, ApiError> {
     let name: String = body.require("name")?;
-    let presented = Password::presented(&body.require_secret("password")?);
-    body.finish()?;
-    let (account, hash) = app.catalog.account_to_sign_in(&name).unzip();
+    let presented = Password::parse_presented(&body.require_secret("password")?);
+    body.deny_unknown()?;
+    let (account, hash) = app.catalog.account_by_sign_in_name(&name).unzip();
     let hash = hash.flatten();
     // For an unknown account the entered name is rate-limited.
     let counted = account.as_ref().map_or(name.trim(), |account| account.name.as_str());
@@ -167,16 +167,16 @@ pub async fn sign_in(
         return Err(ApiError::internal("a dummy password hash matched"));
     };
     let before = session_before(&app, &head);
-    let visitor = visitor(&head);
+    let visitor = client_info(&head);
     let actor = Actor {
         name: Some(account.name.as_str().to_owned()),
         account: Some(account.id.to_string()),
-        ..unknown_actor(&head)
+        ..anonymous_actor(&head)
     };
     let started = changing_as(&app, actor, move |catalog| {
         catalog.sign_in(&account.id, &hash, visitor, before.as_ref())
     });
-    welcome(&app, &started.await?, |reply| Json(reply).into_response())
+    session_response(&app, &started.await?, |reply| Json(reply).into_response())
 }
 
 /// Signs out and clears the session cookie.
@@ -193,7 +193,7 @@ pub async fn sign_in(
     )
 )]
 pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
-    match Caller::of_session(&app, Asking::of(&head)) {
+    match Caller::from_session_cookie(&app, PresentedCredentials::from_request(&head)) {
         Ok(Some(caller)) => {
             let id = caller.session()?.id.clone();
             changing(&app, &caller, move |catalog| catalog.end_session(&id)).await?;
@@ -202,7 +202,7 @@ pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Respon
         Err(error) if error.code() == SESSION_ENDED => {}
         Err(error) => return Err(error),
     }
-    Ok(with_cookie(nothing(), app.session_cookie.clear()))
+    Ok(with_cookie(no_content(), app.session_cookie.clear()))
 }
 
 /// Lists the sessions of the account.
@@ -251,16 +251,16 @@ pub async fn end(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     let current = caller.session()?;
-    let id = SessionId::parse(&last_component(uri.path())?);
+    let id = SessionId::parse(&last_segment(uri.path())?);
     let found = id.and_then(|id| app.catalog.session(&id));
     let found = found.filter(|state| state.session.account == caller.account().id);
     let id = found.ok_or_else(ApiError::session_not_found)?.session.id.clone();
     let is_current = id == current.id;
     changing(&app, &caller, move |catalog| catalog.end_session(&id)).await?;
     if is_current {
-        return Ok(with_cookie(nothing(), app.session_cookie.clear()));
+        return Ok(with_cookie(no_content(), app.session_cookie.clear()));
     }
-    Ok(nothing())
+    Ok(no_content())
 }
 
 /// Ends all sessions of the account, including the current one.
@@ -280,7 +280,7 @@ pub async fn end(
 pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     let account = caller.session()?.account.clone();
     changing(&app, &caller, move |catalog| catalog.end_sessions_of(&account)).await?;
-    Ok(with_cookie(nothing(), app.session_cookie.clear()))
+    Ok(with_cookie(no_content(), app.session_cookie.clear()))
 }
 
 /// Changes the password and ends all other sessions.
@@ -306,45 +306,50 @@ pub async fn change_password(
     mut body: JsonBody,
 ) -> Result<Response, ApiError> {
     let session = caller.session()?.id.clone();
-    let current = Password::presented(&body.require_secret("current")?);
-    let new = chosen("new", &body.require_secret("new")?)?;
-    body.finish()?;
+    let current = Password::parse_presented(&body.require_secret("current")?);
+    let new = parse_new_password("new", &body.require_secret("new")?)?;
+    body.deny_unknown()?;
     let account = caller.account().id.clone();
-    let checked = app.catalog.password_of(&account);
+    let checked = app.catalog.password_hash_of(&account);
     // The session counts as a known device.
     let device = format!("session {session}");
     let tried = SignIn { name: caller.account().name.as_str(), device: Some(&device) };
     check_password(&app, &head, tried, checked.clone(), current).await?;
-    let hash = hashed(&app, new).await?;
+    let hash = hash_new_password(&app, new).await?;
     changing(&app, &caller, move |catalog| {
         catalog.set_password(&account, checked.as_ref(), hash, Some(&session))
     })
     .await?;
-    Ok(nothing())
+    Ok(no_content())
 }
 
 /// Validates a new password, with the name of its field in the error.
-pub(super) fn chosen(field: &'static str, text: &str) -> Result<Password, ApiError> {
-    Password::choose(text).map_err(|error| match error {
-        CatalogError::Refused(rule) => CatalogError::BadSetting { setting: field, rule }.into(),
+pub(super) fn parse_new_password(field: &'static str, text: &str) -> Result<Password, ApiError> {
+    Password::new_checked(text).map_err(|error| match error {
+        CatalogError::InvalidRequest(rule) => {
+            CatalogError::InvalidSetting { setting: field, rule }.into()
+        }
         other => other.into(),
     })
 }
 
 /// Hashes a new password for storage.
-pub(super) async fn hashed(app: &AppState, password: Password) -> Result<PasswordHash, ApiError> {
+pub(super) async fn hash_new_password(
+    app: &AppState,
+    password: Password,
+) -> Result<PasswordHash, ApiError> {
     let hashed = app.passwords.hash(password, app.entropy.clone()).await;
     Ok(hashed.map_err(|_| ApiError::overloaded(1))??)
 }
 
 /// Returns the client data that a session records.
-pub(super) fn visitor(head: &Parts) -> Visitor {
+pub(super) fn client_info(head: &Parts) -> ClientInfo {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
-    Visitor::new(client_address(&head.extensions), &String::from_utf8_lossy(agent))
+    ClientInfo::new(client_ip(&head.extensions), &String::from_utf8_lossy(agent))
 }
 
 /// Returns the response that starts a new session, with its cookies.
-pub(super) fn welcome(
+pub(super) fn session_response(
     app: &AppState,
     started: &StartedSession,
     answer: impl FnOnce(SessionReply) -> Response,
@@ -373,32 +378,32 @@ async fn check_password(
     hash: Option<Arc<PasswordHash>>,
     presented: Option<Password>,
 ) -> Result<(), ApiError> {
-    let allowances = &app.allowances;
-    let tried = allowances.take_sign_in(client_address(&head.extensions), name, device);
+    let allowances = &app.rate_limiter;
+    let tried = allowances.charge_login_attempt(client_ip(&head.extensions), name, device);
     let tried = tried.map_err(|refused| ApiError::rate_limited(&refused))?;
     match app.passwords.check(hash, presented).await {
         Ok(false) => {
-            note_refused(app, head, name).await;
+            record_failed_sign_in(app, head, name).await;
             Err(ApiError::wrong_password())
         }
         Ok(true) => {
-            allowances.give_back_sign_in(tried);
+            allowances.refund_login_attempt(tried);
             Ok(())
         }
         Err(_) => {
-            allowances.give_back_sign_in(tried);
+            allowances.refund_login_attempt(tried);
             Err(ApiError::overloaded(1))
         }
     }
 }
 
 /// Records a rejected sign-in, with the name only if the account exists: the entered text may be a password.
-async fn note_refused(app: &AppState, head: &Parts, name: &str) {
-    let account = app.catalog.account_to_sign_in(name).map(|(account, _)| account);
+async fn record_failed_sign_in(app: &AppState, head: &Parts, name: &str) {
+    let account = app.catalog.account_by_sign_in_name(name).map(|(account, _)| account);
     let name = account.as_ref().map(|account| account.name.as_str().to_owned());
-    let actor = Actor { name, ..unknown_actor(head) };
+    let actor = Actor { name, ..anonymous_actor(head) };
     let note = move |catalog: &Catalog| {
-        catalog.note_refused_session(account.as_ref().map(|account| &account.id))
+        catalog.audit_failed_sign_in(account.as_ref().map(|account| &account.id))
     };
     if let Err(error) = changing_as(app, actor, note).await {
         tracing::warn!(%error, "failed to audit a rejected sign-in");
@@ -407,11 +412,12 @@ async fn note_refused(app: &AppState, head: &Parts, name: &str) {
 
 /// Returns the current session of the browser, which ends when a new one replaces its cookie.
 fn session_before(app: &AppState, head: &Parts) -> Option<SessionId> {
-    let caller = Caller::of_session(app, Asking::of(head)).ok()??;
+    let caller =
+        Caller::from_session_cookie(app, PresentedCredentials::from_request(head)).ok()??;
     caller.session().ok().map(|session| session.id.clone())
 }
 
-fn signed_in(app: &AppState, state: &SessionState) -> SessionReply {
+fn signed_in(app: &AppState, state: &SessionInfo) -> SessionReply {
     let account = app.catalog.account(&state.session.account);
     SessionReply {
         success: true,
@@ -426,25 +432,25 @@ fn signed_in(app: &AppState, state: &SessionState) -> SessionReply {
     }
 }
 
-fn nobody(app: &AppState) -> SessionReply {
+fn signed_out_reply(app: &AppState) -> SessionReply {
     let set_up_needed = Some(app.catalog.needs_set_up());
     SessionReply { success: true, signed_in: false, set_up_needed, account: None, session: None }
 }
 
-fn view(state: &SessionState, current: &Session) -> SessionView {
+fn view(state: &SessionInfo, current: &Session) -> SessionView {
     let Session { id, created_ms, visitor, .. } = &*state.session;
     SessionView {
         id: id.to_string(),
         current: *id == current.id,
         created_at: iso_time(*created_ms),
-        last_seen_at: iso_time(state.seen_ms),
+        last_seen_at: iso_time(state.last_seen_ms),
         expires_at: iso_time(state.ends_ms),
         address: visitor.address.clone(),
         agent: visitor.agent.clone(),
     }
 }
 
-fn nothing() -> Response {
+fn no_content() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -11,13 +11,15 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::sessions::{SessionReply, chosen, hashed, visitor, welcome};
-use crate::auth::{Caller, unknown_actor};
-use crate::catalog::{
-    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FirstBucket, SetUp, SetUpDone,
-    Standing, new_bucket_name,
+use super::sessions::{
+    SessionReply, client_info, hash_new_password, parse_new_password, session_response,
 };
-use crate::client_address::client_address;
+use crate::auth::{Caller, anonymous_actor};
+use crate::catalog::{
+    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FirstBucket, NewSetup,
+    SetupResult, Standing, new_bucket_name,
+};
+use crate::client_address::client_ip;
 use crate::error::ApiError;
 use crate::handlers::{changing, changing_as};
 use crate::json_body::JsonBody;
@@ -30,7 +32,7 @@ use crate::parameters::IdParameter;
 use crate::replies::{Json, iso_time};
 use crate::set_up_link::LinkState;
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 
 /// A set-up. With `check`, only the token is read, and nothing changes.
 #[derive(Deserialize, ToSchema)]
@@ -166,37 +168,37 @@ pub async fn set_up(
     mut body: JsonBody,
 ) -> Result<Response, ApiError> {
     let token = body.require_secret("token")?;
-    if body.take("check")?.unwrap_or(false) {
-        body.finish()?;
+    if body.optional("check")?.unwrap_or(false) {
+        body.deny_unknown()?;
         check_link(&app, &head, &token)?;
         return Ok(Json(SetUpOutcome::Check(check_reply(&app))).into_response());
     }
     let name: String = body.require("name")?;
     let password = body.require_secret("password")?;
-    let bucket: Option<String> = body.take("bucketName")?;
-    let access: Access = body.take("access")?.unwrap_or_default();
-    body.finish()?;
+    let bucket: Option<String> = body.optional("bucketName")?;
+    let access: Access = body.optional("access")?.unwrap_or_default();
+    body.deny_unknown()?;
     check_link(&app, &head, &token)?;
     let refused = |setting| {
-        move |error: CatalogError| CatalogError::BadSetting { setting, rule: error.to_string() }
+        move |error: CatalogError| CatalogError::InvalidSetting { setting, rule: error.to_string() }
     };
     let name = AccountName::parse(&name).map_err(refused("name"))?;
     let bucket = bucket.map(|bucket| new_bucket_name(&bucket).map_err(refused("bucketName")));
     let bucket = bucket.transpose()?.map(|name| FirstBucket { name, access });
-    let password = hashed(&app, chosen("password", &password)?).await?;
-    let new = SetUp { name: name.clone(), password, bucket, visitor: visitor(&head) };
+    let password = hash_new_password(&app, parse_new_password("password", &password)?).await?;
+    let new = NewSetup { name: name.clone(), password, bucket, visitor: client_info(&head) };
     let store = app.store.clone();
-    let actor = Actor { name: Some(name.as_str().to_owned()), ..unknown_actor(&head) };
+    let actor = Actor { name: Some(name.as_str().to_owned()), ..anonymous_actor(&head) };
     let done = changing_as(&app, actor, move |catalog| {
         let done = catalog.set_up(new)?;
         let bucket = done.bucket.as_ref().map(|bucket| bucket_view(&store, bucket)).transpose()?;
         let s3 = s3_credentials(catalog, &done.key.record.id)?;
         Ok((done, bucket, s3))
     });
-    let (SetUpDone { account, key, started, .. }, bucket, s3) = done.await?;
+    let (SetupResult { account, key, started, .. }, bucket, s3) = done.await?;
     tracing::info!(account = %account.id, "set-up completed");
     let api_key = api_key_view(&app.catalog, &key.record);
-    welcome(&app, &started, |session| {
+    session_response(&app, &started, |session| {
         let reply = SetUpReply { bucket, key: key.text, api_key, s3, session };
         Json(SetUpOutcome::Done(Box::new(reply))).into_response()
     })
@@ -225,9 +227,9 @@ pub async fn invite(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<InvitationReply>, ApiError> {
-    caller.check_operator("sends invitations")?;
+    caller.require_operator("sends invitations")?;
     let above = uri.path().rsplit_once('/').map_or("", |(above, _)| above);
-    let id = AccountId::parse(&last_component(above)?).ok_or_else(ApiError::account_not_found)?;
+    let id = AccountId::parse(&last_segment(above)?).ok_or_else(ApiError::account_not_found)?;
     let account = app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let invited = changing(&app, &caller, move |catalog| catalog.invite(&id)).await?;
     Ok(Json(InvitationReply {
@@ -260,12 +262,12 @@ pub async fn accept_invitation(
     mut body: JsonBody,
 ) -> Result<Response, ApiError> {
     let token = body.require_secret("token")?;
-    let is_check = body.take("check")?.unwrap_or(false);
+    let is_check = body.optional("check")?.unwrap_or(false);
     let password = match is_check {
         true => None,
         false => Some(body.require_secret("password")?),
     };
-    body.finish()?;
+    body.deny_unknown()?;
     let invitation = app.catalog.invitation(&token).ok_or_else(ApiError::link_not_found)?;
     if app.clock.unix_ms() >= invitation.expires_ms {
         return Err(ApiError::link_expired("ask the operator for a new one"));
@@ -282,14 +284,14 @@ pub async fn accept_invitation(
     let actor = Actor {
         name: Some(account.name.as_str().to_owned()),
         account: Some(account.id.to_string()),
-        ..unknown_actor(&head)
+        ..anonymous_actor(&head)
     };
-    let hash = hashed(&app, chosen("password", &password)?).await?;
-    let visitor = visitor(&head);
+    let hash = hash_new_password(&app, parse_new_password("password", &password)?).await?;
+    let visitor = client_info(&head);
     let accept = move |catalog: &Catalog| catalog.accept_invitation(&invitation, hash, visitor);
     let started = changing_as(&app, actor, accept);
     let accepted = |reply| Json(InvitationOutcome::Accepted(reply)).into_response();
-    welcome(&app, &started.await?, accepted)
+    session_response(&app, &started.await?, accepted)
 }
 
 /// Checks the secret of a set-up link. A wrong one counts as a failed authentication.
@@ -301,8 +303,8 @@ fn check_link(app: &AppState, head: &Parts, token: &str) -> Result<(), ApiError>
         LinkState::Valid => Ok(()),
         LinkState::Expired => Err(ApiError::link_expired("restart the server to get a new one")),
         LinkState::Unknown => {
-            if let Some(address) = client_address(&head.extensions) {
-                let charged = app.allowances.take_failure(address);
+            if let Some(address) = client_ip(&head.extensions) {
+                let charged = app.rate_limiter.take_failure(address);
                 charged.map_err(|refused| ApiError::rate_limited(&refused))?;
             }
             Err(ApiError::link_not_found())

@@ -37,7 +37,7 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<StorageReply>, ApiError> {
-    caller.check_operator("sees the storage")?;
+    caller.require_operator("sees the storage")?;
     let store = app.store.clone();
     let storage = with_catalog(&app, move |catalog| storage(&store, catalog)).await?;
     let data_folder = app.data_folder.get().map(|folder| folder.display().to_string());

@@ -8,17 +8,17 @@ use engine::Batch;
 use http::Request;
 
 use crate::auth::Caller;
-use crate::catalog::{EventKind, Scope, Thumbnail, Wishes};
+use crate::catalog::{EventKind, Scope, ThumbnailChoice, UploadParams};
 use crate::error::ApiError;
-use crate::intake::{Destination, Kept, Manner, keep, receive, wanted_keys};
+use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
 use crate::multipart::FormFiles;
-use crate::object_name::{NameRule, Naming};
-use crate::parameters::{PlaceParameters, WishParameters};
+use crate::object_name::{ConflictRule, Naming};
+use crate::parameters::{ObjectPathParameters, UploadParameters};
 use crate::query::Query;
 use crate::replies::{UploadReply, UploadedFile, iso_time};
 use crate::request_body::BodyLimits;
 use crate::state::AppState;
-use crate::target::{Place, Target, check_writable, public_url};
+use crate::target::{ObjectPath, PathInBucket, check_writable, public_url};
 
 /// Names of the flag that replaces existing files.
 pub const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];
@@ -34,7 +34,7 @@ pub const THUMBNAIL: &[&str] =
     path = "/{bucket}/{path}",
     operation_id = "upload",
     tag = "Files",
-    params(PlaceParameters, WishParameters),
+    params(ObjectPathParameters, UploadParameters),
     request_body(content = FormFiles, content_type = "multipart/form-data"),
     responses((status = OK, body = UploadReply))
 )]
@@ -44,27 +44,27 @@ pub async fn upload(
     query: Query,
     request: Request<Body>,
 ) -> Result<UploadReply, ApiError> {
-    let target = Target::from_path(request.uri().path())?;
+    let target = ObjectPath::from_path(request.uri().path())?;
     let bucket = caller.bucket(&app.catalog, &target.bucket, Scope::Upload)?;
-    let wishes = wishes(&query)?;
-    let destination = Destination::of_address(bucket, target.place);
+    let wishes = upload_params(&query)?;
+    let destination = UploadTarget::from_path(bucket, target.place);
     check_destination(&caller, &destination)?;
     store_form(&app, &caller, &destination, wishes, Batch::new(), request).await
 }
 
 /// Parses the upload options of the query.
-pub fn wishes(query: &Query) -> Result<Wishes, ApiError> {
+pub fn upload_params(query: &Query) -> Result<UploadParams, ApiError> {
     let is_set = |names| Ok::<_, ApiError>(query.flag(names)?.unwrap_or(false));
-    Ok(Wishes {
-        naming: if is_set(RANDOMIZE_NAME)? { Naming::Randomised } else { Naming::Kept },
-        rule: if is_set(OVERWRITE)? { NameRule::Overwrite } else { NameRule::Suffix },
-        thumbnail: wanted_thumbnail(query)?,
+    Ok(UploadParams {
+        naming: if is_set(RANDOMIZE_NAME)? { Naming::Random } else { Naming::ClientName },
+        rule: if is_set(OVERWRITE)? { ConflictRule::Overwrite } else { ConflictRule::Rename },
+        thumbnail: thumbnail_param(query)?,
     })
 }
 
 /// Parses whether the query requests thumbnails.
-pub fn wanted_thumbnail(query: &Query) -> Result<Thumbnail, ApiError> {
-    Ok(Thumbnail::of_flag(query.flag(THUMBNAIL)?))
+pub fn thumbnail_param(query: &Query) -> Result<ThumbnailChoice, ApiError> {
+    Ok(ThumbnailChoice::from_flag(query.flag(THUMBNAIL)?))
 }
 
 /// Receives a form from a caller that may write to its destination, and stores its files in one batch with the changes
@@ -72,8 +72,8 @@ pub fn wanted_thumbnail(query: &Query) -> Result<Thumbnail, ApiError> {
 pub async fn store_form(
     app: &AppState,
     caller: &Caller,
-    destination: &Destination,
-    wishes: Wishes,
+    destination: &UploadTarget,
+    wishes: UploadParams,
     along: Batch,
     request: Request<Body>,
 ) -> Result<UploadReply, ApiError> {
@@ -81,31 +81,31 @@ pub async fn store_form(
     let limits = BodyLimits::new(app.body_bytes_max());
     let form = FormFiles::open(&head.headers, body, limits).await?;
     let files = receive(app, destination, form).await?;
-    let keys = wanted_keys(app, destination, wishes.naming, &files)?;
-    keys.iter().try_for_each(|key| caller.check_file(key))?;
-    let manner = Manner::new(wishes, EventKind::CreatedByPost);
-    let kept = keep(app, &destination.bucket, manner, along, files, &keys).await?;
+    let keys = resolve_keys(app, destination, wishes.naming, &files)?;
+    keys.iter().try_for_each(|key| caller.require_key_access(key))?;
+    let manner = UploadOptions::new(wishes, EventKind::CreatedByPost);
+    let kept = store_files(app, &destination.bucket, manner, along, files, &keys).await?;
     Ok(reply(app, destination, kept))
 }
 
 /// Returns the response for stored files.
-pub fn reply(app: &AppState, destination: &Destination, kept: Vec<Kept>) -> UploadReply {
+pub fn reply(app: &AppState, destination: &UploadTarget, kept: Vec<StoredFile>) -> UploadReply {
     let files = kept.into_iter().map(|file| uploaded(app, file)).collect();
     UploadReply::new(destination.bucket.name.as_str(), files)
 }
 
 /// Checks, before the body is read, what would be rejected after it.
-pub fn check_destination(caller: &Caller, destination: &Destination) -> Result<(), ApiError> {
-    if let Place::File(key) = &destination.place {
+pub fn check_destination(caller: &Caller, destination: &UploadTarget) -> Result<(), ApiError> {
+    if let PathInBucket::File(key) = &destination.place {
         check_writable(key)?;
     }
     match destination.lenient_folder() {
-        Some(folder) if caller.check_folder(&folder).is_ok() => Ok(()),
-        _ => caller.check_place(&destination.place),
+        Some(folder) if caller.require_folder_access(&folder).is_ok() => Ok(()),
+        _ => caller.require_path_access(&destination.place),
     }
 }
 
-fn uploaded(app: &AppState, file: Kept) -> UploadedFile {
+fn uploaded(app: &AppState, file: StoredFile) -> UploadedFile {
     let object = &file.object;
     let name = object.name();
     let url = |name| public_url(app.public_url.as_str(), name);

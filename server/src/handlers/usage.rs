@@ -7,10 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{Amount, Bucket, Catalog, CatalogError, Scope};
+use crate::catalog::{Bucket, Catalog, CatalogError, Scope, StoredAmount};
 use crate::error::ApiError;
 use crate::handlers::with_catalog;
-use crate::paging::Page;
+use crate::paging::PageRequest;
 use crate::parameters::PageParameters;
 use crate::query::Query;
 use crate::replies::Json;
@@ -69,20 +69,20 @@ pub async fn usage(
     caller: Caller,
     query: Query,
 ) -> Result<Json<UsageReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    let page = Page::of(&query)?;
+    caller.require_scope(Scope::Manage)?;
+    let page = PageRequest::from_query(&query)?;
     let (account, limits) = (caller.account().clone(), caller.limits());
     let is_whole = limits.bucket.is_none();
     let names = app.catalog.bucket_names_of(&account.id);
-    let reached = names.into_iter().filter(|name| limits.reach_bucket(name));
-    let (names, next_cursor) = page.cut(reached, |name| name.as_str());
+    let reached = names.into_iter().filter(|name| limits.allows_bucket(name));
+    let (names, next_cursor) = page.paginate(reached, |name| name.as_str());
     let count = move |catalog: &Catalog| {
         // A bucket deleted in the meantime uses nothing.
         let buckets = names.iter().filter_map(|name| catalog.bucket(name));
         let buckets = buckets.map(|bucket| bucket_usage(catalog, &bucket));
         let buckets = buckets.collect::<Result<Vec<_>, _>>()?;
         let total = is_whole.then(|| catalog.account_amount(&account.id)).transpose()?;
-        let total = total.map(|Amount { objects, bytes }| TotalView {
+        let total = total.map(|StoredAmount { objects, bytes }| TotalView {
             object_count: objects,
             total_bytes: bytes,
             object_count_max: account.quota.objects_max,
@@ -95,7 +95,7 @@ pub async fn usage(
 }
 
 fn bucket_usage(catalog: &Catalog, bucket: &Arc<Bucket>) -> Result<BucketUsageView, CatalogError> {
-    let Amount { objects, bytes } = catalog.bucket_amount(&bucket.name)?;
+    let StoredAmount { objects, bytes } = catalog.bucket_amount(&bucket.name)?;
     Ok(BucketUsageView {
         bucket_name: bucket.name.to_string(),
         object_count: objects,

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Catalog, Role, Scope, TrafficOf, TrafficPoint, TrafficStep};
+use crate::catalog::{Bucket, Catalog, Role, Scope, UsagePoint, UsageScope, UsageStep};
 use crate::error::ApiError;
 use crate::handlers::with_catalog;
-use crate::limits::{TRAFFIC_DAYS_KEPT, TRAFFIC_HOURS_KEPT_DAYS, TRAFFIC_MINUTES};
+use crate::limits::{USAGE_DAYS_RETENTION, USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
 use crate::query::Query;
 use crate::replies::{Json, iso_time};
 use crate::state::AppState;
@@ -94,11 +94,11 @@ pub async fn history(
     caller: Caller,
     query: Query,
 ) -> Result<Json<HistoryReply>, ApiError> {
-    caller.check_scope(Scope::Manage)?;
-    let of = match query.text(&["bucketName"])? {
+    caller.require_scope(Scope::Manage)?;
+    let of = match query.string(&["bucketName"])? {
         Some(name) => {
             let name = BucketName::parse(&name).map_err(|_| ApiError::bucket_not_found())?;
-            TrafficOf::Buckets(vec![caller.visible_bucket(&app.catalog, &name)?])
+            UsageScope::Buckets(vec![caller.visible_bucket(&app.catalog, &name)?])
         }
         None => all_of(&app.catalog, &caller),
     };
@@ -106,7 +106,7 @@ pub async fn history(
     let now_ms = app.clock.unix_ms();
     let steps = steps(&query, step, now_ms)?;
     let (traffic_step, wanted) = (step.of_traffic(), steps.clone());
-    let find = move |catalog: &Catalog| catalog.traffic_points(&of, traffic_step, wanted);
+    let find = move |catalog: &Catalog| catalog.usage_points(&of, traffic_step, wanted);
     let points = with_catalog(&app, find).await?;
     let ms = traffic_step.ms();
     let is_minutes = step == Step::Minute;
@@ -115,22 +115,22 @@ pub async fn history(
         step,
         from: iso_time(steps.start * ms),
         to: iso_time((steps.end * ms).min(now_ms)),
-        since: is_minutes.then(|| iso_time(app.catalog.traffic_since_ms())),
+        since: is_minutes.then(|| iso_time(app.catalog.usage_since_ms())),
         points: steps.zip(&points).map(|(at, point)| PointView::of(at * ms, point)).collect(),
     }))
 }
 
 /// Returns all usage that the caller may see: for an operator, that of the whole server.
-fn all_of(catalog: &Catalog, caller: &Caller) -> TrafficOf {
-    let is_whole = caller.check_whole_reach().is_ok();
+fn all_of(catalog: &Catalog, caller: &Caller) -> UsageScope {
+    let is_whole = caller.require_unrestricted().is_ok();
     if is_whole && caller.account().role == Role::Operator {
-        return TrafficOf::Everything;
+        return UsageScope::AllBuckets;
     }
     let is_seen = |bucket: &Arc<Bucket>| {
-        caller.limits().reach_bucket(&bucket.name)
-            && catalog.role_in(&caller.account().id, bucket).is_some()
+        caller.limits().allows_bucket(&bucket.name)
+            && catalog.bucket_role(&caller.account().id, bucket).is_some()
     };
-    TrafficOf::Buckets(catalog.buckets().into_iter().filter(is_seen).collect())
+    UsageScope::Buckets(catalog.buckets().into_iter().filter(is_seen).collect())
 }
 
 /// Returns the range of requested steps, counted since 1970.
@@ -151,13 +151,13 @@ fn steps(query: &Query, step: Step, now_ms: u64) -> Result<Range<u64>, ApiError>
         return refuse("must be before \"to\" and not in the future");
     }
     if end - start > step.count_max() || start < step.first_known(now) {
-        return refuse(step.bound());
+        return refuse(step.range_error());
     }
     Ok(start..end)
 }
 
 fn time(query: &Query, name: &'static str) -> Result<Option<u64>, ApiError> {
-    let Some(text) = query.text(&[name])? else { return Ok(None) };
+    let Some(text) = query.string(&[name])? else { return Ok(None) };
     let refuse =
         || ApiError::bad_parameter(name, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z");
     // An unescaped plus was decoded to a space.
@@ -167,7 +167,7 @@ fn time(query: &Query, name: &'static str) -> Result<Option<u64>, ApiError> {
 
 impl Step {
     fn of(query: &Query) -> Result<Self, ApiError> {
-        match query.text(&["step"])?.as_deref() {
+        match query.string(&["step"])?.as_deref() {
             Some("minute") => Ok(Self::Minute),
             None | Some("hour") => Ok(Self::Hour),
             Some("day") => Ok(Self::Day),
@@ -177,11 +177,11 @@ impl Step {
         }
     }
 
-    fn of_traffic(self) -> TrafficStep {
+    fn of_traffic(self) -> UsageStep {
         match self {
-            Self::Minute => TrafficStep::Minute,
-            Self::Hour => TrafficStep::Hour,
-            Self::Day => TrafficStep::Day,
+            Self::Minute => UsageStep::Minute,
+            Self::Hour => UsageStep::Hour,
+            Self::Day => UsageStep::Day,
         }
     }
 
@@ -197,22 +197,22 @@ impl Step {
     /// Returns the maximum number of steps, including the current one.
     fn count_max(self) -> u64 {
         match self {
-            Self::Minute => TRAFFIC_MINUTES,
-            Self::Hour => 24 * TRAFFIC_HOURS_KEPT_DAYS + 1,
-            Self::Day => TRAFFIC_DAYS_KEPT + 1,
+            Self::Minute => USAGE_MINUTES_KEPT,
+            Self::Hour => 24 * USAGE_HOURS_RETENTION_DAYS + 1,
+            Self::Day => USAGE_DAYS_RETENTION + 1,
         }
     }
 
     /// Returns the oldest retained step.
     fn first_known(self, now: u64) -> u64 {
         match self {
-            Self::Minute => (now + 1).saturating_sub(TRAFFIC_MINUTES),
-            Self::Hour => (now / 24).saturating_sub(TRAFFIC_HOURS_KEPT_DAYS) * 24,
-            Self::Day => now.saturating_sub(TRAFFIC_DAYS_KEPT),
+            Self::Minute => (now + 1).saturating_sub(USAGE_MINUTES_KEPT),
+            Self::Hour => (now / 24).saturating_sub(USAGE_HOURS_RETENTION_DAYS) * 24,
+            Self::Day => now.saturating_sub(USAGE_DAYS_RETENTION),
         }
     }
 
-    fn bound(self) -> &'static str {
+    fn range_error(self) -> &'static str {
         match self {
             Self::Minute => "must be within the last 60 minutes; use hours for earlier times",
             Self::Hour => "must be within the last 31 days; use days for earlier times",
@@ -222,7 +222,7 @@ impl Step {
 }
 
 impl PointView {
-    fn of(time_ms: u64, point: &TrafficPoint) -> Self {
+    fn of(time_ms: u64, point: &UsagePoint) -> Self {
         let counts = &point.counts;
         Self {
             time: iso_time(time_ms),

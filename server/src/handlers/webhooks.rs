@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
 use crate::json_body::JsonBody;
@@ -22,12 +22,12 @@ use crate::management::{
     WebhookDeletedView, WebhookSettings, WebhookTestedView, WebhookView, dead_letter_view,
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
-use crate::paging::Page;
+use crate::paging::PageRequest;
 use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_component;
+use crate::target::last_segment;
 use crate::webhooks;
 
 const EVENT_ID: &[&str] = &["eventId"];
@@ -134,8 +134,8 @@ pub async fn create(
     body: JsonBody,
 ) -> Result<Json<WebhookCreatedReply>, ApiError> {
     let bucket = bucket(&app, &caller, &uri)?;
-    let new = new_webhook(bucket.name.clone(), body.settings::<WebhookSettings>()?)?;
-    caller.check_prefix(&new.prefix)?;
+    let new = new_webhook(bucket.name.clone(), body.deserialize::<WebhookSettings>()?)?;
+    caller.require_prefix_access(&new.prefix)?;
     check_destination(&app, &new.destination)?;
     let webhook = changing(&app, &caller, move |catalog| catalog.create_webhook(new)).await?;
     let created = webhook_created_view(&app.catalog, &webhook);
@@ -183,9 +183,9 @@ pub async fn edit(
     body: JsonBody,
 ) -> Result<Json<WebhookReply>, ApiError> {
     let webhook = webhook(&app, &caller, &uri)?;
-    let change = webhook_change(body.settings::<WebhookSettings>()?)?;
+    let change = webhook_change(body.deserialize::<WebhookSettings>()?)?;
     if let Some(prefix) = &change.prefix {
-        caller.check_prefix(prefix)?;
+        caller.require_prefix_access(prefix)?;
     }
     if let Some(destination) = &change.destination {
         check_destination(&app, destination)?;
@@ -260,7 +260,7 @@ pub async fn dead_letters(
     query: Query,
 ) -> Result<Json<DeadLettersReply>, ApiError> {
     let id = webhook(&app, &caller, &uri)?.id.clone();
-    let page = Page::of(&query)?;
+    let page = PageRequest::from_query(&query)?;
     let after = page.after(str::parse)?;
     let limit = page.limit();
     let find = move |catalog: &Catalog| catalog.dead_letters(&id, after, limit);
@@ -295,8 +295,8 @@ pub async fn retry_dead_letters(
     query: Query,
 ) -> Result<Json<DeadLettersRetriedReply>, ApiError> {
     let id = webhook(&app, &caller, &uri)?.id.clone();
-    let event = query.text(EVENT_ID)?;
-    let retry = move |catalog: &Catalog| catalog.retry_dead_letters(&id, event.as_deref());
+    let event = query.string(EVENT_ID)?;
+    let retry = move |catalog: &Catalog| catalog.redrive_dead_letters(&id, event.as_deref());
     let retried_count = with_catalog(&app, retry).await? as u64;
     let retried = DeadLettersRetriedView { retried_count };
     Ok(Json(DeadLettersRetriedReply { success: true, retried }))
@@ -325,8 +325,8 @@ pub async fn forget_dead_letters(
     query: Query,
 ) -> Result<Json<DeadLettersForgottenReply>, ApiError> {
     let id = webhook(&app, &caller, &uri)?.id.clone();
-    let event = query.text(EVENT_ID)?;
-    let forget = move |catalog: &Catalog| catalog.forget_dead_letters(&id, event.as_deref());
+    let event = query.string(EVENT_ID)?;
+    let forget = move |catalog: &Catalog| catalog.purge_dead_letters(&id, event.as_deref());
     let deleted_count = with_catalog(&app, forget).await? as u64;
     let forgotten = DeadLettersForgottenView { deleted_count };
     Ok(Json(DeadLettersForgottenReply { success: true, forgotten }))
@@ -334,7 +334,7 @@ pub async fn forget_dead_letters(
 
 /// Returns the bucket in the path, if the caller manages it.
 fn bucket(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Bucket>, ApiError> {
-    let name = BucketName::parse(&component(uri, 3)?);
+    let name = BucketName::parse(&path_segment(uri, 3)?);
     let name = name.map_err(|_| ApiError::bucket_not_found())?;
     caller.bucket(&app.catalog, &name, Scope::Manage)
 }
@@ -342,21 +342,21 @@ fn bucket(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Bucket>, Api
 /// Returns the webhook in the path, if the caller manages it.
 fn webhook(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Webhook>, ApiError> {
     let bucket = bucket(app, caller, uri)?;
-    let found = WebhookId::parse(&component(uri, 5)?).and_then(|id| app.catalog.webhook(&id));
+    let found = WebhookId::parse(&path_segment(uri, 5)?).and_then(|id| app.catalog.webhook(&id));
     let found = found.filter(|it| it.bucket == bucket.name && sees(caller, it));
     found.ok_or_else(ApiError::webhook_not_found)
 }
 
 fn sees(caller: &Caller, webhook: &Webhook) -> bool {
-    caller.check_prefix(&webhook.prefix).is_ok()
+    caller.require_prefix_access(&webhook.prefix).is_ok()
 }
 
 /// Returns a segment of the path, the first of which is empty.
-fn component(uri: &Uri, index: usize) -> Result<String, ApiError> {
-    last_component(uri.path().split('/').nth(index).unwrap_or(""))
+fn path_segment(uri: &Uri, index: usize) -> Result<String, ApiError> {
+    last_segment(uri.path().split('/').nth(index).unwrap_or(""))
 }
 
-fn check_destination(app: &AppState, destination: &Destination) -> Result<(), ApiError> {
-    let checked = destination.check_literal(&app.config().webhook_allow);
+fn check_destination(app: &AppState, destination: &OutboundUrl) -> Result<(), ApiError> {
+    let checked = destination.check_ip_literal(&app.config().webhook_allow);
     checked.map_err(|why| ApiError::bad_parameter("url", &why.to_string()))
 }

@@ -4,12 +4,12 @@
 
 use engine::{Error, Health, ObjectKey, ObjectName};
 
-use super::room::Growth;
-use super::{Manner, Received, propose};
+use super::room::QuotaDelta;
+use super::{StagedFile, UploadOptions, claim_names};
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, Room};
+use crate::catalog::{Bucket, QuotaDecision};
 use crate::error::ApiError;
-use crate::object_name::NameRule;
+use crate::object_name::ConflictRule;
 use crate::state::AppState;
 
 /// Checks for free names, room in the quotas, and a writable store, in the order in which storing the files checks
@@ -17,25 +17,25 @@ use crate::state::AppState;
 pub(super) async fn check(
     app: &AppState,
     bucket: &Bucket,
-    Manner { rule, completes, .. }: Manner,
-    files: &[Received],
+    UploadOptions { rule, completes, .. }: UploadOptions,
+    files: &[StagedFile],
     wanted: &[ObjectKey],
 ) -> Result<(), ApiError> {
     let bytes: Vec<u64> = files.iter().map(|file| file.staged.bytes()).collect();
     let (app, bucket, wanted) = (app.clone(), bucket.clone(), wanted.to_vec());
     let look = move || {
-        let (proposals, _claims) = propose(&app, &bucket.name, rule, &wanted)?;
-        if app.catalog.is_limited(&bucket) {
-            let mut growth = Growth::default();
+        let (proposals, _claims) = claim_names(&app, &bucket.name, rule, &wanted)?;
+        if app.catalog.has_quota(&bucket) {
+            let mut growth = QuotaDelta::default();
             for (bytes, proposal) in bytes.into_iter().zip(&proposals) {
                 let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
                 let replaces = match proposal.rule {
-                    NameRule::Overwrite => app.store.get(&name)?,
-                    NameRule::Suffix => None,
+                    ConflictRule::Overwrite => app.store.get(&name)?,
+                    ConflictRule::Rename => None,
                 };
                 growth.count(bytes, replaces.as_ref());
             }
-            if let Room::Exceeded(exceeded) =
+            if let QuotaDecision::Exceeded(exceeded) =
                 app.catalog.reserve(&bucket, growth.amount(), completes)?
             {
                 return Err(ApiError::quota_exceeded(exceeded));

@@ -11,27 +11,27 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use engine::{Staged, Upload};
+use engine::{StagedBody, Upload};
 use http_body::Body;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::drop_apart;
-use crate::bridge::{blocking, joined};
+use super::drop_blocking;
+use crate::bridge::{blocking, join};
 use crate::error::ApiError;
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
-use crate::multipart::FormFile;
 #[cfg(feature = "s3")]
 use crate::multipart::FormFiles;
+use crate::multipart::MultipartFile;
 use crate::request_body::RequestBody;
 
 /// Source of a file's bytes.
-pub(super) trait Pieces {
+pub(super) trait ChunkSource {
     /// Returns the next bytes; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, ApiError>> + Send;
 }
 
-impl Pieces for FormFile<'_> {
+impl ChunkSource for MultipartFile<'_> {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         self.chunk().await
     }
@@ -45,7 +45,7 @@ pub(super) struct CheckedPart<'f> {
 }
 
 #[cfg(feature = "s3")]
-impl Pieces for CheckedPart<'_> {
+impl ChunkSource for CheckedPart<'_> {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let piece = self.form.part_chunk().await?;
         if let Some(piece) = &piece {
@@ -55,7 +55,7 @@ impl Pieces for CheckedPart<'_> {
     }
 }
 
-impl<B> Pieces for RequestBody<B>
+impl<B> ChunkSource for RequestBody<B>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: Display,
@@ -66,12 +66,12 @@ where
 }
 
 /// Stages a file to its end. Fails if it exceeds the limit.
-pub(super) async fn take_in(
+pub(super) async fn stage_body(
     upload: Upload,
     file_bytes_max: Option<u64>,
-    pieces: &mut impl Pieces,
-) -> Result<Staged, ApiError> {
-    let mut inflow = Inflow::new(upload);
+    pieces: &mut impl ChunkSource,
+) -> Result<StagedBody, ApiError> {
+    let mut inflow = StagingWriter::new(upload);
     let mut bytes = 0;
     let refusal = loop {
         match pieces.next().await {
@@ -86,7 +86,7 @@ pub(super) async fn take_in(
             Err(refusal) => break refusal,
         }
     };
-    Err(drop_apart(inflow, refusal).await)
+    Err(drop_blocking(inflow, refusal).await)
 }
 
 /// Permits to write to the disk.
@@ -96,7 +96,7 @@ static WRITES: Semaphore = Semaphore::const_new(UPLOAD_WRITES_MAX);
 static GATHERED: AtomicUsize = AtomicUsize::new(0);
 
 /// Incomplete staged file.
-struct Inflow {
+struct StagingWriter {
     /// `None` while a thread writes to it, and after a failed write.
     upload: Option<Box<Upload>>,
     writing: Option<Writing>,
@@ -132,7 +132,7 @@ fn is_short() -> bool {
     GATHERED.load(Ordering::Relaxed) > UPLOAD_GATHERED_BYTES_MAX
 }
 
-impl Inflow {
+impl StagingWriter {
     fn new(upload: Upload) -> Self {
         let (upload, writing) = (Some(Box::new(upload)), None);
         Self { upload, writing, gathered: Gathered::default(), spare: Gathered::default() }
@@ -174,14 +174,14 @@ impl Inflow {
     /// Returns the upload, once no thread writes to it.
     async fn settled(&mut self) -> Result<Box<Upload>, ApiError> {
         if let Some(writing) = self.writing.take() {
-            let (upload, spare) = joined(writing).await?;
+            let (upload, spare) = join(writing).await?;
             self.spare = spare;
             return Ok(upload);
         }
         self.upload.take().ok_or_else(|| ApiError::internal("an upload continues after it failed"))
     }
 
-    async fn finish(mut self) -> Result<Staged, ApiError> {
+    async fn finish(mut self) -> Result<StagedBody, ApiError> {
         let mut upload = self.settled().await?;
         let gathered = mem::take(&mut self.gathered);
         if gathered.0.is_empty() && !upload.is_big() {
@@ -204,24 +204,24 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use engine::disk::faults::{Fault, Operation, Rule, Where};
+    use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
     use engine::disk::sim::SimDisk;
-    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
+    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock, Store};
 
     use super::*;
 
     fn store(disk: &SimDisk) -> Store {
-        let surroundings = Surroundings {
+        let surroundings = Environment {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(SimClock::at(0)),
-            entropy: Arc::new(SeededEntropy::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
         };
         Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
     }
 
     struct Cut<'a>(std::slice::Chunks<'a, u8>);
 
-    impl Pieces for Cut<'_> {
+    impl ChunkSource for Cut<'_> {
         async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
             Ok(self.0.next().map(Bytes::copy_from_slice))
         }
@@ -232,8 +232,8 @@ mod tests {
         file: &[u8],
         piece_bytes: usize,
         max: Option<u64>,
-    ) -> Result<Staged, ApiError> {
-        take_in(store.upload(), max, &mut Cut(file.chunks(piece_bytes))).await
+    ) -> Result<StagedBody, ApiError> {
+        stage_body(store.upload(), max, &mut Cut(file.chunks(piece_bytes))).await
     }
 
     fn file(bytes: usize) -> Vec<u8> {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_the_same_however_it_is_cut() {
+    async fn staged_file_is_independent_of_chunking() {
         let store = store(&SimDisk::new());
         let large = engine::limits::INLINE_BYTES_MAX;
         for bytes in [0, 1, 70_000, large, large + 1, large + UPLOAD_CHUNK_BYTES, 2_500_001] {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_over_the_limit_leaves_nothing() {
+    async fn oversized_upload_leaves_no_staged_data() {
         let disk = SimDisk::new();
         let store = store(&disk);
         let file = file(3_000_000);
@@ -281,10 +281,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disk_that_fails_is_an_error() {
+    async fn disk_write_error_fails_the_upload() {
         let disk = SimDisk::new();
         let store = store(&disk);
-        disk.inject(Rule::always(Operation::Write, Where::Anywhere, Fault::Error));
+        disk.inject(FaultRule::always(Operation::Write, PathPattern::Any, Fault::Error));
         assert_eq!(taken(&store, &file(100_000), 9_999, None).await.unwrap().bytes(), 100_000);
         for bytes in [1_100_000, 3_000_000] {
             assert!(taken(&store, &file(bytes), 100_000, None).await.is_err());

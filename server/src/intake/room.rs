@@ -1,27 +1,27 @@
 //! Quota reservation for objects about to be stored.
 //!
 //! Guarantees: a reservation is held until the batch is stored or rejected, even if the client disconnects; no request
-//! waits longer than [`limits::QUOTA_WAIT`]. Non-goals: quotas themselves.
+//! waits longer than [`limits::QUOTA_WAIT_TIMEOUT`]. Non-goals: quotas themselves.
 
-use engine::{Batch, BucketName, Committed, Object};
+use engine::{Batch, BucketName, CommitInfo, Object};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::bridge::blocking;
-use crate::catalog::{Amount, Bucket, Happening, Reservation, Room};
+use crate::catalog::{Bucket, ObjectEvent, QuotaDecision, QuotaReservation, StoredAmount};
 use crate::error::ApiError;
 use crate::limits;
 use crate::state::AppState;
-use crate::traces::carried;
+use crate::traces::with_current_span;
 
 /// Growth of a bucket by a batch, net of the objects that it replaces.
 #[derive(Default)]
-pub struct Growth {
+pub struct QuotaDelta {
     objects: i128,
     bytes: i128,
 }
 
-impl Growth {
+impl QuotaDelta {
     /// Counts a file and the object that it replaces.
     pub fn count(&mut self, bytes: u64, replaces: Option<&Object>) {
         self.objects += 1;
@@ -33,26 +33,29 @@ impl Growth {
     }
 
     /// Returns the amount to reserve; zero if the usage shrinks.
-    pub fn amount(&self) -> Amount {
+    pub fn amount(&self) -> StoredAmount {
         let at_least_nothing = |number: i128| u64::try_from(number.max(0)).unwrap_or(u64::MAX);
-        Amount { objects: at_least_nothing(self.objects), bytes: at_least_nothing(self.bytes) }
+        StoredAmount {
+            objects: at_least_nothing(self.objects),
+            bytes: at_least_nothing(self.bytes),
+        }
     }
 }
 
 /// Reserves room. If the result depends on uploads in flight, waits for them. `completes` is the unfinished upload that
 /// is being stored.
-pub async fn make_room(
+pub async fn reserve_quota(
     app: &AppState,
     bucket: &Bucket,
-    amount: Amount,
+    amount: StoredAmount,
     completes: Option<Uuid>,
-) -> Result<Reservation, ApiError> {
-    let deadline = Instant::now() + limits::QUOTA_WAIT;
+) -> Result<QuotaReservation, ApiError> {
+    let deadline = Instant::now() + limits::QUOTA_WAIT_TIMEOUT;
     loop {
-        let mut changes = std::pin::pin!(app.catalog.room_changes());
+        let mut changes = std::pin::pin!(app.catalog.quota_released());
         // Registered first, so that a change during the reservation is noticed.
         changes.as_mut().enable();
-        let asked = if app.catalog.is_limited(bucket) {
+        let asked = if app.catalog.has_quota(bucket) {
             let (app, bucket) = (app.clone(), bucket.clone());
             blocking(move || app.catalog.reserve(&bucket, amount, completes)).await
         } else {
@@ -60,9 +63,9 @@ pub async fn make_room(
             app.catalog.reserve(bucket, amount, completes)
         };
         match asked? {
-            Room::Granted(reservation) => return Ok(reservation),
-            Room::Exceeded(exceeded) => return Err(ApiError::quota_exceeded(exceeded)),
-            Room::Depends => {
+            QuotaDecision::Granted(reservation) => return Ok(reservation),
+            QuotaDecision::Exceeded(exceeded) => return Err(ApiError::quota_exceeded(exceeded)),
+            QuotaDecision::Pending => {
                 let too_late = |_| ApiError::overloaded(1);
                 timeout_at(deadline, changes).await.map_err(too_late)?;
             }
@@ -71,17 +74,17 @@ pub async fn make_room(
 }
 
 /// Commits a batch with its reservation and its webhook events.
-pub async fn commit_in(
+pub async fn commit_reserved(
     app: &AppState,
     bucket: &BucketName,
     batch: Batch,
-    happenings: Vec<Happening>,
-    room: Reservation,
-) -> engine::Result<Committed> {
+    happenings: Vec<ObjectEvent>,
+    room: QuotaReservation,
+) -> engine::Result<CommitInfo> {
     let (catalog, bucket) = (app.catalog.clone(), bucket.clone());
     // A separate task continues after a client disconnect, so that the batch is stored regardless.
-    let committing = tokio::spawn(carried(async move {
-        let committed = catalog.commit_telling(&bucket, batch, &happenings).await;
+    let committing = tokio::spawn(with_current_span(async move {
+        let committed = catalog.commit_with_events(&bucket, batch, &happenings).await;
         match &committed {
             Ok(_) => room.settle(),
             Err(_) => drop(room),
@@ -96,13 +99,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shrinks_needs_no_room() {
-        let mut growth = Growth::default();
+    fn quota_delta_is_zero_when_shrinking() {
+        let mut growth = QuotaDelta::default();
         growth.count(7, None);
-        assert_eq!(growth.amount(), Amount { objects: 1, bytes: 7 });
+        assert_eq!(growth.amount(), StoredAmount { objects: 1, bytes: 7 });
         growth.bytes -= 10;
-        assert_eq!(growth.amount(), Amount { objects: 1, bytes: 0 });
+        assert_eq!(growth.amount(), StoredAmount { objects: 1, bytes: 0 });
         growth.count(5, None);
-        assert_eq!(growth.amount(), Amount { objects: 2, bytes: 2 });
+        assert_eq!(growth.amount(), StoredAmount { objects: 2, bytes: 2 });
     }
 }

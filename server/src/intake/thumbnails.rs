@@ -6,63 +6,64 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use engine::{Batch, BucketName, ObjectName, Staged, Store};
+use engine::{Batch, BucketName, ObjectName, StagedBody, Store};
 use tokio::time::{Instant, timeout_at};
 
-use super::Received;
+use super::StagedFile;
 use crate::catalog::Bucket;
-use crate::limits::THUMBNAILS_WAIT;
-use crate::object_name::Proposal;
+use crate::limits::THUMBNAILS_TIMEOUT;
+use crate::object_name::NameProposal;
 use crate::state::AppState;
 use crate::thumbnails::{
-    NoThumbnail, delete_thumbnail, is_thumbnail_of, make, put_thumbnail, thumbnail_of,
+    NoThumbnail, delete_thumbnail, is_thumbnail_of, put_thumbnail, render_thumbnail,
+    thumbnail_object_name,
 };
 
 /// Name of a file's thumbnail, or why there is none. `None` if none was requested.
-pub(super) type Placed = Option<Result<ObjectName, NoThumbnail>>;
+pub(super) type ThumbnailKey = Option<Result<ObjectName, NoThumbnail>>;
 
 /// Thumbnail of a file that could not be stored yet, preserved between attempts: it is rendered and charged once.
 #[derive(Clone, Default)]
-pub struct ThumbnailKept(Arc<OnceLock<Staged>>);
+pub struct ThumbnailCache(Arc<OnceLock<StagedBody>>);
 
-impl ThumbnailKept {
+impl ThumbnailCache {
     /// Creates a holder with a rendered thumbnail, if any.
-    pub fn new(made: Option<Staged>) -> Self {
+    pub fn new(made: Option<StagedBody>) -> Self {
         Self(Arc::new(made.map_or_else(OnceLock::new, OnceLock::from)))
     }
 
     /// Returns the thumbnail, if it is rendered.
-    pub fn made(&self) -> Option<Staged> {
+    pub fn get(&self) -> Option<StagedBody> {
         self.0.get().cloned()
     }
 }
 
 /// Renders the thumbnails of files about to be stored, charged to their bucket.
-pub(super) async fn make_all(app: &AppState, bucket: &Bucket, files: &mut [Received]) {
-    let deadline = Instant::now() + THUMBNAILS_WAIT;
-    let pays = |ms| app.allowances.take_picture_time(None, &bucket.name, ms).is_ok();
+pub(super) async fn render_all(app: &AppState, bucket: &Bucket, files: &mut [StagedFile]) {
+    let deadline = Instant::now() + THUMBNAILS_TIMEOUT;
+    let pays = |ms| app.rate_limiter.charge_image_cpu(None, &bucket.name, ms).is_ok();
     for file in files {
-        if let Some(picture) = file.thumbnail_kept.made() {
+        if let Some(picture) = file.thumbnail_cache.get() {
             file.thumbnail = Some(Ok(picture));
             continue;
         }
-        let made = make(&app.variants, &app.store, &file.staged, &bucket.traffic, pays);
+        let made = render_thumbnail(&app.variants, &app.store, &file.staged, &bucket.traffic, pays);
         let made = timeout_at(deadline, made).await;
         let made = made.unwrap_or(Err(NoThumbnail::Busy));
         if let Ok(picture) = &made {
-            let _ = file.thumbnail_kept.0.set(picture.clone());
+            let _ = file.thumbnail_cache.0.set(picture.clone());
         }
         file.thumbnail = Some(made);
     }
 }
 
 /// Selects the names of the rendered thumbnails, given the current objects. Blocks on the index.
-pub(super) fn place(
+pub(super) fn select_names(
     store: &Store,
     bucket: &BucketName,
-    proposals: &[Proposal],
+    proposals: &[NameProposal],
     made: &[Option<Result<(), NoThumbnail>>],
-) -> engine::Result<Vec<Placed>> {
+) -> engine::Result<Vec<ThumbnailKey>> {
     let files = proposals.iter().map(|it| ObjectName::new(bucket.clone(), it.key.clone()));
     let files: Vec<_> = files.collect();
     let mut taken: BTreeSet<_> = files.iter().cloned().collect();
@@ -80,7 +81,7 @@ fn free_name(
     file: &ObjectName,
     taken: &mut BTreeSet<ObjectName>,
 ) -> engine::Result<Result<ObjectName, NoThumbnail>> {
-    let name = match thumbnail_of(file) {
+    let name = match thumbnail_object_name(file) {
         Ok(name) => name,
         Err(why) => return Ok(Err(why)),
     };
@@ -93,12 +94,12 @@ fn free_name(
 pub(super) fn add(
     mut batch: Batch,
     bucket: &BucketName,
-    files: &[Received],
-    proposals: &[Proposal],
-    placed: &[Placed],
+    files: &[StagedFile],
+    proposals: &[NameProposal],
+    placed: &[ThumbnailKey],
 ) -> Batch {
     for ((file, proposal), placed) in files.iter().zip(proposals).zip(placed) {
-        batch = match (placed, file.made()) {
+        batch = match (placed, file.rendered()) {
             (Some(Ok(name)), Some(picture)) => {
                 put_thumbnail(batch, &proposal.key, name.clone(), picture.clone())
             }
@@ -109,14 +110,14 @@ pub(super) fn add(
     batch
 }
 
-impl Received {
+impl StagedFile {
     /// Returns whether the thumbnail was rendered, if one was requested.
-    pub(super) fn thumbnail_made(&self) -> Option<Result<(), NoThumbnail>> {
+    pub(super) fn thumbnail_outcome(&self) -> Option<Result<(), NoThumbnail>> {
         self.thumbnail.as_ref().map(|made| made.as_ref().map(drop).map_err(|why| *why))
     }
 
     /// Returns the thumbnail, if one was rendered.
-    fn made(&self) -> Option<&Staged> {
+    fn rendered(&self) -> Option<&StagedBody> {
         self.thumbnail.as_ref().and_then(|made| made.as_ref().ok())
     }
 }

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use engine::{DeletedAsked, FolderKey, KeyPage, LogSpan, Object, ObjectKey};
+use engine::{DeletedFilter, FolderKey, KeyPage, LsnRange, Object, ObjectKey};
 
-use super::standing::Standing;
-use super::{ended, is_stopped};
+use super::standing::JobAuthorization;
+use super::{cancel_check, ended};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Job, OnTaken};
 use crate::error::ApiError;
-use crate::filing::{Deleted, delete_seen, move_many, restore_many, span_of};
+use crate::filing::{DeleteOutcome, delete_versions, log_span, move_versions, undelete_many};
 use crate::job_board::RunningJob;
 use crate::limits;
 use crate::state::AppState;
@@ -23,20 +23,20 @@ pub(super) async fn delete(
     app: &AppState,
     job: &Job,
     folder: &FolderKey,
-    standing: &Standing,
+    standing: &JobAuthorization,
     board: &RunningJob,
 ) -> Result<(), ApiError> {
     let bucket = standing.bucket()?;
     count(app, job, &bucket, folder, standing, board).await?;
     let mut after = None;
     let mut tries = 0;
-    while standing.goes_on()? {
+    while standing.check_continue()? {
         let page = page(app, &bucket, folder, after.clone(), limits::DELETE_FILES_MAX).await?;
         let (last, more) = (page.objects.last().map(|it| it.name().key.to_string()), page.more);
         let meant = page.objects.into_iter().filter(|it| it.lsn() <= job.began_lsn).collect();
-        match delete_seen(app, &bucket, meant).await? {
-            Deleted::Files { files, bytes } => {
-                board.note(|sums| {
+        match delete_versions(app, &bucket, meant).await? {
+            DeleteOutcome::Files { files, bytes } => {
+                board.set_progress(|sums| {
                     sums.done += files;
                     sums.bytes += bytes;
                 });
@@ -46,7 +46,7 @@ pub(super) async fn delete(
                     return Ok(());
                 }
             }
-            Deleted::Changed => {
+            DeleteOutcome::Changed => {
                 tries += 1;
                 if tries > limits::JOB_TRIES_MAX {
                     return Err(ApiError::conflict("The folder kept changing: try again"));
@@ -62,20 +62,20 @@ pub(super) async fn move_all(
     app: &AppState,
     job: &Job,
     (folder, to, on_taken): (&FolderKey, &FolderKey, OnTaken),
-    standing: &Standing,
+    standing: &JobAuthorization,
     board: &Arc<RunningJob>,
 ) -> Result<(), ApiError> {
     let bucket = standing.bucket()?;
     count(app, job, &bucket, folder, standing, board).await?;
-    let is_stopped = is_stopped(app, board);
+    let is_stopped = cancel_check(app, board);
     loop {
         let mut after = None;
         let (mut moved, mut skipped) = (0, 0);
         loop {
-            if !standing.goes_on()? {
+            if !standing.check_continue()? {
                 return ended(board);
             }
-            let page = page(app, &bucket, folder, after, limits::MOVED_TOGETHER_MAX).await?;
+            let page = page(app, &bucket, folder, after, limits::MOVE_BATCH_FILES_MAX).await?;
             after = page.objects.last().map(|it| it.name().key.to_string());
             let mut files = Vec::new();
             for object in page.objects {
@@ -89,10 +89,10 @@ pub(super) async fn move_all(
                     Err(_) => skipped += 1,
                 }
             }
-            let done = move_many(app, &bucket, files, on_taken, &is_stopped).await?;
+            let done = move_versions(app, &bucket, files, on_taken, &is_stopped).await?;
             moved += done.files;
             skipped += done.skipped;
-            board.note(|sums| {
+            board.set_progress(|sums| {
                 sums.done += done.files;
                 sums.bytes += done.bytes;
                 sums.skipped = skipped;
@@ -117,21 +117,21 @@ pub(super) async fn undelete(
     job: &Job,
     folder: &FolderKey,
     since_ms: u64,
-    standing: &Standing,
+    standing: &JobAuthorization,
     board: &Arc<RunningJob>,
 ) -> Result<(), ApiError> {
     let bucket = standing.bucket()?;
-    let (span, put_since_ms) = span_of(&bucket);
-    let span = LogSpan { until_lsn: job.began_lsn, ..span };
-    let is_stopped = is_stopped(app, board);
+    let (span, put_since_ms) = log_span(&bucket);
+    let span = LsnRange { through_lsn: job.began_lsn, ..span };
+    let is_stopped = cancel_check(app, board);
     let found = {
         let turn = tokio::select! {
-            turn = app.log_look.clone().acquire_owned() => turn,
-            () = board.stopped() => return Ok(()),
+            turn = app.log_scan_lock.clone().acquire_owned() => turn,
+            () = board.cancelled() => return Ok(()),
         };
         let turn = turn.map_err(|_| ApiError::overloaded(1))?;
         let (store, bucket, folder) = (app.store.clone(), bucket.name.clone(), folder.clone());
-        let asked = DeletedAsked { bucket, folder, since_ms, span };
+        let asked = DeletedFilter { bucket, folder, since_ms, span };
         let is_stopped = is_stopped.clone();
         let find = move || {
             let _turn = turn;
@@ -139,7 +139,7 @@ pub(super) async fn undelete(
                 true => std::ops::ControlFlow::Break(()),
                 false => std::ops::ControlFlow::Continue(()),
             };
-            store.deleted(&asked, &mut watch)
+            store.newest_deleted_versions(&asked, &mut watch)
         };
         blocking(find).await
     };
@@ -157,17 +157,17 @@ pub(super) async fn undelete(
         }
     }
     let files = versions.iter().filter(|it| !it.is_derived()).count() as u64;
-    board.note(|sums| {
+    board.set_progress(|sums| {
         sums.total = sums.done + files + lost;
         sums.skipped = lost;
     });
     while !versions.is_empty() {
-        if !standing.goes_on()? {
+        if !standing.check_continue()? {
             return ended(board);
         }
-        let rest = versions.split_off(versions.len().min(limits::MOVED_TOGETHER_MAX));
-        let done = restore_many(app, &bucket, versions, &is_stopped).await?;
-        board.note(|sums| {
+        let rest = versions.split_off(versions.len().min(limits::MOVE_BATCH_FILES_MAX));
+        let done = undelete_many(app, &bucket, versions, &is_stopped).await?;
+        board.set_progress(|sums| {
             sums.done += done.files;
             sums.bytes += done.bytes;
             sums.skipped += done.skipped;
@@ -186,12 +186,12 @@ async fn count(
     job: &Job,
     bucket: &Bucket,
     folder: &FolderKey,
-    standing: &Standing,
+    standing: &JobAuthorization,
     board: &RunningJob,
 ) -> Result<(), ApiError> {
     let mut after = None;
     let mut left = 0;
-    while standing.goes_on()? {
+    while standing.check_continue()? {
         let page = page(app, bucket, folder, after, engine::limits::LIST_PAGE_MAX).await?;
         let is_meant = |it: &&Object| !it.is_derived() && it.lsn() <= job.began_lsn;
         left += page.objects.iter().filter(is_meant).count() as u64;
@@ -200,7 +200,7 @@ async fn count(
             break;
         }
     }
-    board.note(|sums| sums.total = sums.done + left);
+    board.set_progress(|sums| sums.total = sums.done + left);
     Ok(())
 }
 

@@ -15,48 +15,52 @@ use percent_encoding::percent_decode_str;
 use tokio::time::{sleep, timeout};
 
 use super::ended;
-use super::standing::Standing;
+use super::standing::JobAuthorization;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, Job, JobSums, OnTaken, Wishes};
-use crate::destination::Destination as Address;
+use crate::catalog::{Bucket, EventKind, Job, JobProgress, OnTaken, UploadParams};
+use crate::destination::OutboundUrl as Address;
 use crate::error::ApiError;
-use crate::intake::{Destination, Manner, Received, keep, receive_raw, wanted_keys};
+use crate::intake::{
+    StagedFile, UploadOptions, UploadTarget, receive_raw, resolve_keys, store_files,
+};
 use crate::job_board::RunningJob;
 use crate::limits;
-use crate::object_name::{NameRule, Naming};
-use crate::rate_limit::LimitedAction;
+use crate::object_name::{ConflictRule, Naming};
+use crate::rate_limit::RateClass;
 use crate::request_body::{BodyLimits, RequestBody};
-use crate::state::{AppState, Endpoint};
-use crate::target::Place;
+use crate::state::{AppState, EndpointTier};
+use crate::target::PathInBucket;
 
 /// Imports the files, in the order of their URLs.
-pub(super) async fn import(
+pub(super) async fn import_urls(
     app: &AppState,
     job: &Job,
     (folder, urls, on_taken): (&FolderKey, &[String], OnTaken),
-    standing: &Standing,
+    standing: &JobAuthorization,
     board: &Arc<RunningJob>,
 ) -> Result<(), ApiError> {
     let total = urls.len() as u64;
     // Imported URLs are counted again, but their bytes already were.
-    board.note(|sums| *sums = JobSums { total, bytes: sums.bytes, ..JobSums::default() });
+    board.set_progress(|sums| {
+        *sums = JobProgress { total, bytes: sums.bytes, ..JobProgress::default() }
+    });
     for (at, url) in urls.iter().enumerate() {
-        if !standing.goes_on()? {
+        if !standing.check_continue()? {
             return ended(board);
         }
         let (catalog, id) = (app.catalog.clone(), job.id.clone());
-        if blocking(move || catalog.is_imported(&id, at)).await? {
-            board.note(|sums| sums.done += 1);
+        if blocking(move || catalog.is_url_done(&id, at)).await? {
+            board.set_progress(|sums| sums.done += 1);
             continue;
         }
-        let along = app.catalog.importing(&job.id, at)?;
+        let along = app.catalog.mark_url_done(&job.id, at)?;
         let taken = tokio::select! {
             taken = take(app, standing, folder, url, on_taken, along) => taken,
             () = stopped(app, board) => return ended(board),
         };
         let why = match taken {
             Ok(bytes) => {
-                board.note(|sums| {
+                board.set_progress(|sums| {
                     sums.done += 1;
                     sums.bytes += bytes;
                 });
@@ -64,12 +68,12 @@ pub(super) async fn import(
             }
             Err(why) => why,
         };
-        board.note(|sums| {
+        board.set_progress(|sums| {
             sums.done += 1;
             sums.skipped += 1;
         });
         let (catalog, id) = (app.catalog.clone(), job.id.clone());
-        blocking(move || catalog.note_failure(&id, at, &why)).await?;
+        blocking(move || catalog.record_failure(&id, at, &why)).await?;
     }
     Ok(())
 }
@@ -77,39 +81,39 @@ pub(super) async fn import(
 /// Imports one file; returns its size, or the error.
 async fn take(
     app: &AppState,
-    standing: &Standing,
+    standing: &JobAuthorization,
     folder: &FolderKey,
     url: &str,
     on_taken: OnTaken,
     along: Batch,
 ) -> Result<u64, String> {
     let address = Address::parse(url).map_err(|why| format!("it {why}"))?;
-    let caller = standing.caller().map_err(told)?;
-    while app.allowances.take(LimitedAction::Upload, caller.account()).is_err() {
-        sleep(limits::IMPORT_REST).await;
-        standing.check().map_err(told)?;
+    let caller = standing.caller().map_err(log_and_describe)?;
+    while app.rate_limiter.charge(RateClass::Upload, caller.account()).is_err() {
+        sleep(limits::IMPORT_RATE_LIMIT_DELAY).await;
+        standing.check().map_err(log_and_describe)?;
     }
-    let bytes_max = match caller.check_plan(Endpoint::Premium) {
+    let bytes_max = match caller.require_plan(EndpointTier::Premium) {
         Ok(()) => app.config().upload_body_bytes_max,
         Err(_) => app.config().body_bytes_max,
     };
-    let bucket = standing.bucket().map_err(told)?;
-    let received = timeout(limits::IMPORT_FILE_WAIT, async {
-        let fetched = app.imports.fetch(&address).await.map_err(|why| why.to_string())?;
+    let bucket = standing.bucket().map_err(log_and_describe)?;
+    let received = timeout(limits::IMPORT_FILE_TIMEOUT, async {
+        let fetched = app.import_client.fetch(&address).await.map_err(|why| why.to_string())?;
         let declared = fetched.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let declared = declared.map(str::to_owned);
         let body = metered(app, &bucket, fetched.body);
         let body = RequestBody::new(&fetched.headers, body, BodyLimits::new(bytes_max));
-        let body = body.map_err(told)?;
-        receive_raw(app, &bucket, declared, body).await.map_err(told)
+        let body = body.map_err(log_and_describe)?;
+        receive_raw(app, &bucket, declared, body).await.map_err(log_and_describe)
     });
     let received = received.await.map_err(|_| "timed out".to_owned())??;
     // Permissions may have changed during the download.
-    standing.check().map_err(told)?;
-    let bucket = standing.bucket().map_err(told)?;
-    store(app, &bucket, folder, received.named(name_of(&address)), on_taken, along)
+    standing.check().map_err(log_and_describe)?;
+    let bucket = standing.bucket().map_err(log_and_describe)?;
+    store(app, &bucket, folder, received.with_client_name(name_of(&address)), on_taken, along)
         .await
-        .map_err(told)
+        .map_err(log_and_describe)
 }
 
 /// Wraps the body so that its bytes are counted for the bucket as they arrive.
@@ -121,8 +125,8 @@ fn metered<B: Body<Data = Bytes> + Send + Unpin>(
     let (traffic, clock) = (bucket.traffic.clone(), app.clock.clone());
     body.map_frame(move |frame| {
         if let Some(bytes) = frame.data_ref() {
-            traffic.turn_to(clock.unix_ms());
-            traffic.note_bytes_in(bytes.len());
+            traffic.advance_to(clock.unix_ms());
+            traffic.add_bytes_in(bytes.len());
         }
         frame
     })
@@ -132,13 +136,13 @@ async fn store(
     app: &AppState,
     bucket: &Arc<Bucket>,
     folder: &FolderKey,
-    file: Received,
+    file: StagedFile,
     on_taken: OnTaken,
     mut along: Batch,
 ) -> Result<u64, ApiError> {
-    let destination = Destination::locked(bucket.clone(), Place::Folder(folder.clone()));
+    let destination = UploadTarget::exact(bucket.clone(), PathInBucket::Folder(folder.clone()));
     let files = vec![file];
-    let keys = wanted_keys(app, &destination, Naming::Kept, &files)?;
+    let keys = resolve_keys(app, &destination, Naming::ClientName, &files)?;
     if on_taken == OnTaken::Refuse {
         for key in &keys {
             let name = ObjectName::new(bucket.name.clone(), key.clone());
@@ -151,16 +155,17 @@ async fn store(
     }
     let rule = match on_taken {
         // With `Refuse`, the batch requires that the name is free.
-        OnTaken::Overwrite | OnTaken::Refuse => NameRule::Overwrite,
-        OnTaken::Rename => NameRule::Suffix,
+        OnTaken::Overwrite | OnTaken::Refuse => ConflictRule::Overwrite,
+        OnTaken::Rename => ConflictRule::Rename,
     };
-    let manner = Manner::new(Wishes { rule, ..Wishes::NONE }, EventKind::CreatedByCopy);
-    let kept = keep(app, bucket, manner, along, files, &keys).await?;
+    let manner =
+        UploadOptions::new(UploadParams { rule, ..UploadParams::NONE }, EventKind::CreatedByCopy);
+    let kept = store_files(app, bucket, manner, along, files, &keys).await?;
     Ok(kept.iter().map(|kept| kept.object.bytes()).sum())
 }
 
 /// Returns the reported message of an error; server errors are logged as well.
-fn told(error: ApiError) -> String {
+fn log_and_describe(error: ApiError) -> String {
     if let Some(line) = error.log().filter(|_| error.is_failure()) {
         tracing::error!("import of a file failed: {line}");
     }
@@ -178,11 +183,11 @@ fn name_of(address: &Address) -> Option<String> {
 async fn stopped(app: &AppState, board: &RunningJob) {
     let draining = async {
         while !app.is_draining() {
-            sleep(limits::IMPORT_DRAIN_LOOK).await;
+            sleep(limits::IMPORT_DRAIN_POLL_INTERVAL).await;
         }
     };
     tokio::select! {
-        () = board.stopped() => {}
+        () = board.cancelled() => {}
         () = draining => {}
     }
 }

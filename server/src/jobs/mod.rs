@@ -21,19 +21,21 @@ use std::sync::Arc;
 
 use tokio::task::{Id, JoinSet};
 
-use self::standing::Standing;
+use self::standing::JobAuthorization;
 pub use self::standing::check_allowed;
 use crate::bridge::blocking;
-use crate::catalog::{AccountId, Actor, Job, JobEnd, JobError, JobId, JobState, JobSums, JobWork};
+use crate::catalog::{
+    AccountId, Actor, Job, JobEnd, JobError, JobId, JobProgress, JobSpec, JobState,
+};
 use crate::error::ApiError;
-use crate::filing::IsStopped;
+use crate::filing::CancelCheck;
 use crate::job_board::RunningJob;
 use crate::limits;
 use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
 
 /// Starts jobs as capacity permits, forever.
-pub async fn keep_working(app: AppState) {
+pub async fn run_scheduler(app: AppState) {
     let mut running = JoinSet::new();
     let mut tasks: HashMap<Id, JobId> = HashMap::new();
     loop {
@@ -49,10 +51,10 @@ pub async fn keep_working(app: AppState) {
             }
         }
         for job in next_jobs(&app) {
-            let (id, board) = (job.id.clone(), app.jobs.begin(job.id.clone(), job.sums));
+            let (id, board) = (job.id.clone(), app.jobs.register(job.id.clone(), job.progress));
             tasks.insert(running.spawn(work(app.clone(), job, board)).id(), id);
         }
-        if tokio::time::timeout(limits::JOBS_SWEEP_WAIT, change).await.is_err() {
+        if tokio::time::timeout(limits::JOBS_SWEEP_INTERVAL, change).await.is_err() {
             let catalog = app.catalog.clone();
             if let Err(error) = blocking(move || catalog.sweep_jobs()).await {
                 tracing::warn!(%error, "failed to delete old jobs");
@@ -64,16 +66,16 @@ pub async fn keep_working(app: AppState) {
 /// Cancels a job. Returns false if it has already ended.
 pub async fn cancel(app: &AppState, id: &JobId, actor: Actor) -> Result<bool, ApiError> {
     let running = app.jobs.get(id);
-    let sums = running.as_ref().map(|job| job.sums());
-    let (catalog, ended) = (app.catalog.by(actor), id.clone());
+    let sums = running.as_ref().map(|job| job.progress());
+    let (catalog, ended) = (app.catalog.acting_as(actor), id.clone());
     let job = blocking(move || catalog.end_job(&ended, JobEnd::Cancelled, sums)).await?;
     if let Some(job) = &job {
-        note_end(app, job, JobOutcome::Cancelled);
+        count_job_end(app, job, JobOutcome::Cancelled);
     }
     if let Some(running) = running {
-        running.stop();
+        running.cancel();
     }
-    app.jobs.tell();
+    app.jobs.notify();
     Ok(job.is_some())
 }
 
@@ -83,7 +85,7 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
         return Vec::new();
     }
     let mut jobs = app.catalog.jobs();
-    jobs.sort_by(|one, other| one.order().cmp(&other.order()));
+    jobs.sort_by(|one, other| one.creation_order().cmp(&other.creation_order()));
     let (at_work, waiting): (Vec<_>, Vec<_>) = jobs
         .into_iter()
         .filter(|job| job.state.is_active() || app.jobs.get(&job.id).is_some())
@@ -96,7 +98,7 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
     let mut count = |job: &Job| match job.work.bucket() {
         None => !std::mem::replace(&mut has_whole_store, true),
         Some(_) => {
-            let is_import = matches!(job.work, JobWork::ImportUrls { .. });
+            let is_import = matches!(job.work, JobSpec::ImportUrls { .. });
             let of_account = accounts.entry((job.account.clone(), is_import)).or_default();
             let of_kind = if is_import { &mut in_imports } else { &mut in_files };
             let has_room = *of_kind < limits::JOBS_RUNNING_MAX
@@ -116,7 +118,7 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
 
 /// Runs a job to its end, or until it is to stop.
 async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
-    let _ends = EndOnDrop { app: app.clone(), id: job.id.clone() };
+    let _ends = UnregisterOnDrop { app: app.clone(), id: job.id.clone() };
     let outcome = tokio::select! {
         outcome = do_work(&app, &job, &board) => outcome,
         never = keep_saved(&app, &job.id, &board) => match never {},
@@ -126,7 +128,7 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
         return;
     }
     let end_of_job = match outcome {
-        Ok(()) if board.is_stopped() => JobEnd::Cancelled,
+        Ok(()) if board.is_cancelled() => JobEnd::Cancelled,
         Ok(()) => JobEnd::Done,
         Err(error) => {
             if let Some(line) = error.log().filter(|_| error.is_failure()) {
@@ -135,11 +137,11 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
             JobEnd::Failed(job_error(&error))
         }
     };
-    end(&app, &job.id, end_of_job, Some(board.sums())).await;
+    end(&app, &job.id, end_of_job, Some(board.progress())).await;
 }
 
 /// Records the end of a job. If the store rejects the write, pauses: the job then runs again.
-async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
+async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobProgress>) {
     let (catalog, ended) = (app.catalog.clone(), id.clone());
     let outcome = match end {
         JobEnd::Done => JobOutcome::Done,
@@ -147,19 +149,19 @@ async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
         JobEnd::Cancelled => JobOutcome::Cancelled,
     };
     match blocking(move || catalog.end_job(&ended, end, sums)).await {
-        Ok(Some(job)) => note_end(app, &job, outcome),
+        Ok(Some(job)) => count_job_end(app, &job, outcome),
         // The job was already ended.
         Ok(None) => {}
         Err(error) => {
             tracing::error!(job = %id, %error, "failed to record job completion; the job will run again");
-            tokio::time::sleep(limits::JOB_REST).await;
+            tokio::time::sleep(limits::JOB_SAVE_RETRY_DELAY).await;
         }
     }
 }
 
-fn note_end(app: &AppState, job: &Job, outcome: JobOutcome) {
+fn count_job_end(app: &AppState, job: &Job, outcome: JobOutcome) {
     if let Some(kind) = JobKind::named(job.work.kind()) {
-        app.measures.note_job_end(kind, outcome);
+        app.metrics.count_job_end(kind, outcome);
     }
 }
 
@@ -168,36 +170,36 @@ fn job_error(error: &ApiError) -> JobError {
 }
 
 async fn do_work(app: &AppState, job: &Arc<Job>, board: &Arc<RunningJob>) -> Result<(), ApiError> {
-    let standing = Standing::new(app.clone(), job.clone(), board.clone());
+    let standing = JobAuthorization::new(app.clone(), job.clone(), board.clone());
     standing.check()?;
     if job.work.bucket().is_none() {
-        return whole_store::work(app, &job.work, &standing, board, &job.id).await;
+        return whole_store::run(app, &job.work, &standing, board, &job.id).await;
     }
     start(app, &job.id).await?;
     match &job.work {
-        JobWork::DeleteFolder { folder, .. } => {
+        JobSpec::DeleteFolder { folder, .. } => {
             folders::delete(app, job, &folder.0, &standing, board).await
         }
-        JobWork::EmptyBucket { .. } => {
+        JobSpec::EmptyBucket { .. } => {
             let root = engine::FolderKey::root();
             folders::delete(app, job, &root, &standing, board).await
         }
-        JobWork::MoveFolder { folder, to, on_taken, .. } => {
+        JobSpec::MoveFolder { folder, to, on_taken, .. } => {
             folders::move_all(app, job, (&folder.0, &to.0, *on_taken), &standing, board).await
         }
-        JobWork::UndeleteFolder { folder, since_ms, .. } => {
+        JobSpec::UndeleteFolder { folder, since_ms, .. } => {
             folders::undelete(app, job, &folder.0, *since_ms, &standing, board).await
         }
-        JobWork::ImportUrls { folder, urls, on_taken, .. } => {
-            imports::import(app, job, (&folder.0, urls, *on_taken), &standing, board).await
+        JobSpec::ImportUrls { folder, urls, on_taken, .. } => {
+            imports::import_urls(app, job, (&folder.0, urls, *on_taken), &standing, board).await
         }
-        JobWork::Compact { .. } | JobWork::Scrub => Ok(()),
+        JobSpec::Compact { .. } | JobSpec::Scrub => Ok(()),
     }
 }
 
 /// Returns the result of a stopped job, which has not ended if the server is draining.
 fn ended(board: &RunningJob) -> Result<(), ApiError> {
-    match board.is_stopped() {
+    match board.is_cancelled() {
         true => Ok(()),
         false => Err(engine::Error::Closed.into()),
     }
@@ -212,10 +214,10 @@ async fn start(app: &AppState, id: &JobId) -> Result<(), ApiError> {
 
 /// Persists the progress of a job periodically.
 async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::convert::Infallible {
-    let mut saved = board.sums();
+    let mut saved = board.progress();
     loop {
-        tokio::time::sleep(limits::JOB_SAVE_WAIT).await;
-        let sums = board.sums();
+        tokio::time::sleep(limits::JOB_SAVE_INTERVAL).await;
+        let sums = board.progress();
         if sums == saved {
             continue;
         }
@@ -228,19 +230,19 @@ async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::conv
 }
 
 /// Guard that removes a job from the registry.
-struct EndOnDrop {
+struct UnregisterOnDrop {
     app: AppState,
     id: JobId,
 }
 
-impl Drop for EndOnDrop {
+impl Drop for UnregisterOnDrop {
     fn drop(&mut self) {
-        self.app.jobs.end(&self.id);
+        self.app.jobs.unregister(&self.id);
     }
 }
 
 /// Returns the cancellation check of object operations.
-fn is_stopped(app: &AppState, board: &Arc<RunningJob>) -> IsStopped {
+fn cancel_check(app: &AppState, board: &Arc<RunningJob>) -> CancelCheck {
     let (app, board) = (app.clone(), board.clone());
-    Arc::new(move || board.is_stopped() || app.is_draining())
+    Arc::new(move || board.is_cancelled() || app.is_draining())
 }

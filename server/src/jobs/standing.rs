@@ -6,38 +6,38 @@
 use std::sync::Arc;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Catalog, Job, JobWork, Scope};
+use crate::catalog::{Bucket, Catalog, Job, JobSpec, Scope};
 use crate::error::ApiError;
 use crate::job_board::RunningJob;
 use crate::state::AppState;
 
 /// Job and its authorization.
-pub(super) struct Standing {
+pub(super) struct JobAuthorization {
     app: AppState,
     job: Arc<Job>,
     board: Arc<RunningJob>,
 }
 
 /// Returns the scopes that a job needs in a bucket.
-pub(super) fn scopes_of(work: &JobWork) -> &'static [Scope] {
+pub(super) fn required_scopes(work: &JobSpec) -> &'static [Scope] {
     match work {
-        JobWork::ImportUrls { .. } => &[Scope::Upload],
-        JobWork::DeleteFolder { .. } | JobWork::EmptyBucket { .. } => &[Scope::Delete],
-        JobWork::MoveFolder { .. } | JobWork::UndeleteFolder { .. } => {
+        JobSpec::ImportUrls { .. } => &[Scope::Upload],
+        JobSpec::DeleteFolder { .. } | JobSpec::EmptyBucket { .. } => &[Scope::Delete],
+        JobSpec::MoveFolder { .. } | JobSpec::UndeleteFolder { .. } => {
             &[Scope::Upload, Scope::Delete]
         }
-        JobWork::Compact { .. } | JobWork::Scrub => &[Scope::Manage],
+        JobSpec::Compact { .. } | JobSpec::Scrub => &[Scope::Manage],
     }
 }
 
-impl Standing {
+impl JobAuthorization {
     pub(super) fn new(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) -> Self {
         Self { app, job, board }
     }
 
     /// Returns whether the job may continue: not if it was requested to stop, or the server is draining.
-    pub(super) fn goes_on(&self) -> Result<bool, ApiError> {
-        if self.board.is_stopped() || self.app.is_draining() {
+    pub(super) fn check_continue(&self) -> Result<bool, ApiError> {
+        if self.board.is_cancelled() || self.app.is_draining() {
             return Ok(false);
         }
         self.check().map(|()| true)
@@ -50,7 +50,7 @@ impl Standing {
 
     /// Returns the caller that started the job, with its current rights.
     pub(super) fn caller(&self) -> Result<Caller, ApiError> {
-        let caller = Caller::of_issuer(&self.app.catalog, &self.job.issuer);
+        let caller = Caller::from_issuer(&self.app.catalog, &self.job.issuer);
         caller.ok_or_else(|| {
             ApiError::forbidden(
                 "The API key or account that started this job is no longer authorized",
@@ -61,8 +61,8 @@ impl Standing {
     /// Returns the catalog on behalf of the caller that started the job.
     pub(super) fn catalog(&self) -> Catalog {
         let catalog = &self.app.catalog;
-        match Caller::of_issuer(catalog, &self.job.issuer) {
-            Some(caller) => catalog.by(caller.actor()),
+        match Caller::from_issuer(catalog, &self.job.issuer) {
+            Some(caller) => catalog.acting_as(caller.actor()),
             None => catalog.clone(),
         }
     }
@@ -75,12 +75,12 @@ impl Standing {
 }
 
 /// Checks that a caller may run such a job.
-pub fn check_allowed(app: &AppState, caller: &Caller, work: &JobWork) -> Result<(), ApiError> {
+pub fn check_allowed(app: &AppState, caller: &Caller, work: &JobSpec) -> Result<(), ApiError> {
     let Some(bucket) = work.bucket() else {
-        return caller.check_operator("begins jobs for the whole store");
+        return caller.require_operator("begins jobs for the whole store");
     };
-    for scope in scopes_of(work) {
+    for scope in required_scopes(work) {
         caller.bucket(&app.catalog, bucket, *scope)?;
     }
-    work.folders().iter().try_for_each(|folder| caller.check_folder(folder))
+    work.folders().iter().try_for_each(|folder| caller.require_folder_access(folder))
 }

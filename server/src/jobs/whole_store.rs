@@ -8,33 +8,33 @@ use std::sync::Arc;
 
 use engine::WorkProgress;
 
-use super::standing::Standing;
+use super::standing::JobAuthorization;
 use super::start;
 use crate::bridge::blocking;
-use crate::catalog::{CatalogError, JobId, JobWork};
+use crate::catalog::{CatalogError, JobId, JobSpec};
 use crate::error::ApiError;
 use crate::job_board::RunningJob;
-use crate::management::{CompactionAsked, Reply, Request, execute};
+use crate::management::{AdminRequest, AdminResponse, CompactionParams, execute};
 use crate::state::AppState;
 
 /// Waits for the lock, and runs the job.
-pub(super) async fn work(
+pub(super) async fn run(
     app: &AppState,
-    work: &JobWork,
-    standing: &Standing,
+    work: &JobSpec,
+    standing: &JobAuthorization,
     board: &Arc<RunningJob>,
     id: &JobId,
 ) -> Result<(), ApiError> {
     let request = match work {
-        JobWork::Compact { dead_percent_min } => Request::Compact(CompactionAsked {
+        JobSpec::Compact { dead_percent_min } => AdminRequest::Compact(CompactionParams {
             dead_percent_min: *dead_percent_min,
             bytes_per_second_max: None,
         }),
-        _ => Request::Scrub,
+        _ => AdminRequest::Scrub,
     };
     let turn = tokio::select! {
-        turn = app.long_work.clone().lock_owned() => turn,
-        () = board.stopped() => return Ok(()),
+        turn = app.whole_store_lock.clone().lock_owned() => turn,
+        () = board.cancelled() => return Ok(()),
     };
     standing.check()?;
     start(app, id).await?;
@@ -43,11 +43,11 @@ pub(super) async fn work(
     let done = blocking(move || {
         let _turn = turn;
         let mut watch = |progress: WorkProgress| {
-            told.note(|sums| {
+            told.set_progress(|sums| {
                 sums.done = progress.done_bytes;
                 sums.total = progress.total_bytes;
             });
-            match told.is_stopped() || shared.is_draining() {
+            match told.is_cancelled() || shared.is_draining() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -55,16 +55,16 @@ pub(super) async fn work(
         execute(&shared.store, &catalog, request, &mut watch)
     });
     match done.await {
-        Ok(Reply::Compacted(view)) => board.note(|sums| {
+        Ok(AdminResponse::Compacted(view)) => board.set_progress(|sums| {
             sums.bytes = view.freed_bytes + view.punched_bytes;
             sums.skipped = view.refused.len() as u64;
         }),
-        Ok(Reply::Scrubbed(view)) => board.note(|sums| {
+        Ok(AdminResponse::Scrubbed(view)) => board.set_progress(|sums| {
             sums.bytes = view.bytes;
             sums.damage = view.damage.count;
         }),
         Ok(_) => {}
-        Err(CatalogError::Store(engine::Error::Cancelled)) if board.is_stopped() => {}
+        Err(CatalogError::Store(engine::Error::Cancelled)) if board.is_cancelled() => {}
         Err(error) => return Err(error.into()),
     }
     Ok(())

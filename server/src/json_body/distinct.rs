@@ -7,18 +7,18 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// JSON value without duplicate keys.
-pub(super) struct Distinct(pub(super) Value);
+pub(super) struct UniqueKeys(pub(super) Value);
 
-impl<'de> Deserialize<'de> for Distinct {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any).map(Self)
+        deserializer.deserialize_any(AnyValue).map(Self)
     }
 }
 
 /// Visitor of any value.
-struct Any;
+struct AnyValue;
 
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for AnyValue {
     type Value = Value;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Distinct(value)) = items.next_element()? {
+        while let Some(UniqueKeys(value)) = items.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -63,7 +63,7 @@ impl<'de> Visitor<'de> for Any {
             if fields.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("{name:?} occurs twice")));
             }
-            let Distinct(value) = entries.next_value()?;
+            let UniqueKeys(value) = entries.next_value()?;
             fields.insert(name, value);
         }
         Ok(Value::Object(fields))

@@ -19,17 +19,17 @@ pub const IMPORT_IN_FLIGHT_MAX: usize = 128;
 /// Maximum bytes of such files in memory. Far below the budget of all uploads, which continue concurrently.
 pub const IMPORT_IN_FLIGHT_BYTES_MAX: u64 = 32 * MIB;
 /// Maximum concurrent downloads of an import.
-pub const IMPORT_FETCHES_MAX: usize = 6;
+pub const IMPORT_DOWNLOADS_MAX: usize = 6;
 /// Maximum pieces that a download is ahead of its turn; a piece is no larger than what a connection holds, tens of KiB.
-pub const IMPORT_PIECES_AHEAD_MAX: usize = 16;
+pub const IMPORT_PREFETCH_CHUNKS_MAX: usize = 16;
 /// Threads that download.
 pub const IMPORT_FETCH_THREADS: usize = 2;
 /// Maximum attempts to download a file.
 pub const IMPORT_TRIES_MAX: u32 = 5;
 /// Waiting time after the first failed attempt, which then doubles.
-pub const IMPORT_FIRST_REST: Duration = Duration::from_millis(500);
+pub const IMPORT_BACKOFF_MIN: Duration = Duration::from_millis(500);
 /// Maximum waiting time between attempts, whatever the server requests.
-pub const IMPORT_LONGEST_REST: Duration = Duration::from_secs(60);
+pub const IMPORT_BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Maximum bytes of one page of a remote bucket listing: a thousand keys, each letter escaped.
 pub const IMPORT_PAGE_BYTES_MAX: usize = 8 * MIB as usize;
 /// Time-out of a listing page.
@@ -46,7 +46,7 @@ pub const IMPORT_LINE_BYTES_MAX: usize = 8 * 1_024;
 /// Bytes of a file that an import or export reads at a time.
 pub const PIECE_BYTES: usize = 256 * 1_024;
 /// Largest file that is exported from memory and read once; longer ones are verified first.
-pub const EXPORT_WHOLE_BYTES_MAX: u64 = 8 * MIB;
+pub const EXPORT_IN_MEMORY_BYTES_MAX: u64 = 8 * MIB;
 /// Maximum names in the report of an import or export; more are counted.
 pub const LISTED_MAX: usize = 100;
 

@@ -6,4 +6,4 @@ pub const COPIES_MAX: usize = 32;
 pub const TRIES_MAX: usize = 8;
 /// Number of locks for removals of current versions, which keys share by a hash.
 #[cfg(feature = "s3")]
-pub const TURNS: usize = 64;
+pub const LOCK_COUNT: usize = 64;

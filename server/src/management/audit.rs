@@ -14,7 +14,7 @@ use crate::replies::iso_time;
 /// Filter of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AuditAsked {
+pub struct AuditQuery {
     /// Bucket of the entries.
     pub bucket: Option<String>,
     /// Prefix of their actions.
@@ -83,7 +83,7 @@ pub struct ActorView {
 
 /// Visible part of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum AuditVisibility {
     Nothing,
     /// All except the client address.
     WithoutOrigin,
@@ -93,14 +93,16 @@ pub enum Seen {
 /// Returns the matching entries, as far as they are visible.
 pub fn audit(
     catalog: &Catalog,
-    asked: &AuditAsked,
-    seen: impl Fn(&AuditEntry) -> Seen,
+    asked: &AuditQuery,
+    seen: impl Fn(&AuditEntry) -> AuditVisibility,
 ) -> Result<AuditView, CatalogError> {
-    let refuse = |rule: &str| CatalogError::BadSetting { setting: "before", rule: rule.to_owned() };
+    let refuse =
+        |rule: &str| CatalogError::InvalidSetting { setting: "before", rule: rule.to_owned() };
     let before = asked.before.as_deref().map(str::parse).transpose();
     let before = before.map_err(|_| refuse("must be the nextCursor of a page"))?;
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX).clamp(1, AUDIT_PAGE_MAX);
-    let wants = |entry: &AuditEntry| asked.wants(entry) && seen(entry) != Seen::Nothing;
+    let wants =
+        |entry: &AuditEntry| asked.matches(entry) && seen(entry) != AuditVisibility::Nothing;
     let AuditPage { entries, next } = catalog.audit_page(wants, before, limit)?;
     let view = |(number, entry): (u64, AuditEntry)| {
         let seen = seen(&entry);
@@ -112,8 +114,8 @@ pub fn audit(
     })
 }
 
-impl AuditAsked {
-    fn wants(&self, entry: &AuditEntry) -> bool {
+impl AuditQuery {
+    fn matches(&self, entry: &AuditEntry) -> bool {
         let is = |asked: &Option<String>, known: &Option<String>| asked.is_none() || asked == known;
         let actor = &entry.actor;
         is(&self.bucket, &entry.bucket)
@@ -144,9 +146,14 @@ fn target_name(catalog: &Catalog, action: &str, target: &str) -> Option<String> 
     }
 }
 
-fn view(catalog: &Catalog, number: u64, entry: AuditEntry, seen: Seen) -> AuditEntryView {
+fn view(
+    catalog: &Catalog,
+    number: u64,
+    entry: AuditEntry,
+    seen: AuditVisibility,
+) -> AuditEntryView {
     let AuditEntry { at_ms, action, actor, bucket, target, detail, .. } = entry;
-    let is_all = seen == Seen::All;
+    let is_all = seen == AuditVisibility::All;
     AuditEntryView {
         id: number.to_string(),
         time: iso_time(at_ms),

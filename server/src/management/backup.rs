@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::{BackupReport, Error, RealDisk, Store, Watch};
+use engine::{BackupReport, Error, ProgressCallback, RealDisk, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, CatalogError, LastBackup};
@@ -37,24 +37,25 @@ pub(super) fn back_up(
     store: &Store,
     catalog: &Catalog,
     to: &Path,
-    watch: &mut Watch<'_>,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<BackedUpView, CatalogError> {
     let shown = to.display();
     if !to.is_absolute() {
-        return Err(CatalogError::Refused(format!("{shown} is not an absolute path")));
+        return Err(CatalogError::InvalidRequest(format!("{shown} is not an absolute path")));
     }
-    let disk = RealDisk::open(to)
-        .map_err(|error| CatalogError::Refused(format!("cannot write to {shown}: {error}")))?;
+    let disk = RealDisk::open(to).map_err(|error| {
+        CatalogError::InvalidRequest(format!("cannot write to {shown}: {error}"))
+    })?;
     let report = store.backup(&(Arc::new(disk) as _), watch).map_err(|error| match error {
-        Error::NotAStore(why) => CatalogError::Refused(format!("{shown}: {why}")),
-        Error::InUse(_) => CatalogError::Refused(format!("{shown}: {error}")),
+        Error::NotAStore(why) => CatalogError::InvalidRequest(format!("{shown}: {why}")),
+        Error::InUse(_) => CatalogError::InvalidRequest(format!("{shown}: {error}")),
         other => other.into(),
     })?;
     let BackupReport {
         copied_files,
         copied_bytes,
-        kept_files,
-        kept_bytes,
+        unchanged_files: kept_files,
+        unchanged_bytes: kept_bytes,
         removed_files,
         last_lsn,
         damage,
@@ -64,7 +65,7 @@ pub(super) fn back_up(
     let last =
         LastBackup { at_ms: catalog.now_ms(), to: shown.to_string(), last_lsn, damage_count };
     // The backup is complete, even if that cannot be recorded.
-    if let Err(error) = catalog.note_backup(&last) {
+    if let Err(error) = catalog.record_backup(&last) {
         tracing::warn!(%error, "backup complete; failed to record it as the last backup");
     }
     Ok(BackedUpView {

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use engine::{
-    CompactionInput, CompactionReport, CompactionRules, Error, SegmentId, Selection, Store, Watch,
+    CompactionInput, CompactionPlan, CompactionReport, CompactionRules, Error, ProgressCallback,
+    SegmentId, Store,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ use crate::limits;
 /// Options of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CompactionAsked {
+pub struct CompactionParams {
     /// Minimum percentage of dead bytes in a segment.
     pub dead_percent_min: u8,
     /// Maximum copy rate in bytes per second; unlimited if absent.
@@ -97,7 +98,7 @@ pub struct RefusedSegmentView {
 /// Previews a compaction.
 pub(super) fn selection(
     store: &Store,
-    asked: CompactionAsked,
+    asked: CompactionParams,
 ) -> Result<SelectionView, CatalogError> {
     // A run writes a checkpoint first as well: only records in the index on disk can be compacted.
     match store.checkpoint() {
@@ -110,7 +111,7 @@ pub(super) fn selection(
     let known = store.stats()?.segments.into_iter();
     let classes: BTreeMap<_, _> = known.map(|it| (it.id, class_view(it.class))).collect();
     let (copy_bytes, free_bytes) = (selection.live_bytes(), selection.freed_bytes());
-    let Selection { record_bytes, dead_bytes, newest_dead_bytes, retained_bytes, steps } =
+    let CompactionPlan { record_bytes, dead_bytes, newest_dead_bytes, retained_bytes, steps } =
         selection;
     Ok(SelectionView {
         record_bytes,
@@ -145,8 +146,8 @@ fn step_view(inputs: &[CompactionInput], classes: &BTreeMap<SegmentId, ClassView
 /// Compacts the store.
 pub(super) fn compact(
     store: &Store,
-    asked: CompactionAsked,
-    watch: &mut Watch<'_>,
+    asked: CompactionParams,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<CompactedView, CatalogError> {
     let report = store.compact(rules(asked), asked.bytes_per_second_max, watch)?;
     let CompactionReport {
@@ -157,9 +158,9 @@ pub(super) fn compact(
         freed_bytes,
         released_bytes,
         punched_bytes,
-        removals_dropped,
-        is_postponed,
-        refused,
+        tombstones_dropped: removals_dropped,
+        is_deferred: is_postponed,
+        skipped: refused,
     } = report;
     let refused = refused.into_iter();
     Ok(CompactedView {
@@ -178,6 +179,6 @@ pub(super) fn compact(
 }
 
 /// Returns the rules of a requested run, which does not wait for a dead percentage of the whole store.
-fn rules(asked: CompactionAsked) -> CompactionRules {
+fn rules(asked: CompactionParams) -> CompactionRules {
     CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: asked.dead_percent_min }
 }

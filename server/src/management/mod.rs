@@ -21,24 +21,26 @@ mod webhooks;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{BucketName, FolderKey, Store, Watch};
+use engine::{BucketName, FolderKey, ProgressCallback, Store};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{self, ArchiveError, ImportRules, Job, Place, Source};
+use crate::archive::{
+    self, ArchiveError, ArchiveLocation, ArchiveScope, ImportRules, ImportSource,
+};
 use crate::catalog::{
-    AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind, Catalog,
-    CatalogError, MemberRole, NewAccount, NewBucket, NewBucketOwner, OrganisationId,
+    AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError,
+    MemberRole, NewAccount, NewBucket, NewBucketOwner, OnNonEmpty, OrganisationId,
     OrganisationName, PasswordHash, Scope, new_bucket_name, prefix_folder,
 };
 use crate::error::ApiError;
 use crate::fair_use;
 use crate::replies::iso_time;
 
-pub use self::audit::{ActorView, AuditAsked, AuditEntryView, AuditView, Seen, audit};
+pub use self::audit::{ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit};
 pub use self::backup::BackedUpView;
 pub use self::compaction::{
-    CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
+    CandidateView, CompactedView, CompactionParams, RefusedSegmentView, SelectionView, StepView,
 };
 pub use self::folder_stats::subfolders_view;
 pub use self::objects::{
@@ -46,11 +48,11 @@ pub use self::objects::{
     ObjectsView, PresignedView, UsageView,
 };
 pub use self::reply::{
-    AccountDeletedView, AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView,
-    FolderView, FoldersView, InvitedMemberView, InvitedView, MemberView, MembershipInvitationView,
-    OrganisationDeletedView, OrganisationView, PasswordSetView, ProgressView, Reply,
-    S3CredentialsView, account_view, api_key_view, bucket_view, folders_view, invitation_url,
-    organisation_view, s3_credentials,
+    AccountDeletedView, AccountView, AdminResponse, ApiKeyIssuedView, ApiKeyView,
+    BucketDeletedView, BucketView, FolderView, FoldersView, InvitedMemberView, InvitedView,
+    MemberView, MembershipInvitationView, OrganisationDeletedView, OrganisationView,
+    PasswordSetView, ProgressView, S3CredentialsView, account_view, api_key_view, bucket_view,
+    folders_view, invitation_url, organisation_view, s3_credentials,
 };
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
@@ -64,10 +66,10 @@ pub use self::stats::{
     SegmentView, SegmentsView, StatsView,
 };
 pub use self::storage::{StorageView, storage};
-use self::versions::HistoryAsked;
+use self::versions::HistoryQuery;
 pub use self::versions::{
-    ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView,
-    VersionView, Wanted,
+    ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeleteSelector,
+    UndeletedView, VersionView,
 };
 pub use self::webhooks::{
     DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, DeadLettersView,
@@ -79,7 +81,7 @@ pub use self::webhooks::{
 /// Management request. Accounts and organisations are identified by name or id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Request {
+pub enum AdminRequest {
     CreateAccount {
         name: String,
         settings: AccountSettings,
@@ -186,13 +188,13 @@ pub enum Request {
     Export {
         bucket: String,
         folder: Option<String>,
-        to: Place,
+        to: ArchiveLocation,
     },
     /// Imports an archive or a folder of this machine, or remote files, into a bucket or a folder of it. Long.
     Import {
         bucket: String,
         folder: Option<String>,
-        from: Source,
+        from: ImportSource,
         rules: ImportRules,
     },
     /// Lists the versions of a file in the log, or of the files in a folder: then the path ends with `/` or is empty.
@@ -207,20 +209,20 @@ pub enum Request {
     /// Restores deleted or overwritten files. Long.
     Undelete {
         bucket: String,
-        wanted: Wanted,
+        wanted: UndeleteSelector,
     },
     /// Creates or updates a backup of the store in a folder of this machine. Long.
     Backup {
         to: PathBuf,
     },
     /// Previews a compaction.
-    SelectCompaction(CompactionAsked),
+    SelectCompaction(CompactionParams),
     /// Compacts the store. Long.
-    Compact(CompactionAsked),
+    Compact(CompactionParams),
     /// Reads and verifies all stored data. Long.
     Scrub,
     /// Lists the audit log, newest first.
-    Audit(AuditAsked),
+    Audit(AuditQuery),
 }
 
 /// Direction of the content of a request.
@@ -240,9 +242,9 @@ pub enum BucketOwner {
     Organisation(String),
 }
 
-impl Request {
+impl AdminRequest {
     /// Returns whether the request may take minutes, reports progress and can be cancelled.
-    pub fn is_long(&self) -> bool {
+    pub fn is_long_running(&self) -> bool {
         match self {
             Self::Object(request) => request.is_long(),
             request => request.is_exclusive() || matches!(request, Self::Import { .. }),
@@ -252,7 +254,7 @@ impl Request {
     /// Returns whether no other exclusive request may run at the same time.
     pub fn is_exclusive(&self) -> bool {
         match self {
-            Self::Import { from, .. } => !matches!(from, Source::File { .. }),
+            Self::Import { from, .. } => !matches!(from, ImportSource::File { .. }),
             Self::Export { .. }
             | Self::History { .. }
             | Self::Undelete { .. }
@@ -269,16 +271,16 @@ impl Request {
             Self::Export { to, .. } | Self::Object(ObjectRequest::Read { to, .. }) => {
                 (Direction::FromServer, to)
             }
-            Self::Import { from: Source::Files(place), .. }
-            | Self::Import { from: Source::File { place, .. }, .. }
-            | Self::Import { from: Source::Addresses { list: place, .. }, .. } => {
+            Self::Import { from: ImportSource::Files(place), .. }
+            | Self::Import { from: ImportSource::File { place, .. }, .. }
+            | Self::Import { from: ImportSource::Addresses { list: place, .. }, .. } => {
                 (Direction::ToServer, place)
             }
             _ => return None,
         };
         match place {
-            Place::Stream(path) => Some((direction, path)),
-            Place::Path(_) => None,
+            ArchiveLocation::Stream(path) => Some((direction, path)),
+            ArchiveLocation::Path(_) => None,
         }
     }
 }
@@ -287,87 +289,90 @@ impl Request {
 pub fn execute(
     store: &Store,
     catalog: &Catalog,
-    request: Request,
-    watch: &mut Watch<'_>,
-) -> Result<Reply, CatalogError> {
+    request: AdminRequest,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<AdminResponse, CatalogError> {
     match request {
-        Request::CreateAccount { name, settings } => {
+        AdminRequest::CreateAccount { name, settings } => {
             let name = AccountName::parse(&name)?;
             let settings = account_change(AccountSettings { name: None, ..settings })?;
             let account = catalog.create_account(NewAccount { name, settings })?;
-            Ok(Reply::Account(account_view(catalog, &account)))
+            Ok(AdminResponse::Account(account_view(catalog, &account)))
         }
-        Request::ListAccounts => {
+        AdminRequest::ListAccounts => {
             let accounts = catalog.accounts();
             let views = accounts.iter().map(|account| account_view(catalog, account));
-            Ok(Reply::Accounts(views.collect()))
+            Ok(AdminResponse::Accounts(views.collect()))
         }
-        Request::EditAccount { account, settings } => {
+        AdminRequest::EditAccount { account, settings } => {
             let id = account_id(catalog, &account)?;
             let account = catalog.edit_account(&id, account_change(settings)?)?;
-            Ok(Reply::Account(account_view(catalog, &account)))
+            Ok(AdminResponse::Account(account_view(catalog, &account)))
         }
-        Request::DeleteAccount { account, force } => {
+        AdminRequest::DeleteAccount { account, force } => {
             let id = account_id(catalog, &account)?;
             let name = account_name(catalog, &id);
-            let contents =
-                if force { BucketContents::DeleteToo } else { BucketContents::MustBeGone };
+            let contents = if force { OnNonEmpty::DeleteToo } else { OnNonEmpty::Refuse };
             let deleted_count = catalog.delete_account(&id, contents)?;
             let account = id.to_string();
-            Ok(Reply::AccountDeleted(AccountDeletedView { account, name, deleted_count }))
+            Ok(AdminResponse::AccountDeleted(AccountDeletedView { account, name, deleted_count }))
         }
-        Request::SetPassword { account, password } => {
+        AdminRequest::SetPassword { account, password } => {
             let id = account_id(catalog, &account)?;
             let ended_session_count = catalog.set_password(&id, None, password, None)? as u64;
             let name = account_name(catalog, &id);
             let account = id.to_string();
-            Ok(Reply::PasswordSet(PasswordSetView { account, name, ended_session_count }))
+            Ok(AdminResponse::PasswordSet(PasswordSetView { account, name, ended_session_count }))
         }
-        Request::InviteAccount { account, public_url } => {
+        AdminRequest::InviteAccount { account, public_url } => {
             let id = account_id(catalog, &account)?;
             let invited = catalog.invite(&id)?;
-            Ok(Reply::Invited(InvitedView {
+            Ok(AdminResponse::Invited(InvitedView {
                 account: id.to_string(),
                 name: account_name(catalog, &id),
                 url: invitation_url(public_url.as_deref().unwrap_or_default(), &invited.text),
                 expires_at: iso_time(invited.expires_ms),
             }))
         }
-        Request::CreateOrganisation { name, account } => {
+        AdminRequest::CreateOrganisation { name, account } => {
             let (name, owner) = (OrganisationName::parse(&name)?, account_id(catalog, &account)?);
             let organisation = catalog.create_organisation(name, &owner)?;
-            Ok(Reply::Organisation(organisation_view(catalog, &organisation)))
+            Ok(AdminResponse::Organisation(organisation_view(catalog, &organisation)))
         }
-        Request::ListOrganisations { account } => {
+        AdminRequest::ListOrganisations { account } => {
             let member = account.map(|account| account_id(catalog, &account)).transpose()?;
             let organisations = catalog.organisations();
             let asked = organisations.iter().filter(|organisation| {
                 member.as_ref().is_none_or(|id| organisation.members.contains_key(id))
             });
-            Ok(Reply::Organisations(asked.map(|it| organisation_view(catalog, it)).collect()))
+            Ok(AdminResponse::Organisations(
+                asked.map(|it| organisation_view(catalog, it)).collect(),
+            ))
         }
-        Request::RenameOrganisation { organisation, name } => {
+        AdminRequest::RenameOrganisation { organisation, name } => {
             let id = organisation_id(catalog, &organisation)?;
             let renamed = catalog.rename_organisation(&id, OrganisationName::parse(&name)?)?;
-            Ok(Reply::Organisation(organisation_view(catalog, &renamed)))
+            Ok(AdminResponse::Organisation(organisation_view(catalog, &renamed)))
         }
-        Request::DeleteOrganisation { organisation } => {
+        AdminRequest::DeleteOrganisation { organisation } => {
             let id = organisation_id(catalog, &organisation)?;
             catalog.delete_organisation(&id)?;
-            Ok(Reply::OrganisationDeleted(OrganisationDeletedView { id: id.to_string() }))
+            Ok(AdminResponse::OrganisationDeleted(OrganisationDeletedView { id: id.to_string() }))
         }
-        Request::SetMember { organisation, account, role } => {
+        AdminRequest::SetMember { organisation, account, role } => {
             let id = organisation_id(catalog, &organisation)?;
             let edited = catalog.set_member(&id, &account_id(catalog, &account)?, role)?;
-            Ok(Reply::Organisation(organisation_view(catalog, &edited)))
+            Ok(AdminResponse::Organisation(organisation_view(catalog, &edited)))
         }
-        Request::RemoveMember { organisation, account } => {
+        AdminRequest::RemoveMember { organisation, account } => {
             let id = organisation_id(catalog, &organisation)?;
             let edited = catalog.remove_member(&id, &account_id(catalog, &account)?)?;
-            Ok(Reply::Organisation(organisation_view(catalog, &edited)))
+            Ok(AdminResponse::Organisation(organisation_view(catalog, &edited)))
         }
-        Request::SweepAccounts => Ok(Reply::Swept(swept_view(fair_use::sweep(catalog)?))),
-        Request::CreateBucket { name, owner, kind, settings } => {
+        AdminRequest::SweepAccounts => {
+            Ok(AdminResponse::Swept(swept_view(fair_use::sweep(catalog)?)))
+        }
+        AdminRequest::CreateBucket { name, owner, kind, settings } => {
             let name = new_bucket_name(&name)?;
             let owner = match owner {
                 BucketOwner::Account(name) => NewBucketOwner::Account(account_id(catalog, &name)?),
@@ -377,33 +382,34 @@ pub fn execute(
             };
             let settings = bucket_change(&name, settings)?;
             let bucket = catalog.create_bucket(NewBucket { name, owner, kind, settings })?;
-            Ok(Reply::Bucket(bucket_view(store, &bucket)?))
+            Ok(AdminResponse::Bucket(bucket_view(store, &bucket)?))
         }
-        Request::ListBuckets { account } => {
+        AdminRequest::ListBuckets { account } => {
             let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
             let is_asked = |bucket: &Bucket| owner.as_ref().is_none_or(|id| *id == bucket.owner);
             let buckets = catalog.buckets();
             let asked = buckets.iter().filter(|bucket| is_asked(bucket));
-            Ok(Reply::Buckets(asked.map(|it| bucket_view(store, it)).collect::<Result<_, _>>()?))
+            Ok(AdminResponse::Buckets(
+                asked.map(|it| bucket_view(store, it)).collect::<Result<_, _>>()?,
+            ))
         }
-        Request::EditBucket { name, settings } => {
+        AdminRequest::EditBucket { name, settings } => {
             let name = bucket_name(&name)?;
             let bucket = catalog.edit_bucket(&name, bucket_change(&name, settings)?)?;
-            Ok(Reply::Bucket(bucket_view(store, &bucket)?))
+            Ok(AdminResponse::Bucket(bucket_view(store, &bucket)?))
         }
-        Request::DeleteBucket { name, force } => {
-            let contents =
-                if force { BucketContents::DeleteToo } else { BucketContents::MustBeGone };
+        AdminRequest::DeleteBucket { name, force } => {
+            let contents = if force { OnNonEmpty::DeleteToo } else { OnNonEmpty::Refuse };
             let deleted_count = catalog.delete_bucket(&bucket_name(&name)?, contents)?.finish()?;
-            Ok(Reply::BucketDeleted(BucketDeletedView { bucket_name: name, deleted_count }))
+            Ok(AdminResponse::BucketDeleted(BucketDeletedView { bucket_name: name, deleted_count }))
         }
-        Request::ListFolders { bucket, after, limit } => {
+        AdminRequest::ListFolders { bucket, after, limit } => {
             let bucket = existing_bucket(catalog, &bucket)?;
             let after = after.map(|after| folder_of(Some(after))).transpose()?;
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            Ok(Reply::Folders(folders_view(store, &bucket.name, after.as_ref(), limit)?))
+            Ok(AdminResponse::Folders(folders_view(store, &bucket.name, after.as_ref(), limit)?))
         }
-        Request::CreateApiKey { account, mut settings } => {
+        AdminRequest::CreateApiKey { account, mut settings } => {
             if settings.scopes.is_empty() {
                 settings.scopes = Scope::ALL.to_vec();
             }
@@ -411,67 +417,73 @@ pub fn execute(
             let issued = catalog.issue_api_key(new_api_key(account, settings)?)?;
             let api_key = api_key_view(catalog, &issued.record);
             let s3 = s3_credentials(catalog, &issued.record.id)?;
-            Ok(Reply::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, s3, api_key }))
+            Ok(AdminResponse::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, s3, api_key }))
         }
-        Request::ListApiKeys { account } => {
+        AdminRequest::ListApiKeys { account } => {
             let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
             let is_asked = |key: &ApiKey| owner.as_ref().is_none_or(|id| *id == key.account);
             let api_keys = catalog.api_keys();
             let asked = api_keys.iter().filter(|api_key| is_asked(api_key));
-            Ok(Reply::ApiKeys(asked.map(|api_key| api_key_view(catalog, api_key)).collect()))
+            Ok(AdminResponse::ApiKeys(
+                asked.map(|api_key| api_key_view(catalog, api_key)).collect(),
+            ))
         }
         #[cfg(feature = "s3")]
-        Request::ShowS3Credentials { id } => {
-            let missing = || CatalogError::Missing(format!("the API key {id:?}"));
+        AdminRequest::ShowS3Credentials { id } => {
+            let missing = || CatalogError::NotFound(format!("the API key {id:?}"));
             let found = ApiKeyId::parse(&id).and_then(|id| catalog.api_key(&id));
             let shown = s3_credentials(catalog, &found.ok_or_else(missing)?.id)?;
-            Ok(Reply::S3Credentials(shown.ok_or_else(missing)?))
+            Ok(AdminResponse::S3Credentials(shown.ok_or_else(missing)?))
         }
-        Request::RevokeApiKey { id } => {
-            let missing = || CatalogError::Missing(format!("the API key {id:?}"));
+        AdminRequest::RevokeApiKey { id } => {
+            let missing = || CatalogError::NotFound(format!("the API key {id:?}"));
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
-            Ok(Reply::ApiKey(api_key_view(catalog, &*catalog.revoke_api_key(&id)?)))
+            Ok(AdminResponse::ApiKey(api_key_view(catalog, &*catalog.revoke_api_key(&id)?)))
         }
-        Request::Webhook(request) => webhooks::execute(catalog, request),
-        Request::Object(request) => objects::execute(store, catalog, request, watch),
-        Request::Stats { segments } => {
-            Ok(Reply::Stats(Box::new(stats::stats(store, catalog, segments)?)))
+        AdminRequest::Webhook(request) => webhooks::execute(catalog, request),
+        AdminRequest::Object(request) => objects::execute(store, catalog, request, watch),
+        AdminRequest::Stats { segments } => {
+            Ok(AdminResponse::Stats(Box::new(stats::stats(store, catalog, segments)?)))
         }
-        Request::Export { bucket, folder, to } => {
+        AdminRequest::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, catalog, bucket: &bucket, folder: folder_of(folder)? };
-            Ok(Reply::Exported(archive::export(&job, &to, watch)?))
+            let job = ArchiveScope { store, catalog, bucket: &bucket, folder: folder_of(folder)? };
+            Ok(AdminResponse::Exported(archive::export(&job, &to, watch)?))
         }
-        Request::Import { bucket, folder, from, rules } => {
+        AdminRequest::Import { bucket, folder, from, rules } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, catalog, bucket: &bucket, folder: folder_of(folder)? };
+            let job = ArchiveScope { store, catalog, bucket: &bucket, folder: folder_of(folder)? };
             let began_ms = catalog.now_ms();
             let mut report = archive::import(&job, &from, rules, watch)?;
             report.duration_ms = catalog.now_ms().saturating_sub(began_ms);
-            Ok(Reply::Imported(report))
+            Ok(AdminResponse::Imported(report))
         }
-        Request::History { bucket, path, since, limit } => {
+        AdminRequest::History { bucket, path, since, limit } => {
             let asked =
-                HistoryAsked { bucket: &bucket, path: &path, since: since.as_deref(), limit };
-            Ok(Reply::History(versions::history(store, catalog, &asked, watch)?))
+                HistoryQuery { bucket: &bucket, path: &path, since: since.as_deref(), limit };
+            Ok(AdminResponse::History(versions::history(store, catalog, &asked, watch)?))
         }
-        Request::Undelete { bucket, wanted } => {
-            Ok(Reply::Undeleted(versions::undelete(store, catalog, &bucket, wanted, watch)?))
+        AdminRequest::Undelete { bucket, wanted } => Ok(AdminResponse::Undeleted(
+            versions::undelete(store, catalog, &bucket, wanted, watch)?,
+        )),
+        AdminRequest::Backup { to } => {
+            Ok(AdminResponse::BackedUp(backup::back_up(store, catalog, &to, watch)?))
         }
-        Request::Backup { to } => Ok(Reply::BackedUp(backup::back_up(store, catalog, &to, watch)?)),
-        Request::SelectCompaction(asked) => {
-            Ok(Reply::Selection(compaction::selection(store, asked)?))
+        AdminRequest::SelectCompaction(asked) => {
+            Ok(AdminResponse::Selection(compaction::selection(store, asked)?))
         }
-        Request::Compact(asked) => {
+        AdminRequest::Compact(asked) => {
             // If the store rejects writes, the space that the compaction reclaims is needed all the more.
-            match catalog.note_compaction(asked.dead_percent_min) {
+            match catalog.audit_compaction(asked.dead_percent_min) {
                 Ok(()) | Err(CatalogError::Store(_)) => {}
                 Err(error) => return Err(error),
             }
-            Ok(Reply::Compacted(compaction::compact(store, asked, watch)?))
+            Ok(AdminResponse::Compacted(compaction::compact(store, asked, watch)?))
         }
-        Request::Scrub => Ok(Reply::Scrubbed(stats::scrub(store, watch)?)),
-        Request::Audit(asked) => Ok(Reply::Audit(audit(catalog, &asked, |_| Seen::All)?)),
+        AdminRequest::Scrub => Ok(AdminResponse::Scrubbed(stats::scrub(store, watch)?)),
+        AdminRequest::Audit(asked) => {
+            Ok(AdminResponse::Audit(audit(catalog, &asked, |_| AuditVisibility::All)?))
+        }
     }
 }
 
@@ -481,20 +493,20 @@ impl From<CatalogError> for ApiError {
         let refuse = |status, code| Self::new(status, code, message.clone());
         match error {
             CatalogError::Store(error) => error.into(),
-            CatalogError::Unreadable { .. } => Self::internal(message),
-            CatalogError::Exists(_) => refuse(StatusCode::CONFLICT, "already_exists"),
-            CatalogError::Missing(_) => refuse(StatusCode::NOT_FOUND, "not_found"),
-            CatalogError::NoBucket(_) => refuse(StatusCode::NOT_FOUND, "bucket_not_found"),
-            CatalogError::Refused(_) => refuse(StatusCode::BAD_REQUEST, "bad_request"),
-            CatalogError::BadSetting { setting, .. } => {
+            CatalogError::CorruptRecord { .. } => Self::internal(message),
+            CatalogError::AlreadyExists(_) => refuse(StatusCode::CONFLICT, "already_exists"),
+            CatalogError::NotFound(_) => refuse(StatusCode::NOT_FOUND, "not_found"),
+            CatalogError::BucketNotFound(_) => refuse(StatusCode::NOT_FOUND, "bucket_not_found"),
+            CatalogError::InvalidRequest(_) => refuse(StatusCode::BAD_REQUEST, "bad_request"),
+            CatalogError::InvalidSetting { setting, .. } => {
                 refuse(StatusCode::BAD_REQUEST, "bad_parameter").with("parameter", setting)
             }
             CatalogError::NotEmpty(..) => refuse(StatusCode::CONFLICT, "bucket_not_empty"),
             CatalogError::OwnsProperty { .. } => refuse(StatusCode::CONFLICT, "account_not_empty"),
             CatalogError::HasBuckets(..) => refuse(StatusCode::CONFLICT, "organisation_not_empty"),
             CatalogError::OwnsOrganisation => refuse(StatusCode::CONFLICT, "last_owner"),
-            CatalogError::SetUpDone => Self::set_up_done(),
-            CatalogError::LinkGone => Self::link_not_found(),
+            CatalogError::SetupDone => Self::set_up_done(),
+            CatalogError::LinkInvalid => Self::link_not_found(),
             CatalogError::PasswordChanged => Self::wrong_password(),
             CatalogError::Suspended => Self::account_suspended(),
         }
@@ -505,13 +517,13 @@ impl From<ArchiveError> for CatalogError {
     fn from(error: ArchiveError) -> Self {
         match error {
             ArchiveError::Store(error) => Self::Store(error),
-            ArchiveError::Place(why) => Self::Refused(why),
+            ArchiveError::Location(why) => Self::InvalidRequest(why),
         }
     }
 }
 
 fn existing_bucket(catalog: &Catalog, name: &str) -> Result<Arc<Bucket>, CatalogError> {
-    let missing = || CatalogError::NoBucket(name.to_owned());
+    let missing = || CatalogError::BucketNotFound(name.to_owned());
     catalog.bucket(&bucket_name(name)?).ok_or_else(missing)
 }
 
@@ -520,9 +532,9 @@ fn folder_of(folder: Option<String>) -> Result<FolderKey, CatalogError> {
 }
 
 fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogError> {
-    match catalog.account_called(name_or_id) {
+    match catalog.account_by_name_or_id(name_or_id) {
         Some(account) => Ok(account.id.clone()),
-        None => Err(CatalogError::Missing(format!("the account {name_or_id:?}"))),
+        None => Err(CatalogError::NotFound(format!("the account {name_or_id:?}"))),
     }
 }
 
@@ -541,13 +553,13 @@ fn organisation_id(catalog: &Catalog, name_or_id: &str) -> Result<OrganisationId
     let mut called = organisations.iter().filter(|it| it.name.as_str() == name_or_id);
     match (called.next(), called.next()) {
         (Some(only), None) => Ok(only.id.clone()),
-        (Some(_), Some(_)) => Err(CatalogError::Refused(format!(
+        (Some(_), Some(_)) => Err(CatalogError::InvalidRequest(format!(
             "the name {name_or_id:?} is ambiguous: use the organisation id"
         ))),
-        (None, _) => Err(CatalogError::Missing(format!("the organisation {name_or_id:?}"))),
+        (None, _) => Err(CatalogError::NotFound(format!("the organisation {name_or_id:?}"))),
     }
 }
 
 fn bucket_name(name: &str) -> Result<BucketName, CatalogError> {
-    BucketName::parse(name).map_err(|_| CatalogError::NoBucket(name.to_owned()))
+    BucketName::parse(name).map_err(|_| CatalogError::BucketNotFound(name.to_owned()))
 }

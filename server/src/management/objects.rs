@@ -8,25 +8,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
-    Batch, Conflict, Error, FactName, Grouping, Object, ObjectKey, ObjectName, Precondition,
-    PutOptions, Staged, Store, Watch,
+    Batch, Conflict, Error, FactName, KeyGrouping, Object, ObjectKey, ObjectName, Precondition,
+    ProgressCallback, PutOptions, StagedBody, Store,
 };
 use serde::{Deserialize, Serialize};
 
-use super::reply::{FolderView, Reply};
+use super::reply::{AdminResponse, FolderView};
 use super::{existing_bucket, folder_of};
-use crate::archive::{Place, read_object};
+use crate::archive::{ArchiveLocation, read_object};
 use crate::catalog::{
-    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Happening, Issuer, Lock, Purpose,
-    Wishes,
+    Access, Bucket, Catalog, CatalogError, EventKind, Grant, GrantPath, Issuer, ObjectEvent,
+    Purpose, UploadParams,
 };
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
-use crate::object_name::{NameRule, Naming};
+use crate::object_name::{ConflictRule, Naming};
 use crate::replies::iso_time;
 use crate::stored_headers::StoredHeaders;
 use crate::target::{check_writable, normalize, public_url};
-use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_of};
+use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name};
 
 /// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub enum ObjectRequest {
     /// Counts the objects and bytes below a folder, by subfolder.
     Usage { bucket: String, folder: String },
     /// Writes the content of an object to a file or a stream of this machine.
-    Read { bucket: String, path: String, to: Place },
+    Read { bucket: String, path: String, to: ArchiveLocation },
     /// Copies an object, replacing the destination.
     Copy(Copying),
     /// Moves an object, replacing the destination.
@@ -178,17 +178,17 @@ pub(super) fn execute(
     store: &Store,
     catalog: &Catalog,
     request: ObjectRequest,
-    watch: &mut Watch<'_>,
-) -> Result<Reply, CatalogError> {
+    watch: &mut ProgressCallback<'_>,
+) -> Result<AdminResponse, CatalogError> {
     match request {
         ObjectRequest::List { bucket, prefix, recursive, after, limit } => {
             let bucket = existing_bucket(catalog, &bucket)?;
             let delimiter = if recursive { "" } else { "/" };
             let prefix = normalize(&prefix);
-            let grouping = Grouping { prefix: &prefix, delimiter };
+            let grouping = KeyGrouping { prefix: &prefix, delimiter };
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            let page = store.list_groups(&bucket.name, grouping, after.as_deref(), limit)?;
-            Ok(Reply::Objects(ObjectsView {
+            let page = store.list_key_groups(&bucket.name, grouping, after.as_deref(), limit)?;
+            Ok(AdminResponse::Objects(ObjectsView {
                 folders: page.groups,
                 objects: page.objects.iter().map(listed_view).collect(),
                 next_after: page.next,
@@ -197,40 +197,43 @@ pub(super) fn execute(
         ObjectRequest::Stat { bucket, path } => {
             let name = object_name(&*existing_bucket(catalog, &bucket)?, &path)?;
             let object = store.get(&name)?.ok_or_else(|| missing(&name))?;
-            Ok(Reply::Object(Box::new(object_view(&object))))
+            Ok(AdminResponse::Object(Box::new(object_view(&object))))
         }
         ObjectRequest::Usage { bucket, folder } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            Ok(Reply::Usage(usage(store, &bucket, folder, watch)?))
+            Ok(AdminResponse::Usage(usage(store, &bucket, folder, watch)?))
         }
         ObjectRequest::Read { bucket, path, to } => {
             let name = object_name(&*existing_bucket(catalog, &bucket)?, &path)?;
             let bytes = read_object(store, &name, &to, watch)?.ok_or_else(|| missing(&name))?;
-            Ok(Reply::ObjectRead(written(&name, bytes)))
+            Ok(AdminResponse::ObjectRead(written(&name, bytes)))
         }
         ObjectRequest::Copy(copying) => copy(store, catalog, &copying, false, watch),
         ObjectRequest::Move(copying) => copy(store, catalog, &copying, true, watch),
         ObjectRequest::Delete { bucket, paths } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            Ok(Reply::ObjectsDeleted(delete(store, catalog, &bucket, paths)?))
+            Ok(AdminResponse::ObjectsDeleted(delete(store, catalog, &bucket, paths)?))
         }
         ObjectRequest::Presign { bucket, path, upload, expires_in, public_url } => {
             let bucket = existing_bucket(catalog, &bucket)?;
             let name = object_name(&bucket, &path)?;
             let base = public_url.unwrap_or_default();
-            Ok(Reply::Presigned(presign(store, catalog, &bucket, name, upload, expires_in, &base)?))
+            Ok(AdminResponse::Presigned(presign(
+                store, catalog, &bucket, name, upload, expires_in, &base,
+            )?))
         }
     }
 }
 
 fn object_name(bucket: &Bucket, path: &str) -> Result<ObjectName, CatalogError> {
-    let key = ObjectKey::parse(&normalize(path))
-        .map_err(|rule| CatalogError::Refused(format!("invalid object name {path:?}: {rule}")))?;
+    let key = ObjectKey::parse(&normalize(path)).map_err(|rule| {
+        CatalogError::InvalidRequest(format!("invalid object name {path:?}: {rule}"))
+    })?;
     Ok(ObjectName::new(bucket.name.clone(), key))
 }
 
 fn missing(name: &ObjectName) -> CatalogError {
-    CatalogError::Missing(format!("the object {}/{}", name.bucket, name.key))
+    CatalogError::NotFound(format!("the object {}/{}", name.bucket, name.key))
 }
 
 fn written(name: &ObjectName, bytes: u64) -> ObjectWrittenView {
@@ -270,7 +273,7 @@ fn usage(
     store: &Store,
     bucket: &Bucket,
     folder: String,
-    watch: &mut Watch<'_>,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<UsageView, CatalogError> {
     let folder = folder_of(Some(folder))?;
     let (bucket_name, prefix) = (bucket.name.to_string(), folder.as_str());
@@ -323,8 +326,8 @@ fn add_to_subfolder(view: &mut UsageView, subfolder: &str, bytes: u64) {
 /// Staged copy of an object's version, with its thumbnail.
 struct Copied {
     object: Object,
-    body: Staged,
-    thumbnail: Option<Staged>,
+    body: StagedBody,
+    thumbnail: Option<StagedBody>,
 }
 
 fn copy(
@@ -332,24 +335,24 @@ fn copy(
     catalog: &Catalog,
     copying: &Copying,
     is_move: bool,
-    watch: &mut Watch<'_>,
-) -> Result<Reply, CatalogError> {
+    watch: &mut ProgressCallback<'_>,
+) -> Result<AdminResponse, CatalogError> {
     let source = existing_bucket(catalog, &copying.bucket)?;
     let target = existing_bucket(catalog, &copying.to_bucket)?;
     let from = object_name(&source, &copying.path)?;
     let to = object_name(&target, &copying.to_path)?;
     check_writable(&to.key)
-        .map_err(|refusal| CatalogError::Refused(refusal.message().to_owned()))?;
-    let fact = target.fact().map_err(|why| CatalogError::Refused(why.to_string()))?;
+        .map_err(|refusal| CatalogError::InvalidRequest(refusal.message().to_owned()))?;
+    let fact = target.fact().map_err(|why| CatalogError::InvalidRequest(why.to_string()))?;
     if from == to {
         let message = format!("{}/{} is both source and destination", from.bucket, from.key);
-        return Err(CatalogError::Refused(message));
+        return Err(CatalogError::InvalidRequest(message));
     }
     for _ in 0..limits::MOVE_TRIES_MAX {
         let object = store.get(&from)?.ok_or_else(|| missing(&from))?;
         if is_move && object.is_derived() {
             let message = "a thumbnail cannot be moved by itself; it moves with its image";
-            return Err(CatalogError::Refused(message.to_owned()));
+            return Err(CatalogError::InvalidRequest(message.to_owned()));
         }
         let bytes = object.bytes();
         let copied = match stage(store, object, watch) {
@@ -359,12 +362,12 @@ fn copy(
         match commit_copy(store, catalog, &copied, &to, fact.clone(), is_move) {
             Ok(()) => {
                 return Ok(match is_move {
-                    true => Reply::ObjectMoved(written(&to, bytes)),
-                    false => Reply::ObjectCopied(written(&to, bytes)),
+                    true => AdminResponse::ObjectMoved(written(&to, bytes)),
+                    false => AdminResponse::ObjectCopied(written(&to, bytes)),
                 });
             }
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
-                return Err(CatalogError::NoBucket(to.bucket.to_string()));
+                return Err(CatalogError::BucketNotFound(to.bucket.to_string()));
             }
             // The source or a thumbnail changed in the meantime.
             Err(Error::Conflict(_)) => {}
@@ -372,12 +375,16 @@ fn copy(
         }
     }
     let message = format!("{}/{} changed repeatedly during the copy", from.bucket, from.key);
-    Err(CatalogError::Refused(message))
+    Err(CatalogError::InvalidRequest(message))
 }
 
-fn stage(store: &Store, object: Object, watch: &mut Watch<'_>) -> engine::Result<Copied> {
+fn stage(
+    store: &Store,
+    object: Object,
+    watch: &mut ProgressCallback<'_>,
+) -> engine::Result<Copied> {
     let body = store.stage_copy(&object, watch)?;
-    let thumbnail = match thumbnail_of(object.name()) {
+    let thumbnail = match thumbnail_object_name(object.name()) {
         Ok(name) => store.get(&name)?.filter(|it| is_thumbnail_of(it, &object.name().key)),
         Err(_) => None,
     };
@@ -409,7 +416,7 @@ fn commit_copy(
         derived: false,
         created_ms: is_move.then(|| object.created_ms()),
     };
-    let created = Happening::created(
+    let created = ObjectEvent::created(
         EventKind::CreatedByCopy,
         to.key.clone(),
         object.bytes(),
@@ -418,26 +425,28 @@ fn commit_copy(
     );
     let mut batch = Batch::new()
         .require(Precondition::FactPresent(bucket))
-        .require(Precondition::KeyVersion(from.clone(), object.lsn()))
+        .require(Precondition::KeyHasLsn(from.clone(), object.lsn()))
         .put(to.clone(), body.clone(), options);
-    batch = match (thumbnail, thumbnail_of(to)) {
+    batch = match (thumbnail, thumbnail_object_name(to)) {
         (Some(picture), Ok(place)) if is_free_for(store, &place, &to.key)? => {
             put_thumbnail(batch, &to.key, place, picture.clone())
         }
         _ => delete_thumbnail(batch, to),
     };
     let removal = || delete_thumbnail(Batch::new().delete(from.clone()), from);
-    let removed = Happening::removed(from.key.clone());
+    let removed = ObjectEvent::removed(from.key.clone());
     if !is_move {
-        return catalog.commit_telling_blocking(&to.bucket, batch, &[created]).map(drop);
+        return catalog.commit_with_events_blocking(&to.bucket, batch, &[created]).map(drop);
     }
     if from.bucket == to.bucket {
         let batch = batch.and(removal());
-        return catalog.commit_telling_blocking(&to.bucket, batch, &[removed, created]).map(drop);
+        return catalog
+            .commit_with_events_blocking(&to.bucket, batch, &[removed, created])
+            .map(drop);
     }
-    catalog.commit_telling_blocking(&to.bucket, batch, &[created])?;
-    let batch = removal().require(Precondition::KeyVersion(from.clone(), object.lsn()));
-    catalog.commit_telling_blocking(&from.bucket, batch, &[removed]).map(drop)
+    catalog.commit_with_events_blocking(&to.bucket, batch, &[created])?;
+    let batch = removal().require(Precondition::KeyHasLsn(from.clone(), object.lsn()));
+    catalog.commit_with_events_blocking(&from.bucket, batch, &[removed]).map(drop)
 }
 
 /// Returns whether a thumbnail can have this name: the name is free, or has an earlier thumbnail of the same image.
@@ -470,12 +479,12 @@ fn delete(
                 }
                 Some(_) => {
                     batch = delete_thumbnail(batch.delete(name.clone()), name);
-                    happenings.push(Happening::removed(name.key.clone()));
+                    happenings.push(ObjectEvent::removed(name.key.clone()));
                 }
             }
         }
         if !batch.is_empty() {
-            let done = catalog.commit_telling_blocking(&bucket.name, batch, &happenings)?;
+            let done = catalog.commit_with_events_blocking(&bucket.name, batch, &happenings)?;
             view.deleted_count += done.deleted_count as u64;
         }
     }
@@ -494,13 +503,13 @@ fn presign(
     let max = limits::DOWNLOAD_LINK_SECONDS_MAX;
     if !(1..=max).contains(&expires_in) {
         let message = format!("lifetime is {expires_in} s; allowed: 1 to {max} s");
-        return Err(CatalogError::Refused(message));
+        return Err(CatalogError::InvalidRequest(message));
     }
     let method = if upload { "PUT" } else { "GET" }.to_owned();
     let url = public_url(base, &name);
     match upload {
         true => check_writable(&name.key)
-            .map_err(|refusal| CatalogError::Refused(refusal.message().to_owned()))?,
+            .map_err(|refusal| CatalogError::InvalidRequest(refusal.message().to_owned()))?,
         false => drop(store.get(&name)?.ok_or_else(|| missing(&name))?),
     }
     if !upload && bucket.access == Access::Public {
@@ -511,14 +520,18 @@ fn presign(
         id: catalog.new_token_id(),
         purpose: if upload { Purpose::Raw } else { Purpose::Read },
         bucket: name.bucket,
-        lock: Lock::File(name.key),
-        wishes: Wishes { naming: Naming::Kept, rule: NameRule::Overwrite, ..Wishes::NONE },
+        lock: GrantPath::File(name.key),
+        params: UploadParams {
+            naming: Naming::ClientName,
+            rule: ConflictRule::Overwrite,
+            ..UploadParams::NONE
+        },
         issuer: Issuer::Account(bucket.owner.clone()),
         expires_ms,
     };
     // The first key of a store is otherwise created by its first server.
     catalog.renew_signing_keys()?;
-    let no_key = || CatalogError::Refused("the store has no signing key".to_owned());
+    let no_key = || CatalogError::InvalidRequest("the store has no signing key".to_owned());
     let token = catalog.sign(&grant).ok_or_else(no_key)?;
     let url = format!("{url}?token={token}");
     Ok(PresignedView { url, method, expires_at: Some(iso_time(expires_ms)) })

@@ -49,7 +49,7 @@ impl From<ProgressView> for WorkProgress {
 /// Reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Reply {
+pub enum AdminResponse {
     Account(AccountView),
     Accounts(Vec<AccountView>),
     AccountDeleted(AccountDeletedView),
@@ -305,7 +305,7 @@ pub fn s3_credentials(
 ) -> Result<Option<S3CredentialsView>, CatalogError> {
     #[cfg(feature = "s3")]
     {
-        catalog.make_signature_secret()?;
+        catalog.ensure_s3_secret()?;
         let secret = catalog.signature_secret(id);
         Ok(secret.map(|secret_access_key| S3CredentialsView {
             access_key_id: id.to_string(),
@@ -328,7 +328,7 @@ pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
         plan: account.plan,
         standing: account.standing,
         standing_changes: standing_changes(catalog, &account.id),
-        has_password: catalog.password_of(&account.id).is_some(),
+        has_password: catalog.password_hash_of(&account.id).is_some(),
         storage_bytes_max: account.quota.bytes_max,
         object_count_max: account.quota.objects_max,
         created_at: iso_time(account.created_ms),

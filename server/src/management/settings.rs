@@ -13,8 +13,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::bucket_name;
 use crate::catalog::{
     Access, AccountChange, AccountId, AccountName, AllowedTypes, BucketChange, BucketKind,
-    CacheControl, CatalogError, CorsOrigins, KeyLimits, NewApiKey, Plan, QuotaChange, Role, Scope,
-    ServeHtml, Standing, placeholder_of, prefix_folder,
+    CacheControl, CatalogError, CorsOrigins, KeyRestrictions, NewApiKey, Plan, QuotaChange, Role,
+    Scope, ServeHtml, Standing, parse_placeholder, prefix_folder,
 };
 use crate::limits::BUCKET_LIST_MAX;
 use crate::parameters::bucket_name_schema;
@@ -24,28 +24,28 @@ use crate::target::normalize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AccountSettings {
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(
         nullable = false,
         max_length = 100,
         pattern = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$"
     )]
     pub name: Option<String>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub plan: Option<Plan>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub standing: Option<Standing>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,
     /// Most bytes of all its buckets together.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub storage_bytes_max: Option<Option<u64>>,
     /// Most files of all its buckets together.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub object_count_max: Option<Option<u64>>,
 }
@@ -54,7 +54,7 @@ pub struct AccountSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct BucketSettings {
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub access: Option<Access>,
     /// A key of the bucket, or `/bucket/key`.
@@ -63,29 +63,29 @@ pub struct BucketSettings {
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = r"^[ -~]*$")]
     pub cache_control: Option<String>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = cors_origins_schema)]
     pub cors_origins: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = allowed_types_schema)]
     pub allowed_types: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub file_bytes_max: Option<Option<u64>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub quota_bytes: Option<Option<u64>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub quota_objects: Option<Option<u64>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub serve_html: Option<bool>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub thumbnails: Option<bool>,
     /// Whether search engines may index the objects of a public bucket; true by default.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub index: Option<bool>,
 }
@@ -178,7 +178,7 @@ fn with_fields<const N: usize>(
 }
 
 /// Deserializes a present field; `null` is valid only if the value is optional.
-pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(super) fn present_field<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
@@ -194,7 +194,7 @@ pub fn account_change(settings: AccountSettings) -> Result<AccountChange, Catalo
     let AccountSettings { name, plan, standing, role, storage_bytes_max, object_count_max } =
         settings;
     Ok(AccountChange {
-        name: name.map(|name| named("name", AccountName::parse(&name))).transpose()?,
+        name: name.map(|name| with_setting("name", AccountName::parse(&name))).transpose()?,
         role,
         plan,
         standing,
@@ -214,23 +214,23 @@ pub fn bucket_change(
         let Some(text) = text else { return Ok(None) };
         if text.is_empty() { Ok(Some(None)) } else { read(&text).map(|value| Some(Some(value))) }
     }
-    let placeholder = |text: &str| placeholder_of(bucket, &normalize(text));
+    let placeholder = |text: &str| parse_placeholder(bucket, &normalize(text));
     let cors_origins = |list: Option<Vec<String>>| match list {
         Some(list) => CorsOrigins::parse(&list),
-        None => Ok(CorsOrigins::Every),
+        None => Ok(CorsOrigins::Any),
     };
     let allowed_types = |list: Option<Vec<String>>| AllowedTypes::parse(&list.unwrap_or_default());
     let cors_origins = settings.cors_origins.map(cors_origins).transpose();
     let allowed_types = settings.allowed_types.map(allowed_types).transpose();
     Ok(BucketChange {
         access: settings.access,
-        placeholder: named("placeholder", unless_empty(settings.placeholder, placeholder))?,
-        cache_control: named(
+        placeholder: with_setting("placeholder", unless_empty(settings.placeholder, placeholder))?,
+        cache_control: with_setting(
             "cacheControl",
             unless_empty(settings.cache_control, CacheControl::parse),
         )?,
-        cors_origins: named("corsOrigins", cors_origins)?,
-        allowed_types: named("allowedTypes", allowed_types)?,
+        cors_origins: with_setting("corsOrigins", cors_origins)?,
+        allowed_types: with_setting("allowedTypes", allowed_types)?,
         file_bytes_max: settings.file_bytes_max,
         quota: QuotaChange { bytes_max: settings.quota_bytes, objects_max: settings.quota_objects },
         serve_html: settings
@@ -249,21 +249,21 @@ pub fn new_api_key(
 ) -> Result<NewApiKey, CatalogError> {
     let prefix = normalize(&settings.prefix.unwrap_or_default()).into_owned();
     let expires = settings.expires_at.map(|text| unix_ms("expiry", &text)).transpose();
-    let limits = KeyLimits {
+    let limits = KeyRestrictions {
         bucket: settings.bucket.map(|bucket| bucket_name(&bucket)).transpose()?,
-        prefix: named("prefix", prefix_folder(&prefix))?,
-        expires_ms: named("expiresAt", expires)?,
+        prefix: with_setting("prefix", prefix_folder(&prefix))?,
+        expires_ms: with_setting("expiresAt", expires)?,
     };
     Ok(NewApiKey { account, name: settings.name, scopes: settings.scopes, limits })
 }
 
 /// Adds the name of the setting to an error.
-pub(super) fn named<T>(
+pub(super) fn with_setting<T>(
     setting: &'static str,
     read: Result<T, CatalogError>,
 ) -> Result<T, CatalogError> {
     read.map_err(|error| match error {
-        CatalogError::Refused(rule) => CatalogError::BadSetting { setting, rule },
+        CatalogError::InvalidRequest(rule) => CatalogError::InvalidSetting { setting, rule },
         other => other,
     })
 }
@@ -272,7 +272,7 @@ pub(super) fn named<T>(
 pub(super) fn unix_ms(what: &str, text: &str) -> Result<u64, CatalogError> {
     let refused = || {
         let example = "2030-01-31T12:00:00Z";
-        CatalogError::Refused(format!(
+        CatalogError::InvalidRequest(format!(
             "the {what} {text:?} is not a date and time such as {example}"
         ))
     };
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_stays_null_takes_away_and_both_survive_the_control_socket() {
+    fn null_unsets_a_setting_and_absent_keeps_it() {
         let read = |text: &str| serde_json::from_str::<BucketSettings>(text);
         let none = read("{}").unwrap();
         assert_eq!(none, BucketSettings::default());
@@ -308,10 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named() {
+    fn rejected_setting_is_named() {
         let bucket = BucketName::parse("photos").unwrap();
         let refused = |settings: BucketSettings| match bucket_change(&bucket, settings) {
-            Err(CatalogError::BadSetting { setting, .. }) => setting,
+            Err(CatalogError::InvalidSetting { setting, .. }) => setting,
             _ => "nothing",
         };
         let placeholder = Some("a//b".to_owned());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::catalog::{AccountId, Catalog, ChangedBy, Standing, StandingChange};
-use crate::fair_use::{Step, Swept};
+use crate::fair_use::{FairUseStep, SweepReport};
 use crate::replies::iso_time;
 
 /// A change of a standing.
@@ -56,14 +56,14 @@ pub fn standing_changes(catalog: &Catalog, account: &AccountId) -> Vec<StandingC
 }
 
 /// Converts the result of a sweep.
-pub fn swept_view(swept: Swept) -> SweptView {
-    let view = |Step { account, name, from, to, reason }| StandingStepView {
+pub fn swept_view(swept: SweepReport) -> SweptView {
+    let view = |FairUseStep { account, name, from, to, reason }| StandingStepView {
         account: account.to_string(),
         name,
         from,
         to,
         reason,
     };
-    let Swept { account_count, violation_count, steps } = swept;
+    let SweepReport { account_count, violation_count, steps } = swept;
     SweptView { account_count, violation_count, steps: steps.into_iter().map(view).collect() }
 }

@@ -3,8 +3,8 @@
 //! Non-goals: counting.
 
 use engine::{
-    ClassStats, Damage, DamageList, Health, RetainedStats, SegmentClass, SegmentStats, Store,
-    StoreStats, Watch,
+    ClassStats, Damage, DamageList, Health, ProgressCallback, RetainedStats, SegmentClass,
+    SegmentStats, Store, StoreStats,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -189,7 +189,10 @@ pub(super) fn stats(
 }
 
 /// Reads and verifies all stored data.
-pub(super) fn scrub(store: &Store, watch: &mut Watch<'_>) -> Result<ScrubbedView, CatalogError> {
+pub(super) fn scrub(
+    store: &Store,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<ScrubbedView, CatalogError> {
     let report = store.scrub(watch)?;
     Ok(ScrubbedView {
         segments: report.segments,

@@ -128,7 +128,7 @@ struct EstimateView {
 pub fn storage(store: &Store, catalog: &Catalog) -> Result<StorageView, CatalogError> {
     let stats = store.stats()?;
     let disk = store.disk_stats()?;
-    let rules = CompactionRules { store_dead_percent_min: 0, ..CompactionRules::SHORT_OF_SPACE };
+    let rules = CompactionRules { store_dead_percent_min: 0, ..CompactionRules::LOW_SPACE };
     let selection = store.select_compaction(rules)?;
     let backup = catalog.last_backup()?;
     let shared = stats.segments.iter().filter(|it| it.class != SegmentClass::Big);
@@ -168,7 +168,7 @@ fn index_view(disk: &DiskStats, stats: &StoreStats) -> IndexView {
     IndexView {
         bytes: disk.index_bytes,
         waiting_changes: stats.overlay_changes as u64,
-        condemned: stats.index_is_condemned,
+        condemned: stats.index_is_corrupt,
     }
 }
 
@@ -195,7 +195,7 @@ fn segment_view(stats: &SegmentStats) -> StorageSegmentView {
         live_bytes: stats.live_bytes,
         dead_bytes: stats.dead_bytes,
         objects: stats.live_count,
-        sealed: !stats.is_growing,
+        sealed: !stats.is_unsealed,
         verified_at: stats.verified_ms.map(iso_time),
         damage_count: stats.damage,
     }

@@ -3,8 +3,9 @@
 //! Non-goals: log scans, which the engine does.
 
 use engine::{
-    Batch, BucketName, FolderKey, History, ObjectName, Store, UndeleteRequest, Undeleted,
-    Unrecoverable, Version, VersionEvent, VersionFilter, VersionScope, VersionState, Watch,
+    Batch, BucketName, FolderKey, ObjectName, ProgressCallback, RestoreError, Store,
+    UndeleteReport, UndeleteRequest, Version, VersionEvent, VersionFilter, VersionHistory,
+    VersionScope, VersionState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +14,13 @@ use super::{bucket_name, existing_bucket};
 use crate::catalog::{Catalog, CatalogError};
 use crate::error::ApiError;
 use crate::replies::iso_time;
-use crate::target::Place;
+use crate::target::PathInBucket;
 use crate::thumbnails::delete_thumbnail;
 
 /// Selection of versions to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Wanted {
+pub enum UndeleteSelector {
     /// The newest version of a missing file.
     File { path: String },
     /// One version of a file, replacing the current one.
@@ -29,7 +30,7 @@ pub enum Wanted {
 }
 
 /// Selection of versions.
-pub(super) struct HistoryAsked<'a> {
+pub(super) struct HistoryQuery<'a> {
     pub(super) bucket: &'a str,
     /// Path, which ends with `/` for a folder and is empty for the whole bucket.
     pub(super) path: &'a str,
@@ -130,17 +131,18 @@ pub struct RefusedVersionView {
 pub(super) fn history(
     store: &Store,
     catalog: &Catalog,
-    asked: &HistoryAsked<'_>,
-    watch: &mut Watch<'_>,
+    asked: &HistoryQuery<'_>,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<HistoryView, CatalogError> {
     let bucket = bucket_name(asked.bucket)?;
-    let scope = match place(asked.path)? {
-        Place::File(key) => VersionScope::Key(key),
-        Place::Folder(folder) => VersionScope::Folder(folder),
+    let scope = match parse_path(asked.path)? {
+        PathInBucket::File(key) => VersionScope::Key(key),
+        PathInBucket::Folder(folder) => VersionScope::Folder(folder),
     };
     let filter = VersionFilter { bucket, scope, since_ms: since_ms(asked.since)? };
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
-    let History { versions, truncated, damage_count } = store.history(&filter, limit, watch)?;
+    let VersionHistory { versions, truncated, damage_count } =
+        store.version_history(&filter, limit, watch)?;
     if versions.is_empty() {
         existing_bucket(catalog, asked.bucket)?;
     }
@@ -187,21 +189,21 @@ pub(super) fn undelete(
     store: &Store,
     catalog: &Catalog,
     bucket: &str,
-    wanted: Wanted,
-    watch: &mut Watch<'_>,
+    wanted: UndeleteSelector,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<UndeletedView, CatalogError> {
     let found = existing_bucket(catalog, bucket)?;
     let name = found.name.clone();
-    if found.versioning.is_some() && matches!(wanted, Wanted::Version { .. }) {
+    if found.versioning.is_some() && matches!(wanted, UndeleteSelector::Version { .. }) {
         let why = "the bucket has versions: copy an earlier one with an S3 client (CopyObject with its versionId)";
-        return Err(CatalogError::Refused(why.to_owned()));
+        return Err(CatalogError::InvalidRequest(why.to_owned()));
     }
     let request = match wanted {
-        Wanted::File { path } => UndeleteRequest::Object(object(name, &path)?),
-        Wanted::Version { path, lsn } => {
+        UndeleteSelector::File { path } => UndeleteRequest::Object(object(name, &path)?),
+        UndeleteSelector::Version { path, lsn } => {
             UndeleteRequest::Version { name: object(name, &path)?, lsn }
         }
-        Wanted::Folder { path, since } => UndeleteRequest::Folder {
+        UndeleteSelector::Folder { path, since } => UndeleteRequest::Folder {
             bucket: name,
             folder: folder(&path)?,
             since_ms: since_ms(since.as_deref())?,
@@ -209,7 +211,8 @@ pub(super) fn undelete(
     };
     // The thumbnail of the replaced object would show other content.
     let along = |file: &ObjectName| delete_thumbnail(Batch::new(), file);
-    let Undeleted { restored, refused } = store.undelete_along(&request, &along, watch)?;
+    let UndeleteReport { restored, failed: refused } =
+        store.undelete_with(&request, &along, watch)?;
     Ok(UndeletedView {
         bucket_name: bucket.to_owned(),
         restored: restored
@@ -217,7 +220,7 @@ pub(super) fn undelete(
             .map(|it| RestoredView {
                 path: it.name.key.as_str().to_owned(),
                 lsn: it.lsn,
-                newer_is_lost_because: it.newer.map(|why| why.to_string()),
+                newer_is_lost_because: it.newer_unrecoverable.map(|why| why.to_string()),
             })
             .collect(),
         refused: refused
@@ -225,31 +228,33 @@ pub(super) fn undelete(
             .map(|(name, why)| RefusedVersionView {
                 path: name.key.as_str().to_owned(),
                 why: why.to_string(),
-                damaged: why == Unrecoverable::Damaged,
+                damaged: why == RestoreError::Damaged,
             })
             .collect(),
         by_name: !matches!(request, UndeleteRequest::Folder { .. }),
     })
 }
 
-fn place(path: &str) -> Result<Place, CatalogError> {
-    let refused = |why: ApiError| CatalogError::Refused(why.message().to_owned());
-    Place::parse(path.trim_start_matches('/')).map_err(refused)
+fn parse_path(path: &str) -> Result<PathInBucket, CatalogError> {
+    let refused = |why: ApiError| CatalogError::InvalidRequest(why.message().to_owned());
+    PathInBucket::parse(path.trim_start_matches('/')).map_err(refused)
 }
 
 fn object(bucket: BucketName, path: &str) -> Result<ObjectName, CatalogError> {
-    match place(path)? {
-        Place::File(key) => Ok(ObjectName::new(bucket, key)),
-        Place::Folder(_) => Err(CatalogError::Refused(format!("{path:?} is a folder"))),
+    match parse_path(path)? {
+        PathInBucket::File(key) => Ok(ObjectName::new(bucket, key)),
+        PathInBucket::Folder(_) => {
+            Err(CatalogError::InvalidRequest(format!("{path:?} is a folder")))
+        }
     }
 }
 
 fn folder(path: &str) -> Result<FolderKey, CatalogError> {
-    match place(path)? {
-        Place::Folder(folder) => Ok(folder),
-        Place::File(_) => {
-            Err(CatalogError::Refused(format!("{path:?} is a file: a folder ends with \"/\"")))
-        }
+    match parse_path(path)? {
+        PathInBucket::Folder(folder) => Ok(folder),
+        PathInBucket::File(_) => Err(CatalogError::InvalidRequest(format!(
+            "{path:?} is a file: a folder ends with \"/\""
+        ))),
     }
 }
 

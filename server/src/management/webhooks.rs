@@ -9,17 +9,17 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
 use super::bucket_name;
-use super::reply::Reply;
-use super::settings::{given, named, text_or_null};
+use super::reply::AdminResponse;
+use super::settings::{present_field, text_or_null, with_setting};
 use crate::catalog::{
     Catalog, CatalogError, DeadLetter, EventPattern, NewWebhook, Webhook, WebhookChange, WebhookId,
-    event_patterns,
+    parse_event_patterns,
 };
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 use crate::limits;
 use crate::replies::iso_time;
 use crate::target::normalize;
-use crate::webhooks::Tested;
+use crate::webhooks::TestResult;
 
 /// Webhook request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub enum WebhookRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct WebhookSettings {
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(
         nullable = false,
         pattern = "^https?://[a-z0-9.-]+(:[1-9][0-9]{0,3})?/[!-~]*$",
@@ -72,12 +72,12 @@ pub struct WebhookSettings {
     )]
     pub url: Option<String>,
     /// S3's names of events.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = events_schema)]
     pub events: Option<Vec<String>>,
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub enabled: Option<bool>,
 }
@@ -85,7 +85,7 @@ pub struct WebhookSettings {
 fn events_schema() -> RefOr<Schema> {
     let name = ObjectBuilder::new()
         .schema_type(Type::String)
-        .enum_values(Some(EventPattern::all().map(|pattern| pattern.to_string())));
+        .enum_values(Some(EventPattern::any().map(|pattern| pattern.to_string())));
     ArrayBuilder::new().items(name).min_items(Some(1)).into()
 }
 
@@ -187,44 +187,47 @@ pub struct DeadLettersForgottenView {
     pub deleted_count: u64,
 }
 
-pub(super) fn execute(catalog: &Catalog, request: WebhookRequest) -> Result<Reply, CatalogError> {
+pub(super) fn execute(
+    catalog: &Catalog,
+    request: WebhookRequest,
+) -> Result<AdminResponse, CatalogError> {
     match request {
         WebhookRequest::Create { bucket, settings } => {
             let new = new_webhook(bucket_name(&bucket)?, settings)?;
             let webhook = catalog.create_webhook(new)?;
-            Ok(Reply::WebhookCreated(Box::new(webhook_created_view(catalog, &webhook))))
+            Ok(AdminResponse::WebhookCreated(Box::new(webhook_created_view(catalog, &webhook))))
         }
         WebhookRequest::List { bucket } => {
             let webhooks = catalog.webhooks_of(&super::existing_bucket(catalog, &bucket)?.name);
             let views = webhooks.iter().map(|webhook| webhook_view(catalog, webhook));
-            Ok(Reply::Webhooks(views.collect()))
+            Ok(AdminResponse::Webhooks(views.collect()))
         }
         WebhookRequest::Edit { id, settings } => {
             let webhook = catalog.edit_webhook(&webhook_id(&id)?, webhook_change(settings)?)?;
-            Ok(Reply::Webhook(Box::new(webhook_view(catalog, &webhook))))
+            Ok(AdminResponse::Webhook(Box::new(webhook_view(catalog, &webhook))))
         }
         WebhookRequest::Delete { id } => {
             catalog.delete_webhook(&webhook_id(&id)?)?;
-            Ok(Reply::WebhookDeleted(WebhookDeletedView { id }))
+            Ok(AdminResponse::WebhookDeleted(WebhookDeletedView { id }))
         }
-        WebhookRequest::Test { .. } => Err(CatalogError::Refused(
+        WebhookRequest::Test { .. } => Err(CatalogError::InvalidRequest(
             "webhooks can only be tested on a running server: start it and retry".into(),
         )),
         WebhookRequest::DeadLetters { id } => {
             let id = existing_webhook(catalog, &id)?;
             let (letters, _) = catalog.dead_letters(&id, None, limits::WEBHOOK_DEAD_LETTERS_MAX)?;
             let dead_letters = letters.iter().map(dead_letter_view).collect();
-            Ok(Reply::DeadLetters(DeadLettersView { dead_letters }))
+            Ok(AdminResponse::DeadLetters(DeadLettersView { dead_letters }))
         }
         WebhookRequest::Retry { id, event } => {
-            let count = catalog.retry_dead_letters(&webhook_id(&id)?, event.as_deref())?;
+            let count = catalog.redrive_dead_letters(&webhook_id(&id)?, event.as_deref())?;
             let retried_count = count as u64;
-            Ok(Reply::DeadLettersRetried(DeadLettersRetriedView { retried_count }))
+            Ok(AdminResponse::DeadLettersRetried(DeadLettersRetriedView { retried_count }))
         }
         WebhookRequest::Forget { id, event } => {
-            let count = catalog.forget_dead_letters(&webhook_id(&id)?, event.as_deref())?;
+            let count = catalog.purge_dead_letters(&webhook_id(&id)?, event.as_deref())?;
             let deleted_count = count as u64;
-            Ok(Reply::DeadLettersForgotten(DeadLettersForgottenView { deleted_count }))
+            Ok(AdminResponse::DeadLettersForgotten(DeadLettersForgottenView { deleted_count }))
         }
     }
 }
@@ -235,7 +238,7 @@ pub fn new_webhook(
     settings: WebhookSettings,
 ) -> Result<NewWebhook, CatalogError> {
     let change = webhook_change(settings)?;
-    let required = |setting, what: &str| CatalogError::BadSetting {
+    let required = |setting, what: &str| CatalogError::InvalidSetting {
         setting,
         rule: format!("a webhook needs {what}"),
     };
@@ -252,13 +255,16 @@ pub fn new_webhook(
 pub fn webhook_change(settings: WebhookSettings) -> Result<WebhookChange, CatalogError> {
     let WebhookSettings { url, events: patterns, prefix, enabled } = settings;
     let destination = |url: String| {
-        Destination::parse(&url)
-            .map_err(|why| CatalogError::Refused(format!("invalid url: it {why}")))
+        OutboundUrl::parse(&url)
+            .map_err(|why| CatalogError::InvalidRequest(format!("invalid url: it {why}")))
     };
     Ok(WebhookChange {
-        destination: named("url", url.map(destination).transpose())?,
-        events: named("events", patterns.map(|texts| event_patterns(&texts)).transpose())?,
-        prefix: named("prefix", prefix.map(|prefix| key_prefix(&prefix)).transpose())?,
+        destination: with_setting("url", url.map(destination).transpose())?,
+        events: with_setting(
+            "events",
+            patterns.map(|texts| parse_event_patterns(&texts)).transpose(),
+        )?,
+        prefix: with_setting("prefix", prefix.map(|prefix| key_prefix(&prefix)).transpose())?,
         enabled,
     })
 }
@@ -268,7 +274,7 @@ fn key_prefix(text: &str) -> Result<String, CatalogError> {
     let prefix = normalize(text).into_owned();
     if prefix.len() > max || prefix.contains(char::is_control) {
         let rule = format!("a prefix has at most {max} bytes and no control characters");
-        return Err(CatalogError::Refused(rule));
+        return Err(CatalogError::InvalidRequest(rule));
     }
     Ok(prefix)
 }
@@ -303,9 +309,9 @@ pub fn webhook_created_view(catalog: &Catalog, webhook: &Webhook) -> WebhookCrea
     WebhookCreatedView { secret, webhook: webhook_view(catalog, webhook) }
 }
 
-impl From<Tested> for WebhookTestedView {
-    fn from(tested: Tested) -> Self {
-        let Tested { status, error, answer, duration_ms } = tested;
+impl From<TestResult> for WebhookTestedView {
+    fn from(tested: TestResult) -> Self {
+        let TestResult { status, error, answer, duration_ms } = tested;
         let delivered = error.is_none();
         Self { delivered, status, delivery_error: error, answer, duration_ms }
     }
@@ -329,10 +335,10 @@ pub fn dead_letter_view(letter: &DeadLetter) -> DeadLetterView {
 
 /// Parses a webhook id; the webhook need not exist.
 pub fn webhook_id(id: &str) -> Result<WebhookId, CatalogError> {
-    WebhookId::parse(id).ok_or_else(|| CatalogError::Missing(format!("the webhook {id:?}")))
+    WebhookId::parse(id).ok_or_else(|| CatalogError::NotFound(format!("the webhook {id:?}")))
 }
 
 fn existing_webhook(catalog: &Catalog, id: &str) -> Result<WebhookId, CatalogError> {
     let found = catalog.webhook(&webhook_id(id)?).map(|webhook| webhook.id.clone());
-    found.ok_or_else(|| CatalogError::Missing(format!("the webhook {id:?}")))
+    found.ok_or_else(|| CatalogError::NotFound(format!("the webhook {id:?}")))
 }

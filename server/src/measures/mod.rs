@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use engine::{Count, Histogram, HistogramReading};
+use engine::{Counter, Histogram, HistogramSnapshot};
 use http::StatusCode;
 
 pub use self::operation::Operation;
@@ -24,13 +24,13 @@ use crate::limits::MEASURE_SHARDS_MAX;
 
 /// Listener of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entrance {
+pub enum ListenerKind {
     Public,
     Premium,
     Admin,
 }
 
-impl Entrance {
+impl ListenerKind {
     pub const ALL: [Self; 3] = [Self::Public, Self::Premium, Self::Admin];
 
     pub fn name(self) -> &'static str {
@@ -44,86 +44,86 @@ impl Entrance {
 
 /// All metrics.
 #[derive(Debug)]
-pub struct Measures {
-    shards: Box<[Arc<Shard>]>,
-    connections: [Arc<ConnectionCounts>; Entrance::ALL.len()],
-    limited: [Count; Limited::ALL.len()],
-    auth_failures: [Count; AuthFailure::ALL.len()],
-    uploads: Going,
+pub struct ServerCounters {
+    shards: Box<[Arc<CounterShard>]>,
+    connections: [Arc<ConnectionCounts>; ListenerKind::ALL.len()],
+    limited: [Counter; Limited::ALL.len()],
+    auth_failures: [Counter; AuthFailure::ALL.len()],
+    uploads: InFlightGauge,
     /// Delivered webhook events.
-    pub webhooks_delivered: Count,
+    pub webhooks_delivered: Counter,
     /// Failed delivery attempts of webhook events.
-    pub webhooks_failed: Count,
+    pub webhooks_failed: Counter,
     /// Webhook events that became dead letters.
-    pub webhooks_given_up: Count,
+    pub webhooks_given_up: Counter,
     /// TLS certificate in use.
-    pub certificate: Arc<CertificateMeasures>,
+    pub certificate: Arc<CertificateMetrics>,
     /// Ended jobs, by kind and outcome.
-    jobs_ended: [[Count; JobOutcome::ALL.len()]; JobKind::ALL.len()],
+    jobs_ended: [[Counter; JobOutcome::ALL.len()]; JobKind::ALL.len()],
     /// Start of the server, in milliseconds since 1970.
     pub started_ms: u64,
 }
 
 /// Per-request counters, shared by some of the threads.
 #[derive(Debug)]
-pub struct Shard {
-    operations: [Answers; Operation::ALL.len()],
-    bytes_in: Count,
-    bytes_out: Count,
+pub struct CounterShard {
+    operations: [OperationCounters; Operation::ALL.len()],
+    bytes_in: Counter,
+    bytes_out: Counter,
 }
 
 #[derive(Debug)]
-struct Answers {
+struct OperationCounters {
     /// Responses by the first digit of the status.
-    classes: [Count; CLASSES.len()],
+    classes: [Counter; STATUS_CLASSES.len()],
     took_us: Histogram,
 }
 
 /// Connection counters of a listener.
 #[derive(Debug, Default)]
 pub struct ConnectionCounts {
-    open: Going,
+    open: InFlightGauge,
     /// Accepted connections.
-    pub accepted: Count,
+    pub accepted: Counter,
     /// Connections closed immediately, because of the limit per address.
-    pub refused: Count,
+    pub refused: Counter,
 }
 
 /// Metrics of the TLS certificate in use.
 #[derive(Debug, Default)]
-pub struct CertificateMeasures {
+pub struct CertificateMetrics {
     /// Expiry in milliseconds since 1970; 0 without a certificate, or if its expiry is unknown.
     end_ms: AtomicU64,
     /// Failed certificate orders.
-    pub failures: Count,
+    pub failures: Counter,
 }
 
 /// Gauge of operations in progress.
 #[derive(Debug, Default)]
-struct Going(AtomicU64);
+struct InFlightGauge(AtomicU64);
 
 /// Guard of an operation in progress.
 #[derive(Debug)]
-pub struct Ongoing<'a>(&'a Going);
+pub struct InFlightGuard<'a>(&'a InFlightGauge);
 
 /// Guard of an open connection.
 #[derive(Debug)]
-pub struct OpenConnection(Arc<ConnectionCounts>);
+pub struct OpenConnectionGuard(Arc<ConnectionCounts>);
 
 /// Metrics of the requests of one operation.
 #[derive(Clone, Debug)]
-pub struct AnswersReading {
+pub struct OperationSnapshot {
     pub operation: Operation,
-    /// Counts by status class, as in [`CLASSES`].
-    pub classes: [u64; CLASSES.len()],
+    /// Counts by status class, as in [`STATUS_CLASSES`].
+    pub classes: [u64; STATUS_CLASSES.len()],
     /// Time from the request head to the response head, in microseconds.
-    pub took_us: HistogramReading,
+    pub took_us: HistogramSnapshot,
 }
 
 /// Status classes.
-pub const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
-const TOOK_US: &[u64] = &[
+const LATENCY_BUCKETS_US: &[u64] = &[
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
 ];
@@ -179,19 +179,19 @@ names! {
     }
 }
 
-impl CertificateMeasures {
+impl CertificateMetrics {
     /// Sets the expiry of the certificate in use.
-    pub fn note_end(&self, end_ms: Option<u64>) {
+    pub fn set_expiry(&self, end_ms: Option<u64>) {
         self.end_ms.store(end_ms.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Returns the expiry of the certificate in use, if known.
-    pub fn end_ms(&self) -> Option<u64> {
+    pub fn expiry_ms(&self) -> Option<u64> {
         Some(self.end_ms.load(Ordering::Relaxed)).filter(|end_ms| *end_ms > 0)
     }
 }
 
-impl Measures {
+impl ServerCounters {
     pub fn new(processors: usize, started_ms: u64) -> Self {
         let shards = processors.next_power_of_two().min(MEASURE_SHARDS_MAX);
         Self {
@@ -199,10 +199,10 @@ impl Measures {
             connections: Default::default(),
             limited: Default::default(),
             auth_failures: Default::default(),
-            uploads: Going::default(),
-            webhooks_delivered: Count::default(),
-            webhooks_failed: Count::default(),
-            webhooks_given_up: Count::default(),
+            uploads: InFlightGauge::default(),
+            webhooks_delivered: Counter::default(),
+            webhooks_failed: Counter::default(),
+            webhooks_given_up: Counter::default(),
             certificate: Arc::default(),
             jobs_ended: Default::default(),
             started_ms,
@@ -210,17 +210,17 @@ impl Measures {
     }
 
     /// Returns the shard of this thread.
-    pub fn here(&self) -> &Arc<Shard> {
-        &self.shards[seat() % self.shards.len()]
+    pub fn local_shard(&self) -> &Arc<CounterShard> {
+        &self.shards[shard_index() % self.shards.len()]
     }
 
     /// Returns the connection counters of a listener.
-    pub fn connections(&self, entrance: Entrance) -> &Arc<ConnectionCounts> {
+    pub fn connections(&self, entrance: ListenerKind) -> &Arc<ConnectionCounts> {
         &self.connections[entrance as usize]
     }
 
     /// Counts a request rejected by a rate limit.
-    pub fn note_limited(&self, why: Limited) {
+    pub fn count_rate_limited(&self, why: Limited) {
         self.limited[why as usize].add(1);
     }
 
@@ -229,7 +229,7 @@ impl Measures {
     }
 
     /// Counts a request rejected by authentication or authorization.
-    pub fn note_auth_failure(&self, kind: AuthFailure) {
+    pub fn count_auth_failure(&self, kind: AuthFailure) {
         self.auth_failures[kind as usize].add(1);
     }
 
@@ -238,9 +238,9 @@ impl Measures {
     }
 
     /// Counts an upload in progress, until the guard is dropped.
-    pub fn begin_upload(&self) -> Ongoing<'_> {
+    pub fn track_upload(&self) -> InFlightGuard<'_> {
         self.uploads.begin();
-        Ongoing(&self.uploads)
+        InFlightGuard(&self.uploads)
     }
 
     /// Returns the number of uploads in progress.
@@ -249,7 +249,7 @@ impl Measures {
     }
 
     /// Counts an ended job.
-    pub fn note_job_end(&self, kind: JobKind, outcome: JobOutcome) {
+    pub fn count_job_end(&self, kind: JobKind, outcome: JobOutcome) {
         self.jobs_ended[kind as usize][outcome as usize].add(1);
     }
 
@@ -259,68 +259,73 @@ impl Measures {
 
     /// Returns the received and sent bytes of bodies.
     pub fn bytes(&self) -> (u64, u64) {
-        let sum = |of: fn(&Shard) -> &Count| self.shards.iter().map(|shard| of(shard).get()).sum();
+        let sum = |of: fn(&CounterShard) -> &Counter| {
+            self.shards.iter().map(|shard| of(shard).get()).sum()
+        };
         (sum(|shard| &shard.bytes_in), sum(|shard| &shard.bytes_out))
     }
 
     /// Returns the metrics of an operation.
-    pub fn answers(&self, operation: Operation) -> AnswersReading {
+    pub fn operation_snapshot(&self, operation: Operation) -> OperationSnapshot {
         let mut all = self.shards.iter().map(|shard| &shard.operations[operation as usize]);
-        let mut reading = AnswersReading {
+        let mut reading = OperationSnapshot {
             operation,
-            classes: [0; CLASSES.len()],
-            took_us: Histogram::new(TOOK_US).read(),
+            classes: [0; STATUS_CLASSES.len()],
+            took_us: Histogram::new(LATENCY_BUCKETS_US).read(),
         };
         for answers in &mut all {
             for (sum, count) in reading.classes.iter_mut().zip(&answers.classes) {
                 *sum += count.get();
             }
-            reading.took_us = reading.took_us.and(&answers.took_us.read());
+            reading.took_us = reading.took_us.merge(&answers.took_us.read());
         }
         reading
     }
 }
 
-impl Shard {
+impl CounterShard {
     /// Counts a response, and the time until its head.
-    pub fn answered(&self, operation: Operation, status: StatusCode, took_us: u64) {
+    pub fn record_response(&self, operation: Operation, status: StatusCode, took_us: u64) {
         let answers = &self.operations[operation as usize];
         // A final response has no status 1xx.
         let class = usize::from(status.as_u16() / 100).saturating_sub(2);
         if let Some(count) = answers.classes.get(class) {
             count.add(1);
         }
-        answers.took_us.note(took_us);
+        answers.took_us.observe(took_us);
     }
 
     /// Counts received bytes of a request body.
-    pub fn note_bytes_in(&self, bytes: usize) {
+    pub fn add_bytes_in(&self, bytes: usize) {
         self.bytes_in.add(bytes as u64);
     }
 
     /// Counts sent bytes of a response body.
-    pub fn note_bytes_out(&self, bytes: usize) {
+    pub fn add_bytes_out(&self, bytes: usize) {
         self.bytes_out.add(bytes as u64);
     }
 }
 
-impl Default for Shard {
+impl Default for CounterShard {
     fn default() -> Self {
-        let answers = || Answers { classes: Default::default(), took_us: Histogram::new(TOOK_US) };
+        let answers = || OperationCounters {
+            classes: Default::default(),
+            took_us: Histogram::new(LATENCY_BUCKETS_US),
+        };
         Self {
             operations: std::array::from_fn(|_| answers()),
-            bytes_in: Count::default(),
-            bytes_out: Count::default(),
+            bytes_in: Counter::default(),
+            bytes_out: Counter::default(),
         }
     }
 }
 
 impl ConnectionCounts {
     /// Counts an accepted connection, which is open until the guard is dropped.
-    pub fn let_in(self: &Arc<Self>) -> OpenConnection {
+    pub fn track_connection(self: &Arc<Self>) -> OpenConnectionGuard {
         self.accepted.add(1);
         self.open.begin();
-        OpenConnection(self.clone())
+        OpenConnectionGuard(self.clone())
     }
 
     /// Returns the number of open connections.
@@ -329,7 +334,7 @@ impl ConnectionCounts {
     }
 }
 
-impl Going {
+impl InFlightGauge {
     fn begin(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -343,20 +348,20 @@ impl Going {
     }
 }
 
-impl Drop for Ongoing<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-impl Drop for OpenConnection {
+impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.0.open.end();
     }
 }
 
 /// Returns the counting number of this thread.
-fn seat() -> usize {
+fn shard_index() -> usize {
     static SEATS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static SEAT: Cell<Option<usize>> = const { Cell::new(None) };
@@ -375,44 +380,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_threads_count_apart_is_told_together() {
-        let measures = Measures::new(3, 0);
+    fn counter_shards_are_summed() {
+        let measures = ServerCounters::new(3, 0);
         assert_eq!(measures.shards.len(), 4);
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let shard = measures.here();
+                    let shard = measures.local_shard();
                     for status in [200, 206, 304, 404, 429, 500] {
                         let status = StatusCode::from_u16(status).unwrap();
-                        shard.answered(Operation::Deliver, status, 300);
+                        shard.record_response(Operation::Deliver, status, 300);
                     }
-                    shard.note_bytes_in(3);
-                    shard.note_bytes_out(5);
+                    shard.add_bytes_in(3);
+                    shard.add_bytes_out(5);
                 });
             }
         });
-        let answers = measures.answers(Operation::Deliver);
+        let answers = measures.operation_snapshot(Operation::Deliver);
         assert_eq!(answers.classes, [16, 8, 16, 8]);
         assert_eq!((answers.took_us.count(), answers.took_us.sum), (48, 48 * 300));
         assert_eq!(measures.bytes(), (24, 40));
-        assert_eq!(measures.answers(Operation::Upload).classes, [0; 4]);
+        assert_eq!(measures.operation_snapshot(Operation::Upload).classes, [0; 4]);
     }
 
     #[test]
-    fn what_goes_on_ends_however_it_ends() {
-        let measures = Measures::new(1, 0);
-        let upload = measures.begin_upload();
-        let connection = measures.connections(Entrance::Admin).let_in();
-        let open = || measures.connections(Entrance::Admin).open();
+    fn in_flight_gauge_decrements_on_drop() {
+        let measures = ServerCounters::new(1, 0);
+        let upload = measures.track_upload();
+        let connection = measures.connections(ListenerKind::Admin).track_connection();
+        let open = || measures.connections(ListenerKind::Admin).open();
         assert_eq!((measures.uploads(), open()), (1, 1));
         drop((upload, connection));
         assert_eq!((measures.uploads(), open()), (0, 0));
-        assert_eq!(measures.connections(Entrance::Admin).accepted.get(), 1);
-        assert_eq!(measures.connections(Entrance::Public).accepted.get(), 0);
+        assert_eq!(measures.connections(ListenerKind::Admin).accepted.get(), 1);
+        assert_eq!(measures.connections(ListenerKind::Public).accepted.get(), 0);
     }
 
     #[test]
-    fn every_place_is_that_of_its_name() {
+    fn metric_index_matches_its_name() {
         for (at, operation) in Operation::ALL.into_iter().enumerate() {
             assert_eq!(operation as usize, at);
         }

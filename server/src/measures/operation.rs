@@ -31,21 +31,25 @@ names! {
 }
 
 /// Query parameters of image transformations.
-const PICTURE: &[&str] = &[
+const TRANSFORM_PARAMS: &[&str] = &[
     "format", "fm", "f", "output", "width", "w", "height", "h", "quality", "q", "fit", "resize",
     "dpr",
 ];
 
 impl Operation {
     /// Returns the operation of a GET or HEAD of a file.
-    pub fn of_delivery(query: Option<&str>) -> Self {
+    pub fn for_delivery(query: Option<&str>) -> Self {
         let Some(query) = query else { return Self::Deliver };
         let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
-        if names.any(|name| PICTURE.contains(&name)) { Self::Picture } else { Self::Deliver }
+        if names.any(|name| TRANSFORM_PARAMS.contains(&name)) {
+            Self::Picture
+        } else {
+            Self::Deliver
+        }
     }
 
     /// Returns the operation of any other request.
-    pub fn of(method: &Method, path: &str) -> Self {
+    pub fn for_request(method: &Method, path: &str) -> Self {
         if method == Method::OPTIONS {
             return Self::Preflight;
         }
@@ -56,7 +60,7 @@ impl Operation {
         match first {
             "" => Self::Dashboard,
             reserved::API => Self::of_api(method, second, third, components.next()),
-            reserved::OWN => Self::of_own(second),
+            reserved::INTERNAL => Self::for_internal_path(second),
             _ if method == Method::POST || method == Method::PUT => Self::Upload,
             _ if method == Method::DELETE => Self::Delete,
             _ => Self::Other,
@@ -64,7 +68,7 @@ impl Operation {
     }
 
     /// Returns the operation of a signed S3 request.
-    pub fn of_signed(method: &Method, path: &str) -> Self {
+    pub fn for_s3(method: &Method, path: &str) -> Self {
         let names_a_file =
             path.trim_start_matches('/').split_once('/').is_some_and(|it| !it.1.is_empty());
         match *method {
@@ -91,7 +95,7 @@ impl Operation {
         }
     }
 
-    fn of_own(second: &str) -> Self {
+    fn for_internal_path(second: &str) -> Self {
         match second {
             "session" | "sessions" | "password" | "set-up" | "invitation" => Self::Session,
             "openapi.json" | "docs" | "integrations" => Self::Docs,
@@ -102,7 +106,7 @@ impl Operation {
     }
 
     /// Returns whether a request of this operation uploads a file, or a part of one.
-    pub fn brings_a_file(self, method: &Method) -> bool {
+    pub fn is_upload(self, method: &Method) -> bool {
         match self {
             Self::Upload => true,
             Self::Tus => method == Method::POST || method == Method::PATCH,
@@ -116,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_has_its_operation() {
+    fn every_route_has_an_operation() {
         for (method, path, name) in [
             ("POST", "/photos/a.png", "upload"),
             ("POST", "/photos", "upload"),
@@ -143,12 +147,12 @@ mod tests {
             ("PATCH", "/photos/a.png", "other"),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            assert_eq!(Operation::of(&method, path).name(), name, "{method} {path}");
+            assert_eq!(Operation::for_request(&method, path).name(), name, "{method} {path}");
         }
     }
 
     #[test]
-    fn signed_requests_have_the_operations_of_what_they_do() {
+    fn s3_requests_map_to_operations() {
         for (method, address, name) in [
             ("GET", "/photos/a.png", "deliver"),
             ("GET", "/", "list"),
@@ -161,26 +165,26 @@ mod tests {
             ("BREW", "/photos/a.png", "other"),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let operation = Operation::of_signed(&method, address);
+            let operation = Operation::for_s3(&method, address);
             assert_eq!(operation.name(), name, "{method} {address}");
         }
     }
 
     #[test]
-    fn a_delivery_is_one_of_a_picture_by_what_is_asked_of_it() {
+    fn delivery_with_transform_is_an_image_operation() {
         for query in [None, Some(""), Some("v=3"), Some("download"), Some("xwidth=3&token=w")] {
-            assert_eq!(Operation::of_delivery(query), Operation::Deliver, "{query:?}");
+            assert_eq!(Operation::for_delivery(query), Operation::Deliver, "{query:?}");
         }
         for query in ["w=3", "v=3&format=webp", "dpr"] {
-            assert_eq!(Operation::of_delivery(Some(query)), Operation::Picture, "{query}");
+            assert_eq!(Operation::for_delivery(Some(query)), Operation::Picture, "{query}");
         }
     }
 
     #[test]
-    fn what_brings_bytes_is_an_upload() {
-        assert!(Operation::Upload.brings_a_file(&Method::PUT));
-        assert!(Operation::Tus.brings_a_file(&Method::PATCH));
-        assert!(!Operation::Tus.brings_a_file(&Method::HEAD));
-        assert!(!Operation::Manage.brings_a_file(&Method::POST));
+    fn upload_operations_are_classified() {
+        assert!(Operation::Upload.is_upload(&Method::PUT));
+        assert!(Operation::Tus.is_upload(&Method::PATCH));
+        assert!(!Operation::Tus.is_upload(&Method::HEAD));
+        assert!(!Operation::Manage.is_upload(&Method::POST));
     }
 }

@@ -37,7 +37,7 @@ names! {
 
 impl Limited {
     /// Classifies an error code, by the name of the rate limit if there is one.
-    pub fn of(code: &str, policy: Option<&str>) -> Self {
+    pub fn from_error_code(code: &str, policy: Option<&str>) -> Self {
         match (policy.unwrap_or_default(), code) {
             ("management" | "management-throttled", _) => Self::Management,
             ("address", _) => Self::Address,

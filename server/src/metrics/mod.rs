@@ -20,14 +20,14 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{DiskStats, StoreMeasures, StoreStats};
+use engine::{DiskStats, StoreMetrics, StoreStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
 
-use self::process::Process;
-use self::sheet::Sheet;
+use self::process::ProcessMetrics;
+use self::sheet::MetricWriter;
 use crate::catalog::LastBackup;
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -39,12 +39,12 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const PREFIX: &str = "trug";
 
 /// Returns all metrics as text. Blocks on the disk.
-pub fn text(app: &AppState) -> Result<String, ApiError> {
+pub fn render(app: &AppState) -> Result<String, ApiError> {
     let mut ours = Registry::with_prefix(PREFIX);
-    ours.register_collector(Box::new(Ours::read(app)));
+    ours.register_collector(Box::new(ServerMetrics::read(app)));
     // Metric names common to all programs, without the prefix.
     let mut systems = Registry::default();
-    systems.register_collector(Box::new(Process::read(app.measures.started_ms)));
+    systems.register_collector(Box::new(ProcessMetrics::read(app.metrics.started_ms)));
     let mut text = String::new();
     let written = encode_registry(&mut text, &ours)
         .and_then(|()| encode_registry(&mut text, &systems))
@@ -54,49 +54,49 @@ pub fn text(app: &AppState) -> Result<String, ApiError> {
 }
 
 /// State of the service at one moment.
-struct Ours {
+struct ServerMetrics {
     app: AppState,
     /// `None` if the index cannot be read at the moment: the other metrics are still returned.
     stats: Option<Arc<StoreStats>>,
     disk: Option<DiskStats>,
-    store: StoreMeasures,
+    store: StoreMetrics,
     backup: Option<LastBackup>,
 }
 
-impl Ours {
+impl ServerMetrics {
     fn read(app: &AppState) -> Self {
         let note = |error: &dyn fmt::Display| {
             tracing::debug!(%error, "store statistics unavailable; metrics incomplete");
         };
-        let stats = app.kept_stats.get(&app.store, &*app.clock);
+        let stats = app.stats_cache.get(&app.store, &*app.clock);
         let disk = app.store.disk_stats();
         let backup = app.catalog.last_backup();
         Self {
             stats: stats.inspect_err(|error| note(error)).ok(),
             disk: disk.inspect_err(|error| note(error)).ok().flatten(),
-            store: app.store.measures(),
+            store: app.store.metrics(),
             backup: backup.inspect_err(|error| note(error)).ok().flatten(),
             app: app.clone(),
         }
     }
 }
 
-impl Collector for Ours {
+impl Collector for ServerMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut sheet = Sheet::new(encoder);
-        requests::tell(&self.app, &mut sheet)?;
-        storage::tell(self, &mut sheet)?;
-        work::tell(self, &mut sheet)
+        let mut sheet = MetricWriter::new(encoder);
+        requests::encode(&self.app, &mut sheet)?;
+        storage::encode(self, &mut sheet)?;
+        work::encode(self, &mut sheet)
     }
 }
 
-impl Collector for Process {
+impl Collector for ProcessMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.tell(&mut Sheet::new(encoder))
+        self.encode(&mut MetricWriter::new(encoder))
     }
 }
 
-impl fmt::Debug for Ours {
+impl fmt::Debug for ServerMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ours").finish_non_exhaustive()
     }

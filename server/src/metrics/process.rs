@@ -6,11 +6,11 @@ use std::fmt;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::sheet::Sheet;
+use super::sheet::MetricWriter;
 
 /// Process metrics.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessMetrics {
     started_ms: u64,
     resident_bytes: Option<u64>,
     open_files: Option<u64>,
@@ -18,7 +18,7 @@ pub(super) struct Process {
     cpu_seconds: Option<f64>,
 }
 
-impl Process {
+impl ProcessMetrics {
     pub(super) fn read(started_ms: u64) -> Self {
         Self {
             started_ms,
@@ -29,7 +29,7 @@ impl Process {
         }
     }
 
-    pub(super) fn tell(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+    pub(super) fn encode(&self, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         let number = |value: Option<u64>| value.map(|value| value as f64);
         sheet.info("trug_build", "Build information.", [("version", env!("CARGO_PKG_VERSION"))])?;
         sheet.gauge(
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_says_what_is_plausible() {
-        let process = Process::read(1);
+    fn process_metrics_are_plausible() {
+        let process = ProcessMetrics::read(1);
         let resident = process.resident_bytes.unwrap();
         assert!((1 << 20..1 << 40).contains(&resident), "{resident}");
         let open = process.open_files.unwrap();

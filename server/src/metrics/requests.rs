@@ -2,22 +2,24 @@
 
 use std::fmt;
 
-use super::sheet::{Measured, Sheet};
-use crate::measures::{AnswersReading, AuthFailure, CLASSES, Entrance, Limited, Operation};
+use super::sheet::{HistogramUnit, MetricWriter};
+use crate::measures::{
+    AuthFailure, Limited, ListenerKind, Operation, OperationSnapshot, STATUS_CLASSES,
+};
 use crate::state::AppState;
 
-pub(super) fn tell(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
-    let measures = &app.measures;
-    let answers = Operation::ALL.map(|operation| measures.answers(operation));
-    let by_status = answers.iter().flat_map(|it: &AnswersReading| {
-        let classes = CLASSES.into_iter().zip(it.classes);
+pub(super) fn encode(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
+    let measures = &app.metrics;
+    let answers = Operation::ALL.map(|operation| measures.operation_snapshot(operation));
+    let by_status = answers.iter().flat_map(|it: &OperationSnapshot| {
+        let classes = STATUS_CLASSES.into_iter().zip(it.classes);
         classes.map(move |(class, count)| ([("op", it.operation.name()), ("status", class)], count))
     });
     sheet.counters("http_requests", "HTTP requests, by operation and status class.", by_status)?;
     sheet.histograms(
         "http_request_duration_seconds",
         "Time from request head to response head, including receipt of uploaded bodies.",
-        Measured::Microseconds,
+        HistogramUnit::Microseconds,
         answers.into_iter().map(|it| ([("op", it.operation.name())], it.took_us)),
     )?;
     let (bytes_in, bytes_out) = measures.bytes();
@@ -41,12 +43,12 @@ pub(super) fn tell(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn certificate(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
-    let certificate = &app.measures.certificate;
+fn certificate(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
+    let certificate = &app.metrics.certificate;
     sheet.gauge(
         "tls_certificate_expiry_timestamp_seconds",
         "Expiry of the TLS certificate in use, in Unix seconds; absent without TLS.",
-        certificate.end_ms().map(|end_ms| end_ms as f64 / 1e3),
+        certificate.expiry_ms().map(|end_ms| end_ms as f64 / 1e3),
     )?;
     sheet.counter(
         "acme_failures",
@@ -55,12 +57,12 @@ fn certificate(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn connections(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
-    let counts = |entrance: Entrance| {
-        let counts = app.measures.connections(entrance);
+fn connections(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
+    let counts = |entrance: ListenerKind| {
+        let counts = app.metrics.connections(entrance);
         ([("listener", entrance.name())], counts)
     };
-    let all = || Entrance::ALL.into_iter().map(counts);
+    let all = || ListenerKind::ALL.into_iter().map(counts);
     sheet.gauges(
         "http_connections",
         "Open connections, by listener.",

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use engine::HistogramReading;
+use engine::HistogramSnapshot;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -14,16 +14,16 @@ pub(super) type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// Unit in which a histogram was measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Measured {
+pub(super) enum HistogramUnit {
     Microseconds,
     /// As encoded.
-    Plainly,
+    Raw,
 }
 
 /// Encoder of metrics.
-pub(super) struct Sheet<'a>(DescriptorEncoder<'a>);
+pub(super) struct MetricWriter<'a>(DescriptorEncoder<'a>);
 
-impl<'a> Sheet<'a> {
+impl<'a> MetricWriter<'a> {
     pub(super) fn new(encoder: DescriptorEncoder<'a>) -> Self {
         Self(encoder)
     }
@@ -82,8 +82,8 @@ impl<'a> Sheet<'a> {
         &mut self,
         name: &str,
         about: &str,
-        measured: Measured,
-        reading: HistogramReading,
+        measured: HistogramUnit,
+        reading: HistogramSnapshot,
     ) -> fmt::Result {
         self.histograms(name, about, measured, [([], reading)])
     }
@@ -92,12 +92,12 @@ impl<'a> Sheet<'a> {
         &mut self,
         name: &str,
         about: &str,
-        measured: Measured,
-        rows: impl IntoIterator<Item = (Labels<N>, HistogramReading)>,
+        measured: HistogramUnit,
+        rows: impl IntoIterator<Item = (Labels<N>, HistogramSnapshot)>,
     ) -> fmt::Result {
         let told = |value: u64| match measured {
-            Measured::Microseconds => value as f64 / 1e6,
-            Measured::Plainly => value as f64,
+            HistogramUnit::Microseconds => value as f64 / 1e6,
+            HistogramUnit::Raw => value as f64,
         };
         self.rows(name, about, MetricType::Histogram, rows, |encoder, reading| {
             let bounds = reading.bounds.iter().map(|bound| told(*bound)).chain([f64::INFINITY]);

@@ -4,18 +4,18 @@ use std::fmt;
 
 use engine::{ClassStats, Health, StoreStats};
 
-use super::Ours;
-use super::sheet::{Labels, Measured, Sheet};
+use super::ServerMetrics;
+use super::sheet::{HistogramUnit, Labels, MetricWriter};
 
-pub(super) fn tell(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     state(ours, sheet)?;
     commits(ours, sheet)?;
-    holdings(ours, sheet)?;
+    contents(ours, sheet)?;
     work(ours, sheet)?;
     disk(ours, sheet)
 }
 
-fn state(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn state(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let health = ours.app.store.health();
     let states = [
         ("writable", matches!(health, Health::Writable)),
@@ -35,7 +35,7 @@ fn state(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.gauge(
         "recovery_damage",
         "Corrupt regions found by recovery at the last start.",
-        ours.store.damage_at_opening as f64,
+        ours.store.open_damage_count as f64,
     )?;
     sheet.gauge(
         "recovery_replayed_records",
@@ -44,24 +44,24 @@ fn state(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn commits(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn commits(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let store = &ours.store;
     sheet.histogram(
         "fsync_seconds",
         "Duration of log fsync calls, one per commit group.",
-        Measured::Microseconds,
-        store.syncs_us.clone(),
+        HistogramUnit::Microseconds,
+        store.sync_duration_us.clone(),
     )?;
     sheet.histogram(
         "group_records",
         "Records per commit group.",
-        Measured::Plainly,
+        HistogramUnit::Raw,
         store.group_records.clone(),
     )?;
     sheet.histogram(
         "group_bytes",
         "Bytes per commit group.",
-        Measured::Plainly,
+        HistogramUnit::Raw,
         store.group_bytes.clone(),
     )?;
     sheet.gauge(
@@ -82,8 +82,8 @@ fn commits(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.histogram(
         "checkpoint_seconds",
         "Duration of index checkpoints.",
-        Measured::Microseconds,
-        store.checkpoints_us.clone(),
+        HistogramUnit::Microseconds,
+        store.checkpoint_duration_us.clone(),
     )?;
     sheet.counter(
         "checkpoint_failures",
@@ -92,7 +92,7 @@ fn commits(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn holdings(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn contents(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let mut plain = |name: &str, about: &str, value: fn(&StoreStats) -> u64| {
         sheet.gauge(name, about, of_stats(ours, value))
     };
@@ -115,7 +115,7 @@ fn holdings(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     plain(
         "index_condemned",
         "1 if the index is corrupt and is rebuilt from the log at the next start; no data is lost.",
-        |stats| u64::from(stats.index_is_condemned),
+        |stats| u64::from(stats.index_is_corrupt),
     )?;
     sheet.gauges(
         "storage_segments",
@@ -139,7 +139,7 @@ fn holdings(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn work(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn work(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let store = &ours.store;
     sheet.counter("compaction_runs", "Compaction runs that did work.", store.compactions)?;
     sheet.counter(
@@ -150,7 +150,7 @@ fn work(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.counter(
         "compaction_given_back_bytes",
         "Disk bytes reclaimed by compaction.",
-        store.given_back_bytes,
+        store.reclaimed_bytes,
     )?;
     sheet.counter(
         "scrub_read_bytes",
@@ -185,7 +185,7 @@ fn work(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn disk(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn disk(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let disk = ours.disk.as_ref();
     sheet.gauge(
         "disk_total_bytes",
@@ -205,11 +205,11 @@ fn disk(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.gauge("index_bytes", "Size of the index file.", disk.map(|disk| disk.index_bytes as f64))
 }
 
-fn of_stats(ours: &Ours, value: impl Fn(&StoreStats) -> u64) -> Option<f64> {
+fn of_stats(ours: &ServerMetrics, value: impl Fn(&StoreStats) -> u64) -> Option<f64> {
     ours.stats.as_ref().map(|stats| value(stats) as f64)
 }
 
-fn of_classes(ours: &Ours, value: fn(&ClassStats) -> u64) -> Vec<(Labels<1>, f64)> {
+fn of_classes(ours: &ServerMetrics, value: fn(&ClassStats) -> u64) -> Vec<(Labels<1>, f64)> {
     let Some(stats) = &ours.stats else { return Vec::new() };
     let classes = [("log", &stats.log), ("compacted", &stats.compacted), ("big", &stats.big)];
     classes.map(|(class, stats)| ([("kind", class)], value(stats) as f64)).into()

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::Ours;
-use super::sheet::{Measured, Sheet};
-use crate::limits::IMAGE_JOBS_WAITING_MAX;
+use super::ServerMetrics;
+use super::sheet::{HistogramUnit, MetricWriter};
+use crate::limits::IMAGE_JOBS_QUEUED_MAX;
 use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
 
-pub(super) fn tell(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
-    pictures(&ours.app, sheet)?;
+pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
+    images(&ours.app, sheet)?;
     searches(ours, sheet)?;
     jobs(&ours.app, sheet)?;
     webhooks(&ours.app, sheet)?;
@@ -27,9 +27,9 @@ pub(super) fn tell(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     )
 }
 
-fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn images(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let pictures = app.variants.read();
-    let workshop = pictures.workshop;
+    let workshop = pictures.render_pool;
     sheet.gauges(
         "image_jobs",
         "Image jobs, queued (`waiting`) and running.",
@@ -41,7 +41,7 @@ fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.gauge(
         "image_jobs_waiting_max",
         "Queue limit of image jobs; jobs beyond it are rejected with 503.",
-        IMAGE_JOBS_WAITING_MAX as f64,
+        IMAGE_JOBS_QUEUED_MAX as f64,
     )?;
     sheet.counters(
         "image_jobs_ended",
@@ -55,7 +55,7 @@ fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.histogram(
         "image_work_seconds",
         "Render time per image.",
-        Measured::Microseconds,
+        HistogramUnit::Microseconds,
         pictures.work_us,
     )?;
     sheet.gauge(
@@ -74,22 +74,22 @@ fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.gauge("image_cache_bytes", "Bytes of cached image variants.", pictures.kept_bytes as f64)
 }
 
-fn searches(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn searches(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let stats = ours.stats.as_ref();
     sheet.gauge("searches_waiting", "Queued searches.", ours.app.searches.waiting() as f64)?;
     sheet.gauge(
         "search_names",
         "Names in the in-memory search index.",
-        stats.map(|stats| stats.searched_names as f64),
+        stats.map(|stats| stats.cached_names as f64),
     )?;
     sheet.gauge(
         "search_names_bytes",
         "Memory of the in-memory search index.",
-        stats.map(|stats| stats.searched_names_bytes as f64),
+        stats.map(|stats| stats.cached_names_bytes as f64),
     )
 }
 
-fn jobs(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn jobs(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let mut waiting = [0_u64; JobKind::ALL.len()];
     let mut running = [0_u64; JobKind::ALL.len()];
     for job in app.catalog.jobs() {
@@ -108,20 +108,20 @@ fn jobs(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     let rows = JobKind::ALL.into_iter().flat_map(|kind| {
         JobOutcome::ALL.map(|outcome| {
             let labels = [("kind", kind.name()), ("end", outcome.name())];
-            (labels, app.measures.jobs_ended(kind, outcome))
+            (labels, app.metrics.jobs_ended(kind, outcome))
         })
     });
     sheet.counters("jobs_ended", "Finished jobs, by kind and result.", rows)
 }
 
-fn webhooks(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let totals = app.catalog.outbox_totals();
-    let measures = &app.measures;
+    let measures = &app.metrics;
     sheet.gauge("webhooks", "Configured webhooks.", totals.webhooks as f64)?;
     sheet.gauge(
         "webhooks_sending",
         "Webhooks with a delivery in progress.",
-        totals.turns as f64,
+        totals.leases as f64,
     )?;
     sheet.gauges(
         "webhook_events",

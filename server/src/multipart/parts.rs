@@ -20,10 +20,10 @@ use super::{bad_form, incomplete};
 use crate::error::ApiError;
 use crate::form_part::PartHead;
 use crate::limits;
-use crate::request_body::BodyFailure;
+use crate::request_body::BodyError;
 
 /// Request body with its limits applied.
-pub(super) type FormBody = Pin<Box<dyn Body<Data = Bytes, Error = BodyFailure> + Send>>;
+pub(super) type FormBody = Pin<Box<dyn Body<Data = Bytes, Error = BodyError> + Send>>;
 
 /// Maximum chunks of the body that are read after the last delimiter: the end of chunked framing, or some line ends.
 const EPILOGUE_PIECES_MAX: usize = 4;

@@ -65,6 +65,6 @@ pub(super) fn schema(schema: &mut RefOr<Schema>) {
 }
 
 /// Replaces placeholders by the names of the standard.
-pub(super) fn with_names_of_the_standard(document: &str) -> String {
+pub(super) fn with_standard_key_names(document: &str) -> String {
     document.replace(&format!("\"{EXTENSION_FOR_EMPTY}\""), "\"allowEmptyValue\"")
 }

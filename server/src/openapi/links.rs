@@ -67,6 +67,6 @@ fn link(response: &mut Response, to: &str, values: Values) {
 
 /// Returns the operations that links name.
 #[cfg(test)]
-pub(super) fn named() -> impl Iterator<Item = &'static str> {
+pub(super) fn linked_operations() -> impl Iterator<Item = &'static str> {
     LINKS.iter().flat_map(|(from, to, _)| [*from, *to])
 }

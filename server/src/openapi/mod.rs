@@ -60,7 +60,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
     ),
     security(("bearer" = []), ("header" = []), ("query" = []), ("session" = [])),
     components(schemas(ApiError, Flag)),
-    modifiers(&Assembly),
+    modifiers(&DocumentBuilder),
     paths(
         deliver::deliver,
         upload::upload,
@@ -156,13 +156,13 @@ struct Document;
 pub fn document() -> String {
     // The server's own types have string keys and no fallible parts, so serialization cannot fail.
     let text = Document::openapi().to_pretty_json().unwrap_or_default();
-    corrections::with_names_of_the_standard(&text) + "\n"
+    corrections::with_standard_key_names(&text) + "\n"
 }
 
 /// Parts of the document that concern no single handler.
-struct Assembly;
+struct DocumentBuilder;
 
-impl Modify for Assembly {
+impl Modify for DocumentBuilder {
     fn modify(&self, document: &mut OpenApi) {
         document.info.license = Some(License::new("MIT OR Apache-2.0"));
         document.info.contact = None;
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_has_a_name_of_its_own_and_links_name_only_these() {
+    fn operation_ids_are_unique_and_links_resolve() {
         let mut document = Document::openapi();
         let mut names = BTreeSet::new();
         for (address, item) in &mut document.paths.paths {
@@ -276,7 +276,7 @@ mod tests {
                 assert!(names.insert(name.clone()), "{address}: {name} is there twice");
             }
         }
-        for name in links::named() {
+        for name in links::linked_operations() {
             assert!(names.contains(name), "a link names {name}");
         }
     }

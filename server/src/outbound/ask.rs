@@ -9,27 +9,27 @@ use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 
-use super::{AGENT, Outbound, SendError};
-use crate::destination::Destination;
+use super::{AGENT, OutboundClient, SendError};
+use crate::destination::OutboundUrl;
 
 /// Failed request.
 #[derive(Debug)]
-pub enum AskError {
+pub enum RequestError {
     Send(SendError),
     /// The body was interrupted, or is too large.
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Outbound {
+impl OutboundClient {
     /// Sends a request to the destination `at`, regardless of the request's own URI.
-    pub async fn ask(
+    pub async fn request(
         &self,
-        at: &Destination,
+        at: &OutboundUrl,
         request: Request<Bytes>,
         answer_bytes_max: usize,
-    ) -> Result<Response<Bytes>, AskError> {
-        let mut line = self.open(at.origin()).await.map_err(AskError::Send)?;
-        let http = |error| AskError::Send(SendError::Http(error));
+    ) -> Result<Response<Bytes>, RequestError> {
+        let mut line = self.open(at.origin()).await.map_err(RequestError::Send)?;
+        let http = |error| RequestError::Send(SendError::Http(error));
         line.sender.ready().await.map_err(http)?;
         let bytes = request.body().len();
         let mut request = request.map(Full::new);
@@ -42,12 +42,13 @@ impl Outbound {
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
         let (head, body) = line.sender.send_request(request).await.map_err(http)?.into_parts();
-        let body = Limited::new(body, answer_bytes_max).collect().await.map_err(AskError::Body)?;
+        let body =
+            Limited::new(body, answer_bytes_max).collect().await.map_err(RequestError::Body)?;
         Ok(Response::from_parts(head, body.to_bytes()))
     }
 }
 
-impl fmt::Display for AskError {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Send(SendError::Blocked) => {
@@ -59,4 +60,4 @@ impl fmt::Display for AskError {
     }
 }
 
-impl std::error::Error for AskError {}
+impl std::error::Error for RequestError {}

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::SendError;
-use crate::destination::{Origin, Scheme, is_public};
+use crate::destination::{Origin, Scheme, is_globally_routable};
 use crate::limits;
 
 /// Connection, with TLS or without.
@@ -34,7 +34,7 @@ pub(super) async fn connect(
     tls: &Arc<ClientConfig>,
 ) -> Result<Stream, SendError> {
     let found = addresses(origin).await?;
-    let reachable = found.iter().filter(|address| is_allowed || is_public(address.ip()));
+    let reachable = found.iter().filter(|address| is_allowed || is_globally_routable(address.ip()));
     let mut failed = SendError::Blocked;
     for address in reachable.take(limits::WEBHOOK_ADDRESSES_MAX) {
         match TcpStream::connect(address).await {

@@ -14,16 +14,16 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::{AGENT, Line, Outbound, RetryAfter, SendError, retry_after};
-use crate::destination::{BadDestination, Destination, Scheme};
+use super::{AGENT, KeepAlive, OutboundClient, RetryAfter, SendError, retry_after};
+use crate::destination::{InvalidUrl, OutboundUrl, Scheme};
 use crate::limits;
 
 /// File being downloaded.
-pub struct Fetched {
+pub struct FetchedFile {
     pub headers: HeaderMap,
     pub body: Incoming,
     /// Connection of the body.
-    line: Line,
+    line: KeepAlive,
 }
 
 /// Failed download.
@@ -34,16 +34,16 @@ pub enum FetchError {
     /// A status other than 200, with its `Retry-After`.
     Status(StatusCode, Option<RetryAfter>),
     /// A redirect to an invalid or forbidden URL.
-    Redirect(BadDestination),
+    Redirect(InvalidUrl),
     Downgrade,
     TooManyRedirects,
     /// A content encoding, although none was requested.
-    Encoded,
+    UnexpectedEncoding,
 }
 
-impl Outbound {
+impl OutboundClient {
     /// Downloads a URL.
-    pub async fn fetch(&self, first: &Destination) -> Result<Fetched, FetchError> {
+    pub async fn fetch(&self, first: &OutboundUrl) -> Result<FetchedFile, FetchError> {
         let mut at = first.clone();
         for _ in 0..=limits::IMPORT_REDIRECTS_MAX {
             let answered = self.answered(&at, HeaderMap::new()).await?;
@@ -53,8 +53,8 @@ impl Outbound {
                 StatusCode::OK => {
                     let encoding = head.headers.get(CONTENT_ENCODING);
                     return match encoding.is_none_or(|it| it == "identity") {
-                        true => Ok(Fetched { headers: head.headers, body, line }),
-                        false => Err(FetchError::Encoded),
+                        true => Ok(FetchedFile { headers: head.headers, body, line }),
+                        false => Err(FetchError::UnexpectedEncoding),
                     };
                 }
                 StatusCode::MOVED_PERMANENTLY
@@ -78,29 +78,29 @@ impl Outbound {
     /// the headers are sent to no other host. Returns any response, with its `Retry-After`.
     pub async fn fetch_once(
         &self,
-        at: &Destination,
+        at: &OutboundUrl,
         headers: HeaderMap,
-    ) -> Result<(StatusCode, Option<RetryAfter>, Fetched), FetchError> {
+    ) -> Result<(StatusCode, Option<RetryAfter>, FetchedFile), FetchError> {
         let (line, answer) = self.answered(at, headers).await?;
         let (head, body) = answer.into_parts();
         let retry_after = retry_after(&head.headers);
-        Ok((head.status, retry_after, Fetched { headers: head.headers, body, line }))
+        Ok((head.status, retry_after, FetchedFile { headers: head.headers, body, line }))
     }
 
     async fn answered(
         &self,
-        at: &Destination,
+        at: &OutboundUrl,
         headers: HeaderMap,
-    ) -> Result<(Line, Response<Incoming>), FetchError> {
-        let answered = timeout(limits::IMPORT_ANSWER_WAIT, self.get(at, headers)).await;
+    ) -> Result<(KeepAlive, Response<Incoming>), FetchError> {
+        let answered = timeout(limits::IMPORT_RESPONSE_TIMEOUT, self.get(at, headers)).await;
         answered.map_err(|_| FetchError::TimedOut)?.map_err(FetchError::Send)
     }
 
     async fn get(
         &self,
-        at: &Destination,
+        at: &OutboundUrl,
         with: HeaderMap,
-    ) -> Result<(Line, Response<Incoming>), SendError> {
+    ) -> Result<(KeepAlive, Response<Incoming>), SendError> {
         let mut line = self.open(at.origin()).await?;
         line.sender.ready().await.map_err(SendError::Http)?;
         let mut request = Request::new(Full::new(Bytes::new()));
@@ -118,7 +118,7 @@ impl Outbound {
     }
 }
 
-impl Fetched {
+impl FetchedFile {
     /// Returns the head, and the body with its connection.
     pub fn into_parts(
         self,
@@ -135,7 +135,7 @@ impl Fetched {
 
 impl FetchError {
     /// Returns whether the error may be transient.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Send(SendError::Blocked | SendError::Tls(_)) => false,
             Self::Send(_) | Self::TimedOut => true,
@@ -143,7 +143,10 @@ impl FetchError {
                 let waits = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
                 status.is_server_error() || waits.contains(status)
             }
-            Self::Redirect(_) | Self::Downgrade | Self::TooManyRedirects | Self::Encoded => false,
+            Self::Redirect(_)
+            | Self::Downgrade
+            | Self::TooManyRedirects
+            | Self::UnexpectedEncoding => false,
         }
     }
 
@@ -157,7 +160,7 @@ impl FetchError {
 }
 
 /// Returns the target of a redirect. RFC 9110 section 10.2.2.
-fn redirected(from: &Destination, headers: &HeaderMap) -> Result<Destination, FetchError> {
+fn redirected(from: &OutboundUrl, headers: &HeaderMap) -> Result<OutboundUrl, FetchError> {
     let text = headers.get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default().trim();
     let text = text.split('#').next().unwrap_or_default();
     let scheme = from.origin().scheme().name();
@@ -185,7 +188,7 @@ fn redirected(from: &Destination, headers: &HeaderMap) -> Result<Destination, Fe
         }
         format!("{scheme}://{authority}{folder}/{rest}")
     };
-    let to = Destination::parse(&whole).map_err(FetchError::Redirect)?;
+    let to = OutboundUrl::parse(&whole).map_err(FetchError::Redirect)?;
     match (from.origin().scheme(), to.origin().scheme()) {
         (Scheme::Https, Scheme::Http) => Err(FetchError::Downgrade),
         _ => Ok(to),
@@ -200,13 +203,13 @@ impl fmt::Display for FetchError {
             }
             Self::Send(error) => error.fmt(f),
             Self::TimedOut => {
-                write!(f, "no response within {} s", limits::IMPORT_ANSWER_WAIT.as_secs())
+                write!(f, "no response within {} s", limits::IMPORT_RESPONSE_TIMEOUT.as_secs())
             }
             Self::Status(status, _) => write!(f, "the response status is {}", status.as_u16()),
             Self::Redirect(why) => write!(f, "it redirects to a URL that {why}"),
             Self::Downgrade => f.write_str("it redirects from https to http"),
             Self::TooManyRedirects => f.write_str("too many redirects"),
-            Self::Encoded => f.write_str("the response has a content encoding"),
+            Self::UnexpectedEncoding => f.write_str("the response has a content encoding"),
         }
     }
 }
@@ -217,11 +220,11 @@ mod tests {
 
     fn leads(from: &str, to: &str) -> Result<String, FetchError> {
         let headers = HeaderMap::from_iter([(LOCATION, to.parse().unwrap())]);
-        redirected(&Destination::parse(from).unwrap(), &headers).map(|it| it.as_str().to_owned())
+        redirected(&OutboundUrl::parse(from).unwrap(), &headers).map(|it| it.as_str().to_owned())
     }
 
     #[test]
-    fn a_redirect_is_read_as_browsers_do() {
+    fn redirect_location_is_resolved_like_browsers() {
         for (from, to, expected) in [
             ("http://a/b/c?d", "/x?y", "http://a/x?y"),
             ("http://a:81/b/c?d", "x", "http://a:81/b/x"),

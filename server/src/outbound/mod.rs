@@ -5,7 +5,7 @@
 //! 3. One request, one response. Redirects are not followed, proxies not used; only the start of the response body is
 //!    read.
 //!
-//! Guarantees: all of it ends within [`limits::WEBHOOK_ANSWER_WAIT`]; nothing is sent to a forbidden address.
+//! Guarantees: all of it ends within [`limits::WEBHOOK_RESPONSE_TIMEOUT`]; nothing is sent to a forbidden address.
 //! Non-goals: content of requests, and retries.
 
 #[cfg(feature = "acme")]
@@ -30,9 +30,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 #[cfg(feature = "acme")]
-pub use self::ask::AskError;
-pub use self::fetch::{FetchError, Fetched};
-use crate::destination::{Destination, Origin};
+pub use self::ask::RequestError;
+pub use self::fetch::{FetchError, FetchedFile};
+use crate::destination::{Origin, OutboundUrl};
 use crate::limits;
 
 /// Value of `User-Agent`.
@@ -42,13 +42,13 @@ const ANSWER_HEAD_BYTES_MAX: usize = 32 * 1_024;
 
 /// Outbound HTTP client.
 #[derive(Clone)]
-pub struct Outbound {
+pub struct OutboundClient {
     allowed: Arc<ArcSwap<Vec<Origin>>>,
     tls: Arc<ClientConfig>,
 }
 
 /// Connection that may serve another request to the same origin.
-pub struct Line {
+pub struct KeepAlive {
     origin: Origin,
     /// Whether it was permitted because the operator allows the origin.
     is_excepted: bool,
@@ -58,7 +58,7 @@ pub struct Line {
 
 /// Response of a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpReply {
     pub status: u16,
     /// `Retry-After`, if any.
     pub retry_after: Option<RetryAfter>,
@@ -69,9 +69,9 @@ pub struct Answer {
 /// Value of `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    Wait(Duration),
+    Delay(Duration),
     /// Milliseconds since 1970.
-    Until(u64),
+    Date(u64),
 }
 
 /// Failed request.
@@ -89,14 +89,14 @@ pub enum SendError {
     TimedOut,
 }
 
-impl Outbound {
+impl OutboundClient {
     /// Creates a client with these exceptions from the address rules.
     pub fn new(allowed: &[Origin], tls: Arc<ClientConfig>) -> Self {
         Self { allowed: Arc::new(ArcSwap::from_pointee(allowed.to_vec())), tls }
     }
 
     /// Replaces the exceptions.
-    pub fn allow(&self, allowed: &[Origin]) {
+    pub fn set_allowed_origins(&self, allowed: &[Origin]) {
         self.allowed.store(Arc::new(allowed.to_vec()));
     }
 
@@ -104,13 +104,14 @@ impl Outbound {
     /// connection. A connection that was closed in the meantime is replaced, so the request may be sent twice.
     pub async fn post(
         &self,
-        line: &mut Option<Line>,
-        destination: &Destination,
+        line: &mut Option<KeepAlive>,
+        destination: &OutboundUrl,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, SendError> {
-        let posted = timeout(limits::WEBHOOK_ANSWER_WAIT, async {
-            if let Some(kept) = line.take().filter(|line| self.is_good(line, destination.origin()))
+    ) -> Result<HttpReply, SendError> {
+        let posted = timeout(limits::WEBHOOK_RESPONSE_TIMEOUT, async {
+            if let Some(kept) =
+                line.take().filter(|line| self.is_reusable(line, destination.origin()))
             {
                 match exchange(kept, destination, headers, body.clone()).await {
                     Err(SendError::Http(_)) => {}
@@ -125,7 +126,7 @@ impl Outbound {
         Ok(answer)
     }
 
-    async fn open(&self, origin: &Origin) -> Result<Line, SendError> {
+    async fn open(&self, origin: &Origin) -> Result<KeepAlive, SendError> {
         let is_excepted = self.is_allowed(origin);
         let stream = connect::connect(origin, is_excepted, &self.tls).await?;
         let mut builder = hyper::client::conn::http1::Builder::new();
@@ -133,7 +134,7 @@ impl Outbound {
         let (sender, connection) = builder.handshake(stream).await.map_err(SendError::Http)?;
         // Connection errors are reported by the pending request.
         let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
-        Ok(Line { origin: origin.clone(), is_excepted, sender, driver })
+        Ok(KeepAlive { origin: origin.clone(), is_excepted, sender, driver })
     }
 
     fn is_allowed(&self, origin: &Origin) -> bool {
@@ -141,17 +142,17 @@ impl Outbound {
     }
 
     /// Returns whether a connection leads to this origin, and is still permitted.
-    fn is_good(&self, line: &Line, origin: &Origin) -> bool {
+    fn is_reusable(&self, line: &KeepAlive, origin: &Origin) -> bool {
         line.origin == *origin && (!line.is_excepted || self.is_allowed(origin))
     }
 }
 
 async fn exchange(
-    mut line: Line,
-    destination: &Destination,
+    mut line: KeepAlive,
+    destination: &OutboundUrl,
     headers: &HeaderMap,
     body: Bytes,
-) -> Result<(Answer, Option<Line>), SendError> {
+) -> Result<(HttpReply, Option<KeepAlive>), SendError> {
     line.sender.ready().await.map_err(SendError::Http)?;
     let mut request = Request::new(Full::new(body.clone()));
     *request.method_mut() = Method::POST;
@@ -168,11 +169,11 @@ async fn exchange(
     let (head, body) = response.into_parts();
     let retry_after = retry_after(&head.headers);
     let mut beginning = Vec::new();
-    let read = timeout(limits::WEBHOOK_ANSWER_BODY_WAIT, read_beginning(body, &mut beginning));
+    let read = timeout(limits::WEBHOOK_RESPONSE_BODY_TIMEOUT, read_beginning(body, &mut beginning));
     // A slow or interrupted body is no failure: the status arrived.
     let is_whole = read.await.unwrap_or(false);
     let text = String::from_utf8_lossy(&beginning).into_owned();
-    let answer = Answer { status: head.status.as_u16(), retry_after, text };
+    let answer = HttpReply { status: head.status.as_u16(), retry_after, text };
     Ok((answer, Some(line).filter(|_| is_whole)))
 }
 
@@ -184,7 +185,7 @@ async fn read_beginning(mut body: Incoming, bytes: &mut Vec<u8>) -> bool {
             Some(Err(_)) => return false,
             Some(Ok(frame)) => {
                 let data = frame.data_ref().map_or(&[][..], |data| data);
-                let room = limits::WEBHOOK_ANSWER_BYTES_MAX - bytes.len();
+                let room = limits::WEBHOOK_RESPONSE_BYTES_MAX - bytes.len();
                 bytes.extend(data.iter().take(room));
                 if data.len() > room {
                     return false;
@@ -198,14 +199,14 @@ async fn read_beginning(mut body: Incoming, bytes: &mut Vec<u8>) -> bool {
 fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
-        return Some(RetryAfter::Wait(Duration::from_secs(seconds)));
+        return Some(RetryAfter::Delay(Duration::from_secs(seconds)));
     }
     let time = httpdate::parse_http_date(text).ok()?;
     let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-    Some(RetryAfter::Until(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+    Some(RetryAfter::Date(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
 }
 
-impl Drop for Line {
+impl Drop for KeepAlive {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -220,7 +221,7 @@ impl fmt::Display for SendError {
             Self::Tls(error) => write!(f, "TLS handshake failed: {error}"),
             Self::Http(error) => write!(f, "HTTP error: {error}"),
             Self::TimedOut => {
-                let seconds = limits::WEBHOOK_ANSWER_WAIT.as_secs();
+                let seconds = limits::WEBHOOK_RESPONSE_TIMEOUT.as_secs();
                 write!(f, "no response within {seconds} s")
             }
         }
@@ -237,8 +238,8 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let read =
             |text: &str| retry_after(&HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]));
-        assert_eq!(read("120"), Some(RetryAfter::Wait(Duration::from_secs(120))));
-        let date = RetryAfter::Until(784_111_777_000);
+        assert_eq!(read("120"), Some(RetryAfter::Delay(Duration::from_secs(120))));
+        let date = RetryAfter::Date(784_111_777_000);
         assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(date));
         for bad in ["", "soon", "-1", "1.5", "99999999999999999999999"] {
             assert_eq!(read(bad), None, "{bad}");

@@ -20,7 +20,7 @@ use crate::pace::{poll_timer, set_timer};
 const QUESTION: &[u8] = b"HTTP/1.1 102 Processing\r\n\r\n";
 
 /// Presence of the client, for consecutive requests.
-pub(super) struct Presence {
+pub(super) struct DisconnectProbe {
     wait: Duration,
     /// Number of the request whose response has begun.
     answered: u64,
@@ -34,13 +34,13 @@ pub(super) struct Presence {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Presence {
+impl DisconnectProbe {
     pub(super) fn new(wait: Duration) -> Self {
         Self { wait, answered: 0, read: None, has_ended: false, asked: 0, next: None, timer: None }
     }
 
     /// Returns the byte that was read of the client's next request. Returns false if there is none.
-    pub(super) fn give_back(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+    pub(super) fn take_buffered(&mut self, buf: &mut ReadBuf<'_>) -> bool {
         let read = self.read.take_if(|_| buf.remaining() > 0);
         buf.put_slice(read.as_slice());
         read.is_some()
@@ -51,7 +51,7 @@ impl Presence {
     /// # Errors
     ///
     /// The client has disconnected.
-    pub(super) fn look<I: AsyncRead + AsyncWrite + Unpin>(
+    pub(super) fn poll_disconnect<I: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         io: &mut I,
         request: u64,
@@ -78,7 +78,7 @@ impl Presence {
                 }
                 self.next = None;
             }
-            match self.poll_ask(io, cx) {
+            match self.poll_send_probe(io, cx) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(done) => done?,
             }
@@ -95,13 +95,13 @@ impl Presence {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         if self.asked > 0 {
-            ready!(self.poll_ask(io, cx))?;
+            ready!(self.poll_send_probe(io, cx))?;
         }
         self.answered = request;
         Poll::Ready(Ok(()))
     }
 
-    fn poll_ask<I: AsyncWrite + Unpin>(
+    fn poll_send_probe<I: AsyncWrite + Unpin>(
         &mut self,
         io: &mut I,
         cx: &mut Context<'_>,

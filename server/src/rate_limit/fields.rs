@@ -4,7 +4,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Policy, Refused, Remainder, Taken};
+use super::{RateLimitGrant, RateLimitPolicy, RateLimited, RemainingQuota};
 
 const FIELDS: [HeaderName; 5] = [
     HeaderName::from_static("ratelimit-policy"),
@@ -14,9 +14,9 @@ const FIELDS: [HeaderName; 5] = [
     HeaderName::from_static("x-ratelimit-reset"),
 ];
 
-impl Taken {
+impl RateLimitGrant {
     /// Adds the headers.
-    pub fn write(&self, headers: &mut HeaderMap) {
+    pub fn insert_headers(&self, headers: &mut HeaderMap) {
         let Some(left) = &self.0 else { return };
         for (name, value) in fields(left.policy, left.remaining, left.reset_seconds()) {
             // Digits, quotes and constant names are always valid in a header.
@@ -27,28 +27,28 @@ impl Taken {
     }
 }
 
-impl Remainder {
+impl RemainingQuota {
     /// Returns when the bucket is full again, or if it is empty, when the next token is available.
     fn reset_seconds(&self) -> u64 {
-        let Policy { count, window_seconds, .. } = self.policy;
+        let RateLimitPolicy { count, window_seconds, .. } = self.policy;
         let missing = if self.remaining == 0 { 1 } else { count - self.remaining.min(count) };
         (u64::from(missing) * u64::from(window_seconds)).div_ceil(u64::from(count)).max(1)
     }
 }
 
-impl Refused {
+impl RateLimited {
     /// Returns the headers of a rejected request.
-    pub fn fields(&self) -> impl Iterator<Item = (HeaderName, String)> {
+    pub fn headers(&self) -> impl Iterator<Item = (HeaderName, String)> {
         fields(self.policy, 0, self.retry_after_seconds)
     }
 }
 
 fn fields(
-    policy: Policy,
+    policy: RateLimitPolicy,
     remaining: u32,
     reset_seconds: u64,
 ) -> impl Iterator<Item = (HeaderName, String)> {
-    let Policy { name, count, window_seconds } = policy;
+    let RateLimitPolicy { name, count, window_seconds } = policy;
     let values = [
         format!("\"{name}\";q={count};w={window_seconds}"),
         format!("\"{name}\";r={remaining};t={reset_seconds}"),

@@ -6,49 +6,50 @@
 
 use std::num::NonZeroU32;
 
-use engine::{BucketName, Entropy};
+use engine::{BucketName, Rng};
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
 use governor::{InsufficientCapacity, Quota, RateLimiter};
 
-use super::{OfAddresses, Policy, Refused, Time};
+use super::{LimiterClock, PerIpLimit, RateLimitPolicy, RateLimited};
 use crate::address::AddressKey;
 use crate::config::Config;
-use crate::limits::IMAGE_MS_SAVED;
+use crate::limits::IMAGE_BURST_WINDOW;
 
 /// Both limits, in milliseconds.
-pub(super) struct PictureTime {
-    of_addresses: Option<OfAddresses>,
-    of_buckets: Option<OfBuckets>,
+pub(super) struct ImageCpuLimit {
+    of_addresses: Option<PerIpLimit>,
+    of_buckets: Option<PerBucketLimit>,
 }
 
-struct OfBuckets {
-    policy: Policy,
-    limiter: RateLimiter<BucketName, HashMapStateStore<BucketName>, Time, NoOpMiddleware<Nanos>>,
+struct PerBucketLimit {
+    policy: RateLimitPolicy,
+    limiter:
+        RateLimiter<BucketName, HashMapStateStore<BucketName>, LimiterClock, NoOpMiddleware<Nanos>>,
 }
 
-impl PictureTime {
-    pub(super) fn new(config: &Config, time: &Time, entropy: &dyn Entropy) -> Self {
+impl ImageCpuLimit {
+    pub(super) fn new(config: &Config, time: &LimiterClock, entropy: &dyn Rng) -> Self {
         let address = quota(config.image_ms_per_second_per_address);
         let bucket = quota(config.image_ms_per_second_per_bucket);
         Self {
             of_addresses: address
-                .map(|quota| OfAddresses::new("pictures-address", quota, time, entropy)),
-            of_buckets: bucket.map(|quota| OfBuckets {
-                policy: Policy::of("pictures-bucket", quota),
+                .map(|quota| PerIpLimit::new("pictures-address", quota, time, entropy)),
+            of_buckets: bucket.map(|quota| PerBucketLimit {
+                policy: RateLimitPolicy::of("pictures-bucket", quota),
                 limiter: RateLimiter::hashmap_with_clock(quota, time.clone()),
             }),
         }
     }
 
     /// Charges both limits.
-    pub(super) fn take(
+    pub(super) fn charge(
         &self,
         address: Option<AddressKey>,
         bucket: &BucketName,
         milliseconds: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RateLimited> {
         let count = u32::try_from(milliseconds).unwrap_or(u32::MAX);
         let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         let of_address = self.of_addresses.as_ref().zip(address);
@@ -65,7 +66,7 @@ impl PictureTime {
     }
 
     pub(super) fn known_count(&self) -> usize {
-        let addresses = self.of_addresses.as_ref().map_or(0, OfAddresses::known_count);
+        let addresses = self.of_addresses.as_ref().map_or(0, PerIpLimit::known_count);
         addresses + self.of_buckets.as_ref().map_or(0, |it| it.limiter.len())
     }
 
@@ -77,13 +78,13 @@ impl PictureTime {
     }
 }
 
-impl OfBuckets {
-    fn take(&self, bucket: &BucketName, count: NonZeroU32) -> Result<(), Refused> {
+impl PerBucketLimit {
+    fn take(&self, bucket: &BucketName, count: NonZeroU32) -> Result<(), RateLimited> {
         let count = count.min(NonZeroU32::new(self.policy.count).unwrap_or(count));
         match self.limiter.check_key_n(bucket, count) {
             Ok(Err(not_until)) => {
                 let now = self.limiter.clock().passed();
-                Err(Refused::new(self.policy, not_until.wait_time_from(now)))
+                Err(RateLimited::new(self.policy, not_until.wait_time_from(now)))
             }
             Ok(Ok(())) | Err(InsufficientCapacity(_)) => Ok(()),
         }
@@ -93,6 +94,6 @@ impl OfBuckets {
 /// Returns the limit of a rate per second, with its burst. `None` means unlimited.
 fn quota(per_second: u32) -> Option<Quota> {
     let per_second = NonZeroU32::new(per_second)?;
-    let saved = NonZeroU32::new(IMAGE_MS_SAVED.as_secs() as u32).unwrap_or(NonZeroU32::MIN);
+    let saved = NonZeroU32::new(IMAGE_BURST_WINDOW.as_secs() as u32).unwrap_or(NonZeroU32::MIN);
     Some(Quota::per_second(per_second).allow_burst(per_second.saturating_mul(saved)))
 }

@@ -10,19 +10,19 @@
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
-use engine::Entropy;
+use engine::Rng;
 use governor::Quota;
 use sha2::{Digest, Sha256};
 
-use super::{OfAddresses, OfKeys, Refused, Time};
+use super::{LimiterClock, OfKeys, PerIpLimit, RateLimited};
 use crate::address::AddressKey;
 use crate::limits::{
-    FAILED_SIGN_IN_OF_NAME_WAIT, FAILED_SIGN_INS_OF_NAME, FAILED_SIGN_INS_PER_MINUTE,
+    FAILED_SIGN_IN_REFILL_INTERVAL, FAILED_SIGN_INS_PER_MINUTE, FAILED_SIGN_INS_PER_NAME_BURST,
 };
 
 /// All three limits.
-pub(super) struct SignIns {
-    addresses: OfAddresses,
+pub(super) struct LoginLimits {
+    addresses: PerIpLimit,
     names: OfKeys,
     devices: OfKeys,
     /// Salt of the hash of names. Without knowing it, a client cannot choose names that share a limit.
@@ -31,55 +31,55 @@ pub(super) struct SignIns {
 
 /// Charged attempt.
 #[derive(Clone, Copy, Debug)]
-pub enum SignInTry {
-    Elsewhere { address: Option<AddressKey>, name: AddressKey },
+pub enum LoginAttempt {
+    UnknownDevice { address: Option<AddressKey>, name: AddressKey },
     KnownDevice(AddressKey),
 }
 
-impl SignIns {
-    pub(super) fn new(time: &Time, entropy: &dyn Entropy) -> Self {
+impl LoginLimits {
+    pub(super) fn new(time: &LimiterClock, entropy: &dyn Rng) -> Self {
         let per_minute = NonZeroU32::new(FAILED_SIGN_INS_PER_MINUTE).unwrap_or(NonZeroU32::MIN);
-        let at_once = NonZeroU32::new(FAILED_SIGN_INS_OF_NAME).unwrap_or(NonZeroU32::MIN);
-        let of_name = Quota::with_period(FAILED_SIGN_IN_OF_NAME_WAIT);
+        let at_once = NonZeroU32::new(FAILED_SIGN_INS_PER_NAME_BURST).unwrap_or(NonZeroU32::MIN);
+        let of_name = Quota::with_period(FAILED_SIGN_IN_REFILL_INTERVAL);
         let of_name = of_name.unwrap_or(Quota::per_minute(NonZeroU32::MIN)).allow_burst(at_once);
         let of_address = Quota::per_minute(per_minute);
         Self {
-            addresses: OfAddresses::new("sign-in-address", of_address, time, entropy),
+            addresses: PerIpLimit::new("sign-in-address", of_address, time, entropy),
             names: OfKeys::new("sign-in-name", of_name, time, entropy),
             devices: OfKeys::new("sign-in-device", of_name, time, entropy),
-            salt: entropy.number(),
+            salt: entropy.next_u64(),
         }
     }
 
     /// Charges an attempt. An address of `None` is not counted; `device` is the id of a known device of the account.
-    pub(super) fn take(
+    pub(super) fn charge(
         &self,
         address: Option<IpAddr>,
         name: &str,
         device: Option<&str>,
-    ) -> Result<SignInTry, Refused> {
+    ) -> Result<LoginAttempt, RateLimited> {
         if let Some(device) = device {
             let device = self.key_of(device);
             self.devices.take(device, NonZeroU32::MIN)?;
-            return Ok(SignInTry::KnownDevice(device));
+            return Ok(LoginAttempt::KnownDevice(device));
         }
-        let (address, name) = (address.map(AddressKey::of), self.key_of(name));
+        let (address, name) = (address.map(AddressKey::from_ip), self.key_of(name));
         if let Some(address) = address {
             self.addresses.take(address, NonZeroU32::MIN)?;
         }
         self.names.take(name, NonZeroU32::MIN)?;
-        Ok(SignInTry::Elsewhere { address, name })
+        Ok(LoginAttempt::UnknownDevice { address, name })
     }
 
     /// Refunds an attempt.
-    pub(super) fn give_back(&self, taken: SignInTry) {
+    pub(super) fn refund(&self, taken: LoginAttempt) {
         match taken {
-            SignInTry::KnownDevice(device) => self.devices.give_back(device),
-            SignInTry::Elsewhere { address, name } => {
+            LoginAttempt::KnownDevice(device) => self.devices.refund(device),
+            LoginAttempt::UnknownDevice { address, name } => {
                 if let Some(address) = address {
-                    self.addresses.give_back(address);
+                    self.addresses.refund(address);
                 }
-                self.names.give_back(name);
+                self.names.refund(name);
             }
         }
     }
@@ -91,6 +91,6 @@ impl SignIns {
     fn key_of(&self, name: &str) -> AddressKey {
         let hash = Sha256::new().chain_update(self.salt.to_le_bytes()).chain_update(name);
         let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = hash.finalize().into();
-        AddressKey::of_number(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
+        AddressKey::synthetic(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
     }
 }

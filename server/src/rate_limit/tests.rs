@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use engine::{SeededEntropy, SimClock};
+use engine::{SeededRng, SimClock};
 use proptest::prelude::*;
 
 use super::*;
@@ -11,14 +11,14 @@ const MINUTE_MS: u64 = 60_000;
 
 struct World {
     clock: Arc<SimClock>,
-    allowances: Allowances,
+    allowances: RateLimits,
     account: Account,
 }
 
 fn world(config: &Config) -> World {
     let clock = Arc::new(SimClock::at(1_700_000_000_000));
-    let conduct = Arc::new(Conduct::new(clock.clone()));
-    let allowances = Allowances::new(config, clock.clone(), &SeededEntropy::new(5), conduct);
+    let conduct = Arc::new(AccountActivity::new(clock.clone()));
+    let allowances = RateLimits::new(config, clock.clone(), &SeededRng::new(5), conduct);
     let account = Account {
         id: AccountId::parse("annannannannanna").unwrap(),
         name: AccountName::parse("ann").unwrap(),
@@ -33,7 +33,7 @@ fn world(config: &Config) -> World {
 
 /// Returns how many consecutive uploads pass, up to a maximum.
 fn passing(world: &World, account: &Account, most: u32) -> u32 {
-    let take = || world.allowances.take(LimitedAction::Upload, account).is_ok();
+    let take = || world.allowances.charge(RateClass::Upload, account).is_ok();
     (0..most).take_while(|_| take()).count() as u32
 }
 
@@ -43,7 +43,7 @@ fn address(number: u32) -> IpAddr {
 }
 
 #[test]
-fn every_plan_has_its_rate_and_a_throttled_account_a_tenth_of_it() {
+fn rate_depends_on_plan_and_throttling() {
     let config = Config { business_uploads_per_minute: 2_000, ..Config::default() };
     let world = world(&config);
     for (plan, rate) in
@@ -62,7 +62,7 @@ fn every_plan_has_its_rate_and_a_throttled_account_a_tenth_of_it() {
 }
 
 #[test]
-fn after_the_last_one_the_next_passes_when_one_has_come_back_and_not_before() {
+fn token_bucket_refills_at_the_exact_time() {
     let world = world(&Config::default());
     assert_eq!(passing(&world, &world.account, 200), 100);
     world.clock.advance(599);
@@ -76,23 +76,26 @@ fn after_the_last_one_the_next_passes_when_one_has_come_back_and_not_before() {
 }
 
 #[test]
-fn an_operator_may_hold_accounts_to_no_rates() {
+fn zero_account_rate_is_unlimited() {
     let world = world(&Config { plan_rates: false, ..Config::default() });
     assert_eq!(passing(&world, &world.account, 5_000), 5_000);
-    assert_eq!(world.allowances.take(LimitedAction::Upload, &world.account), Ok(Taken(None)));
+    assert_eq!(
+        world.allowances.charge(RateClass::Upload, &world.account),
+        Ok(RateLimitGrant(None))
+    );
 }
 
 #[test]
-fn uploads_and_the_rest_are_counted_apart() {
+fn uploads_and_requests_have_separate_limits() {
     let world = world(&Config::default());
     assert_eq!(passing(&world, &world.account, 200), 100);
-    let manage = || world.allowances.take(LimitedAction::Management, &world.account);
+    let manage = || world.allowances.charge(RateClass::Management, &world.account);
     assert_eq!((0..1_100).filter(|_| manage().is_ok()).count(), 1_000);
     assert_eq!(manage().unwrap_err().policy().name, "management");
 }
 
 #[test]
-fn invalid_keys_are_limited_per_address() {
+fn invalid_keys_are_limited_per_ip() {
     let world = world(&Config::default());
     let fail = |number| world.allowances.take_failure(address(number));
     assert!((0..60).all(|_| fail(1).is_ok()));
@@ -125,9 +128,9 @@ fn zero_is_no_bound_and_trusted_networks_have_none() {
         let world = world(config);
         let address = address.parse().unwrap();
         world.allowances.take_failure(address).unwrap();
-        world.allowances.take_request(address).unwrap();
+        world.allowances.charge_request(address).unwrap();
         let failures = world.allowances.take_failure(address).is_ok();
-        (failures, world.allowances.take_request(address).is_ok())
+        (failures, world.allowances.charge_request(address).is_ok())
     };
     assert_eq!(passes(&few, "192.0.2.1"), (false, false));
     assert_eq!(passes(&none, "192.0.2.1"), (true, true));
@@ -137,26 +140,26 @@ fn zero_is_no_bound_and_trusted_networks_have_none() {
 }
 
 #[test]
-fn a_flood_of_addresses_takes_no_more_memory_than_its_table_has() {
+fn ip_flood_does_not_grow_memory() {
     let world = world(&Config::default());
     for number in 0..1_000_000 {
-        world.allowances.take_request(address(number)).unwrap();
+        world.allowances.charge_request(address(number)).unwrap();
     }
-    assert!(world.allowances.known_count() <= limits::ADDRESSES_KNOWN_MAX);
+    assert!(world.allowances.tracked_count() <= limits::RATE_LIMIT_IPS_MAX);
 }
 
 #[test]
-fn accounts_that_did_nothing_lately_are_forgotten() {
+fn idle_accounts_are_pruned() {
     let world = world(&Config::default());
     for number in 0..500_u16 {
         let letter = |bit: u16| if (number >> bit) & 1 == 0 { 'a' } else { 'b' };
         let id = AccountId::parse(&(0..16).map(letter).collect::<String>()).unwrap();
         passing(&world, &Account { id, ..world.account.clone() }, 1);
     }
-    assert_eq!(world.allowances.known_count(), 500);
+    assert_eq!(world.allowances.tracked_count(), 500);
     world.clock.advance(2 * MINUTE_MS);
     assert_eq!(passing(&world, &world.account, 200), 100);
-    assert!(world.allowances.known_count() <= 1);
+    assert!(world.allowances.tracked_count() <= 1);
 }
 
 /// Reference model of a token bucket: in sixty-thousandths of a request, refilled by `rate` each millisecond.
@@ -180,7 +183,7 @@ impl Tank {
 
 proptest! {
     #[test]
-    fn allowances_do_what_a_tank_does(
+    fn rate_limiter_matches_token_bucket_model(
         steps in prop::collection::vec((0..3_u64, 0..4_usize, 1..150_u32, 0..2_000_u64), 1..60),
     ) {
         let world = world(&Config::default());
@@ -199,7 +202,7 @@ proptest! {
             let account = Account { id, plan, standing, ..world.account.clone() };
             let tank = tanks.entry((who, kind)).or_insert(Tank { rate, level: rate * MINUTE_MS, at_ms: 0 });
             for _ in 0..count {
-                let taken = world.allowances.take(LimitedAction::Upload, &account);
+                let taken = world.allowances.charge(RateClass::Upload, &account);
                 let told = taken.map(|it| it.0.unwrap().remaining).map_err(|it| it.retry_after_seconds);
                 prop_assert_eq!(told, tank.take(now_ms));
             }
@@ -213,27 +216,27 @@ proptest! {
 #[test]
 #[ignore = "a measurement"]
 #[allow(clippy::disallowed_methods, reason = "it measures real time")]
-fn nanoseconds_of_a_request_by_the_address() {
+fn bench_nanoseconds_per_request_by_ip() {
     let clock: Arc<dyn Clock> = Arc::new(engine::SystemClock::new());
-    let conduct = Arc::new(Conduct::new(clock.clone()));
+    let conduct = Arc::new(AccountActivity::new(clock.clone()));
     let world = world(&Config::default());
     let allowances =
-        Allowances::new(&Config::default(), clock, &SeededEntropy::new(1), conduct.clone());
+        RateLimits::new(&Config::default(), clock, &SeededRng::new(1), conduct.clone());
     let count = 2_000_000;
     let each = |what: &str, work: &dyn Fn(u32)| {
         let began = std::time::Instant::now();
         (0..count).for_each(work);
         println!("{what}: {} ns", began.elapsed().as_nanos() / u128::from(count));
     };
-    each("one address", &|_| drop(allowances.take_request(address(1))));
-    each("a hundred addresses", &|at| drop(allowances.take_request(address(at % 100))));
-    each("a flood of addresses", &|at| drop(allowances.take_request(address(at))));
-    each("loopback", &|_| drop(allowances.take_request(Ipv4Addr::LOCALHOST.into())));
-    each("conduct of an account", &|_| conduct.note_request(&world.account.id));
+    each("one address", &|_| drop(allowances.charge_request(address(1))));
+    each("a hundred addresses", &|at| drop(allowances.charge_request(address(at % 100))));
+    each("a flood of addresses", &|at| drop(allowances.charge_request(address(at))));
+    each("loopback", &|_| drop(allowances.charge_request(Ipv4Addr::LOCALHOST.into())));
+    each("conduct of an account", &|_| conduct.count_request(&world.account.id));
 }
 
 #[test]
-fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
+fn image_cpu_is_charged_per_ip_and_bucket() {
     let config = Config {
         image_ms_per_second_per_address: 10,
         image_ms_per_second_per_bucket: 20,
@@ -242,7 +245,7 @@ fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
     let world = world(&config);
     let [pics, more] = ["pics", "more"].map(|name| BucketName::parse(name).unwrap());
     let take = |number, bucket: &BucketName, milliseconds| {
-        let taken = world.allowances.take_picture_time(Some(address(number)), bucket, milliseconds);
+        let taken = world.allowances.charge_image_cpu(Some(address(number)), bucket, milliseconds);
         taken.map_err(|refused| (refused.policy().name, refused.retry_after_seconds()))
     };
     // Burst of five minutes: 3,000 for an address, 6,000 for a bucket.
@@ -254,21 +257,21 @@ fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
     assert_eq!(take(3, &more, 3_000), Ok(()), "what the bucket refused took nothing of an address");
     let own = Some(Ipv4Addr::LOCALHOST.into());
     for nobody in [None, own] {
-        let taken = world.allowances.take_picture_time(nobody, &more, 1_500);
+        let taken = world.allowances.charge_image_cpu(nobody, &more, 1_500);
         assert_eq!(taken, Ok(()), "the machine itself has no limit for addresses");
     }
-    assert!(world.allowances.take_picture_time(own, &more, 1).is_err(), "but buckets have theirs");
+    assert!(world.allowances.charge_image_cpu(own, &more, 1).is_err(), "but buckets have theirs");
     world.clock.advance(300_000);
     assert_eq!(take(1, &more, u64::MAX), Ok(()), "the largest picture takes all there is");
     assert_eq!(take(1, &more, 1), Err(("pictures-address", 1)));
     world.clock.advance(301_000);
-    assert_eq!(world.allowances.take_picture_time(None, &pics, 1), Ok(()));
+    assert_eq!(world.allowances.charge_image_cpu(None, &pics, 1), Ok(()));
     // Three addresses stay in their table; one of the buckets is full again.
-    assert_eq!(world.allowances.known_count(), 3 + 1);
+    assert_eq!(world.allowances.tracked_count(), 3 + 1);
 }
 
 #[test]
-fn pictures_may_be_free() {
+fn zero_image_cpu_limit_is_unlimited() {
     let config = Config {
         image_ms_per_second_per_address: 0,
         image_ms_per_second_per_bucket: 0,
@@ -277,6 +280,6 @@ fn pictures_may_be_free() {
     let world = world(&config);
     let pics = BucketName::parse("pics").unwrap();
     for _ in 0..1_000 {
-        assert_eq!(world.allowances.take_picture_time(Some(address(1)), &pics, 1_000_000), Ok(()));
+        assert_eq!(world.allowances.charge_image_cpu(Some(address(1)), &pics, 1_000_000), Ok(()));
     }
 }

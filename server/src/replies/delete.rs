@@ -31,9 +31,9 @@ struct DeleteAliases {
 
 /// Remaining files of a folder after a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remainder {
+pub enum Truncation {
     /// The folder is empty.
-    Nothing,
+    Complete,
     /// The caller has to repeat the request for the rest.
     More,
 }
@@ -45,8 +45,8 @@ impl DeleteReply {
     }
 
     /// Creates the reply to the deletion of files of a folder.
-    pub fn folder(bucket_name: &str, folder: &str, count: usize, rest: Remainder) -> Self {
-        Self::new(bucket_name, folder, count, Some(rest == Remainder::More))
+    pub fn folder(bucket_name: &str, folder: &str, count: usize, rest: Truncation) -> Self {
+        Self::new(bucket_name, folder, count, Some(rest == Truncation::More))
     }
 
     fn new(bucket_name: &str, key: &str, count: usize, is_truncated: Option<bool>) -> Self {
@@ -73,14 +73,14 @@ mod tests {
     use serde_json::{json, to_value};
 
     #[test]
-    fn a_deletion_says_how_many() {
+    fn delete_reply_states_the_count() {
         let one = to_value(DeleteReply::file("phone", "a.png")).unwrap();
         assert_eq!(
             one,
             json!({"success": true, "message": "Deleted phone/a.png", "key": "a.png", "deletedCount": 1, "deleted": 1,
                 "count": 1})
         );
-        let some = to_value(DeleteReply::folder("phone", "img/", 100, Remainder::More)).unwrap();
+        let some = to_value(DeleteReply::folder("phone", "img/", 100, Truncation::More)).unwrap();
         assert_eq!(some["isTruncated"], json!(true));
         assert_eq!(some["deletedCount"], json!(100));
     }

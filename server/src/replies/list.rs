@@ -91,12 +91,12 @@ impl ListReply {
     }
 
     /// Adds the listed bucket, prefix and delimiter.
-    pub fn of(self, bucket_name: &str, prefix: String, delimiter: String) -> Self {
+    pub fn with_listing(self, bucket_name: &str, prefix: String, delimiter: String) -> Self {
         Self { name: bucket_name.to_owned(), prefix, delimiter, ..self }
     }
 
     /// Adds further parameters of the request.
-    pub fn asked(
+    pub fn with_request(
         self,
         max_keys: usize,
         cursor: Option<String>,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_is_written_as_s3_writes_it() {
+    fn list_reply_has_s3_compatible_fields() {
         let object = ListedObject {
             key: "img/a.webp".into(),
             last_modified: "2026-01-31T12:00:00.000Z".into(),
@@ -127,8 +127,8 @@ mod tests {
             size: 51_234,
         };
         let page = ListReply::new(vec![object], vec!["img/b/".into()], Some("n".into()))
-            .of("phone", "img/".into(), "/".into())
-            .asked(2, Some("c".into()), Some("img/".into()));
+            .with_listing("phone", "img/".into(), "/".into())
+            .with_request(2, Some("c".into()), Some("img/".into()));
         let expected = json!({
             "success": true, "Name": "phone", "Prefix": "img/", "Delimiter": "/", "StartAfter": "img/", "MaxKeys": 2,
             "KeyCount": 2, "IsTruncated": true, "ContinuationToken": "c", "NextContinuationToken": "n",
@@ -138,8 +138,8 @@ mod tests {
         });
         assert_eq!(to_value(page).unwrap(), expected);
         let empty = ListReply::new(Vec::new(), Vec::new(), None)
-            .of("phone", String::new(), String::new())
-            .asked(1_000, None, None);
+            .with_listing("phone", String::new(), String::new())
+            .with_request(1_000, None, None);
         let expected = json!({
             "success": true, "Name": "phone", "Prefix": "", "MaxKeys": 1_000, "KeyCount": 0, "IsTruncated": false,
             "Contents": [], "CommonPrefixes": [],

@@ -15,12 +15,12 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
 use serde::Serialize;
 
-use crate::delivery_headers::allow_every_origin;
+use crate::delivery_headers::allow_any_origin;
 
-pub use self::delete::{DeleteReply, Remainder};
+pub use self::delete::{DeleteReply, Truncation};
 pub use self::list::{ListReply, ListedObject};
 pub use self::presign::{AddressReply, TokenReply};
-pub use self::search::{FoundFile, SearchHit, SearchPage, SearchReply};
+pub use self::search::{SearchFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
 /// JSON response with status 200, readable across origins and never cached.
@@ -36,9 +36,9 @@ impl<T: Serialize> IntoResponse for Json<T> {
 
 /// Plain text response, otherwise like [`Json`].
 #[derive(Clone, Debug)]
-pub struct Text(pub String);
+pub struct PlainText(pub String);
 
-impl IntoResponse for Text {
+impl IntoResponse for PlainText {
     fn into_response(self) -> Response<Body> {
         answer("text/plain; charset=utf-8", self.0.into_bytes())
     }
@@ -47,7 +47,7 @@ impl IntoResponse for Text {
 fn answer(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
-    allow_every_origin(headers);
+    allow_any_origin(headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_milliseconds_and_a_z() {
+    fn iso_time_has_milliseconds_and_utc_suffix() {
         assert_eq!(iso_time(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(iso_time(1_769_860_800_007), "2026-01-31T12:00:00.007Z");
         assert!(iso_time(u64::MAX).starts_with("9999-"));

@@ -22,7 +22,7 @@ pub struct SearchPage {
 /// Properties of files, which folders do not have.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FoundFile {
+pub struct SearchFile {
     /// Size in bytes.
     pub size: u64,
     /// Time when this version was stored.
@@ -82,7 +82,12 @@ pub struct SearchReply {
 
 impl SearchHit {
     /// Creates a hit, with the matching byte ranges of its key. Without a file it is a folder.
-    pub fn new(key: String, score: u16, matches: &[Range<usize>], file: Option<FoundFile>) -> Self {
+    pub fn new(
+        key: String,
+        score: u16,
+        matches: &[Range<usize>],
+        file: Option<SearchFile>,
+    ) -> Self {
         let trimmed = key.strip_suffix('/').unwrap_or(&key);
         let begin = trimmed.rfind('/').map_or(0, |slash| slash + 1);
         let (parent, name) = trimmed.split_at_checked(begin).unwrap_or_default();
@@ -127,12 +132,12 @@ impl SearchReply {
     }
 
     /// Adds the hits of the page, and the total number.
-    pub fn found(self, hits: Vec<SearchHit>, total: usize, total_is_exact: bool) -> Self {
+    pub fn with_hits(self, hits: Vec<SearchHit>, total: usize, total_is_exact: bool) -> Self {
         Self { hits, total, estimated_total_hits: total, total_is_exact, ..self }
     }
 
     /// Adds the processing time.
-    pub fn took(self, processing_time_ms: u64) -> Self {
+    pub fn with_duration(self, processing_time_ms: u64) -> Self {
         Self { processing_time_ms, ..self }
     }
 }
@@ -150,18 +155,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_is_answered_as_meilisearch_would() {
+    fn search_reply_is_meilisearch_compatible() {
         let page = SearchPage { limit: 20, offset: 40 };
-        let file = FoundFile {
+        let file = SearchFile {
             size: 3,
             url: "https://cdn.example.org/phone/img/a.webp".into(),
-            ..FoundFile::default()
+            ..SearchFile::default()
         };
         let hits = vec![
             SearchHit::new("img/".into(), 900, &[0..1, 2..3], None),
             SearchHit::new("img/\u{1f600}é/a.webp".into(), 800, &[4..8, 11..12], Some(file)),
         ];
-        let reply = SearchReply::new("a".into(), "phone", "", page).found(hits, 42, true).took(7);
+        let reply = SearchReply::new("a".into(), "phone", "", page)
+            .with_hits(hits, 42, true)
+            .with_duration(7);
         let reply = to_value(reply).unwrap();
         for (pointer, want) in [
             ("/success", json!(true)),

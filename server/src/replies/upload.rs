@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_is_described_for_every_kind_of_client() {
+    fn upload_reply_has_compatibility_fields() {
         let thumbnail = Some("https://cdn.example.org/phone/a_thumb.webp".to_owned());
         let first = UploadedFile {
             thumbnail_url: thumbnail.clone(),

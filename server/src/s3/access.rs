@@ -12,45 +12,45 @@ use s3s::auth::{S3Auth, SecretKey};
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
-use super::errors::refused;
-use super::parameters::{self, NamedBucket};
-use super::signed::Query;
-use crate::admission::take;
-use crate::auth::{Asking, Caller};
+use super::errors::to_s3_error;
+use super::parameters::{self, RequestBucket};
+use super::signed::SignedQuery;
+use crate::admission::charge;
+use crate::auth::{Caller, PresentedCredentials};
 use crate::catalog::{AccountId, ApiKeyId};
 use crate::error::ApiError;
-use crate::rate_limit::LimitedAction;
+use crate::rate_limit::RateClass;
 use crate::state::AppState;
-use crate::target::bucket_of;
+use crate::target::parse_bucket_name;
 
 /// Lookup of signing secrets for `s3s`.
-pub(super) struct Keys {
+pub(super) struct S3SecretProvider {
     app: AppState,
 }
 
 /// Access check of `s3s`.
-pub(super) struct Door {
+pub(super) struct S3Authorizer {
     app: AppState,
 }
 
-impl Keys {
+impl S3SecretProvider {
     pub(super) fn new(app: AppState) -> Self {
         Self { app }
     }
 }
 
-impl Door {
+impl S3Authorizer {
     pub(super) fn new(app: AppState) -> Self {
         Self { app }
     }
 }
 
 #[async_trait]
-impl S3Auth for Keys {
+impl S3Auth for S3SecretProvider {
     async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
         let id =
-            ApiKeyId::parse(access_key).filter(|id| self.app.catalog.live_api_key(id).is_some());
-        let id = id.ok_or_else(|| refused(&ApiError::invalid_api_key()))?;
+            ApiKeyId::parse(access_key).filter(|id| self.app.catalog.active_api_key(id).is_some());
+        let id = id.ok_or_else(|| to_s3_error(&ApiError::invalid_api_key()))?;
         let secret = self.app.catalog.signature_secret(&id);
         let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
         Ok(SecretKey::from(secret))
@@ -58,9 +58,9 @@ impl S3Auth for Keys {
 }
 
 #[async_trait]
-impl S3Access for Door {
+impl S3Access for S3Authorizer {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        let unsigned = || refused(&ApiError::missing_api_key());
+        let unsigned = || to_s3_error(&ApiError::missing_api_key());
         let key = context.credentials().and_then(|it| ApiKeyId::parse(&it.access_key));
         let key = key.ok_or_else(unsigned)?;
         let operation = context.s3_op().name().to_owned();
@@ -68,26 +68,31 @@ impl S3Access for Door {
         let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
         let bucket = bucket_in(context.s3_path());
         let extensions = context.extensions_mut();
-        let asking =
-            Asking { method: &method, uri: &uri, headers: &headers, extensions: &*extensions };
-        let caller = self.let_in(&key, asking, &operation).map_err(|error| refused(&error))?;
+        let asking = PresentedCredentials {
+            method: &method,
+            uri: &uri,
+            headers: &headers,
+            extensions: &*extensions,
+        };
+        let caller =
+            self.authorize_key(&key, asking, &operation).map_err(|error| to_s3_error(&error))?;
         let account = caller.account().id.clone();
         extensions.insert(caller);
-        check_parameters(&self.app, &account, bucket, &operation, &headers, &Query::of(&uri))
+        check_parameters(&self.app, &account, bucket, &operation, &headers, &SignedQuery::of(&uri))
     }
 }
 
-impl Door {
-    fn let_in(
+impl S3Authorizer {
+    fn authorize_key(
         &self,
         key: &ApiKeyId,
-        asking: Asking<'_>,
+        asking: PresentedCredentials<'_>,
         operation: &str,
     ) -> Result<Caller, ApiError> {
-        let caller = Caller::of_signature(&self.app, key, asking)?;
-        caller.check_plan(self.app.endpoint())?;
+        let caller = Caller::from_signature(&self.app, key, asking)?;
+        caller.require_plan(self.app.endpoint())?;
         if let Some(action) = action_of(operation) {
-            take(&self.app, action, &caller)?;
+            charge(&self.app, action, &caller)?;
         }
         Ok(caller)
     }
@@ -101,11 +106,11 @@ pub(super) fn check_parameters(
     bucket: Option<BucketName>,
     operation: &str,
     headers: &HeaderMap,
-    query: &Query,
+    query: &SignedQuery,
 ) -> S3Result<()> {
     let bucket = bucket.and_then(|name| app.catalog.bucket(&name));
-    let bucket = bucket.filter(|bucket| app.catalog.role_in(account, bucket).is_some());
-    let bucket = bucket.as_deref().map(|bucket| NamedBucket {
+    let bucket = bucket.filter(|bucket| app.catalog.bucket_role(account, bucket).is_some());
+    let bucket = bucket.as_deref().map(|bucket| RequestBucket {
         owner: bucket.owner.as_str(),
         access: bucket.access,
         blocks_public_acls: bucket.public_access_block.is_some_and(|it| it.block_public_acls),
@@ -116,15 +121,15 @@ pub(super) fn check_parameters(
 /// Returns the bucket that a request names.
 fn bucket_in(path: &S3Path) -> Option<BucketName> {
     let named = path.as_object().map(|(bucket, _)| bucket).or_else(|| path.as_bucket());
-    bucket_of(named?).ok()
+    parse_bucket_name(named?).ok()
 }
 
 /// Returns the rate limit of an operation; reading a file has none, as in delivery.
-fn action_of(operation: &str) -> Option<LimitedAction> {
+fn action_of(operation: &str) -> Option<RateClass> {
     match operation {
         "GetObject" | "HeadObject" => None,
-        "PutObject" | "CopyObject" | "CreateMultipartUpload" => Some(LimitedAction::Upload),
-        _ => Some(LimitedAction::Management),
+        "PutObject" | "CopyObject" | "CreateMultipartUpload" => Some(RateClass::Upload),
+        _ => Some(RateClass::Management),
     }
 }
 
@@ -132,7 +137,7 @@ fn action_of(operation: &str) -> Option<LimitedAction> {
 pub(super) fn caller_of(extensions: &Extensions) -> S3Result<Caller> {
     let unguarded = "S3 operation is not covered by an access check";
     let caller = extensions.get::<Caller>().cloned();
-    caller.ok_or_else(|| refused(&ApiError::internal(unguarded)))
+    caller.ok_or_else(|| to_s3_error(&ApiError::internal(unguarded)))
 }
 
 #[cfg(test)]
@@ -140,10 +145,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stores_a_file_counts_as_an_upload_and_reading_as_nothing() {
-        assert!(matches!(action_of("PutObject"), Some(LimitedAction::Upload)));
-        assert!(matches!(action_of("UploadPart"), Some(LimitedAction::Management)));
-        assert!(matches!(action_of("ListObjectsV2"), Some(LimitedAction::Management)));
+    fn s3_writes_charge_the_upload_rate_limit() {
+        assert!(matches!(action_of("PutObject"), Some(RateClass::Upload)));
+        assert!(matches!(action_of("UploadPart"), Some(RateClass::Management)));
+        assert!(matches!(action_of("ListObjectsV2"), Some(RateClass::Management)));
         assert!(action_of("GetObject").is_none());
     }
 }

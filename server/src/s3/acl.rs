@@ -15,11 +15,11 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
-use super::errors::{code, refusal, refused};
+use super::buckets::{change_settings, head_bucket};
+use super::errors::{code, s3_error, to_s3_error};
 use super::listing::owner_of;
-use super::objects::file_in;
-use super::parameters::NamedBucket;
+use super::objects::authorized_object;
+use super::parameters::RequestBucket;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
@@ -64,7 +64,7 @@ fn check_block(value: &str, is_blocking: bool) -> S3Result<()> {
     let is_public = PUBLIC.iter().any(|name| name.eq_ignore_ascii_case(value));
     let message = "The public access block of the bucket rejects lists that grant public access";
     match is_blocking && is_public {
-        true => Err(refusal(S3ErrorCode::AccessDenied, message)),
+        true => Err(s3_error(S3ErrorCode::AccessDenied, message)),
         false => Ok(()),
     }
 }
@@ -72,7 +72,7 @@ fn check_block(value: &str, is_blocking: bool) -> S3Result<()> {
 fn canned(value: &str) -> S3Result<Canned> {
     let found = CANNED.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
     let message = "Unknown canned access control list";
-    let found = found.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message));
+    let found = found.ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message));
     found.map(|(_, canned)| *canned)
 }
 
@@ -81,13 +81,13 @@ pub(super) fn bucket_access(value: &str) -> S3Result<Option<Access>> {
     match canned(value)? {
         Canned::Is(access) => Ok(Some(access)),
         Canned::OfOwner => Ok(None),
-        Canned::Other => Err(refusal(S3ErrorCode::NotImplemented, BUCKET_ACLS)),
+        Canned::Other => Err(s3_error(S3ErrorCode::NotImplemented, BUCKET_ACLS)),
     }
 }
 
 /// Checks the canned list of a new object against the access of its bucket. `private` is what clients send by default:
 /// it requests no access other than that of the bucket.
-pub(super) fn check_new_object(value: &str, bucket: Option<NamedBucket<'_>>) -> S3Result<()> {
+pub(super) fn check_new_object(value: &str, bucket: Option<RequestBucket<'_>>) -> S3Result<()> {
     check_block(value, bucket.is_some_and(|bucket| bucket.blocks_public_acls))?;
     let bucket = bucket.map(|bucket| bucket.access);
     match canned(value)? {
@@ -95,7 +95,7 @@ pub(super) fn check_new_object(value: &str, bucket: Option<NamedBucket<'_>>) -> 
         // A missing bucket is reported as such, by the operation.
         Canned::Is(Access::Public) if bucket != Some(Access::Private) => Ok(()),
         Canned::Is(Access::Public) | Canned::Other => {
-            Err(refusal(S3ErrorCode::NotImplemented, OBJECT_ACLS))
+            Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS))
         }
     }
 }
@@ -106,7 +106,8 @@ pub(super) async fn bucket_acl(
     request: S3Request<GetBucketAclInput>,
 ) -> S3Result<GetBucketAclOutput> {
     let caller = caller_of(&request.extensions)?;
-    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    let bucket =
+        head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
     let (owner, grants) = grants(app, &bucket);
     Ok(GetBucketAclOutput { owner: Some(owner), grants: Some(grants) })
 }
@@ -132,8 +133,9 @@ async fn check_object(
     sent_key: &str,
     sent_id: Option<&str>,
 ) -> S3Result<Arc<Bucket>> {
-    let ours = |error: ApiError| refused(&error);
-    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Read).map_err(ours)?;
+    let ours = |error: ApiError| to_s3_error(&error);
+    let (bucket, key) =
+        authorized_object(app, caller, bucket, sent_key, Scope::Read).map_err(ours)?;
     let name = ObjectName::new(bucket.name.clone(), key);
     find_version(app, &bucket, &name, sent_key, version_id(sent_id)?).await?;
     Ok(bucket)
@@ -176,7 +178,7 @@ pub(super) async fn put_bucket_acl(
 ) -> S3Result<PutBucketAclOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let bucket = look(app, &caller, &input.bucket).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, &input.bucket).map_err(|error| to_s3_error(&error))?;
     let is_blocking = bucket.public_access_block.is_some_and(|block| block.block_public_acls);
     let sent = input.acl.as_ref().map(|acl| acl.as_str());
     sent.map(|acl| check_block(acl, is_blocking)).transpose()?;
@@ -185,7 +187,7 @@ pub(super) async fn put_bucket_acl(
         (Some(_), Some(_)) => return Err(both_sent()),
         (Some(canned), None) => canned.unwrap_or(bucket.granted_access),
         (None, Some(policy)) => access_of(policy, &bucket.owner).and_then(|access| {
-            access.ok_or_else(|| refusal(S3ErrorCode::NotImplemented, BUCKET_ACLS))
+            access.ok_or_else(|| s3_error(S3ErrorCode::NotImplemented, BUCKET_ACLS))
         })?,
         (None, None) => return Err(none_sent()),
     };
@@ -195,7 +197,7 @@ pub(super) async fn put_bucket_acl(
     let change =
         BucketChange { access: Some(wanted), may_be_hidden: true, ..BucketChange::default() };
     let changed = change_settings(app, &caller, &input.bucket, change).await;
-    changed.map_err(|error| refused(&error))?;
+    changed.map_err(|error| to_s3_error(&error))?;
     Ok(PutBucketAclOutput {})
 }
 
@@ -217,19 +219,19 @@ pub(super) async fn put_object_acl(
     };
     match is_in_effect {
         true => Ok(PutObjectAclOutput::default()),
-        false => Err(refusal(S3ErrorCode::NotImplemented, OBJECT_ACLS)),
+        false => Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS)),
     }
 }
 
 fn both_sent() -> S3Error {
     let message = "A request cannot have both a canned access control list and an access control \
         policy";
-    refusal(S3ErrorCode::UnexpectedContent, message)
+    s3_error(S3ErrorCode::UnexpectedContent, message)
 }
 
 fn none_sent() -> S3Error {
     let message = "The request has neither x-amz-acl nor an access control policy";
-    refusal(S3ErrorCode::MissingSecurityHeader, message)
+    s3_error(S3ErrorCode::MissingSecurityHeader, message)
 }
 
 /// Grants that an access control list can have here.
@@ -246,7 +248,7 @@ enum Granted {
 fn access_of(policy: &AccessControlPolicy, owner: &AccountId) -> S3Result<Option<Access>> {
     let named = policy.owner.as_ref().and_then(|owner| owner.id.as_deref());
     if named.is_some_and(|named| named != owner.to_string()) {
-        return Err(refusal(S3ErrorCode::AccessDenied, "The owner of a bucket cannot be changed"));
+        return Err(s3_error(S3ErrorCode::AccessDenied, "The owner of a bucket cannot be changed"));
     }
     let grants = policy.grants.as_deref().unwrap_or_default();
     let granted =
@@ -263,7 +265,7 @@ fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
     let malformed = || {
         let message = "A grant requires a grantee (CanonicalUser with an ID, or Group with a URI) \
             and a permission";
-        refusal(S3ErrorCode::MalformedACLError, message)
+        s3_error(S3ErrorCode::MalformedACLError, message)
     };
     let permission = grant.permission.as_ref().ok_or_else(malformed)?.as_str();
     let known = [
@@ -282,7 +284,7 @@ fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
             let id = grantee.id.as_deref().ok_or_else(malformed)?;
             let message = "The ID of a grantee is not an account id";
             let id = AccountId::parse(id);
-            let id = id.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?;
+            let id = id.ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message))?;
             let is_owners = id == *owner && permission == Permission::FULL_CONTROL;
             Ok(if is_owners { Granted::Owner } else { Granted::Other })
         }
@@ -293,7 +295,7 @@ fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
         }
         Type::AMAZON_CUSTOMER_BY_EMAIL => {
             let message = "Grantees by email address are not supported";
-            Err(refusal(code("UnresolvableGrantByEmailAddress"), message))
+            Err(s3_error(code("UnresolvableGrantByEmailAddress"), message))
         }
         _ => Err(malformed()),
     }
@@ -321,7 +323,7 @@ mod tests {
         assert_eq!(code(bucket_access("public-read-write")), "NotImplemented");
         assert_eq!(code(bucket_access("public")), "InvalidArgument");
         let new = |acl: &str, access: Option<Access>| {
-            let bucket = |access| NamedBucket { owner: "ann", access, blocks_public_acls: false };
+            let bucket = |access| RequestBucket { owner: "ann", access, blocks_public_acls: false };
             code(check_new_object(acl, access.map(bucket)))
         };
         assert_eq!(new("private", Some(Access::Public)), "ok");

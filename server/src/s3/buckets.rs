@@ -15,19 +15,19 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
 use super::acl::bucket_access;
-use super::errors::{refusal, refused};
+use super::errors::{s3_error, to_s3_error};
 use super::objects::time_of;
 use super::signed::REGION;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{
-    Access, Bucket, BucketChange, BucketContents, BucketKind, CatalogError, NewBucket,
-    NewBucketOwner, Scope, new_bucket_name,
+    Access, Bucket, BucketChange, BucketKind, CatalogError, NewBucket, NewBucketOwner, OnNonEmpty,
+    Scope, new_bucket_name,
 };
 use crate::error::ApiError;
 use crate::object_lock::BucketLock;
 use crate::state::AppState;
-use crate::target::bucket_of;
+use crate::target::parse_bucket_name;
 use crate::versions::VersioningState;
 
 /// Maximum buckets per page (S3 API).
@@ -40,14 +40,14 @@ pub(super) async fn list(
 ) -> S3Result<ListBucketsOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    caller.check_scope(Scope::List).map_err(|error| refused(&error))?;
+    caller.require_scope(Scope::List).map_err(|error| to_s3_error(&error))?;
     let wanted = match input.max_buckets {
         None => PAGE_MAX,
         Some(wanted) => usize::try_from(wanted)
             .ok()
             .filter(|wanted| (1..=PAGE_MAX).contains(wanted))
             .ok_or_else(|| {
-                refusal(
+                s3_error(
                     S3ErrorCode::InvalidArgument,
                     "max-buckets must be a number from 1 to 10000",
                 )
@@ -64,8 +64,8 @@ pub(super) async fn list(
             let name = bucket.name.as_str();
             name.starts_with(prefix)
                 && after.as_deref().is_none_or(|after| name > after)
-                && caller.limits().reach_bucket(&bucket.name)
-                && app.catalog.role_in(&account.id, bucket).is_some()
+                && caller.limits().allows_bucket(&bucket.name)
+                && app.catalog.bucket_role(&account.id, bucket).is_some()
         })
         .collect();
     visible.sort_by(|one, other| one.name.cmp(&other.name));
@@ -96,16 +96,16 @@ fn named(bucket: &Bucket) -> NamedBucket {
 fn read_token(token: &str) -> S3Result<String> {
     let name = URL_SAFE_NO_PAD.decode(token).ok().and_then(|it| String::from_utf8(it).ok());
     let message = "The cursor was not issued by this server";
-    name.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
+    name.ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message))
 }
 
 /// Returns the bucket if the caller has any scope for its objects.
-pub(super) fn look(
+pub(super) fn head_bucket(
     app: &AppState,
     caller: &Caller,
     bucket: &str,
 ) -> Result<std::sync::Arc<Bucket>, ApiError> {
-    let name = bucket_of(bucket)?;
+    let name = parse_bucket_name(bucket)?;
     let scopes = [Scope::List, Scope::Read, Scope::Upload, Scope::Delete];
     let scope = scopes.into_iter().find(|scope| caller.has_scope(*scope)).unwrap_or(Scope::List);
     caller.bucket(&app.catalog, &name, scope)
@@ -117,7 +117,7 @@ pub(super) async fn head(
     request: S3Request<HeadBucketInput>,
 ) -> S3Result<HeadBucketOutput> {
     let caller = caller_of(&request.extensions)?;
-    look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
     let bucket_region = Some(REGION.to_owned());
     Ok(HeadBucketOutput { bucket_region, ..HeadBucketOutput::default() })
 }
@@ -128,7 +128,7 @@ pub(super) async fn location(
     request: S3Request<GetBucketLocationInput>,
 ) -> S3Result<GetBucketLocationOutput> {
     let caller = caller_of(&request.extensions)?;
-    look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
     Ok(GetBucketLocationOutput::default())
 }
 
@@ -142,20 +142,20 @@ pub(super) async fn create(
         request.input;
     let acl = acl.as_ref().map(|acl| bucket_access(acl.as_str())).transpose()?;
     let access = acl.flatten().unwrap_or(Access::Private);
-    let ours = |error: ApiError| refused(&error);
-    caller.check_whole_reach().map_err(ours)?;
+    let ours = |error: ApiError| to_s3_error(&error);
+    caller.require_unrestricted().map_err(ours)?;
     let Ok(name) = new_bucket_name(&bucket) else {
         let message = "Invalid bucket name: use 3 to 63 of a-z, 0-9 and -";
-        return Err(refusal(S3ErrorCode::InvalidBucketName, message));
+        return Err(s3_error(S3ErrorCode::InvalidBucketName, message));
     };
-    if let Ok(there) = look(app, &caller, &bucket) {
+    if let Ok(there) = head_bucket(app, &caller, &bucket) {
         // As in the AWS region `us-east-1`, which all buckets here have; but access is never changed by it.
         if there.access == access {
             return Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) });
         }
         let message =
             "You already own this bucket with another access: change it with PutBucketAcl";
-        return Err(refusal(S3ErrorCode::BucketAlreadyOwnedByYou, message));
+        return Err(s3_error(S3ErrorCode::BucketAlreadyOwnedByYou, message));
     }
     let is_locked = is_locked == Some(true);
     let settings = BucketChange {
@@ -166,11 +166,11 @@ pub(super) async fn create(
     };
     let owner = NewBucketOwner::Account(caller.account().id.clone());
     let new = NewBucket { name, owner, kind: BucketKind::Standard, settings };
-    let catalog = app.catalog.by(caller.actor());
+    let catalog = app.catalog.acting_as(caller.actor());
     match blocking(move || catalog.create_bucket(new)).await {
         Ok(_) => Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) }),
-        Err(CatalogError::Exists(_)) => {
-            Err(refusal(S3ErrorCode::BucketAlreadyExists, "The bucket already exists"))
+        Err(CatalogError::AlreadyExists(_)) => {
+            Err(s3_error(S3ErrorCode::BucketAlreadyExists, "The bucket already exists"))
         }
         Err(error) => Err(ours(error.into())),
     }
@@ -183,15 +183,15 @@ pub(super) async fn change_settings(
     bucket: &str,
     change: BucketChange,
 ) -> Result<(), ApiError> {
-    let name = bucket_of(bucket)?;
+    let name = parse_bucket_name(bucket)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
-    caller.check_folder(&FolderKey::root())?;
+    caller.require_folder_access(&FolderKey::root())?;
     let unblocks = change.public_access_block.is_some() && bucket.granted_access == Access::Public;
     let opens = change.access == Some(Access::Public) || unblocks;
     if opens && bucket.access == Access::Private {
         caller.bucket(&app.catalog, &name, Scope::Read)?;
     }
-    let catalog = app.catalog.by(caller.actor());
+    let catalog = app.catalog.acting_as(caller.actor());
     blocking(move || catalog.edit_bucket(&name, change)).await?;
     Ok(())
 }
@@ -202,15 +202,15 @@ pub(super) async fn delete(
     request: S3Request<DeleteBucketInput>,
 ) -> S3Result<DeleteBucketOutput> {
     let caller = caller_of(&request.extensions)?;
-    let ours = |error: ApiError| refused(&error);
-    let name = bucket_of(&request.input.bucket).map_err(ours)?;
+    let ours = |error: ApiError| to_s3_error(&error);
+    let name = parse_bucket_name(&request.input.bucket).map_err(ours)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage).map_err(ours)?;
-    caller.check_whole_reach().map_err(ours)?;
-    let catalog = app.catalog.by(caller.actor());
-    let delete = move || catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone)?.finish();
+    caller.require_unrestricted().map_err(ours)?;
+    let catalog = app.catalog.acting_as(caller.actor());
+    let delete = move || catalog.delete_bucket(&bucket.name, OnNonEmpty::Refuse)?.finish();
     match blocking(delete).await {
         Ok(_) => Ok(DeleteBucketOutput {}),
-        Err(CatalogError::NotEmpty(..)) => Err(refusal(
+        Err(CatalogError::NotEmpty(..)) => Err(s3_error(
             S3ErrorCode::BucketNotEmpty,
             "The bucket is not empty: delete its objects first",
         )),

@@ -11,7 +11,7 @@ use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Sha1, Sha256};
 use s3s::dto::{Checksum, ChecksumType};
 use s3s::{S3ErrorCode, S3Result};
 
-use super::errors::refusal;
+use super::errors::s3_error;
 use crate::object_attributes::StoredChecksum;
 
 /// Checksum algorithm of S3.
@@ -74,7 +74,7 @@ impl Algorithm {
             _ => false,
         };
         let message = "Unknown checksum algorithm or type";
-        is_known.then_some(()).ok_or_else(|| refusal(S3ErrorCode::InvalidRequest, message))
+        is_known.then_some(()).ok_or_else(|| s3_error(S3ErrorCode::InvalidRequest, message))
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_composite_checksum_is_that_of_the_checksums_of_the_parts() {
+    fn composite_checksum_hashes_part_checksums() {
         // zlib.crc32 of those of "hello" and of nothing, four bytes each, big-endian.
         let parts = ["NhCmhg==", "AAAAAA=="];
         let of = |parts: &[&str]| {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_checksums_are_those_of_s3() {
+    fn checksum_algorithms_match_s3() {
         let is_known = |algorithm: Algorithm, kind: &str| algorithm.check_kind(kind).is_ok();
         for algorithm in ALGORITHMS {
             assert!(is_known(algorithm, algorithm.default_kind()), "{algorithm:?}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_told_with_its_type() {
+    fn checksum_response_includes_its_type() {
         let stored =
             |value: &str| StoredChecksum { algorithm: "sha256".into(), value: value.into() };
         let kind = |value: &str| response_of(Some(&stored(value))).checksum_type.unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_algorithm_is_announced_by_a_header_or_a_trailer() {
+    fn checksum_algorithm_is_read_from_header_or_trailer() {
         for (name, value, algorithm) in [
             ("x-amz-checksum-sha1", "a", Some(Algorithm::Sha1)),
             ("x-amz-checksum-algorithm", "CRC64NVME", Some(Algorithm::Crc64Nvme)),

@@ -8,8 +8,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
 use s3s::dto::ETagCondition;
 
-use super::objects::{etag_of, find, is_named};
-use crate::conditional::{Outcome, Validators, evaluate};
+use super::objects::{etag_of, head_object, matches_sent_key};
+use crate::conditional::{PreconditionResult, Validators, evaluate_preconditions};
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -43,9 +43,11 @@ pub(super) fn check_source(headers: &HeaderMap, source: &Object) -> Result<(), A
         headers.get(of_source).map(|value| (of_read, value.clone()))
     });
     let validators = Validators::new(etag_of(source), source.modified_ms());
-    match evaluate(&Method::GET, &quoted(&as_read.collect()), Some(&validators)) {
-        Outcome::Proceed { .. } => Ok(()),
-        Outcome::NotModified | Outcome::PreconditionFailed => Err(ApiError::precondition_failed()),
+    match evaluate_preconditions(&Method::GET, &quoted(&as_read.collect()), Some(&validators)) {
+        PreconditionResult::Proceed { .. } => Ok(()),
+        PreconditionResult::NotModified | PreconditionResult::PreconditionFailed => {
+            Err(ApiError::precondition_failed())
+        }
     }
 }
 
@@ -85,8 +87,8 @@ impl WriteConditions {
         if self.are_none() && sent_key.is_ascii() {
             return Ok(batch);
         }
-        let there = find(app, name).await?;
-        if there.as_ref().is_some_and(|there| !is_named(there, sent_key)) {
+        let there = head_object(app, name).await?;
+        if there.as_ref().is_some_and(|there| !matches_sent_key(there, sent_key)) {
             let why = "a key that differs only in its Unicode normalization form exists";
             return Err(ApiError::bad_path(why));
         }
@@ -96,7 +98,7 @@ impl WriteConditions {
             if !names(condition, there) {
                 return Err(ApiError::precondition_failed());
             }
-            batch = batch.require(Precondition::KeyVersion(name.clone(), there.lsn()));
+            batch = batch.require(Precondition::KeyHasLsn(name.clone(), there.lsn()));
         }
         match (&self.if_none_match, &there) {
             (Some(condition), Some(there)) if names(condition, there) => {
@@ -107,7 +109,7 @@ impl WriteConditions {
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
             (None, Some(there)) if !is_normal => {
-                batch = batch.require(Precondition::KeyVersion(name.clone(), there.lsn()));
+                batch = batch.require(Precondition::KeyHasLsn(name.clone(), there.lsn()));
             }
             _ => {}
         }
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entity_tags_without_quotes_get_them() {
+    fn unquoted_etags_are_quoted() {
         for (sent, read) in [
             ("5d41", "\"5d41\""),
             ("5d41, ab-2", "\"5d41\", \"ab-2\""),

@@ -15,14 +15,14 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
-use super::errors::{code, refusal, refused};
+use super::buckets::{change_settings, head_bucket};
+use super::errors::{code, s3_error, to_s3_error};
 use super::tagging::{bucket_tags, tag_set};
 use crate::auth::Caller;
 use crate::catalog::{BucketChange, Scope};
 use crate::object_attributes::Tags;
 use crate::state::AppState;
-use crate::target::bucket_of;
+use crate::target::parse_bucket_name;
 
 /// Returns the error of a configuration that no bucket has, or that of a missing bucket.
 pub(super) fn not_configured(
@@ -31,19 +31,19 @@ pub(super) fn not_configured(
     bucket: &str,
     missing: &'static str,
 ) -> S3Error {
-    match look(app, caller, bucket) {
+    match head_bucket(app, caller, bucket) {
         Ok(_) => {
-            let mut error = refusal(code(missing), "The bucket has no such configuration");
+            let mut error = s3_error(code(missing), "The bucket has no such configuration");
             error.set_status_code(http::StatusCode::NOT_FOUND);
             error
         }
-        Err(error) => refused(&error),
+        Err(error) => to_s3_error(&error),
     }
 }
 
 /// Fails if the bucket does not exist or the caller may not access it.
 pub(super) fn check_bucket(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
-    look(app, caller, bucket).map(drop).map_err(|error| refused(&error))
+    head_bucket(app, caller, bucket).map(drop).map_err(|error| to_s3_error(&error))
 }
 
 /// Implements GetBucketOwnershipControls: objects have no access of their own.
@@ -72,7 +72,7 @@ pub(super) async fn put_ownership(
         }
         _ => {
             let message = "Objects belong to the owner of their bucket: the only ownership is BucketOwnerEnforced";
-            Err(refusal(S3ErrorCode::NotImplemented, message))
+            Err(s3_error(S3ErrorCode::NotImplemented, message))
         }
     }
 }
@@ -88,17 +88,17 @@ pub(super) async fn put_request_payment(
         Payer::BUCKET_OWNER => Ok(PutBucketRequestPaymentOutput {}),
         _ => {
             let message = "The owner of a bucket pays for requests: the only payer is BucketOwner";
-            Err(refusal(S3ErrorCode::NotImplemented, message))
+            Err(s3_error(S3ErrorCode::NotImplemented, message))
         }
     }
 }
 
 /// Fails if the bucket does not exist or the caller may not manage it.
 pub(super) fn check_managed(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
-    let managed = bucket_of(bucket)
+    let managed = parse_bucket_name(bucket)
         .and_then(|name| caller.bucket(&app.catalog, &name, Scope::Manage))
-        .and_then(|_| caller.check_folder(&FolderKey::root()));
-    managed.map_err(|error| refused(&error))
+        .and_then(|_| caller.require_folder_access(&FolderKey::root()));
+    managed.map_err(|error| to_s3_error(&error))
 }
 
 /// Implements GetBucketRequestPayment: the bucket owner pays.
@@ -119,7 +119,7 @@ pub(super) async fn tagging(
 ) -> S3Result<GetBucketTaggingOutput> {
     let caller = caller_of(&request.extensions)?;
     let name = &request.input.bucket;
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     match bucket.tags.is_empty() {
         true => Err(not_configured(app, &caller, name, "NoSuchTagSet")),
         false => Ok(GetBucketTaggingOutput { tag_set: tag_set(&bucket.tags) }),
@@ -149,5 +149,5 @@ pub(super) async fn delete_tagging(
 
 async fn set_tags(app: &AppState, caller: &Caller, bucket: &str, tags: Tags) -> S3Result<()> {
     let change = BucketChange { tags: Some(tags), ..BucketChange::default() };
-    change_settings(app, caller, bucket, change).await.map_err(|error| refused(&error))
+    change_settings(app, caller, bucket, change).await.map_err(|error| to_s3_error(&error))
 }

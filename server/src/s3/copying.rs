@@ -16,9 +16,9 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
-use super::errors::{refusal, refused};
+use super::errors::{s3_error, to_s3_error};
 use super::object_lock::sent_lock;
-use super::objects::{etag_in, file_in, manner, strong, time_of};
+use super::objects::{authorized_object, etag_in, strong_etag, time_of, upload_options};
 use super::stored::{Described, StoredParts};
 use super::tagging::{check_directive, copied_tags};
 use super::versioning::{find_version, id_of, version_id};
@@ -26,7 +26,7 @@ use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
 use crate::error::ApiError;
-use crate::intake::{Received, keep};
+use crate::intake::{StagedFile, store_files};
 use crate::limits::MOVE_TRIES_MAX;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::state::AppState;
@@ -34,26 +34,27 @@ use crate::target::check_writable;
 
 /// Returns the source object of a request, if the caller may read it and it matches the requested version and
 /// conditions.
-pub(super) async fn source_of(
+pub(super) async fn copy_source(
     app: &AppState,
     caller: &Caller,
     source: &CopySource,
     headers: &HeaderMap,
 ) -> S3Result<Source> {
     let message = "x-amz-copy-source must be BUCKET/KEY, optionally with ?versionId=ID";
-    let wrong = || refusal(S3ErrorCode::InvalidArgument, message);
+    let wrong = || s3_error(S3ErrorCode::InvalidArgument, message);
     let CopySource::Bucket { bucket, key, version_id: sent_id } = source else {
         return Err(wrong());
     };
     let id = version_id(sent_id.as_deref())?;
-    let ours = |error: ApiError| refused(&error);
-    let (bucket, parsed) = file_in(app, caller, bucket, key, Scope::Read).map_err(ours)?;
+    let ours = |error: ApiError| to_s3_error(&error);
+    let (bucket, parsed) =
+        authorized_object(app, caller, bucket, key, Scope::Read).map_err(ours)?;
     let name = ObjectName::new(bucket.name.clone(), parsed);
     let found = find_version(app, &bucket, &name, key, id).await;
     let version = found.map_err(|error| match error.code() {
         // As on AWS: a delete marker is not a valid source.
         S3ErrorCode::MethodNotAllowed => {
-            refusal(S3ErrorCode::InvalidRequest, "The source is a delete marker")
+            s3_error(S3ErrorCode::InvalidRequest, "The source is a delete marker")
         }
         _ => error,
     })?;
@@ -70,15 +71,15 @@ pub(super) struct Source {
 }
 
 /// Copies an object to another name, or replaces its metadata under its own name.
-pub(super) async fn copy(
+pub(super) async fn copy_object(
     app: &AppState,
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<CopyObjectOutput> {
     let caller = caller_of(&request.extensions)?;
     let S3Request { input, headers, .. } = request;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let (bucket, key) =
-        file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
+        authorized_object(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
     let name = ObjectName::new(bucket.name.clone(), key.clone());
     let conditions = WriteConditions::of(&headers).map_err(ours)?;
@@ -88,15 +89,15 @@ pub(super) async fn copy(
     check_directive(tagging, &sent.tags)?;
     let is_replacing = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
         == Some(MetadataDirective::REPLACE);
-    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let _turn = app.copy_permits.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
     for _ in 0..MOVE_TRIES_MAX {
         let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
         let Source { object, version_id } =
-            source_of(app, &caller, &input.copy_source, &headers).await?;
+            copy_source(app, &caller, &input.copy_source, &headers).await?;
         let is_itself = *object.name() == name;
         if is_itself && !is_replacing {
             let message = "An object can be copied to itself only with changed metadata";
-            return Err(refusal(S3ErrorCode::InvalidRequest, message));
+            return Err(s3_error(S3ErrorCode::InvalidRequest, message));
         }
         let (described, s3) = described(&object, &sent, is_replacing, tagging);
         let (store, staging, draining) = (app.store.clone(), object.clone(), app.clone());
@@ -111,11 +112,12 @@ pub(super) async fn copy(
             Err(Error::Conflict(_)) => continue,
             Err(error) => return Err(ours(error.into())),
         };
-        let received = Received::new(None, described.content_type, staged);
+        let received = StagedFile::new(None, described.content_type, staged);
         let received = received.with_s3(described.headers, s3, described.tags).locked(lock);
-        let manner = manner(EventKind::CreatedByCopy);
+        let manner = upload_options(EventKind::CreatedByCopy);
         let stored =
-            keep(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key)).await;
+            store_files(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key))
+                .await;
         let stored = stored.map_err(|error| ours(conditions.explain(error)))?.into_iter().next();
         let stored = stored.ok_or_else(|| ours(ApiError::internal("a copy put nothing")))?;
         let result = result_of(&stored.object);
@@ -167,7 +169,7 @@ fn result_of(stored: &engine::Object) -> CopyObjectResult {
     let checksum = attributes.s3.as_ref().and_then(|s3| s3.checksum.as_ref());
     let checksum = response_of(checksum);
     let mut result = CopyObjectResult {
-        e_tag: strong(etag_in(&attributes, stored)),
+        e_tag: strong_etag(etag_in(&attributes, stored)),
         last_modified: time_of(stored.modified_ms()),
         ..CopyObjectResult::default()
     };

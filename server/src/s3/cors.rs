@@ -10,9 +10,9 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
+use super::buckets::{change_settings, head_bucket};
 use super::configuration::not_configured;
-use super::errors::{refusal, refused};
+use super::errors::{s3_error, to_s3_error};
 use crate::auth::Caller;
 use crate::catalog::{BucketChange, CorsRule, check_rules};
 use crate::state::AppState;
@@ -24,7 +24,7 @@ pub(super) async fn get(
 ) -> S3Result<GetBucketCorsOutput> {
     let caller = caller_of(&request.extensions)?;
     let name = &request.input.bucket;
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     if bucket.cors_rules.is_empty() {
         return Err(not_configured(app, &caller, name, "NoSuchCORSConfiguration"));
     }
@@ -42,7 +42,7 @@ pub(super) async fn put(
     let rules = input.cors_configuration.cors_rules.into_iter().map(parsed);
     let rules = rules.collect::<S3Result<Vec<_>>>()?;
     if rules.is_empty() {
-        return Err(refusal(
+        return Err(s3_error(
             S3ErrorCode::MalformedXML,
             "A CORS configuration requires at least one rule",
         ));
@@ -64,13 +64,13 @@ pub(super) async fn delete(
 
 async fn set(app: &AppState, caller: &Caller, bucket: &str, rules: Vec<CorsRule>) -> S3Result<()> {
     let change = BucketChange { cors_rules: Some(rules), ..BucketChange::default() };
-    change_settings(app, caller, bucket, change).await.map_err(|error| refused(&error))
+    change_settings(app, caller, bucket, change).await.map_err(|error| to_s3_error(&error))
 }
 
 fn parsed(rule: CORSRule) -> S3Result<CorsRule> {
     let max_age_seconds = rule.max_age_seconds.map(|seconds| {
         u32::try_from(seconds).map_err(|_| {
-            refusal(
+            s3_error(
                 S3ErrorCode::InvalidRequest,
                 "MaxAgeSeconds must be a non-negative number of seconds",
             )

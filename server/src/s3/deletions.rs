@@ -15,19 +15,19 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
 use super::conditions::{WriteConditions, names};
-use super::errors::{refusal, refused};
+use super::errors::{s3_error, to_s3_error};
 use super::object_lock::may_bypass;
-use super::objects::{find, is_named, time_of};
+use super::objects::{head_object, matches_sent_key, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, Happening, Scope};
+use crate::catalog::{Bucket, EventKind, ObjectEvent, Scope};
 use crate::error::ApiError;
-use crate::handlers::delete::delete_named;
+use crate::handlers::delete::delete_keys;
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::target::{Place, bucket_of};
+use crate::target::{PathInBucket, parse_bucket_name};
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{self, Absent, Promoted, Removal, Version, VersionId};
 
@@ -45,7 +45,7 @@ enum Outcome {
 /// Requested deletion.
 #[derive(Clone, Copy)]
 struct Deletion<'a> {
-    wanted: &'a ObjectIdentifier,
+    identifier: &'a ObjectIdentifier,
     conditions: &'a WriteConditions,
     /// Whether governance retention is bypassed.
     bypasses: bool,
@@ -68,7 +68,7 @@ pub(super) async fn delete(
     let conditions = WriteConditions { if_match, if_none_match: None };
     let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
     let bypasses = may_bypass(&caller, request.input.bypass_governance_retention);
-    let deletion = Deletion { wanted: &wanted, conditions: &conditions, bypasses };
+    let deletion = Deletion { identifier: &wanted, conditions: &conditions, bypasses };
     let deleted = Box::pin(delete_one(app, &caller, &bucket, &deletion)).await?;
     Ok(match deleted {
         Outcome::Deleted => DeleteObjectOutput::default(),
@@ -90,15 +90,15 @@ fn bucket_to_delete_in(
     caller: &Caller,
     bucket: &str,
 ) -> S3Result<std::sync::Arc<Bucket>> {
-    let found = bucket_of(bucket);
+    let found = parse_bucket_name(bucket);
     let found = found.and_then(|name| caller.bucket(&app.catalog, &name, Scope::Delete));
-    found.map_err(|error| refused(&error))
+    found.map_err(|error| to_s3_error(&error))
 }
 
 /// Parses a key to delete; `None` if no object can have it.
 fn key_to_delete(caller: &Caller, sent_key: &str) -> Result<Option<ObjectKey>, ApiError> {
-    let Ok(Place::File(key)) = Place::parse(sent_key) else { return Ok(None) };
-    caller.check_file(&key)?;
+    let Ok(PathInBucket::File(key)) = PathInBucket::parse(sent_key) else { return Ok(None) };
+    caller.require_key_access(&key)?;
     Ok(Some(key))
 }
 
@@ -109,9 +109,9 @@ async fn delete_one(
     bucket: &Bucket,
     deletion: &Deletion<'_>,
 ) -> S3Result<Outcome> {
-    let Deletion { wanted, conditions, .. } = *deletion;
+    let Deletion { identifier: wanted, conditions, .. } = *deletion;
     let id = version_id(wanted.version_id.as_deref())?;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let Some(key) = key_to_delete(caller, &wanted.key).map_err(ours)? else {
         return Ok(Outcome::Deleted);
     };
@@ -131,13 +131,13 @@ async fn delete_unversioned(
     wanted: &ObjectIdentifier,
     conditions: &WriteConditions,
 ) -> Result<Outcome, ApiError> {
-    let there = find(app, name).await?;
-    let Some(there) = there.filter(|there| is_named(there, &wanted.key)) else {
+    let there = head_object(app, name).await?;
+    let Some(there) = there.filter(|there| matches_sent_key(there, &wanted.key)) else {
         return Ok(Outcome::Deleted);
     };
     check_properties(wanted, &there, there.modified_ms())?;
     let along = conditions.batch(app, name, &wanted.key).await?;
-    let deleted = delete_named(app, &bucket.name, along, std::slice::from_ref(&name.key)).await;
+    let deleted = delete_keys(app, &bucket.name, along, std::slice::from_ref(&name.key)).await;
     deleted.map_err(|error| conditions.explain(error))?;
     Ok(Outcome::Deleted)
 }
@@ -165,8 +165,8 @@ async fn mark_one(
     wanted: &ObjectIdentifier,
     conditions: &WriteConditions,
 ) -> Result<Outcome, ApiError> {
-    let there = find(app, name).await?;
-    let is_other = there.as_ref().is_some_and(|there| !is_named(there, &wanted.key));
+    let there = head_object(app, name).await?;
+    let is_other = there.as_ref().is_some_and(|there| !matches_sent_key(there, &wanted.key));
     // A key in another normalization form is a different key, under which no object exists.
     if is_other || there.is_none() && wanted.key != name.key.as_str() {
         return Ok(Outcome::Deleted);
@@ -222,14 +222,15 @@ async fn mark(
     bucket: &Bucket,
     along: Batch,
     marked: &[(ObjectName, bool)],
-) -> engine::Result<engine::Committed> {
+) -> engine::Result<engine::CommitInfo> {
     let marking = |batch: Batch, (name, _): &(ObjectName, bool)| {
         delete_thumbnail(batch.delete(name.clone()), name)
     };
     let batch = marked.iter().fold(along, marking);
     let there = marked.iter().filter(|(_, is_there)| *is_there);
-    let happenings: Vec<_> = there.map(|(name, _)| Happening::removed(name.key.clone())).collect();
-    let _turn = app.catalog.version_turn(marked.iter().map(|(name, _)| name)).await;
+    let happenings: Vec<_> =
+        there.map(|(name, _)| ObjectEvent::removed(name.key.clone())).collect();
+    let _turn = app.catalog.lock_current_versions(marked.iter().map(|(name, _)| name)).await;
     app.catalog.commit_changing(&bucket.name, batch, &happenings, Absent::Mark).await
 }
 
@@ -241,8 +242,8 @@ async fn remove(
     id: VersionId,
     deletion: &Deletion<'_>,
 ) -> Result<Outcome, ApiError> {
-    let Deletion { wanted, conditions, bypasses } = *deletion;
-    let _turn = app.catalog.version_turn(std::iter::once(name)).await;
+    let Deletion { identifier: wanted, conditions, bypasses } = *deletion;
+    let _turn = app.catalog.lock_current_versions(std::iter::once(name)).await;
     for _ in 0..limits::MOVE_TRIES_MAX {
         let (store, versioning, of) = (app.store.clone(), bucket.versioning, name.clone());
         let planned = blocking(move || versions::removal(&store, versioning, &of, id)).await;
@@ -250,7 +251,7 @@ async fn remove(
             Err(Error::Conflict(_)) => continue,
             planned => planned?,
         };
-        let removal = removal.filter(|it| is_named(&it.version.object, &wanted.key));
+        let removal = removal.filter(|it| matches_sent_key(&it.version.object, &wanted.key));
         let Some(Removal { batch, version, promoted }) = removal else {
             return Ok(Outcome::Removed { was_marker: false });
         };
@@ -282,16 +283,16 @@ async fn remove(
 }
 
 /// Adds the change of the key's thumbnail to the batch, and returns the webhook events.
-fn with_effects(batch: Batch, name: &ObjectName, promoted: Promoted) -> (Batch, Vec<Happening>) {
+fn with_effects(batch: Batch, name: &ObjectName, promoted: Promoted) -> (Batch, Vec<ObjectEvent>) {
     match promoted {
         Promoted::Unchanged => (batch, Vec::new()),
         Promoted::Nothing => {
-            (delete_thumbnail(batch, name), vec![Happening::removed(name.key.clone())])
+            (delete_thumbnail(batch, name), vec![ObjectEvent::removed(name.key.clone())])
         }
         Promoted::Version(version) => {
             let object = &version.object;
             let (bytes, etag): (u64, Etag) = (object.bytes(), object.etag());
-            let created = Happening::created(
+            let created = ObjectEvent::created(
                 EventKind::CreatedByCopy,
                 name.key.clone(),
                 bytes,
@@ -304,7 +305,7 @@ fn with_effects(batch: Batch, name: &ObjectName, promoted: Promoted) -> (Batch, 
 }
 
 /// Implements DeleteObjects: unconditional deletions of objects and versions share batches.
-pub(super) async fn delete_many(
+pub(super) async fn delete_objects(
     app: &AppState,
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<DeleteObjectsOutput> {
@@ -314,7 +315,7 @@ pub(super) async fn delete_many(
     let bypasses = may_bypass(&caller, bypass_governance_retention);
     if wanted.objects.len() > engine::limits::LIST_PAGE_MAX {
         let message = "A request deletes at most 1000 objects";
-        return Err(refusal(S3ErrorCode::MalformedXML, message));
+        return Err(s3_error(S3ErrorCode::MalformedXML, message));
     }
     let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
     let (mut together, mut outcomes) = (Vec::new(), Vec::new());
@@ -324,23 +325,23 @@ pub(super) async fn delete_many(
         outcomes.push(if is_plain {
             let key = existing_key(app, &caller, &bucket, &object.key).await;
             let key = key.map(|key| together.extend(key)).map(|()| Outcome::Deleted);
-            key.map_err(|error| refused(&error))
+            key.map_err(|error| to_s3_error(&error))
         } else {
             let if_match = object.e_tag.clone().map(s3s::dto::ETagCondition::ETag);
             let conditions = WriteConditions { if_match, if_none_match: None };
-            let deletion = Deletion { wanted: object, conditions: &conditions, bypasses };
+            let deletion = Deletion { identifier: object, conditions: &conditions, bypasses };
             Box::pin(delete_one(app, &caller, &bucket, &deletion)).await
         });
     }
     let markers = match bucket.versioning {
         None => {
-            let deleted = delete_named(app, &bucket.name, Batch::new(), &together).await;
-            deleted.map_err(|error| refused(&error))?;
+            let deleted = delete_keys(app, &bucket.name, Batch::new(), &together).await;
+            deleted.map_err(|error| to_s3_error(&error))?;
             Vec::new()
         }
         Some(_) => {
             let marked = Box::pin(mark_many(app, &bucket, together)).await;
-            marked.map_err(|error| refused(&error))?
+            marked.map_err(|error| to_s3_error(&error))?
         }
     };
     Ok(delete_output(wanted.objects, outcomes, &markers, wanted.quiet.unwrap_or(false)))
@@ -358,7 +359,7 @@ async fn mark_many(
         let mut marked = Vec::with_capacity(some.len());
         for key in some {
             let name = ObjectName::new(bucket.name.clone(), key.clone());
-            let is_there = find(app, &name).await?.is_some();
+            let is_there = head_object(app, &name).await?.is_some();
             marked.push((name, is_there));
         }
         let committed = mark(app, bucket, Batch::new(), &marked).await?;
@@ -383,8 +384,8 @@ async fn existing_key(
         return Ok(Some(key));
     }
     let is_marked = bucket.versioning.is_some() && sent_key == key.as_str();
-    let found = find(app, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
-    let is_meant = found.map_or(is_marked, |found| is_named(&found, sent_key));
+    let found = head_object(app, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
+    let is_meant = found.map_or(is_marked, |found| matches_sent_key(&found, sent_key));
     Ok(is_meant.then_some(key))
 }
 
@@ -422,13 +423,13 @@ fn deleted_of(
     outcome: Outcome,
     markers: &[(ObjectKey, VersionId)],
 ) -> DeletedObject {
-    let normal = Place::parse(&key).ok();
+    let normal = PathInBucket::parse(&key).ok();
     let marker = match outcome {
         Outcome::Marked(id) => Some(id.to_string()),
         Outcome::Removed { was_marker } => version_id.clone().filter(|_| was_marker),
         Outcome::Deleted => {
             let of_key = |(of, _): &&(ObjectKey, VersionId)| match &normal {
-                Some(Place::File(key)) => of == key,
+                Some(PathInBucket::File(key)) => of == key,
                 _ => false,
             };
             markers.iter().find(of_key).map(|(_, id)| id.to_string())

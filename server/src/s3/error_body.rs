@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_refusal_stays_as_it_is() {
+    fn non_error_body_is_unchanged() {
         assert_eq!(complete(StatusCode::OK, BODY, "/b", "r1"), None);
         assert_eq!(complete(StatusCode::NOT_FOUND, b"", "/b", "r1"), None);
     }

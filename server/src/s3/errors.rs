@@ -7,10 +7,10 @@ use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use s3s::{S3Error, S3ErrorCode};
 
-use crate::error::{ApiError, Asked};
+use crate::error::{ApiError, ErrorFormat};
 
 /// Converts an API error to an S3 error.
-pub(super) fn refused(error: &ApiError) -> S3Error {
+pub(super) fn to_s3_error(error: &ApiError) -> S3Error {
     let status = error.status();
     let message = error.message().to_owned();
     if error.is_failure() {
@@ -21,7 +21,7 @@ pub(super) fn refused(error: &ApiError) -> S3Error {
     if refused.status_code().is_none() {
         refused.set_status_code(status);
     }
-    if let Some(wait) = error.response(&Asked::default()).headers().get(header::RETRY_AFTER) {
+    if let Some(wait) = error.response(&ErrorFormat::default()).headers().get(header::RETRY_AFTER) {
         refused.set_headers(HeaderMap::from_iter([
             (header::RETRY_AFTER, wait.clone()),
             (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),
@@ -31,7 +31,7 @@ pub(super) fn refused(error: &ApiError) -> S3Error {
 }
 
 /// Creates an error with a code of S3, or with a code of trug's own.
-pub(super) fn refusal(code: S3ErrorCode, message: &'static str) -> S3Error {
+pub(super) fn s3_error(code: S3ErrorCode, message: &'static str) -> S3Error {
     let mut refusal = S3Error::with_message(code, message);
     if refusal.status_code().is_none() {
         refusal.set_status_code(StatusCode::BAD_REQUEST);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_the_codes_that_clients_know() {
+    fn s3_error_codes_match_clients() {
         for (error, code, status) in [
             (ApiError::bucket_not_found(), "NoSuchBucket", 404),
             (ApiError::file_not_found(), "NoSuchKey", 404),
@@ -94,7 +94,7 @@ mod tests {
             (ApiError::internal("disk of the machine"), "InternalError", 500),
             (ApiError::conflict("again"), "OperationAborted", 409),
         ] {
-            let refused = refused(&error);
+            let refused = to_s3_error(&error);
             assert_eq!(refused.code().as_str(), code);
             assert_eq!(refused.status_code().unwrap().as_u16(), status, "{code}");
             assert!(!refused.message().unwrap().contains("disk of the machine"), "{code}");
@@ -102,8 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_wait_is_told_how_long() {
-        let refused = refused(&ApiError::overloaded(3));
+    fn s3_slow_down_sets_retry_after() {
+        let refused = to_s3_error(&ApiError::overloaded(3));
         assert_eq!(refused.headers().unwrap()["retry-after"], "3");
     }
 }

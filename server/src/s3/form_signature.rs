@@ -13,7 +13,7 @@ use sha1::Sha1;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use super::errors::refusal;
+use super::errors::s3_error;
 use super::post_policy::{Fields, field};
 
 /// Maximum age of a signing date (S3 API): a week.
@@ -40,7 +40,7 @@ impl<'f> FormSignature<'f> {
         let signature = field(fields, "x-amz-signature")?;
         if field(fields, "x-amz-algorithm")? != "AWS4-HMAC-SHA256" {
             let message = "The field x-amz-algorithm must be AWS4-HMAC-SHA256";
-            return Err(refusal(S3ErrorCode::InvalidArgument, message));
+            return Err(s3_error(S3ErrorCode::InvalidArgument, message));
         }
         let (credential, date) = (field(fields, "x-amz-credential")?, field(fields, "x-amz-date")?);
         Ok(Self::V4 { credential: Credential::parse(credential, date, now_ms)?, signature })
@@ -81,7 +81,7 @@ impl<'f> Credential<'f> {
     fn parse(field: &'f str, time: &str, now_ms: u64) -> S3Result<Self> {
         let message = "The field x-amz-credential must be \
             {key id}/{date}/{region}/s3/aws4_request, with the date of x-amz-date";
-        let malformed = || refusal(S3ErrorCode::InvalidArgument, message);
+        let malformed = || s3_error(S3ErrorCode::InvalidArgument, message);
         let parts: Vec<_> = field.split('/').collect();
         let [key_id, date, region, "s3", "aws4_request"] = *parts else { return Err(malformed()) };
         let is_region = !region.is_empty()
@@ -92,7 +92,7 @@ impl<'f> Credential<'f> {
             return Err(malformed());
         }
         let signed_ms = millis_of(time).ok_or_else(|| {
-            refusal(S3ErrorCode::InvalidArgument, "The field x-amz-date must be YYYYMMDDTHHMMSSZ")
+            s3_error(S3ErrorCode::InvalidArgument, "The field x-amz-date must be YYYYMMDDTHHMMSSZ")
         })?;
         if signed_ms > now_ms.saturating_add(AHEAD_MS_MAX) || now_ms > signed_ms + AGE_MS_MAX {
             return Err(denied());
@@ -103,7 +103,7 @@ impl<'f> Credential<'f> {
 
 fn denied() -> S3Error {
     let message = "The form was signed more than a week ago, or in the future";
-    refusal(S3ErrorCode::AccessDenied, message)
+    s3_error(S3ErrorCode::AccessDenied, message)
 }
 
 /// Parses a time such as `20300131T120000Z` to milliseconds since 1970.
@@ -154,7 +154,7 @@ mod tests {
     const TIME: &str = "20151229T000000Z";
 
     #[test]
-    fn policy_signature_is_that_of_version_4() {
+    fn policy_signature_matches_sigv4() {
         let credential = Credential::parse(SCOPE, TIME, SIGNED_MS).unwrap();
         let policy = "eyAiZXhwaXJhdGlvbiI6ICIyMDE1LTEyLTMwVDEyOjAwOjAwLjAwMFoiIH0=";
         let signed = |secret: &str, policy: &str, signature: &str| {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn policy_signature_is_that_of_version_2() {
+    fn policy_signature_matches_sigv2() {
         let fields = Fields::from([
             ("awsaccesskeyid".to_owned(), "AKID".to_owned()),
             // Computed with Python: base64.b64encode(hmac.new(b"secret", b"e30=", "sha1").digest())
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn credential_of_a_form_names_a_recent_date() {
+    fn form_credential_requires_a_recent_date() {
         let code = |field: &str, time: &str, now_ms: u64| {
             let parsed = Credential::parse(field, time, now_ms);
             parsed.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())

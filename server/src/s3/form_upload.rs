@@ -17,26 +17,26 @@ use s3s::xml::{Deserialize, Deserializer};
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::access::check_parameters;
-use super::errors::{refusal, refused};
+use super::errors::{s3_error, to_s3_error};
 use super::form_signature::FormSignature;
-use super::incoming::{Digests, Expected};
+use super::incoming::{Digests, ExpectedBody};
 use super::object_lock::sent_lock;
-use super::objects::{file_in, hex, manner};
+use super::objects::{authorized_object, hex, upload_options};
 use super::post_policy::{Fields, Policy, field};
-use super::signed::Query;
+use super::signed::SignedQuery;
 use super::stored::{Described, StoredParts};
 use super::tagging::object_tags;
-use crate::admission::take;
-use crate::auth::{Asking, Caller, has_key};
+use crate::admission::charge;
+use crate::auth::{Caller, PresentedCredentials, presents_key};
 use crate::catalog::{EventKind, Scope};
 use crate::error::ApiError;
-use crate::intake::{Received, keep, receive_part};
+use crate::intake::{StagedFile, receive_part, store_files};
 use crate::multipart::FormFiles;
-use crate::own_pages::{Source, host_of};
-use crate::rate_limit::LimitedAction;
+use crate::own_pages::{RequestOrigin, host_of};
+use crate::rate_limit::RateClass;
 use crate::request_body::BodyLimits;
 use crate::state::AppState;
-use crate::target::{bucket_of, check_writable, public_url};
+use crate::target::{check_writable, parse_bucket_name, public_url};
 
 /// Maximum bytes of names and values of all fields before the file (S3 API).
 const FIELDS_BYTES_MAX: usize = 20 * 1_024;
@@ -72,7 +72,7 @@ impl From<S3Error> for Rejected {
 
 impl From<ApiError> for Rejected {
     fn from(error: ApiError) -> Self {
-        Self::S3(refused(&error))
+        Self::S3(to_s3_error(&error))
     }
 }
 
@@ -86,13 +86,13 @@ pub(crate) fn is_form_upload<B>(app: &AppState, request: &Request<B>) -> bool {
     let is_form = content_type
         .is_some_and(|value| value.to_ascii_lowercase().starts_with(b"multipart/form-data"));
     let has_session = || {
-        let source = Source::of(method, headers, uri);
-        app.session_cookie.read(headers).is_some() && source.lets_cookies_count(method)
+        let source = RequestOrigin::from_headers(method, headers, uri);
+        app.session_cookie.read(headers).is_some() && source.allows_cookies(method)
     };
     is_form
         && bucket_in(app, headers, uri).is_some()
         && !headers.contains_key(header::AUTHORIZATION)
-        && !has_key(headers, &crate::query::Query::of(uri))
+        && !presents_key(headers, &crate::query::Query::from_uri(uri))
         && !has_session()
 }
 
@@ -102,12 +102,12 @@ pub(super) fn bucket_in(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Optio
     let name = match path {
         "" => {
             let host = host_of(headers, uri)?;
-            app.own_hosts().bucket_before(host.as_str())?.to_owned()
+            app.dashboard_hosts().bucket_before(host.as_str())?.to_owned()
         }
         _ if path.contains('/') => return None,
         _ => percent_decode_str(path).decode_utf8().ok()?.into_owned(),
     };
-    bucket_of(&name).is_ok().then_some(name)
+    parse_bucket_name(&name).is_ok().then_some(name)
 }
 
 /// Stores the file of a form.
@@ -125,7 +125,7 @@ pub(super) async fn post(
     }
     let Some(file_name) = read? else {
         let message = "A form must have one file, in the field \"file\" after all other fields";
-        return Err(refusal(S3ErrorCode::InvalidArgument, message).into());
+        return Err(s3_error(S3ErrorCode::InvalidArgument, message).into());
     };
     let bucket = bucket_in(app, &head.headers, &head.uri).ok_or_else(ApiError::bucket_not_found)?;
     insert_file_name(&mut fields, &file_name);
@@ -135,13 +135,15 @@ pub(super) async fn post(
 
 /// Returns the error of trug's own API for an upload without a credential.
 fn native_refusal(app: &AppState, head: &Parts) -> ApiError {
-    let query = crate::query::Query::of(&head.uri);
-    Caller::recognise(app, Asking::of(head), &query).err().unwrap_or_else(ApiError::missing_api_key)
+    let query = crate::query::Query::from_uri(&head.uri);
+    Caller::authenticate(app, PresentedCredentials::from_request(head), &query)
+        .err()
+        .unwrap_or_else(ApiError::missing_api_key)
 }
 
 /// Reads the fields before the file; returns the name of the file, and `None` for a form without one.
 async fn read_fields(form: &mut FormFiles, fields: &mut Fields) -> S3Result<Option<String>> {
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let mut bytes = 0;
     while let Some(part) = form.next_part().await.map_err(ours)? {
         let name = part.field_name.unwrap_or_default().to_ascii_lowercase();
@@ -159,16 +161,16 @@ async fn read_fields(form: &mut FormFiles, fields: &mut Fields) -> S3Result<Opti
             bytes += chunk.len();
             if bytes > FIELDS_BYTES_MAX {
                 let message = "The fields before the file may have up to 20 KB";
-                return Err(refusal(S3ErrorCode::MaxPostPreDataLengthExceededError, message));
+                return Err(s3_error(S3ErrorCode::MaxPostPreDataLengthExceededError, message));
             }
             value.extend_from_slice(&chunk);
         }
         let value = String::from_utf8(value).map_err(|_| {
-            refusal(S3ErrorCode::InvalidArgument, "A field of the form is not UTF-8")
+            s3_error(S3ErrorCode::InvalidArgument, "A field of the form is not UTF-8")
         })?;
         if fields.insert(name, value).is_some() {
             let message = "Duplicate form field";
-            return Err(refusal(S3ErrorCode::InvalidArgument, message));
+            return Err(s3_error(S3ErrorCode::InvalidArgument, message));
         }
     }
     Ok(None)
@@ -202,26 +204,27 @@ fn authorize(
 ) -> S3Result<(Caller, Policy)> {
     if fields.contains_key("x-amz-security-token") {
         let message = "Temporary credentials are not supported: sign with an API key";
-        return Err(refusal(S3ErrorCode::InvalidToken, message));
+        return Err(s3_error(S3ErrorCode::InvalidToken, message));
     }
     let policy = field(fields, "policy")?;
     let now_ms = app.clock.unix_ms();
     let signature = FormSignature::of(fields, now_ms)?;
-    let unknown = || refused(&ApiError::invalid_api_key());
+    let unknown = || to_s3_error(&ApiError::invalid_api_key());
     let id = crate::catalog::ApiKeyId::parse(signature.key_id()).ok_or_else(unknown)?;
-    app.catalog.live_api_key(&id).ok_or_else(unknown)?;
+    app.catalog.active_api_key(&id).ok_or_else(unknown)?;
     let secret = app.catalog.signature_secret(&id);
     let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
     if !signature.matches(&secret, policy) {
         let message = "The signature of the policy does not match the secret access key";
-        return Err(refusal(S3ErrorCode::SignatureDoesNotMatch, message));
+        return Err(s3_error(S3ErrorCode::SignatureDoesNotMatch, message));
     }
     let policy = Policy::parse(policy)?;
     policy.check(bucket, fields, now_ms)?;
-    let ours = |error: ApiError| refused(&error);
-    let caller = Caller::of_signature(app, &id, Asking::of(head)).map_err(ours)?;
-    caller.check_plan(app.endpoint()).map_err(ours)?;
-    take(app, LimitedAction::Upload, &caller).map_err(ours)?;
+    let ours = |error: ApiError| to_s3_error(&error);
+    let caller =
+        Caller::from_signature(app, &id, PresentedCredentials::from_request(head)).map_err(ours)?;
+    caller.require_plan(app.endpoint()).map_err(ours)?;
+    charge(app, RateClass::Upload, &caller).map_err(ours)?;
     Ok((caller, policy))
 }
 
@@ -237,7 +240,7 @@ fn headers_of(fields: &Fields) -> S3Result<HeaderMap> {
         let value = HeaderValue::try_from(value).ok();
         let pair = HeaderName::try_from(name).ok().zip(value);
         let message = "A field of the form cannot be a header";
-        let (name, value) = pair.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?;
+        let (name, value) = pair.ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message))?;
         headers.insert(name, value);
     }
     Ok(headers)
@@ -257,7 +260,7 @@ fn described_by(
     let Some(tagging) = fields.get("tagging") else { return Ok(described) };
     let malformed = |_| {
         let message = "The field \"tagging\" is not the XML of a tag set";
-        refusal(S3ErrorCode::MalformedXML, message)
+        s3_error(S3ErrorCode::MalformedXML, message)
     };
     let mut xml = Deserializer::new(tagging.as_bytes());
     let tagging = Tagging::deserialize(&mut xml).map_err(malformed)?;
@@ -273,13 +276,14 @@ async fn store(
     policy: &Policy,
     mut form: FormFiles,
 ) -> S3Result<Response<Bytes>> {
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let sent_key = field(fields, "key")?;
     let headers = headers_of(fields)?;
-    let none = Query::of(&Uri::from_static("/"));
+    let none = SignedQuery::of(&Uri::from_static("/"));
     let account = &caller.account().id;
-    check_parameters(app, account, bucket_of(bucket).ok(), "PutObject", &headers, &none)?;
-    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload).map_err(ours)?;
+    check_parameters(app, account, parse_bucket_name(bucket).ok(), "PutObject", &headers, &none)?;
+    let (bucket, key) =
+        authorized_object(app, caller, bucket, sent_key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
     let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
     let described = described_by(fields, &headers, &key)?.locked(lock);
@@ -290,8 +294,8 @@ async fn store(
     let attributes = described.attributes(etag.clone(), checksum, StoredParts::default());
     let received = received.with_s3(described.headers, attributes, described.tags).locked(lock);
     let keys = [key.clone()];
-    let manner = manner(EventKind::CreatedByPost);
-    keep(app, &bucket, manner, Batch::new(), vec![received], &keys).await.map_err(ours)?;
+    let manner = upload_options(EventKind::CreatedByPost);
+    store_files(app, &bucket, manner, Batch::new(), vec![received], &keys).await.map_err(ours)?;
     Ok(response(app, fields, &ObjectName::new(bucket.name.clone(), key), sent_key, &etag))
 }
 
@@ -303,10 +307,10 @@ async fn receive_file(
     headers: &HeaderMap,
     policy: &Policy,
     form: &mut FormFiles,
-) -> S3Result<(Received, Digests)> {
-    let ours = |error: ApiError| refused(&error);
+) -> S3Result<(StagedFile, Digests)> {
+    let ours = |error: ApiError| to_s3_error(&error);
     let (bytes_min, bytes_max) = policy.length_bounds();
-    let mut digests = Digests::new(Expected::of(headers, None));
+    let mut digests = Digests::new(ExpectedBody::from_headers(headers, None));
     let mut check = |piece: &[u8]| {
         digests.update(piece);
         match digests.bytes() > bytes_max {
@@ -319,7 +323,7 @@ async fn receive_file(
         receive_part(app, bucket, declared_type, form, &mut check).await.map_err(ours)?;
     if digests.bytes() < bytes_min {
         let message = "The file is smaller than the policy allows";
-        return Err(refusal(S3ErrorCode::EntityTooSmall, message));
+        return Err(s3_error(S3ErrorCode::EntityTooSmall, message));
     }
     form.skip_to_end().await.map_err(ours)?;
     Ok((received, digests))
@@ -395,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn success_action_redirect_is_an_address_of_the_web() {
+    fn success_action_redirect_requires_http_url() {
         let to = |field: &str| redirect_to(field, "pics", "a b", "0f");
         let query = "bucket=pics&key=a%20b&etag=%220f%22";
         assert_eq!(to("https://a.example/x"), Some(format!("https://a.example/x?{query}")));
@@ -406,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn form_fields_become_the_headers_of_an_upload() {
+    fn form_fields_map_to_upload_headers() {
         let form = fields(&[
             ("key", "a"),
             ("acl", "private"),
@@ -423,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn tagging_field_is_a_tag_set() {
+    fn tagging_field_is_parsed_as_tag_set() {
         let key = engine::ObjectKey::parse("a").unwrap();
         let described = |tagging: &str| {
             described_by(&fields(&[("key", "a"), ("tagging", tagging)]), &HeaderMap::new(), &key)

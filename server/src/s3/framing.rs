@@ -19,21 +19,21 @@ const LINE_BYTES_MAX: usize = 1_024;
 
 /// Signing mode of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chunks {
+pub(super) enum ChunkSigning {
     Signed,
     Unsigned,
 }
 
 /// Body with bounded chunks.
-pub(super) struct Framed<B> {
+pub(super) struct AwsChunkedBody<B> {
     body: B,
-    chunks: Chunks,
-    state: State,
+    chunks: ChunkSigning,
+    state: ChunkState,
     line: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     /// In the line before a chunk.
     Line,
     /// In the data of a chunk, with this many bytes left.
@@ -46,13 +46,13 @@ enum State {
 
 /// Invalid framing of a body.
 #[derive(Debug)]
-pub(super) enum BadFraming<E> {
+pub(super) enum AwsChunkedError<E> {
     Broken(E),
     Line,
     TooLarge,
 }
 
-impl<E: fmt::Display> fmt::Display for BadFraming<E> {
+impl<E: fmt::Display> fmt::Display for AwsChunkedError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Broken(why) => why.fmt(f),
@@ -62,71 +62,79 @@ impl<E: fmt::Display> fmt::Display for BadFraming<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for BadFraming<E> {}
+impl<E: fmt::Debug + fmt::Display> std::error::Error for AwsChunkedError<E> {}
 
-impl<B> Framed<B> {
-    pub(super) fn new(body: B, chunks: Chunks) -> Self {
-        Self { body, chunks, state: State::Line, line: Vec::new() }
+impl<B> AwsChunkedBody<B> {
+    pub(super) fn new(body: B, chunks: ChunkSigning) -> Self {
+        Self { body, chunks, state: ChunkState::Line, line: Vec::new() }
     }
 
     /// Returns the output for a piece of input.
-    fn take<E>(&mut self, mut piece: Bytes) -> Result<Bytes, BadFraming<E>> {
-        if self.state == State::Trailers {
+    fn take<E>(&mut self, mut piece: Bytes) -> Result<Bytes, AwsChunkedError<E>> {
+        if self.state == ChunkState::Trailers {
             return Ok(piece);
         }
         let mut out = BytesMut::with_capacity(piece.len() + 64);
         while piece.has_remaining() {
             match self.state {
-                State::Line => self.take_line(&mut piece, &mut out)?,
-                State::Data(left) => {
+                ChunkState::Line => self.take_line(&mut piece, &mut out)?,
+                ChunkState::Data(left) => {
                     let length = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
                     let data = piece.split_to(length);
                     let left = left - length as u64;
-                    if self.chunks == Chunks::Unsigned {
+                    if self.chunks == ChunkSigning::Unsigned {
                         out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
                         out.extend_from_slice(&data);
                         out.extend_from_slice(b"\r\n");
                     } else {
                         out.extend_from_slice(&data);
                     }
-                    self.state = if left == 0 { State::End(2) } else { State::Data(left) };
+                    self.state =
+                        if left == 0 { ChunkState::End(2) } else { ChunkState::Data(left) };
                 }
-                State::End(left) => {
+                ChunkState::End(left) => {
                     let length = left.min(piece.len());
                     let end = piece.split_to(length);
                     if *end != b"\r\n"[2 - left..2 - left + length] {
-                        return Err(BadFraming::Line);
+                        return Err(AwsChunkedError::Line);
                     }
-                    if self.chunks == Chunks::Signed {
+                    if self.chunks == ChunkSigning::Signed {
                         out.extend_from_slice(&end);
                     }
-                    self.state =
-                        if left == length { State::Line } else { State::End(left - length) };
+                    self.state = if left == length {
+                        ChunkState::Line
+                    } else {
+                        ChunkState::End(left - length)
+                    };
                 }
-                State::Trailers => out.extend_from_slice(&piece.split_to(piece.len())),
+                ChunkState::Trailers => out.extend_from_slice(&piece.split_to(piece.len())),
             }
         }
         Ok(out.freeze())
     }
 
-    fn take_line<E>(&mut self, piece: &mut Bytes, out: &mut BytesMut) -> Result<(), BadFraming<E>> {
+    fn take_line<E>(
+        &mut self,
+        piece: &mut Bytes,
+        out: &mut BytesMut,
+    ) -> Result<(), AwsChunkedError<E>> {
         let length = piece.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         self.line.extend_from_slice(&piece.split_to(length.unwrap_or(piece.len())));
         if self.line.len() > LINE_BYTES_MAX {
-            return Err(BadFraming::Line);
+            return Err(AwsChunkedError::Line);
         }
         if length.is_none() {
             return Ok(());
         }
         let line = std::mem::take(&mut self.line);
-        let bytes = length_of(&line).ok_or(BadFraming::Line)?;
-        if self.chunks == Chunks::Signed && bytes > SIGNED_CHUNK_BYTES_MAX {
-            return Err(BadFraming::TooLarge);
+        let bytes = length_of(&line).ok_or(AwsChunkedError::Line)?;
+        if self.chunks == ChunkSigning::Signed && bytes > SIGNED_CHUNK_BYTES_MAX {
+            return Err(AwsChunkedError::TooLarge);
         }
-        if self.chunks == Chunks::Signed || bytes == 0 {
+        if self.chunks == ChunkSigning::Signed || bytes == 0 {
             out.extend_from_slice(&line);
         }
-        self.state = if bytes == 0 { State::Trailers } else { State::Data(bytes) };
+        self.state = if bytes == 0 { ChunkState::Trailers } else { ChunkState::Data(bytes) };
         Ok(())
     }
 }
@@ -139,12 +147,12 @@ fn length_of(line: &[u8]) -> Option<u64> {
     is_number.then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-impl<B> Body for Framed<B>
+impl<B> Body for AwsChunkedBody<B>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     type Data = Bytes;
-    type Error = BadFraming<B::Error>;
+    type Error = AwsChunkedError<B::Error>;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -153,7 +161,7 @@ where
         loop {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 None => return Poll::Ready(None),
-                Some(Err(why)) => return Poll::Ready(Some(Err(BadFraming::Broken(why)))),
+                Some(Err(why)) => return Poll::Ready(Some(Err(AwsChunkedError::Broken(why)))),
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
                     match self.take(data) {
@@ -171,8 +179,8 @@ where
 mod tests {
     use super::*;
 
-    fn framed(chunks: Chunks, sent: &[u8], piece_bytes: usize) -> Result<Vec<u8>, String> {
-        let mut framed = Framed::new((), chunks);
+    fn framed(chunks: ChunkSigning, sent: &[u8], piece_bytes: usize) -> Result<Vec<u8>, String> {
+        let mut framed = AwsChunkedBody::new((), chunks);
         let mut out = Vec::new();
         for piece in sent.chunks(piece_bytes) {
             let taken = framed.take::<String>(Bytes::copy_from_slice(piece));
@@ -199,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chunk_without_a_signature_goes_on_in_pieces_as_it_comes() {
+    fn unsigned_chunk_is_streamed() {
         let body: Vec<u8> = (0..100_000_u32).map(|at| (at / 7) as u8).collect();
         let mut sent = format!("{:x}\r\n", 99_000).into_bytes();
         sent.extend_from_slice(&body[..99_000]);
@@ -207,7 +215,7 @@ mod tests {
         sent.extend_from_slice(&body[99_000..]);
         sent.extend_from_slice(b"\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n");
         for piece_bytes in [1, 2, 3, 1_000, 4_096, 1_000_000] {
-            let out = framed(Chunks::Unsigned, &sent, piece_bytes).unwrap();
+            let out = framed(ChunkSigning::Unsigned, &sent, piece_bytes).unwrap();
             let (data, trailers, longest) = read(&out);
             assert_eq!(data, body, "{piece_bytes}");
             assert_eq!(trailers, b"x-amz-checksum-crc32:AAAAAA==\r\n\r\n", "{piece_bytes}");
@@ -216,22 +224,22 @@ mod tests {
     }
 
     #[test]
-    fn signed_chunks_stay_as_they_are() {
+    fn signed_chunk_data_is_unchanged() {
         let sent = b"3;chunk-signature=abc\r\nabc\r\n0;chunk-signature=def\r\n\r\n";
         for piece_bytes in [1, 5, 1_000] {
-            assert_eq!(framed(Chunks::Signed, sent, piece_bytes).unwrap(), sent);
+            assert_eq!(framed(ChunkSigning::Signed, sent, piece_bytes).unwrap(), sent);
         }
     }
 
     #[test]
-    fn a_signed_chunk_that_nobody_can_hold_is_refused_by_its_length() {
-        let why = framed(Chunks::Signed, b"200001;chunk-signature=abc\r\n", 9).unwrap_err();
+    fn oversized_aws_chunk_is_rejected() {
+        let why = framed(ChunkSigning::Signed, b"200001;chunk-signature=abc\r\n", 9).unwrap_err();
         assert!(why.contains("signed chunk"), "{why}");
-        assert!(framed(Chunks::Signed, b"200000;chunk-signature=abc\r\nx", 9).is_ok());
+        assert!(framed(ChunkSigning::Signed, b"200000;chunk-signature=abc\r\nx", 9).is_ok());
     }
 
     #[test]
-    fn what_is_no_chunk_is_refused() {
+    fn malformed_aws_chunk_is_rejected() {
         let long = [b'0'; 2_000];
         let bad: [&[u8]; 7] = [
             b"\r\n",
@@ -243,7 +251,7 @@ mod tests {
             &long,
         ];
         for sent in bad {
-            assert!(framed(Chunks::Unsigned, sent, 3).is_err(), "{sent:?}");
+            assert!(framed(ChunkSigning::Unsigned, sent, 3).is_err(), "{sent:?}");
         }
     }
 }

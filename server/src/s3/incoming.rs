@@ -19,20 +19,20 @@ use s3s::dto::Checksum;
 use s3s::{S3Error, S3ErrorCode, TrailingHeaders};
 
 use super::checksums::{ALGORITHMS, Algorithm, hasher, value_of};
-use super::errors::{code, refusal};
+use super::errors::{code, s3_error};
 use crate::object_attributes::StoredChecksum;
 
 /// Body under verification.
-pub(super) struct Incoming {
+pub(super) struct VerifiedBody {
     body: s3s::Body,
     /// `None` at the end of the body.
     digests: Option<Digests>,
-    report: Report,
+    report: BodyReport,
 }
 
 /// Running hashes of the content, compared at its end with those that the client sent.
 pub(super) struct Digests {
-    expected: Expected,
+    expected: ExpectedBody,
     md5: Md5,
     hasher: Option<ChecksumHasher>,
     bytes: u64,
@@ -40,7 +40,7 @@ pub(super) struct Digests {
 
 /// Length and checksums that the client sent.
 #[derive(Default)]
-pub(super) struct Expected {
+pub(super) struct ExpectedBody {
     bytes: Option<u64>,
     /// MD5 in base64.
     md5: Option<String>,
@@ -55,10 +55,10 @@ pub(super) struct Expected {
 
 /// Result of the verification, shared with the consumer of the body. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Report(Arc<Mutex<Outcome>>);
+pub(super) struct BodyReport(Arc<Mutex<BodyOutcome>>);
 
 #[derive(Default)]
-struct Outcome {
+struct BodyOutcome {
     md5: Option<[u8; 16]>,
     checksum: Option<StoredChecksum>,
     failure: Option<S3Error>,
@@ -66,19 +66,19 @@ struct Outcome {
 
 /// Error of a body that does not match; the report has the reason.
 #[derive(Debug)]
-pub(super) struct NotAsSaid;
+pub(super) struct BodyMismatch;
 
-impl fmt::Display for NotAsSaid {
+impl fmt::Display for BodyMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the body does not match the request headers")
     }
 }
 
-impl std::error::Error for NotAsSaid {}
+impl std::error::Error for BodyMismatch {}
 
-impl Expected {
+impl ExpectedBody {
     /// Parses the headers of a request.
-    pub(super) fn of(headers: &HeaderMap, trailers: Option<TrailingHeaders>) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap, trailers: Option<TrailingHeaders>) -> Self {
         let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
         let checksum = |it: Algorithm| Some((it, text(&it.header())?));
         let announced = text("x-amz-trailer").unwrap_or_default().to_ascii_lowercase();
@@ -104,7 +104,7 @@ impl Expected {
         Self { taken: algorithm, ..self }
     }
 
-    fn wants(&self, algorithm: Algorithm) -> bool {
+    fn needs_hash(&self, algorithm: Algorithm) -> bool {
         self.taken == Some(algorithm)
             || self.trailing.contains(&algorithm)
             || self.checksums.iter().any(|(it, _)| *it == algorithm)
@@ -112,7 +112,7 @@ impl Expected {
 
     /// Returns the checksum to store for a verified body.
     fn stored(&self, sums: &Checksum) -> Option<StoredChecksum> {
-        let wanted = || ALGORITHMS.into_iter().find(|it| self.wants(*it));
+        let wanted = || ALGORITHMS.into_iter().find(|it| self.needs_hash(*it));
         let algorithm = self.taken.or_else(wanted)?;
         let value = value_of(sums, algorithm)?.to_owned();
         Some(StoredChecksum { algorithm: algorithm.name().to_owned(), value })
@@ -121,16 +121,16 @@ impl Expected {
     /// Verifies the body.
     fn check(&self, bytes: u64, md5: &[u8; 16], sums: Option<&Checksum>) -> Result<(), S3Error> {
         if self.bytes.is_some_and(|said| said != bytes) {
-            return Err(refusal(
+            return Err(s3_error(
                 S3ErrorCode::IncompleteBody,
                 "The body does not have the announced length",
             ));
         }
-        let bad = || refusal(S3ErrorCode::BadDigest, "The checksum of the body does not match");
+        let bad = || s3_error(S3ErrorCode::BadDigest, "The checksum of the body does not match");
         if let Some(said) = &self.md5 {
             let decoded = STANDARD.decode(said).unwrap_or_default();
             if decoded.len() != md5.len() {
-                return Err(refusal(
+                return Err(s3_error(
                     S3ErrorCode::InvalidDigest,
                     "Content-MD5 is not a base64-encoded MD5",
                 ));
@@ -152,7 +152,7 @@ impl Expected {
             });
             let Some(said) = said else {
                 let message = "The trailing checksum is missing";
-                return Err(refusal(code("MalformedTrailerError"), message));
+                return Err(s3_error(code("MalformedTrailerError"), message));
             };
             if value_of(sums, *algorithm) != Some(said.as_str()) {
                 return Err(bad());
@@ -162,7 +162,7 @@ impl Expected {
     }
 }
 
-impl Report {
+impl BodyReport {
     /// Returns the MD5 of a complete body.
     pub(super) fn md5(&self) -> Option<[u8; 16]> {
         self.outcome().md5
@@ -178,14 +178,14 @@ impl Report {
         self.outcome().failure.take()
     }
 
-    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, BodyOutcome> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Digests {
-    pub(super) fn new(expected: Expected) -> Self {
-        let hasher = hasher(|algorithm| expected.wants(algorithm));
+    pub(super) fn new(expected: ExpectedBody) -> Self {
+        let hasher = hasher(|algorithm| expected.needs_hash(algorithm));
         Self { expected, md5: Md5::new(), hasher, bytes: 0 }
     }
 
@@ -211,13 +211,13 @@ impl Digests {
     }
 }
 
-impl Incoming {
-    pub(super) fn new(body: s3s::Body, expected: Expected) -> (Self, Report) {
-        let report = Report::default();
+impl VerifiedBody {
+    pub(super) fn new(body: s3s::Body, expected: ExpectedBody) -> (Self, BodyReport) {
+        let report = BodyReport::default();
         (Self { body, digests: Some(Digests::new(expected)), report: report.clone() }, report)
     }
 
-    fn end(&mut self) -> Result<(), NotAsSaid> {
+    fn end(&mut self) -> Result<(), BodyMismatch> {
         let Some(digests) = self.digests.take() else { return Ok(()) };
         match digests.finish() {
             Ok((md5, checksum)) => {
@@ -227,7 +227,7 @@ impl Incoming {
             }
             Err(failure) => {
                 self.report.outcome().failure = Some(failure);
-                Err(NotAsSaid)
+                Err(BodyMismatch)
             }
         }
     }
@@ -238,27 +238,27 @@ fn broken(why: &(dyn std::error::Error + Send + Sync)) -> Option<S3Error> {
     let why = why.to_string();
     if why.contains("Sha256Mismatch") {
         let message = "The body does not match the signed hash";
-        return Some(refusal(code("XAmzContentSHA256Mismatch"), message));
+        return Some(s3_error(code("XAmzContentSHA256Mismatch"), message));
     }
     why.contains("SignatureMismatch").then(|| {
-        refusal(S3ErrorCode::SignatureDoesNotMatch, "A chunk of the body has a wrong signature")
+        s3_error(S3ErrorCode::SignatureDoesNotMatch, "A chunk of the body has a wrong signature")
     })
 }
 
-impl Body for Incoming {
+impl Body for VerifiedBody {
     type Data = Bytes;
-    type Error = NotAsSaid;
+    type Error = BodyMismatch;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, NotAsSaid>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyMismatch>>> {
         let this = &mut *self;
         match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
             None => Poll::Ready(this.end().err().map(Err)),
             Some(Err(why)) => {
                 this.report.outcome().failure = broken(&*why);
-                Poll::Ready(Some(Err(NotAsSaid)))
+                Poll::Ready(Some(Err(BodyMismatch)))
             }
             Some(Ok(frame)) => {
                 if let Some((digests, data)) = this.digests.as_mut().zip(frame.data_ref()) {
@@ -281,7 +281,7 @@ mod tests {
             map.insert(*name, value.parse().unwrap());
         }
         let body = s3s::Body::from(Bytes::copy_from_slice(body.as_bytes()));
-        let (incoming, report) = Incoming::new(body, Expected::of(&map, None));
+        let (incoming, report) = VerifiedBody::new(body, ExpectedBody::from_headers(&map, None));
         match incoming.collect().await {
             Ok(_) => Ok(report.md5().unwrap()),
             Err(_) => Err(report.take_failure().unwrap().code().as_str().to_owned()),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_said_of_a_body_is_checked_at_its_end() {
+    async fn body_hash_and_length_are_verified() {
         let md5 = [
             0x5d, 0x41, 0x40, 0x2a, 0xbc, 0x4b, 0x2a, 0x76, 0xb9, 0x71, 0x9d, 0x91, 0x10, 0x17,
             0xc5, 0x92,

@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use engine::{GroupPage, Grouping, Object};
+use engine::{KeyGroupPage, KeyGrouping, Object};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use s3s::dto::{
     CommonPrefix, DeleteMarkerEntry, EncodingType, ListObjectVersionsInput,
@@ -16,8 +16,8 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::errors::{refusal, refused};
-use super::objects::{etag_in, key_in, strong, time_of};
+use super::errors::{s3_error, to_s3_error};
+use super::objects::{etag_in, key_in, strong_etag, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
 use crate::bridge::blocking;
@@ -26,7 +26,7 @@ use crate::error::ApiError;
 use crate::limits::LIST_KEYS_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::target::{bucket_of, normalize};
+use crate::target::{normalize, parse_bucket_name};
 use crate::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
 
 /// Characters that are literal in a key with percent escapes.
@@ -44,7 +44,7 @@ struct ListRequest {
 }
 
 /// Page of a listing.
-struct Page {
+struct ListPage {
     objects: Vec<Object>,
     owner: Owner,
     prefixes: Vec<CommonPrefix>,
@@ -84,19 +84,19 @@ impl ListRequest {
         }
     }
 
-    async fn page(&self, app: &AppState, caller: &Caller) -> Result<Page, ApiError> {
-        let bucket = caller.bucket(&app.catalog, &bucket_of(&self.bucket)?, Scope::List)?;
+    async fn page(&self, app: &AppState, caller: &Caller) -> Result<ListPage, ApiError> {
+        let bucket = caller.bucket(&app.catalog, &parse_bucket_name(&self.bucket)?, Scope::List)?;
         let prefix = normalize(&self.prefix).into_owned();
-        caller.check_prefix(&prefix)?;
+        caller.require_prefix_access(&prefix)?;
         let page = match self.keys_max {
-            0 => GroupPage::default(),
+            0 => KeyGroupPage::default(),
             limit => {
                 let (store, name) = (app.store.clone(), bucket.name.clone());
                 let delimiter = normalize(&self.delimiter).into_owned();
                 let after = self.after.as_deref().map(|after| normalize(after).into_owned());
                 blocking(move || {
-                    let grouping = Grouping { prefix: &prefix, delimiter: &delimiter };
-                    store.list_groups(&name, grouping, after.as_deref(), limit)
+                    let grouping = KeyGrouping { prefix: &prefix, delimiter: &delimiter };
+                    store.list_key_groups(&name, grouping, after.as_deref(), limit)
                 })
                 .await?
             }
@@ -106,14 +106,14 @@ impl ListRequest {
             prefixes.map(|group| CommonPrefix { prefix: Some(self.text(group)) }).collect();
         let count = i32::try_from(page.objects.len() + prefixes.len()).unwrap_or(i32::MAX);
         let (objects, owner) = (page.objects, owner_of(app, &bucket));
-        Ok(Page { objects, owner, prefixes, count, next: page.next })
+        Ok(ListPage { objects, owner, prefixes, count, next: page.next })
     }
 
     fn listed(&self, object: &Object, owner: Option<&Owner>) -> Listed {
         let attributes = StoredAttributes::of(object);
         Listed {
             key: Some(self.text(&key_in(&attributes, object))),
-            e_tag: strong(etag_in(&attributes, object)),
+            e_tag: strong_etag(etag_in(&attributes, object)),
             last_modified: time_of(object.modified_ms()),
             size: i64::try_from(object.bytes()).ok(),
             storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
@@ -128,9 +128,9 @@ impl ListRequest {
         caller: &Caller,
         after_version: Option<VersionId>,
     ) -> Result<(VersionPage, Owner), ApiError> {
-        let bucket = caller.bucket(&app.catalog, &bucket_of(&self.bucket)?, Scope::List)?;
+        let bucket = caller.bucket(&app.catalog, &parse_bucket_name(&self.bucket)?, Scope::List)?;
         let prefix = normalize(&self.prefix).into_owned();
-        caller.check_prefix(&prefix)?;
+        caller.require_prefix_access(&prefix)?;
         let after = self.after.as_deref().map(|after| normalize(after).into_owned());
         let query = VersionsQuery {
             prefix,
@@ -188,7 +188,7 @@ pub(super) fn owner_of(app: &AppState, bucket: &Bucket) -> Owner {
 fn keys_max(requested: Option<i32>) -> S3Result<usize> {
     let Some(requested) = requested else { return Ok(LIST_KEYS_MAX) };
     let wanted = usize::try_from(requested).map_err(|_| {
-        refusal(S3ErrorCode::InvalidArgument, "max-keys must be a number from 0 to 2147483647")
+        s3_error(S3ErrorCode::InvalidArgument, "max-keys must be a number from 0 to 2147483647")
     })?;
     Ok(wanted.min(LIST_KEYS_MAX))
 }
@@ -198,7 +198,7 @@ fn is_encoded(encoding: Option<&EncodingType>) -> bool {
 }
 
 /// Implements ListObjectsV2.
-pub(super) async fn list(
+pub(super) async fn list_objects_v2(
     app: &AppState,
     request: S3Request<ListObjectsV2Input>,
 ) -> S3Result<ListObjectsV2Output> {
@@ -209,7 +209,7 @@ pub(super) async fn list(
             let bytes = URL_SAFE_NO_PAD.decode(token).ok();
             let last = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
             let message = "The cursor was not issued by this server";
-            Some(last.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?)
+            Some(last.ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message))?)
         }
         None => input.start_after.clone(),
     };
@@ -221,7 +221,7 @@ pub(super) async fn list(
         keys_max: keys_max(input.max_keys)?,
         is_encoded: is_encoded(input.encoding_type.as_ref()),
     };
-    let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
+    let page = list.page(app, &caller).await.map_err(|error| to_s3_error(&error))?;
     let owner = input.fetch_owner.unwrap_or_default().then_some(&page.owner);
     Ok(ListObjectsV2Output {
         contents: Some(page.objects.iter().map(|it| list.listed(it, owner)).collect()),
@@ -241,7 +241,7 @@ pub(super) async fn list(
 }
 
 /// Implements ListObjects, the older version.
-pub(super) async fn list_older(
+pub(super) async fn list_objects_v1(
     app: &AppState,
     request: S3Request<ListObjectsInput>,
 ) -> S3Result<ListObjectsOutput> {
@@ -250,7 +250,7 @@ pub(super) async fn list_older(
     let texts = [&input.prefix, &input.delimiter, &input.marker];
     let encoding = input.encoding_type.as_ref();
     let list = ListRequest::after_key(&input.bucket, texts, input.max_keys, encoding)?;
-    let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
+    let page = list.page(app, &caller).await.map_err(|error| to_s3_error(&error))?;
     let owner = Some(&page.owner);
     Ok(ListObjectsOutput {
         contents: Some(page.objects.iter().map(|it| list.listed(it, owner)).collect()),
@@ -280,10 +280,10 @@ pub(super) async fn list_versions(
     let after_version = version_id(input.version_id_marker.as_deref())?;
     if after_version.is_some() && list.after.is_none() {
         let message = "version-id-marker requires key-marker";
-        return Err(refusal(S3ErrorCode::InvalidArgument, message));
+        return Err(s3_error(S3ErrorCode::InvalidArgument, message));
     }
     let (page, owner) =
-        list.versions(app, &caller, after_version).await.map_err(|it| refused(&it))?;
+        list.versions(app, &caller, after_version).await.map_err(|it| to_s3_error(&it))?;
     let (markers, versions): (Vec<_>, Vec<_>) =
         page.versions.iter().partition(|version| version.is_delete_marker);
     let (next_key, next_version) = page.next.unzip();
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_at_most_a_thousand_keys_and_no_negative_number_of_them() {
+    fn max_keys_is_between_0_and_1000() {
         for (asked, keys) in [(None, 1_000), (Some(0), 0), (Some(7), 7), (Some(5_000), 1_000)] {
             assert_eq!(keys_max(asked).unwrap(), keys);
         }

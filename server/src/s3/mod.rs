@@ -64,23 +64,23 @@ use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
 
-use self::access::{Door, Keys};
-use self::errors::refused;
+use self::access::{S3Authorizer, S3SecretProvider};
+use self::errors::to_s3_error;
 use self::form_upload::Rejected;
 pub(crate) use self::form_upload::is_form_upload;
-use self::framing::{Chunks, Framed};
+use self::framing::{AwsChunkedBody, ChunkSigning};
 use self::operations::Operations;
 use self::reads::{Status, UnquotedEtag};
 pub(crate) use self::signed::is_signed_address;
 use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;
-use crate::client_address::client_address;
+use crate::client_address::client_ip;
 use crate::error::ApiError;
 use crate::limits;
 use crate::measures::AuthFailure;
-use crate::meter::Meter;
-use crate::own_pages::Source;
+use crate::meter::RequestMeter;
+use crate::own_pages::RequestOrigin;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 
@@ -91,15 +91,15 @@ const WRONG_SECRET: [&[u8]; 2] = [b"<Code>SignatureDoesNotMatch<", b"<Code>Inval
 
 /// S3 gateway. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Gateway {
+pub(crate) struct S3Gateway {
     app: AppState,
     service: S3Service,
 }
 
 /// Accepts every bucket name; names are validated at their lookup.
-struct AnyName;
+struct AnyBucketName;
 
-impl NameValidation for AnyName {
+impl NameValidation for AnyBucketName {
     fn validate_bucket_name(&self, name: &str) -> bool {
         !name.is_empty()
     }
@@ -110,12 +110,12 @@ pub(crate) fn is_signed_request<B>(request: &Request<B>) -> bool {
     is_signed(request.method(), request.uri(), request.headers())
 }
 
-impl Gateway {
+impl S3Gateway {
     pub(crate) fn new(app: AppState) -> Self {
         let mut builder = S3ServiceBuilder::new(Operations::new(app.clone()));
-        builder.set_auth(Keys::new(app.clone()));
-        builder.set_access(Door::new(app.clone()));
-        builder.set_validation(AnyName);
+        builder.set_auth(S3SecretProvider::new(app.clone()));
+        builder.set_access(S3Authorizer::new(app.clone()));
+        builder.set_validation(AnyBucketName);
         builder.set_host(Hosts::new(app.clone()));
         let mut config = S3Config::default();
         config.xml_max_body_size = limits::S3_XML_BYTES_MAX;
@@ -124,9 +124,10 @@ impl Gateway {
     }
 
     /// Handles a signed request.
-    pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    pub(crate) async fn handle(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
+        let request_id =
+            head.extensions.get::<RequestMeter>().map(|meter| meter.request_id().to_owned());
         let request_id = request_id.unwrap_or_default();
         let resource = path_of(&self.app, &head).unwrap_or_default();
         let answer = self.answer_unnamed(head, body).await;
@@ -136,10 +137,11 @@ impl Gateway {
     /// Handles a request that may be an S3 form.
     pub(crate) async fn answer_form(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
+        let request_id =
+            head.extensions.get::<RequestMeter>().map(|meter| meter.request_id().to_owned());
         let request_id = request_id.unwrap_or_default();
-        let address = client_address(&head.extensions);
-        let source = Source::of(&head.method, &head.headers, &head.uri);
+        let address = client_ip(&head.extensions);
+        let source = RequestOrigin::from_headers(&head.method, &head.headers, &head.uri);
         let bucket = form_upload::bucket_in(&self.app, &head.headers, &head.uri);
         let mut answer = match form_upload::post(&self.app, &head, body).await {
             Ok(stored) => stored.map(Answered::Whole),
@@ -147,9 +149,9 @@ impl Gateway {
             Err(Rejected::S3(error)) => {
                 let is_wrong = WRONG_CODES.contains(&error.code().as_str());
                 // Any page can make a visitor's browser send an invalid form.
-                let is_charged = is_wrong && source != Source::Elsewhere;
+                let is_charged = is_wrong && source != RequestOrigin::CrossSite;
                 let charged = if is_charged { self.charge(address) } else { Ok(()) };
-                said(charged.err().unwrap_or(error))
+                error_response(charged.err().unwrap_or(error))
             }
         };
         add_default_headers(answer.headers_mut());
@@ -158,32 +160,32 @@ impl Gateway {
 
     /// Charges a wrong secret to the client address.
     fn charge(&self, address: Option<IpAddr>) -> Result<(), S3Error> {
-        self.app.measures.note_auth_failure(AuthFailure::Key);
+        self.app.metrics.count_auth_failure(AuthFailure::Key);
         let Some(address) = address else { return Ok(()) };
-        let charged = self.app.allowances.take_failure(address);
-        charged.map_err(|refused_by| refused(&ApiError::rate_limited(&refused_by)))
+        let charged = self.app.rate_limiter.take_failure(address);
+        charged.map_err(|refused_by| to_s3_error(&ApiError::rate_limited(&refused_by)))
     }
 
     async fn answer_unnamed(&self, head: Parts, body: Body) -> Response<Answered> {
-        let address = client_address(&head.extensions);
+        let address = client_ip(&head.extensions);
         if let Err(refusal) = check(&head) {
-            return said(refusal);
+            return error_response(refusal);
         }
         let body = match framed(&head.headers, body) {
             Ok(body) => body,
-            Err(refusal) => return said(refusal),
+            Err(refusal) => return error_response(refusal),
         };
         let answer = match self.service.call(Request::from_parts(head, body)).await {
             Ok(answer) => answer,
             Err(error) => {
                 let error: s3s::StdError = error.into();
-                return said(refused(&ApiError::internal(error.to_string())));
+                return error_response(to_s3_error(&ApiError::internal(error.to_string())));
             }
         };
         if is_wrong_secret(&answer)
             && let Err(refusal) = self.charge(address)
         {
-            return said(refusal);
+            return error_response(refusal);
         }
         let mut answer = answer.map(|body| match body.bytes() {
             Some(bytes) => Answered::Whole(bytes),
@@ -250,14 +252,17 @@ impl Answered {
 fn framed(headers: &HeaderMap, body: Body) -> Result<s3s::Body, S3Error> {
     // The size limit of a file applies where it is read, without its framing.
     let paced = RequestBody::new(headers, body, BodyLimits::new(u64::MAX));
-    let paced = paced.map_err(|error| refused(&error))?;
+    let paced = paced.map_err(|error| to_s3_error(&error))?;
     let sent = headers.get("x-amz-content-sha256").map(HeaderValue::as_bytes).unwrap_or_default();
     if !sent.starts_with(b"STREAMING-") {
         return Ok(s3s::Body::http_body_unsync(paced));
     }
-    let chunks =
-        if sent.starts_with(b"STREAMING-UNSIGNED") { Chunks::Unsigned } else { Chunks::Signed };
-    Ok(s3s::Body::http_body_unsync(Framed::new(paced, chunks)))
+    let chunks = if sent.starts_with(b"STREAMING-UNSIGNED") {
+        ChunkSigning::Unsigned
+    } else {
+        ChunkSigning::Signed
+    };
+    Ok(s3s::Body::http_body_unsync(AwsChunkedBody::new(paced, chunks)))
 }
 
 fn is_wrong_secret(answer: &s3s::HttpResponse) -> bool {
@@ -269,7 +274,7 @@ fn is_wrong_secret(answer: &s3s::HttpResponse) -> bool {
 }
 
 /// Returns an error as XML.
-fn said(error: S3Error) -> Response<Answered> {
+fn error_response(error: S3Error) -> Response<Answered> {
     match error.to_http_response() {
         Ok(answer) => answer.map(|body| Answered::Whole(body.bytes().unwrap_or_default())),
         Err(_) => {

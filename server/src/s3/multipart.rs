@@ -24,18 +24,18 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use uuid::Uuid;
 
 use self::claims::PartClaim;
-pub(super) use self::joining::complete;
-pub(super) use self::listed::{list_parts, list_uploads};
+pub(super) use self::joining::complete_multipart_upload;
+pub(super) use self::listed::{list_multipart_uploads, list_parts};
 use super::access::caller_of;
 use super::checksums::{Algorithm, RunningChecksum, copy_checksums, response_of};
-use super::copying::{Source, source_of};
-use super::errors::{refusal, refused};
-use super::incoming::Expected;
+use super::copying::{Source, copy_source};
+use super::errors::{s3_error, to_s3_error};
+use super::incoming::ExpectedBody;
 use super::object_lock::sent_lock;
-use super::objects::{file_in, hex, strong, time_of, watched};
+use super::objects::{authorized_object, hex, limited_body, strong_etag, time_of};
 use super::stored::Described;
 use crate::auth::Caller;
-use crate::bridge::{self, blocking, commit, stretches};
+use crate::bridge::{self, blocking, commit, read_ranges};
 use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
 use crate::error::ApiError;
 use crate::limits;
@@ -44,15 +44,15 @@ use crate::state::AppState;
 use crate::target::check_writable;
 
 /// Creates an upload.
-pub(super) async fn create(
+pub(super) async fn create_multipart_upload(
     app: &AppState,
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<CreateMultipartUploadOutput> {
     let caller = caller_of(&request.extensions)?;
     let S3Request { input, headers, .. } = request;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let (bucket, key) =
-        file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
+        authorized_object(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
     let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
     let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
@@ -69,14 +69,14 @@ pub(super) async fn create(
         tags: described.tags,
         lock,
         checksum: checksum.clone(),
-        begun_ms: app.clock.unix_ms(),
+        started_ms: app.clock.unix_ms(),
         done: None,
         done_checksum: None,
     };
     let (store, begun) = (app.store.clone(), upload.clone());
     let begin = move || {
         let bound = limits::TUS_PENDING_MAX;
-        if MultipartUpload::of_account(&store, &begun.account, bound)?.len() >= bound {
+        if MultipartUpload::list_for_account(&store, &begun.account, bound)?.len() >= bound {
             return Err(ApiError::too_many_uploads(bound));
         }
         let (fact, value) = begun.fact()?;
@@ -106,7 +106,7 @@ fn checksum_of(
     let Some(algorithm) = algorithm else { return Ok(None) };
     let message = "Unknown checksum algorithm";
     let algorithm = Algorithm::of_name(algorithm.as_str());
-    let algorithm = algorithm.ok_or_else(|| refusal(S3ErrorCode::InvalidRequest, message))?;
+    let algorithm = algorithm.ok_or_else(|| s3_error(S3ErrorCode::InvalidRequest, message))?;
     let kind = kind.map_or(algorithm.default_kind(), ChecksumType::as_str);
     algorithm.check_kind(kind)?;
     Ok(Some(UploadChecksum { algorithm: algorithm.name().to_owned(), kind: kind.to_owned() }))
@@ -125,7 +125,7 @@ async fn find(
     sent_key: &str,
     id: &str,
 ) -> Result<(Arc<Bucket>, MultipartUpload), ApiError> {
-    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload)?;
+    let (bucket, key) = authorized_object(app, caller, bucket, sent_key, Scope::Upload)?;
     let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
     let (store, account) = (app.store.clone(), caller.account().id.clone());
     let found = blocking(move || MultipartUpload::find(&store, &account, id)).await?;
@@ -157,7 +157,7 @@ fn number_of(part_number: i32) -> S3Result<u32> {
     let number = u32::try_from(part_number).ok();
     let number = number.filter(|number| (1..=limits::S3_PARTS_MAX).contains(number));
     let message = "Part numbers are 1 to 10000";
-    number.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
+    number.ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message))
 }
 
 /// Implements UploadPart.
@@ -167,14 +167,14 @@ pub(super) async fn upload_part(
 ) -> S3Result<UploadPartOutput> {
     let caller = caller_of(&request.extensions)?;
     let S3Request { input, headers, trailing_headers, .. } = request;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let UploadPartInput { bucket, key, upload_id, .. } = &input;
     let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
     let number = number_of(input.part_number)?;
     let algorithm = algorithm_of(&upload);
-    let watched = watched(app, input.body, &headers, trailing_headers, algorithm);
+    let watched = limited_body(app, input.body, &headers, trailing_headers, algorithm);
     let (mut body, report) = watched.map_err(ours)?;
-    let declared = Expected::of(&headers, None).bytes();
+    let declared = ExpectedBody::from_headers(&headers, None).bytes();
     let declared = declared.ok_or_else(|| S3Error::new(S3ErrorCode::MissingContentLength))?;
     let part = PartWriter::begin(app, &bucket, &upload, number, declared).await.map_err(ours)?;
     let taken = async {
@@ -189,42 +189,43 @@ pub(super) async fn upload_part(
         Ok(part)
     };
     let part = taken.await;
-    let part = part.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)))?;
+    let part =
+        part.map_err(|error| report.take_failure().unwrap_or_else(|| to_s3_error(&error)))?;
     let etag = report.md5().as_ref().map(hex).unwrap_or_default();
     let checksum = report.checksum();
     let of_upload = checksum.clone().filter(|_| algorithm.is_some()).map(|it| it.value);
     part.end(etag.clone(), of_upload).await.map_err(ours)?;
     let checksum = response_of(checksum.as_ref());
-    let mut output = UploadPartOutput { e_tag: strong(etag), ..UploadPartOutput::default() };
+    let mut output = UploadPartOutput { e_tag: strong_etag(etag), ..UploadPartOutput::default() };
     copy_checksums!(checksum => output);
     Ok(output)
 }
 
 /// Implements UploadPartCopy.
-pub(super) async fn copy_part(
+pub(super) async fn upload_part_copy(
     app: &AppState,
     request: S3Request<UploadPartCopyInput>,
 ) -> S3Result<UploadPartCopyOutput> {
     let caller = caller_of(&request.extensions)?;
     let S3Request { input, headers, .. } = request;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let UploadPartCopyInput { bucket, key, upload_id, .. } = &input;
     let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
     let number = number_of(input.part_number)?;
-    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let _turn = app.copy_permits.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
     let Source { object, version_id } =
-        source_of(app, &caller, &input.copy_source, &headers).await?;
+        copy_source(app, &caller, &input.copy_source, &headers).await?;
     let range = range_of(input.copy_source_range.as_deref(), object.bytes())?;
     let algorithm = algorithm_of(&upload);
     let copied = async {
-        let body = bridge::open(&app.store, &object).await?;
+        let body = bridge::open_body(&app.store, &object).await?;
         let bytes = range.end - range.start;
         let part = PartWriter::begin(app, &bucket, &upload, number, bytes).await?;
         let PartWriter { app, upload, number, claim, open, _turn } = part;
         let copy = move || {
             let (mut open, mut md5) = (open, Md5::new());
             let mut checksum = RunningChecksum::new(algorithm);
-            for stretch in stretches(range.end - range.start) {
+            for stretch in read_ranges(range.end - range.start) {
                 let read = body.read(range.start + stretch.start..range.start + stretch.end)?;
                 md5.update(&read);
                 checksum.update(&read);
@@ -241,7 +242,7 @@ pub(super) async fn copy_part(
     let sum = sum.map(|(value, of)| StoredChecksum { algorithm: of.name().to_owned(), value });
     let checksum = response_of(sum.as_ref());
     let mut result = CopyPartResult {
-        e_tag: strong(part.etag),
+        e_tag: strong_etag(part.etag),
         last_modified: time_of(part.stored_ms),
         ..CopyPartResult::default()
     };
@@ -266,9 +267,9 @@ fn range_of(asked: Option<&str>, total: u64) -> S3Result<Range<u64>> {
     match bounds {
         Some((first, last)) if first <= last && last < total => Ok(first..last + 1),
         Some((first, last)) if first <= last => {
-            Err(refusal(S3ErrorCode::InvalidRange, "The source does not have this range"))
+            Err(s3_error(S3ErrorCode::InvalidRange, "The source does not have this range"))
         }
-        _ => Err(refusal(
+        _ => Err(s3_error(
             S3ErrorCode::InvalidArgument,
             "The range of a source must be bytes=first-last",
         )),
@@ -283,7 +284,7 @@ struct PartWriter {
     claim: PartClaim,
     open: ResumableUpload,
     /// Protects the body from the sweep while it is held.
-    _turn: crate::open_uploads::Turn,
+    _turn: crate::open_uploads::UploadLock,
 }
 
 impl PartWriter {
@@ -295,7 +296,7 @@ impl PartWriter {
         bytes: u64,
     ) -> Result<Self, ApiError> {
         let file = app.entropy.uuid();
-        let turn = app.open_uploads.turn(file).await.ok_or_else(ApiError::upload_locked)?;
+        let turn = app.upload_locks.acquire(file).await.ok_or_else(ApiError::upload_locked)?;
         let claim = PartClaim::of(app, bucket, upload, number, file, bytes).await?;
         let store = app.store.clone();
         let open = blocking(move || store.begin_upload(file)).await?;
@@ -323,7 +324,7 @@ impl PartWriter {
         let (received, before) = synced.await?;
         let stored_ms = app.clock.unix_ms();
         let part = UploadedPart { number, file, received, etag, checksum, stored_ms };
-        match commit(&app.store, upload.noting(&part)?).await {
+        match commit(&app.store, upload.record_part(&part)?).await {
             Ok(_) => {}
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::upload_not_found());
@@ -341,7 +342,7 @@ impl PartWriter {
 }
 
 /// Aborts an upload, and deletes its parts.
-pub(super) async fn abort(
+pub(super) async fn abort_multipart_upload(
     app: &AppState,
     request: S3Request<AbortMultipartUploadInput>,
 ) -> S3Result<AbortMultipartUploadOutput> {
@@ -349,14 +350,15 @@ pub(super) async fn abort(
     let AbortMultipartUploadInput { bucket, key, upload_id, .. } = &request.input;
     let aborted = async {
         let (_, upload) = find(app, &caller, bucket, key, upload_id).await?;
-        let _turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
+        let _turn =
+            app.upload_locks.acquire(upload.id).await.ok_or_else(ApiError::upload_locked)?;
         let (fact, _) = upload.fact()?;
         commit(&app.store, Batch::new().delete_fact(fact)).await?;
         app.catalog.staging().remove(upload.id);
         let store = app.store.clone();
         Ok::<_, ApiError>(blocking(move || upload.remove_parts(&store)).await?)
     };
-    aborted.await.map_err(|error| refused(&error))?;
+    aborted.await.map_err(|error| to_s3_error(&error))?;
     Ok(AbortMultipartUploadOutput::default())
 }
 
@@ -365,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_range_of_a_source_is_one_that_it_has() {
+    fn copy_source_range_must_fit_the_source() {
         assert_eq!(range_of(None, 10).unwrap(), 0..10);
         assert_eq!(range_of(Some("bytes=2-5"), 10).unwrap(), 2..6);
         assert_eq!(range_of(Some("bytes=9-9"), 10).unwrap(), 9..10);
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_numbered_as_in_s3() {
+    fn part_numbers_follow_s3_limits() {
         assert_eq!((number_of(1).unwrap(), number_of(10_000).unwrap()), (1, 10_000));
         for wrong in [0, -1, 10_001, i32::MIN] {
             assert!(number_of(wrong).is_err(), "{wrong}");

@@ -16,10 +16,10 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
+use super::buckets::{change_settings, head_bucket};
 use super::configuration::not_configured;
-use super::errors::{code, refusal, refused};
-use super::objects::{file_in, time_of};
+use super::errors::{code, s3_error, to_s3_error};
+use super::objects::{authorized_object, time_of};
 use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
@@ -54,7 +54,7 @@ pub(super) fn sent_lock(headers: &HeaderMap, bucket: &Bucket, now_ms: u64) -> S3
         return Ok(ObjectLock::default());
     }
     check_enabled(bucket)?;
-    let invalid = |message| refusal(S3ErrorCode::InvalidArgument, message);
+    let invalid = |message| s3_error(S3ErrorCode::InvalidArgument, message);
     let retention = match (mode, until) {
         (None, None) => None,
         (Some(mode), Some(until)) => {
@@ -116,7 +116,7 @@ fn mode_text(mode: RetentionMode) -> &'static str {
 }
 
 fn malformed(message: &'static str) -> S3Error {
-    refusal(S3ErrorCode::MalformedXML, message)
+    s3_error(S3ErrorCode::MalformedXML, message)
 }
 
 fn in_future(retention: Retention, now_ms: u64) -> S3Result<Retention> {
@@ -124,7 +124,7 @@ fn in_future(retention: Retention, now_ms: u64) -> S3Result<Retention> {
         true => Ok(retention),
         false => {
             let message = "The retain until date must be in the future";
-            Err(refusal(S3ErrorCode::InvalidArgument, message))
+            Err(s3_error(S3ErrorCode::InvalidArgument, message))
         }
     }
 }
@@ -133,7 +133,7 @@ fn check_enabled(bucket: &Bucket) -> S3Result<()> {
     match bucket.object_lock {
         Some(_) => Ok(()),
         None => {
-            Err(refusal(S3ErrorCode::InvalidRequest, "Object lock is not enabled for the bucket"))
+            Err(s3_error(S3ErrorCode::InvalidRequest, "Object lock is not enabled for the bucket"))
         }
     }
 }
@@ -145,7 +145,7 @@ pub(super) async fn get_configuration(
 ) -> S3Result<GetObjectLockConfigurationOutput> {
     let caller = caller_of(&request.extensions)?;
     let name = &request.input.bucket;
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     let Some(lock) = bucket.object_lock else {
         return Err(not_configured(app, &caller, name, "ObjectLockConfigurationNotFoundError"));
     };
@@ -178,14 +178,14 @@ pub(super) async fn put_configuration(
     }
     let rule = sent.rule.and_then(|rule| rule.default_retention);
     let lock = BucketLock { default_retention: rule.as_ref().map(default_retention).transpose()? };
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     if bucket.versioning.is_none_or(|it| it.state != VersioningState::Enabled) {
         let message = "Object lock requires enabled versioning";
-        return Err(refusal(S3ErrorCode::InvalidBucketState, message));
+        return Err(s3_error(S3ErrorCode::InvalidBucketState, message));
     }
     let change = BucketChange { object_lock: Some(lock), ..BucketChange::default() };
     let changed = change_settings(app, &caller, name, change).await;
-    changed.map_err(|error| refused(&error))?;
+    changed.map_err(|error| to_s3_error(&error))?;
     Ok(PutObjectLockConfigurationOutput::default())
 }
 
@@ -194,7 +194,7 @@ fn default_retention(sent: &dto::DefaultRetention) -> S3Result<DefaultRetention>
     let mode = mode.ok_or_else(|| malformed("Mode must be GOVERNANCE or COMPLIANCE"))?;
     let invalid = || {
         let message = "A default retention has 1 to 36500 days or 1 to 100 years";
-        refusal(code("InvalidRetentionPeriod"), message)
+        s3_error(code("InvalidRetentionPeriod"), message)
     };
     let count = |count: i32, max: i32| match (1..=max).contains(&count) {
         true => u32::try_from(count).map_err(|_| invalid()),
@@ -215,8 +215,8 @@ async fn lock_of(
     (bucket, key, sent_id): (&str, &str, Option<&str>),
 ) -> S3Result<ObjectLock> {
     let id = version_id(sent_id)?;
-    let found = file_in(app, caller, bucket, key, Scope::Read);
-    let (bucket, parsed) = found.map_err(|error| refused(&error))?;
+    let found = authorized_object(app, caller, bucket, key, Scope::Read);
+    let (bucket, parsed) = found.map_err(|error| to_s3_error(&error))?;
     check_enabled(&bucket)?;
     let name = engine::ObjectName::new(bucket.name.clone(), parsed);
     let version = find_version(app, &bucket, &name, key, id).await?;
@@ -233,7 +233,7 @@ pub(super) async fn get_retention(
     let lock = lock_of(app, &caller, (bucket, key, version_id.as_deref())).await?;
     let missing = || {
         let message = "The object has no retention";
-        refusal(S3ErrorCode::NoSuchObjectLockConfiguration, message)
+        s3_error(S3ErrorCode::NoSuchObjectLockConfiguration, message)
     };
     let Retention { mode, until_ms } = lock.retention.ok_or_else(missing)?;
     let retention = ObjectLockRetention {
@@ -275,7 +275,7 @@ pub(super) async fn put_retention(
         let old = attributes.lock.retention;
         if old.is_some_and(|old| !old.may_become(new, now_ms, bypasses)) {
             let message = "The version is under retention, which can only be extended";
-            return Err(refused(&ApiError::forbidden(message)));
+            return Err(to_s3_error(&ApiError::forbidden(message)));
         }
         let lock = ObjectLock { retention: new, ..attributes.lock };
         Ok(StoredAttributes { lock, ..attributes })

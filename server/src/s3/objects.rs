@@ -14,36 +14,36 @@ use s3s::{S3Request, S3Result, TrailingHeaders};
 use super::access::caller_of;
 use super::checksums::{Algorithm, copy_checksums, response_of};
 use super::conditions::WriteConditions;
-use super::errors::refused;
-use super::incoming::{Expected, Incoming, Report};
+use super::errors::to_s3_error;
+use super::incoming::{BodyReport, ExpectedBody, VerifiedBody};
 use super::object_lock::sent_lock;
 use super::stored::{Described, StoredParts};
 use super::versioning::id_of;
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, Scope, Thumbnail, Wishes};
+use crate::catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
 use crate::error::ApiError;
-use crate::intake::{Manner, keep, receive_raw};
+use crate::intake::{UploadOptions, receive_raw, store_files};
 use crate::object_attributes::StoredAttributes;
-use crate::object_name::{NameRule, Naming};
+use crate::object_name::{ConflictRule, Naming};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::{Place, bucket_of, check_writable};
+use crate::target::{PathInBucket, check_writable, parse_bucket_name};
 use crate::versions;
 
 /// MD5 of empty content.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
 /// Resolves a bucket and a key in it that the caller has the scope for.
-pub(super) fn file_in(
+pub(super) fn authorized_object(
     app: &AppState,
     caller: &Caller,
     bucket: &str,
     key: &str,
     scope: Scope,
 ) -> Result<(Arc<Bucket>, ObjectKey), ApiError> {
-    let bucket = caller.bucket(&app.catalog, &bucket_of(bucket)?, scope)?;
-    let Place::File(key) = Place::parse(key)? else {
+    let bucket = caller.bucket(&app.catalog, &parse_bucket_name(bucket)?, scope)?;
+    let PathInBucket::File(key) = PathInBucket::parse(key)? else {
         return Err(match scope {
             Scope::Upload => ApiError::bad_path(
                 "keys that end in \"/\" are not supported: folders exist through their files",
@@ -51,7 +51,7 @@ pub(super) fn file_in(
             _ => ApiError::file_not_found(),
         });
     };
-    caller.check_file(&key)?;
+    caller.require_key_access(&key)?;
     Ok((bucket, key))
 }
 
@@ -79,11 +79,11 @@ pub(super) fn key_in(attributes: &StoredAttributes, object: &Object) -> String {
 }
 
 /// Returns whether the object was stored under this key, and not under another normalization form of it.
-pub(super) fn is_named(object: &Object, sent_key: &str) -> bool {
+pub(super) fn matches_sent_key(object: &Object, sent_key: &str) -> bool {
     key_of(object) == sent_key
 }
 
-pub(super) fn strong(etag: String) -> Option<ETag> {
+pub(super) fn strong_etag(etag: String) -> Option<ETag> {
     Some(ETag::Strong(etag))
 }
 
@@ -93,48 +93,54 @@ pub(super) fn time_of(unix_ms: u64) -> Option<Timestamp> {
 }
 
 /// Returns the object of that name, if it exists.
-pub(super) async fn find(app: &AppState, name: &ObjectName) -> Result<Option<Object>, ApiError> {
+pub(super) async fn head_object(
+    app: &AppState,
+    name: &ObjectName,
+) -> Result<Option<Object>, ApiError> {
     let (store, name) = (app.store.clone(), name.clone());
     Ok(blocking(move || store.get(&name)).await?)
 }
 
 /// Returns the upload options of S3: keep the key, overwrite, no thumbnail unless the bucket creates them by default.
-pub(super) fn manner(event: EventKind) -> Manner {
-    let (naming, rule) = (Naming::Kept, NameRule::Overwrite);
-    Manner::new(Wishes { naming, rule, thumbnail: Thumbnail::of_flag(None) }, event)
+pub(super) fn upload_options(event: EventKind) -> UploadOptions {
+    let (naming, rule) = (Naming::ClientName, ConflictRule::Overwrite);
+    UploadOptions::new(
+        UploadParams { naming, rule, thumbnail: ThumbnailChoice::from_flag(None) },
+        event,
+    )
 }
 
 /// Wraps a request body so that its length and checksums are verified and the limits of a request apply.
-pub(super) fn watched(
+pub(super) fn limited_body(
     app: &AppState,
     body: Option<s3s::dto::StreamingBlob>,
     headers: &HeaderMap,
     trailers: Option<TrailingHeaders>,
     taken: Option<Algorithm>,
-) -> Result<(RequestBody<Incoming>, Report), ApiError> {
+) -> Result<(RequestBody<VerifiedBody>, BodyReport), ApiError> {
     let body = body.map_or_else(s3s::Body::empty, s3s::Body::from);
-    let expected = Expected::of(headers, trailers).taking(taken);
-    let (incoming, report) = Incoming::new(body, expected);
+    let expected = ExpectedBody::from_headers(headers, trailers).taking(taken);
+    let (incoming, report) = VerifiedBody::new(body, expected);
     let limits = BodyLimits::new(app.body_bytes_max());
     Ok((RequestBody::new(headers, incoming, limits)?, report))
 }
 
 /// Implements PutObject.
-pub(super) async fn put(
+pub(super) async fn put_object(
     app: &AppState,
     request: S3Request<PutObjectInput>,
 ) -> S3Result<PutObjectOutput> {
     let caller = caller_of(&request.extensions)?;
     let S3Request { input, headers, trailing_headers, .. } = request;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     if input.key.ends_with('/') {
         let (body, report) =
-            watched(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
+            limited_body(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
         let put = put_folder_marker(app, &caller, &input.bucket, &input.key, body).await;
-        return put.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)));
+        return put.map_err(|error| report.take_failure().unwrap_or_else(|| to_s3_error(&error)));
     }
     let (bucket, key) =
-        file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
+        authorized_object(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
     let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
     let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
@@ -143,16 +149,16 @@ pub(super) async fn put(
         WriteConditions { if_match: input.if_match, if_none_match: input.if_none_match };
     let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
     let (body, report) =
-        watched(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
+        limited_body(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
     let received = receive_raw(app, &bucket, described.content_type.clone(), body).await;
     let received =
-        received.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)))?;
+        received.map_err(|error| report.take_failure().unwrap_or_else(|| to_s3_error(&error)))?;
     let etag = report.md5().as_ref().map(hex).unwrap_or_default();
     let checksum = report.checksum();
     let attributes = described.attributes(etag.clone(), checksum.clone(), StoredParts::default());
     let received = received.with_s3(described.headers, attributes, described.tags).locked(lock);
-    let manner = manner(EventKind::CreatedByPut);
-    let kept = keep(app, &bucket, manner, along, vec![received], &[key]).await;
+    let manner = upload_options(EventKind::CreatedByPut);
+    let kept = store_files(app, &bucket, manner, along, vec![received], &[key]).await;
     let kept = kept.map_err(|error| ours(conditions.explain(error)))?;
     let output = put_output(etag, &response_of(checksum.as_ref()));
     let version_id = kept.first().and_then(|kept| id_of(&bucket, &kept.object));
@@ -166,10 +172,10 @@ async fn put_folder_marker(
     caller: &Caller,
     bucket: &str,
     key: &str,
-    mut body: RequestBody<Incoming>,
+    mut body: RequestBody<VerifiedBody>,
 ) -> Result<PutObjectOutput, ApiError> {
-    caller.bucket(&app.catalog, &bucket_of(bucket)?, Scope::Upload)?;
-    caller.check_place(&Place::parse(key)?)?;
+    caller.bucket(&app.catalog, &parse_bucket_name(bucket)?, Scope::Upload)?;
+    caller.require_path_access(&PathInBucket::parse(key)?)?;
     while let Some(chunk) = body.chunk().await? {
         if !chunk.is_empty() {
             return Err(ApiError::bad_path("it ends in \"/\", which is an empty folder"));
@@ -179,7 +185,7 @@ async fn put_folder_marker(
 }
 
 fn put_output(etag: String, checksum: &s3s::dto::Checksum) -> PutObjectOutput {
-    let mut output = PutObjectOutput { e_tag: strong(etag), ..PutObjectOutput::default() };
+    let mut output = PutObjectOutput { e_tag: strong_etag(etag), ..PutObjectOutput::default() };
     copy_checksums!(checksum => output);
     output.checksum_type.clone_from(&checksum.checksum_type);
     output
@@ -195,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_md5_is_written_with_its_zeros() {
+    fn content_md5_keeps_leading_zeros() {
         assert_eq!(hex(&[0; 16]), "0".repeat(32));
         assert_eq!(hex(&[0x0f; 16]), "0f".repeat(16));
     }

@@ -7,8 +7,8 @@ use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::acl::check_new_object;
-use super::errors::{code, refusal};
-use super::signed::Query;
+use super::errors::{code, s3_error};
+use super::signed::SignedQuery;
 use crate::catalog::Access;
 
 /// Supported values of a parameter.
@@ -58,7 +58,7 @@ const VERSIONED: &[&str] = &[
 
 /// Bucket of a request, for the check of its parameters.
 #[derive(Clone, Copy)]
-pub(super) struct NamedBucket<'a> {
+pub(super) struct RequestBucket<'a> {
     pub(super) owner: &'a str,
     pub(super) access: Access,
     pub(super) blocks_public_acls: bool,
@@ -181,8 +181,8 @@ const DEFINED: &[&str] = &["allow-unordered", "metadata", "events", "snapshot", 
 pub(super) fn check(
     operation: &str,
     headers: &HeaderMap,
-    query: &Query,
-    bucket: Option<NamedBucket<'_>>,
+    query: &SignedQuery,
+    bucket: Option<RequestBucket<'_>>,
 ) -> S3Result<()> {
     for (name, value) in headers {
         let name = name.as_str();
@@ -216,7 +216,7 @@ fn check_one(
     operation: &str,
     name: &str,
     value: &str,
-    bucket: Option<NamedBucket<'_>>,
+    bucket: Option<RequestBucket<'_>>,
 ) -> S3Result<()> {
     let is_row = |row: &&Row| {
         let (of, operations, _) = row;
@@ -231,7 +231,7 @@ fn check_one(
         Some((.., ObjectAcl)) => check_new_object(value, bucket),
         Some((.., Owner)) if bucket.is_none_or(|it| it.owner == value) => Ok(()),
         Some((.., Owner)) => {
-            Err(refusal(S3ErrorCode::AccessDenied, "The bucket has another owner than expected"))
+            Err(s3_error(S3ErrorCode::AccessDenied, "The bucket has another owner than expected"))
         }
         Some((.., Only(values))) if values.iter().any(|it| it.eq_ignore_ascii_case(value)) => {
             Ok(())
@@ -243,10 +243,10 @@ fn check_one(
 fn not_understood(name: &str, value: &str) -> S3Error {
     match name {
         "versionId" => {
-            refusal(S3ErrorCode::InvalidArgument, "This operation does not support versionId")
+            s3_error(S3ErrorCode::InvalidArgument, "This operation does not support versionId")
         }
         "x-amz-storage-class" => {
-            refusal(code("InvalidStorageClass"), "The only storage class is STANDARD")
+            s3_error(code("InvalidStorageClass"), "The only storage class is STANDARD")
         }
         _ => {
             let value: String = value.chars().take(64).collect();
@@ -270,14 +270,14 @@ mod tests {
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         let uri = format!("/b/k?{query}").parse().unwrap();
         let bucket =
-            NamedBucket { owner: "ann", access: Access::Private, blocks_public_acls: false };
+            RequestBucket { owner: "ann", access: Access::Private, blocks_public_acls: false };
         let headers = HeaderMap::from_iter(headers);
-        let checked = check(operation, &headers, &Query::of(&uri), Some(bucket));
+        let checked = check(operation, &headers, &SignedQuery::of(&uri), Some(bucket));
         checked.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
     }
 
     #[test]
-    fn headers_that_change_the_meaning_are_understood_or_refused() {
+    fn meaningful_headers_are_honored_or_rejected() {
         for (operation, name, value, code) in [
             ("PutObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
             ("PutObject", "x-amz-server-side-encryption", "aws:kms", "NotImplemented"),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn query_parameters_of_other_operations_are_refused_and_foreign_ones_ignored() {
+    fn foreign_query_parameters_are_ignored() {
         for (operation, query, code) in [
             ("GetObject", "versionId=null", "ok"),
             ("PutObject", "versionId=null", "InvalidArgument"),

@@ -13,9 +13,9 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use serde_json::Value;
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
+use super::buckets::{change_settings, head_bucket};
 use super::configuration::{check_managed, not_configured};
-use super::errors::{code, refusal, refused};
+use super::errors::{code, s3_error, to_s3_error};
 use crate::catalog::{Access, BucketChange};
 use crate::state::AppState;
 
@@ -33,7 +33,7 @@ pub(super) async fn get(
 ) -> S3Result<GetBucketPolicyOutput> {
     let caller = caller_of(&request.extensions)?;
     let name = &request.input.bucket;
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     match &bucket.policy {
         Some(policy) => Ok(GetBucketPolicyOutput { policy: Some(policy.clone()) }),
         None => Err(not_configured(app, &caller, name, "NoSuchBucketPolicy")),
@@ -48,12 +48,12 @@ pub(super) async fn put(
     let caller = caller_of(&request.extensions)?;
     let PutBucketPolicyInput { bucket: name, policy, .. } = request.input;
     check_managed(app, &caller, &name)?;
-    let bucket = look(app, &caller, &name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, &name).map_err(|error| to_s3_error(&error))?;
     check(&policy, &name)?;
     if bucket.public_access_block.is_some_and(|block| block.block_public_policy) {
         let message =
             "The public access block of the bucket rejects policies that grant public access";
-        return Err(refusal(S3ErrorCode::AccessDenied, message));
+        return Err(s3_error(S3ErrorCode::AccessDenied, message));
     }
     let change = BucketChange {
         access: Some(Access::Public),
@@ -62,7 +62,7 @@ pub(super) async fn put(
         ..BucketChange::default()
     };
     let changed = change_settings(app, &caller, &name, change).await;
-    changed.map_err(|error| refused(&error))?;
+    changed.map_err(|error| to_s3_error(&error))?;
     Ok(PutBucketPolicyOutput {})
 }
 
@@ -74,11 +74,11 @@ pub(super) async fn delete(
     let caller = caller_of(&request.extensions)?;
     let name = &request.input.bucket;
     check_managed(app, &caller, name)?;
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     if bucket.policy.is_some() {
         let change = BucketChange { access: Some(Access::Private), ..BucketChange::default() };
         let changed = change_settings(app, &caller, name, change).await;
-        changed.map_err(|error| refused(&error))?;
+        changed.map_err(|error| to_s3_error(&error))?;
     }
     Ok(DeleteBucketPolicyOutput {})
 }
@@ -89,7 +89,8 @@ pub(super) async fn status(
     request: S3Request<GetBucketPolicyStatusInput>,
 ) -> S3Result<GetBucketPolicyStatusOutput> {
     let caller = caller_of(&request.extensions)?;
-    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    let bucket =
+        head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
     let is_public = Some(bucket.access == Access::Public);
     Ok(GetBucketPolicyStatusOutput { policy_status: Some(PolicyStatus { is_public }) })
 }
@@ -98,11 +99,11 @@ pub(super) async fn status(
 fn check(policy: &str, bucket: &str) -> S3Result<()> {
     if policy.len() > BUCKET_POLICY_BYTES_MAX {
         let message = "A bucket policy may have up to 8 KB";
-        return Err(refusal(code("PolicyTooLarge"), message));
+        return Err(s3_error(code("PolicyTooLarge"), message));
     }
     let malformed = || {
         let message = "A bucket policy is a JSON object with a Statement that has an Effect, an Action and a Resource";
-        refusal(S3ErrorCode::MalformedPolicy, message)
+        s3_error(S3ErrorCode::MalformedPolicy, message)
     };
     let policy: Value = serde_json::from_str(policy).map_err(|_| malformed())?;
     let statements = policy.get("Statement").map(one_or_many).ok_or_else(malformed)?;
@@ -122,7 +123,7 @@ fn check(policy: &str, bucket: &str) -> S3Result<()> {
         policy.as_object().is_some_and(|it| it.keys().all(|key| known.contains(&&**key)));
     match is_known && statements.iter().all(|statement| is_public_read(statement, bucket)) {
         true => Ok(()),
-        false => Err(refusal(S3ErrorCode::NotImplemented, EXPRESSIBLE)),
+        false => Err(s3_error(S3ErrorCode::NotImplemented, EXPRESSIBLE)),
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn public_read_is_the_only_policy() {
+    fn only_public_read_policy_is_accepted() {
         let with = |effect: &str, principal: &str, action: &str, resource: &str, more: &str| {
             let statement = format!(
                 r#"{{"Effect": {effect}, "Principal": {principal}, "Action": {action}, "Resource": {resource}{more}}}"#

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn length_bounds_are_the_narrowest() {
+    fn narrowest_content_length_range_applies() {
         let policy = parse(
             r#"[["content-length-range", 1, 9], ["content-length-range", "2", "20"], {"key": "a"}]"#,
         );

@@ -10,9 +10,9 @@ use s3s::dto::{
 use s3s::{S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
+use super::buckets::{change_settings, head_bucket};
 use super::configuration::not_configured;
-use super::errors::refused;
+use super::errors::to_s3_error;
 use crate::auth::Caller;
 use crate::catalog::{BucketChange, PublicAccessBlock};
 use crate::state::AppState;
@@ -24,7 +24,7 @@ pub(super) async fn get(
 ) -> S3Result<GetPublicAccessBlockOutput> {
     let caller = caller_of(&request.extensions)?;
     let name = &request.input.bucket;
-    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    let bucket = head_bucket(app, &caller, name).map_err(|error| to_s3_error(&error))?;
     let Some(block) = bucket.public_access_block else {
         return Err(not_configured(app, &caller, name, "NoSuchPublicAccessBlockConfiguration"));
     };
@@ -71,5 +71,5 @@ async fn set(
     block: Option<PublicAccessBlock>,
 ) -> S3Result<()> {
     let change = BucketChange { public_access_block: Some(block), ..BucketChange::default() };
-    change_settings(app, caller, bucket, change).await.map_err(|error| refused(&error))
+    change_settings(app, caller, bucket, change).await.map_err(|error| to_s3_error(&error))
 }

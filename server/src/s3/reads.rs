@@ -19,21 +19,23 @@ use s3s::{S3ErrorCode, S3Request, S3Response, S3Result};
 use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::quoted;
-use super::errors::{refusal, refused};
+use super::errors::{s3_error, to_s3_error};
 use super::object_lock;
-use super::objects::{EMPTY_MD5, etag_in, file_in, strong, time_of};
+use super::objects::{EMPTY_MD5, authorized_object, etag_in, strong_etag, time_of};
 use super::signed::is_signed_address;
 use super::versioning::{VERSION_ID, find_version, version_id};
-use crate::bridge::{self, Piece};
+use crate::bridge::{self, BodyPart};
 use crate::catalog::Scope;
-use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
-use crate::content_type::{Activity, activity};
-use crate::delivery_headers::{Audience, Delivery, Download, Pages, object_headers};
+use crate::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
+use crate::content_type::{ActiveContent, active_content};
+use crate::delivery_headers::{
+    DeliveryContext, Disposition, HtmlPolicy, Visibility, object_headers,
+};
 use crate::error::ApiError;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
 use crate::range::{ByteRange, content_range, parse_range};
 use crate::state::AppState;
-use crate::target::{Place, bucket_of};
+use crate::target::{PathInBucket, parse_bucket_name};
 use crate::versions::{self, Version, VersionId};
 
 /// Maximum lookups of an object that is replaced while it is opened.
@@ -53,7 +55,7 @@ pub(super) struct Status(pub(super) StatusCode);
 pub(super) struct UnquotedEtag;
 
 /// Response to a read.
-struct Read {
+struct GetResponse {
     status: StatusCode,
     headers: HeaderMap,
     metadata: Metadata,
@@ -62,7 +64,7 @@ struct Read {
 }
 
 /// Options of a read.
-struct Wanted<'a> {
+struct ReadOptions<'a> {
     method: &'a Method,
     /// Request headers, with quotes around entity tags.
     headers: HeaderMap,
@@ -70,7 +72,7 @@ struct Wanted<'a> {
     version: Option<VersionId>,
     /// Values of the `response-*` query parameters.
     overrides: HeaderMap,
-    pages: Pages,
+    pages: HtmlPolicy,
 }
 
 /// Collects the `response-*` parameters of a read as headers.
@@ -94,8 +96,8 @@ pub(super) async fn get(
     let input = &request.input;
     let overrides = overrides_of!(input)?;
     let version = version_id(input.version_id.as_deref())?;
-    let wanted = Wanted { version, ..wanted(&request, input.part_number, overrides) };
-    let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
+    let wanted = ReadOptions { version, ..read_options(&request, input.part_number, overrides) };
+    let read = get_object(app, &request, &input.bucket, &input.key, wanted).await?;
     let body = read.body.map(|body| StreamingBlob::from(s3s::Body::http_body_unsync(body)));
     let (metadata, parts_count) = (Some(read.metadata), read.parts_count);
     let output = GetObjectOutput { body, metadata, parts_count, ..GetObjectOutput::default() };
@@ -110,8 +112,8 @@ pub(super) async fn head(
     let input = &request.input;
     let overrides = overrides_of!(input)?;
     let version = version_id(input.version_id.as_deref())?;
-    let wanted = Wanted { version, ..wanted(&request, input.part_number, overrides) };
-    let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
+    let wanted = ReadOptions { version, ..read_options(&request, input.part_number, overrides) };
+    let read = get_object(app, &request, &input.bucket, &input.key, wanted).await?;
     let (metadata, parts_count) = (Some(read.metadata), read.parts_count);
     let output = HeadObjectOutput { metadata, parts_count, ..HeadObjectOutput::default() };
     Ok(response(output, read.status, read.headers))
@@ -137,33 +139,39 @@ fn overrides(values: [&Option<String>; 5]) -> S3Result<HeaderMap> {
     for (name, value) in OVERRIDDEN.into_iter().zip(values) {
         let Some(value) = value else { continue };
         let value = HeaderValue::try_from(value).map_err(|_| {
-            refusal(S3ErrorCode::InvalidArgument, "Invalid header value in a response-* parameter")
+            s3_error(S3ErrorCode::InvalidArgument, "Invalid header value in a response-* parameter")
         })?;
         headers.insert(name, value);
     }
     Ok(headers)
 }
 
-fn wanted<T>(request: &S3Request<T>, part: Option<i32>, overrides: HeaderMap) -> Wanted<'_> {
-    let pages = if is_signed_address(&request.uri) { Pages::AsText } else { Pages::Sandboxed };
+fn read_options<T>(
+    request: &S3Request<T>,
+    part: Option<i32>,
+    overrides: HeaderMap,
+) -> ReadOptions<'_> {
+    let pages =
+        if is_signed_address(&request.uri) { HtmlPolicy::PlainText } else { HtmlPolicy::Sandboxed };
     let headers = quoted(&request.headers);
-    Wanted { method: &request.method, headers, part, version: None, overrides, pages }
+    ReadOptions { method: &request.method, headers, part, version: None, overrides, pages }
 }
 
-async fn read<T>(
+async fn get_object<T>(
     app: &AppState,
     request: &S3Request<T>,
     bucket: &str,
     key: &str,
-    wanted: Wanted<'_>,
-) -> S3Result<Read> {
+    wanted: ReadOptions<'_>,
+) -> S3Result<GetResponse> {
     let caller = caller_of(&request.extensions)?;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     if key.ends_with('/') {
         return read_folder(app, &caller, bucket, key).await.map_err(ours);
     }
-    let (bucket, parsed) = file_in(app, &caller, bucket, key, Scope::Read).map_err(ours)?;
-    app.catalog.conduct().note_request(&bucket.owner);
+    let (bucket, parsed) =
+        authorized_object(app, &caller, bucket, key, Scope::Read).map_err(ours)?;
+    app.catalog.account_activity().count_request(&bucket.owner);
     let name = ObjectName::new(bucket.name.clone(), parsed);
     for _ in 0..LOOKUPS_MAX {
         let version = find_version(app, &bucket, &name, key, wanted.version).await?;
@@ -188,10 +196,10 @@ async fn read_folder(
     caller: &crate::auth::Caller,
     bucket: &str,
     key: &str,
-) -> Result<Read, ApiError> {
-    let bucket = caller.bucket(&app.catalog, &bucket_of(bucket)?, Scope::Read)?;
-    let place = Place::parse(key)?;
-    caller.check_place(&place)?;
+) -> Result<GetResponse, ApiError> {
+    let bucket = caller.bucket(&app.catalog, &parse_bucket_name(bucket)?, Scope::Read)?;
+    let place = PathInBucket::parse(key)?;
+    caller.require_path_access(&place)?;
     let (store, name) = (app.store.clone(), bucket.name.clone());
     let prefix = place.as_str().to_owned();
     let page = bridge::blocking(move || store.list_keys(&name, &prefix, None, 1)).await?;
@@ -201,26 +209,29 @@ async fn read_folder(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-directory"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
     let (metadata, body) = (Metadata::default(), Some(Body::empty()));
-    Ok(Read { status: StatusCode::OK, headers, metadata, parts_count: None, body })
+    Ok(GetResponse { status: StatusCode::OK, headers, metadata, parts_count: None, body })
 }
 
 async fn read_object(
     app: &AppState,
     version: &Version,
-    wanted: &Wanted<'_>,
-) -> S3Result<engine::Result<Read>> {
-    let ours = |error: ApiError| refused(&error);
+    wanted: &ReadOptions<'_>,
+) -> S3Result<engine::Result<GetResponse>> {
+    let ours = |error: ApiError| to_s3_error(&error);
     let object = &version.object;
     let attributes = StoredAttributes::of(object);
     let (created_ms, modified_ms) = (object.created_ms(), version.modified_ms);
     let etag = etag_in(&attributes, object);
     let validators = Validators::of_object(etag, created_ms, modified_ms);
     let total = object.bytes();
-    let is_range_held = match evaluate(wanted.method, &wanted.headers, Some(&validators)) {
-        Outcome::PreconditionFailed => return Err(ours(ApiError::precondition_failed())),
-        Outcome::NotModified => return Ok(Ok(not_modified(&validators))),
-        Outcome::Proceed { range } => range == RangeRule::Holds,
-    };
+    let is_range_held =
+        match evaluate_preconditions(wanted.method, &wanted.headers, Some(&validators)) {
+            PreconditionResult::PreconditionFailed => {
+                return Err(ours(ApiError::precondition_failed()));
+            }
+            PreconditionResult::NotModified => return Ok(Ok(not_modified(&validators))),
+            PreconditionResult::Proceed { range } => range == IfRange::Matches,
+        };
     let mut headers = headers_of(object, &attributes, &validators, wanted);
     if !attributes.tags.is_empty() {
         headers.insert(TAGGING_COUNT, HeaderValue::from(attributes.tags.len()));
@@ -229,7 +240,7 @@ async fn read_object(
     let (range, parts_count) = match wanted.part {
         Some(_) if wanted.headers.contains_key(header::RANGE) => {
             let message = "A request cannot have both Range and partNumber";
-            return Err(refusal(S3ErrorCode::InvalidRequest, message));
+            return Err(s3_error(S3ErrorCode::InvalidRequest, message));
         }
         Some(number) => part_of(&s3, number, total)?,
         None if is_range_held => (parse_range(&wanted.headers, total), None),
@@ -237,13 +248,13 @@ async fn read_object(
     };
     let (status, slice) = match range {
         ByteRange::Unsatisfiable => return Err(ours(ApiError::range_not_satisfiable(total))),
-        ByteRange::One(range) => {
+        ByteRange::Single(range) => {
             let value = HeaderValue::try_from(content_range(&range, total));
             headers.extend(value.map(|value| (header::CONTENT_RANGE, value)));
             (StatusCode::PARTIAL_CONTENT, range)
         }
         // S3 supports a single range.
-        ByteRange::Whole | ByteRange::Several(_) => (StatusCode::OK, 0..total),
+        ByteRange::Whole | ByteRange::Multiple(_) => (StatusCode::OK, 0..total),
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(slice.end - slice.start));
     if wanted.headers.contains_key("x-amz-checksum-mode") {
@@ -261,7 +272,7 @@ async fn read_object(
         },
     };
     let metadata = s3.metadata.into_iter().collect();
-    Ok(Ok(Read { status, headers, metadata, parts_count, body }))
+    Ok(Ok(GetResponse { status, headers, metadata, parts_count, body }))
 }
 
 fn validator_headers(validators: &Validators) -> HeaderMap {
@@ -271,10 +282,10 @@ fn validator_headers(validators: &Validators) -> HeaderMap {
     headers
 }
 
-fn not_modified(validators: &Validators) -> Read {
+fn not_modified(validators: &Validators) -> GetResponse {
     let headers = validator_headers(validators);
     let (status, metadata) = (StatusCode::NOT_MODIFIED, Metadata::default());
-    Read { status, headers, metadata, parts_count: None, body: None }
+    GetResponse { status, headers, metadata, parts_count: None, body: None }
 }
 
 /// Returns the headers of delivery, overridden by those stored with the object and by `response-*` parameters.
@@ -282,24 +293,24 @@ fn headers_of(
     object: &Object,
     attributes: &StoredAttributes,
     validators: &Validators,
-    wanted: &Wanted<'_>,
+    wanted: &ReadOptions<'_>,
 ) -> HeaderMap {
     let sent = attributes.s3.as_ref().and(attributes.declared_type.as_deref());
     let content_type = wanted.overrides.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let content_type = content_type.or(sent).unwrap_or(object.content_type());
     let key = versions::key_of(object.name());
-    let mut headers = object_headers(&Delivery {
+    let mut headers = object_headers(&DeliveryContext {
         file_name: key.file_name(),
         content_type,
         validators,
-        audience: Audience::Private,
+        audience: Visibility::Private,
         cache_control: None,
         pages: wanted.pages,
-        download: Download::No,
+        download: Disposition::Inline,
         stored: Some(&attributes.headers),
     });
     // A presigned URL may be opened by a browser, whose cache must not store a private object.
-    if wanted.pages == Pages::Sandboxed {
+    if wanted.pages == HtmlPolicy::Sandboxed {
         headers.remove(header::CACHE_CONTROL);
     }
     attributes.headers.describe_caching(&mut headers);
@@ -309,8 +320,8 @@ fn headers_of(
         }
     }
     // Verbatim, without an added character set.
-    let is_shown_as_sent =
-        wanted.pages == Pages::Sandboxed || activity(content_type) != Activity::Page;
+    let is_shown_as_sent = wanted.pages == HtmlPolicy::Sandboxed
+        || active_content(content_type) != ActiveContent::Page;
     if is_shown_as_sent && let Ok(value) = HeaderValue::from_str(content_type) {
         headers.insert(header::CONTENT_TYPE, value);
     }
@@ -319,10 +330,10 @@ fn headers_of(
 
 /// Returns the byte range of a part and the number of parts. An object that was not uploaded in parts has one part.
 fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, Option<i32>)> {
-    let missing = || refusal(S3ErrorCode::InvalidPart, "The object has no part with this number");
+    let missing = || s3_error(S3ErrorCode::InvalidPart, "The object has no part with this number");
     let wanted = u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(missing)?;
     if s3.parts.is_empty() {
-        let range = if total == 0 { ByteRange::Whole } else { ByteRange::One(0..total) };
+        let range = if total == 0 { ByteRange::Whole } else { ByteRange::Single(0..total) };
         return (wanted == 1).then_some((range, None)).ok_or_else(missing);
     }
     let (mut start, mut before) = (0, 0);
@@ -336,7 +347,7 @@ fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, O
         before += count;
     }
     let range: Range<u64> = found.ok_or_else(missing)?;
-    let range = if range.is_empty() { ByteRange::Whole } else { ByteRange::One(range) };
+    let range = if range.is_empty() { ByteRange::Whole } else { ByteRange::Single(range) };
     Ok((range, i32::try_from(before).ok()))
 }
 
@@ -362,8 +373,8 @@ fn add_checksum(headers: &mut HeaderMap, s3: &S3Attributes, of_part: Option<&str
 }
 
 async fn body_of(app: &AppState, object: &Object, slice: Range<u64>) -> engine::Result<Body> {
-    let body = bridge::open(&app.store, object).await?;
-    bridge::body_of(body, vec![Piece::Slice(slice)], &app.disk_reads).await
+    let body = bridge::open_body(&app.store, object).await?;
+    bridge::stream_body(body, vec![BodyPart::Range(slice)], &app.disk_reads).await
 }
 
 /// Implements GetObjectAttributes.
@@ -373,9 +384,9 @@ pub(super) async fn attributes(
 ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let (bucket, key) =
-        file_in(app, &caller, &input.bucket, &input.key, Scope::Read).map_err(ours)?;
+        authorized_object(app, &caller, &input.bucket, &input.key, Scope::Read).map_err(ours)?;
     let (name, id) = (ObjectName::new(bucket.name.clone(), key), input.version_id.as_deref());
     let version = find_version(app, &bucket, &name, &input.key, version_id(id)?).await?;
     let object = &version.object;
@@ -391,7 +402,7 @@ pub(super) async fn attributes(
     let storage_class = has(ObjectAttributes::STORAGE_CLASS);
     let standard = StorageClass::from_static(StorageClass::STANDARD);
     let output = GetObjectAttributesOutput {
-        e_tag: strong(etag).filter(|_| has(ObjectAttributes::ETAG)),
+        e_tag: strong_etag(etag).filter(|_| has(ObjectAttributes::ETAG)),
         last_modified: time_of(version.modified_ms),
         version_id: bucket.versioning.map(|_| version.id.to_string()),
         object_size: i64::try_from(object.bytes())
@@ -455,11 +466,11 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_the_bytes_that_were_uploaded_as_it() {
+    fn part_number_returns_the_uploaded_part() {
         let s3 = of_parts(&[(3, 10), (1, 4)]);
         for (number, range) in [(1, 0..10), (2, 10..20), (3, 20..30), (4, 30..34)] {
             let found = part_of(&s3, number, 34).unwrap();
-            assert_eq!(found, (ByteRange::One(range), Some(4)), "{number}");
+            assert_eq!(found, (ByteRange::Single(range), Some(4)), "{number}");
         }
         for number in [0, -1, 5, i32::MAX] {
             assert_eq!(code(part_of(&s3, number, 34)), "InvalidPart", "{number}");
@@ -467,9 +478,9 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_came_in_one_piece_has_one_part() {
+    fn single_put_object_has_one_part() {
         let s3 = S3Attributes::default();
-        assert_eq!(part_of(&s3, 1, 34).unwrap(), (ByteRange::One(0..34), None));
+        assert_eq!(part_of(&s3, 1, 34).unwrap(), (ByteRange::Single(0..34), None));
         assert_eq!(part_of(&s3, 1, 0).unwrap(), (ByteRange::Whole, None));
         assert_eq!(code(part_of(&s3, 2, 34)), "InvalidPart");
     }

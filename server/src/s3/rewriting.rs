@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
 use s3s::S3Result;
 
-use super::errors::refused;
-use super::objects::file_in;
+use super::errors::to_s3_error;
+use super::objects::authorized_object;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit};
@@ -42,11 +42,12 @@ pub(super) async fn rewrite(
     scope: Scope,
     change: impl Fn(&Bucket, StoredAttributes) -> S3Result<StoredAttributes>,
 ) -> S3Result<Option<String>> {
-    let ours = |error: ApiError| refused(&error);
-    let (bucket, key) = file_in(app, caller, stored.bucket, stored.key, scope).map_err(ours)?;
+    let ours = |error: ApiError| to_s3_error(&error);
+    let (bucket, key) =
+        authorized_object(app, caller, stored.bucket, stored.key, scope).map_err(ours)?;
     let fact = bucket.fact().map_err(|why| ours(ApiError::internal(why.to_string())))?;
     let name = ObjectName::new(bucket.name.clone(), key);
-    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let _turn = app.copy_permits.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
     for _ in 0..MOVE_TRIES_MAX {
         let version = find_version(app, &bucket, &name, stored.key, stored.id).await?;
         let version_id = bucket.versioning.map(|_| version.id.to_string());
@@ -56,7 +57,8 @@ pub(super) async fn rewrite(
             return Ok(version_id);
         }
         if let Some(versioning) = bucket.versioning.filter(|_| *version.object.name() == name) {
-            attributes.version = Some(versioning.kept_mark(&version.object, attributes.version));
+            attributes.version =
+                Some(versioning.preserved_mark(&version.object, attributes.version));
         }
         match store_with(app, fact.clone(), version.object, attributes).await {
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
@@ -91,7 +93,7 @@ async fn store_with(
     };
     let name = object.name().clone();
     let batch = Batch::new()
-        .require(Precondition::KeyVersion(name.clone(), object.lsn()))
+        .require(Precondition::KeyHasLsn(name.clone(), object.lsn()))
         .require(Precondition::FactPresent(bucket_fact));
     commit(&app.store, batch.put(name, staged, options)).await.map(drop)
 }

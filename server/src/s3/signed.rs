@@ -11,7 +11,7 @@ use http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 use s3s::{S3Error, S3ErrorCode};
 
-use super::errors::{code, refusal};
+use super::errors::{code, s3_error};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const VERSION_2: &str = "AWS ";
@@ -38,14 +38,14 @@ pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool
 }
 
 /// Query parameters, decoded.
-pub(super) struct Query(Vec<(String, String)>);
+pub(super) struct SignedQuery(Vec<(String, String)>);
 
 /// Returns whether a request is presigned: anyone who has the URL may open it, in a browser too.
 pub(crate) fn is_signed_address(uri: &Uri) -> bool {
-    Query::of(uri).has("X-Amz-Signature")
+    SignedQuery::of(uri).has("X-Amz-Signature")
 }
 
-impl Query {
+impl SignedQuery {
     pub(super) fn of(uri: &Uri) -> Self {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let pairs = uri.query().unwrap_or_default().split('&').map(|pair| {
@@ -72,12 +72,12 @@ impl Query {
 
 /// Rejects requests that `s3s` would accept and trug does not.
 pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
-    let query = Query::of(&head.uri);
+    let query = SignedQuery::of(&head.uri);
     let authorization = head.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let is_version_2 = authorization.is_some_and(|it| it.starts_with(VERSION_2.as_bytes()));
     if is_version_2 || query.has("Signature") || query.has("AWSAccessKeyId") {
         let message = "Sign with AWS Signature Version 4 (signature_version \"s3v4\"): Version 2 is not supported";
-        return Err(refusal(S3ErrorCode::InvalidRequest, message));
+        return Err(s3_error(S3ErrorCode::InvalidRequest, message));
     }
     let is_form = head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
         value.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data")
@@ -85,14 +85,14 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     if head.method == Method::POST && is_form {
         let message =
             "A form must be signed by its policy (POST Object), not by its URL or headers";
-        return Err(refusal(S3ErrorCode::NotImplemented, message));
+        return Err(s3_error(S3ErrorCode::NotImplemented, message));
     }
     let in_address = query.has("X-Amz-Signature");
     if in_address {
         let expires = query.only("X-Amz-Expires").and_then(|it| it.parse::<u64>().ok());
         if expires.is_none_or(|seconds| seconds > EXPIRES_MAX) {
             let message = "X-Amz-Expires must be a number of seconds, at most a week";
-            return Err(refusal(code("AuthorizationQueryParametersError"), message));
+            return Err(s3_error(code("AuthorizationQueryParametersError"), message));
         }
     }
     let credential = match in_address {
@@ -114,7 +114,7 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     };
     if !is_covered("host") || !head.headers.keys().all(|name| is_covered(name.as_str())) {
         let message = "Headers of the request that must be signed are not signed";
-        return Err(refusal(S3ErrorCode::AccessDenied, message));
+        return Err(s3_error(S3ErrorCode::AccessDenied, message));
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ fn check_region(credential: &str) -> Result<(), S3Error> {
     }
     let message =
         "The authorization header is malformed; the region is wrong; expecting 'us-east-1'";
-    Err(refusal(S3ErrorCode::AuthorizationHeaderMalformed, message))
+    Err(s3_error(S3ErrorCode::AuthorizationHeaderMalformed, message))
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_signed_comes_here() {
+    fn unsigned_requests_bypass_s3() {
         let is_signed = |head: &Parts| is_signed(&head.method, &head.uri, &head.headers);
         let signed = [("authorization", "AWS4-HMAC-SHA256 Credential=a")];
         assert!(is_signed(&head("GET", "/b/x", &signed)));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_signature_and_forms_are_refused_before_anything_is_read() {
+    fn sigv2_and_unsigned_forms_are_rejected_early() {
         for more in ["&Signature=b", "&%53ignature=b", "&AWSAccessKeyId=b"] {
             assert_eq!(code_of(more, &[]).as_deref(), Some("InvalidRequest"), "{more}");
         }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_signed_cannot_be_added_to_an_address() {
+    fn unsigned_query_parameters_are_rejected() {
         let source = [("x-amz-copy-source", "b/secret")];
         assert_eq!(code_of("&X-Amz-SignedHeaders=host", &[]), None);
         assert_eq!(code_of("&X-Amz-SignedHeaders=host", &[("x-amz-content-sha256", "a")]), None);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_header_the_same_has_to_be_signed() {
+    fn signed_headers_must_include_required_ones() {
         let signed = |names: &str| {
             let value =
                 format!("AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders={names}, Signature=c");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn any_region_is_taken_that_is_one() {
+    fn any_valid_region_is_accepted() {
         let code = |region: &str| {
             let value = format!(
                 "AWS4-HMAC-SHA256 Credential=a/20260101/{region}/s3/aws4_request, SignedHeaders=host, Signature=c"
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_lasts_a_week_at_most() {
+    fn presigned_url_lasts_at_most_seven_days() {
         let expires = |text: &str| {
             let uri = format!("/b/x?X-Amz-Signature=a&X-Amz-SignedHeaders=host{text}");
             check(&head("GET", &uri, &[])).is_ok()

@@ -9,7 +9,7 @@ use s3s::dto::Metadata;
 use s3s::{S3ErrorCode, S3Result};
 
 use super::checksums::{self, Algorithm};
-use super::errors::refusal;
+use super::errors::s3_error;
 use super::tagging::sent_tags;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
 use crate::object_lock::ObjectLock;
@@ -108,7 +108,7 @@ impl Described {
             return Ok(());
         }
         let message = "The metadata and headers to store exceed 2 KB";
-        Err(refusal(S3ErrorCode::MetadataTooLarge, message))
+        Err(s3_error(S3ErrorCode::MetadataTooLarge, message))
     }
 }
 
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn metadata_that_do_not_fit_are_refused_before_the_body() {
+    fn oversized_metadata_is_rejected_before_the_body() {
         assert!(described(&[("content-type", "image/png")], 1_800).is_ok());
         let refusal = described(&[("content-type", "image/png")], 2_048).unwrap_err();
         assert_eq!(refusal.code().as_str(), "MetadataTooLarge");
     }
 
     #[test]
-    fn sizes_of_parts_are_left_out_where_they_do_not_fit() {
+    fn oversized_part_sizes_are_omitted() {
         let described = described(&[], 1_000).unwrap();
         let parts = |count: u64| {
             let sizes = (1..=count).map(|bytes| (1, bytes)).collect();

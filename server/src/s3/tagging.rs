@@ -14,8 +14,8 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::errors::{refusal, refused};
-use super::objects::file_in;
+use super::errors::{s3_error, to_s3_error};
+use super::objects::authorized_object;
 use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
 use crate::catalog::{Bucket, Scope};
@@ -67,7 +67,7 @@ fn parse_pairs(text: &str) -> S3Result<Tags> {
 fn malformed_header() -> S3Error {
     let message =
         "x-amz-tagging must be one header with UTF-8 pairs key=value, encoded as a URL query";
-    refusal(S3ErrorCode::InvalidArgument, message)
+    s3_error(S3ErrorCode::InvalidArgument, message)
 }
 
 /// Checks the tag set of an object in the body of a request.
@@ -83,7 +83,7 @@ pub(super) fn bucket_tags(set: Vec<Tag>) -> S3Result<Tags> {
 fn tags_of(set: Vec<Tag>, limits: Limits) -> S3Result<Tags> {
     let pairs = set.into_iter().map(|tag| match tag {
         Tag { key: Some(key), value: Some(value) } => Ok((key, value)),
-        _ => Err(refusal(S3ErrorCode::MalformedXML, "A tag requires a Key and a Value")),
+        _ => Err(s3_error(S3ErrorCode::MalformedXML, "A tag requires a Key and a Value")),
     });
     checked(pairs.collect::<S3Result<Vec<_>>>()?, limits)
 }
@@ -156,12 +156,12 @@ pub(super) fn check_directive(directive: Option<&TaggingDirective>, sent: &Tags)
     let known = [TaggingDirective::COPY, TaggingDirective::REPLACE];
     if directive.is_some_and(|it| !known.contains(&it.as_str())) {
         let message = "x-amz-tagging-directive must be COPY or REPLACE";
-        return Err(refusal(S3ErrorCode::InvalidArgument, message));
+        return Err(s3_error(S3ErrorCode::InvalidArgument, message));
     }
     if !sent.is_empty() && !is_replacing(directive) {
         let message = "x-amz-tagging requires x-amz-tagging-directive: REPLACE; otherwise a copy \
             has the tags of its source";
-        return Err(refusal(S3ErrorCode::InvalidArgument, message));
+        return Err(s3_error(S3ErrorCode::InvalidArgument, message));
     }
     Ok(())
 }
@@ -178,8 +178,8 @@ pub(super) async fn get(
     let caller = caller_of(&request.extensions)?;
     let GetObjectTaggingInput { bucket, key, version_id: sent_id, .. } = request.input;
     let id = version_id(sent_id.as_deref())?;
-    let found = file_in(app, &caller, &bucket, &key, Scope::Read);
-    let (bucket, parsed) = found.map_err(|error| refused(&error))?;
+    let found = authorized_object(app, &caller, &bucket, &key, Scope::Read);
+    let (bucket, parsed) = found.map_err(|error| to_s3_error(&error))?;
     let name = ObjectName::new(bucket.name.clone(), parsed);
     let version = find_version(app, &bucket, &name, &key, id).await?;
     let tag_set = tag_set(&StoredAttributes::of(&version.object).tags);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_tags_fit_beside_other_attributes() {
+    fn longest_tags_fit_with_other_attributes() {
         let value = "x".repeat(VALUE_CHARS_MAX);
         let tags = (0..OBJECT_TAGS_MAX).map(|at| (format!("{at:0>128}"), value.clone()));
         let tags = checked(tags.collect(), OF_OBJECT).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_directive_decides_whose_tags_a_copy_has() {
+    fn tagging_directive_selects_the_tags_of_a_copy() {
         let tags = |text: &str| parse_pairs(text).unwrap();
         let directive = |text: &'static str| Some(TaggingDirective::from_static(text));
         let replace = directive("REPLACE");

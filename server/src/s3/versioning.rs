@@ -11,9 +11,9 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::{change_settings, look};
-use super::errors::{code, refusal, refused};
-use super::objects::{EMPTY_MD5, find, is_named};
+use super::buckets::{change_settings, head_bucket};
+use super::errors::{code, s3_error, to_s3_error};
+use super::objects::{EMPTY_MD5, head_object, matches_sent_key};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, BucketChange};
 use crate::conditional::Validators;
@@ -30,7 +30,8 @@ pub(super) async fn get(
     request: S3Request<GetBucketVersioningInput>,
 ) -> S3Result<GetBucketVersioningOutput> {
     let caller = caller_of(&request.extensions)?;
-    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    let bucket =
+        head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
     let status = bucket.versioning.map(|versioning| match versioning.state {
         VersioningState::Enabled => BucketVersioningStatus::ENABLED,
         VersioningState::Suspended => BucketVersioningStatus::SUSPENDED,
@@ -48,24 +49,25 @@ pub(super) async fn put(
     let wanted = request.input.versioning_configuration;
     if wanted.mfa_delete.is_some_and(|it| it.as_str() != MFADelete::DISABLED) {
         let message = "MFA delete is not supported: MfaDelete must be Disabled";
-        return Err(refusal(S3ErrorCode::NotImplemented, message));
+        return Err(s3_error(S3ErrorCode::NotImplemented, message));
     }
     let state = match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {
         Some(BucketVersioningStatus::ENABLED) => VersioningState::Enabled,
         Some(BucketVersioningStatus::SUSPENDED) => VersioningState::Suspended,
         _ => {
             let message = "The Status of a versioning configuration must be Enabled or Suspended";
-            return Err(refusal(code("IllegalVersioningConfigurationException"), message));
+            return Err(s3_error(code("IllegalVersioningConfigurationException"), message));
         }
     };
-    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    let bucket =
+        head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
     if state == VersioningState::Suspended && bucket.object_lock.is_some() {
         let message = "The bucket has object lock, which requires enabled versioning";
-        return Err(refusal(S3ErrorCode::InvalidBucketState, message));
+        return Err(s3_error(S3ErrorCode::InvalidBucketState, message));
     }
     let change = BucketChange { versioning: Some(state), ..BucketChange::default() };
     let changed = change_settings(app, &caller, &request.input.bucket, change).await;
-    changed.map_err(|error| refused(&error))?;
+    changed.map_err(|error| to_s3_error(&error))?;
     Ok(PutBucketVersioningOutput {})
 }
 
@@ -74,7 +76,7 @@ pub(super) fn version_id(sent: Option<&str>) -> S3Result<Option<VersionId>> {
     let Some(sent) = sent.filter(|sent| !sent.is_empty()) else { return Ok(None) };
     let message = "Invalid version id: use \"null\" or an id from the server";
     let id = VersionId::parse(sent);
-    id.map(Some).ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
+    id.map(Some).ok_or_else(|| s3_error(S3ErrorCode::InvalidArgument, message))
 }
 
 /// Returns the id of a version that was just written, for the response: `None` while versioning is suspended (S3 API).
@@ -91,10 +93,10 @@ pub(super) async fn find_version(
     sent_key: &str,
     id: Option<VersionId>,
 ) -> S3Result<Version> {
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     let Some(id) = id else {
-        let found = find(app, name).await.map_err(ours)?;
-        let found = found.filter(|found| is_named(found, sent_key));
+        let found = head_object(app, name).await.map_err(ours)?;
+        let found = found.filter(|found| matches_sent_key(found, sent_key));
         return match found {
             Some(object) => Ok(Version::current(bucket.versioning, object)),
             None => Err(missing(app, bucket, name).await?),
@@ -103,21 +105,21 @@ pub(super) async fn find_version(
     let (store, versioning, of) = (app.store.clone(), bucket.versioning, name.clone());
     let found = blocking(move || versions::find(&store, versioning, &of, id)).await;
     let found = found.map_err(|error| ours(error.into()))?;
-    match found.filter(|found| is_named(&found.object, sent_key)) {
+    match found.filter(|found| matches_sent_key(&found.object, sent_key)) {
         Some(marker) if marker.is_delete_marker => Err(is_marker(&marker)),
         Some(version) => Ok(version),
-        None => Err(refusal(S3ErrorCode::NoSuchVersion, "The object has no version with this id")),
+        None => Err(s3_error(S3ErrorCode::NoSuchVersion, "The object has no version with this id")),
     }
 }
 
 /// Returns the error for a key without a current version: in a versioned bucket it says whether there is a delete
 /// marker.
 async fn missing(app: &AppState, bucket: &Bucket, name: &ObjectName) -> S3Result<S3Error> {
-    let mut error = refused(&ApiError::file_not_found());
+    let mut error = to_s3_error(&ApiError::file_not_found());
     let Some(versioning) = bucket.versioning else { return Ok(error) };
     let (store, of) = (app.store.clone(), name.clone());
     let latest = blocking(move || versions::latest(&store, versioning, &of)).await;
-    let latest = latest.map_err(|error| refused(&error.into()))?;
+    let latest = latest.map_err(|error| to_s3_error(&error.into()))?;
     if let Some(marker) = latest.filter(|latest| latest.is_delete_marker) {
         error.set_headers(marker_headers(&marker));
     }
@@ -127,7 +129,7 @@ async fn missing(app: &AppState, bucket: &Bucket, name: &ObjectName) -> S3Result
 /// Returns the error for a read of a delete marker.
 fn is_marker(marker: &Version) -> S3Error {
     let message = "The version is a delete marker, which has no content";
-    let mut error = refusal(S3ErrorCode::MethodNotAllowed, message);
+    let mut error = s3_error(S3ErrorCode::MethodNotAllowed, message);
     let mut headers = marker_headers(marker);
     headers.insert(header::ALLOW, HeaderValue::from_static("DELETE"));
     let time = Validators::new(EMPTY_MD5, marker.modified_ms).last_modified_header();

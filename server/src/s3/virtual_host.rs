@@ -23,7 +23,7 @@ impl Hosts {
 
 impl S3Host for Hosts {
     fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
-        Ok(match self.app.own_hosts().bucket_before(host) {
+        Ok(match self.app.dashboard_hosts().bucket_before(host) {
             Some(bucket) => VirtualHost::new(host).with_bucket(bucket),
             None => VirtualHost::new(host),
         })
@@ -38,7 +38,7 @@ pub(crate) fn path_of(app: &AppState, head: &Parts) -> Option<String> {
     let path = head.uri.path();
     let host = host_of(&head.headers, &head.uri);
     let bucket = host.as_ref().and_then(|host| {
-        let hosts = app.own_hosts();
+        let hosts = app.dashboard_hosts();
         hosts.bucket_before(host.as_str()).map(str::to_owned)
     });
     Some(bucket.map_or_else(|| path.to_owned(), |bucket| format!("/{bucket}{path}")))

@@ -2,7 +2,7 @@
 //!
 //! Non-goals: rendering.
 
-use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged};
+use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody};
 use images::Format;
 
 use super::NoThumbnail;
@@ -13,7 +13,7 @@ use crate::object_name::thumbnail_name;
 /// # Errors
 ///
 /// [`NoThumbnail::IsThumbnail`] and [`NoThumbnail::NameTooLong`]; [`NoThumbnail::NotAPicture`] for a folder marker.
-pub fn thumbnail_of(file: &ObjectName) -> Result<ObjectName, NoThumbnail> {
+pub fn thumbnail_object_name(file: &ObjectName) -> Result<ObjectName, NoThumbnail> {
     if file.key.is_folder_marker() {
         return Err(NoThumbnail::NotAPicture);
     }
@@ -28,7 +28,12 @@ pub fn is_thumbnail_of(object: &Object, file: &ObjectKey) -> bool {
 }
 
 /// Adds the thumbnail of a file to a batch, on condition that the name is free or has an earlier thumbnail of the file.
-pub fn put_thumbnail(batch: Batch, file: &ObjectKey, name: ObjectName, picture: Staged) -> Batch {
+pub fn put_thumbnail(
+    batch: Batch,
+    file: &ObjectKey,
+    name: ObjectName,
+    picture: StagedBody,
+) -> Batch {
     let attributes = mark(file).to_vec();
     let replaceable = Precondition::KeyAbsentOrDerived(name.clone(), attributes.clone());
     let options = PutOptions {
@@ -47,7 +52,7 @@ pub fn move_thumbnail(
     old: &Object,
     to: &ObjectKey,
     name: ObjectName,
-    picture: Staged,
+    picture: StagedBody,
 ) -> Batch {
     if name != *old.name() {
         let batch = put_thumbnail(batch, to, name, picture);
@@ -60,13 +65,13 @@ pub fn move_thumbnail(
         derived: true,
         created_ms: None,
     };
-    let unchanged = Precondition::KeyVersion(name.clone(), old.lsn());
+    let unchanged = Precondition::KeyHasLsn(name.clone(), old.lsn());
     batch.put(name, picture, options).require(unchanged)
 }
 
 /// Adds the deletion of a file's thumbnail, if there is one, to a batch.
 pub fn delete_thumbnail(batch: Batch, file: &ObjectName) -> Batch {
-    match thumbnail_of(file) {
+    match thumbnail_object_name(file) {
         Ok(name) => batch.delete_derived(name, mark(&file.key).to_vec()),
         Err(_) => batch,
     }
@@ -91,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thumbnail_stands_beside_its_file() {
+    fn thumbnail_is_stored_next_to_its_file() {
         for (file, thumbnail) in [
             ("a.png", "a_thumb.webp"),
             ("dir.d/a", "dir.d/a_thumb.webp"),
@@ -99,7 +104,7 @@ mod tests {
             ("dir/a (1).png", "dir/a (1)_thumb.webp"),
             (".env", ".env_thumb.webp"),
         ] {
-            assert_eq!(thumbnail_of(&name(file)), Ok(name(thumbnail)), "{file}");
+            assert_eq!(thumbnail_object_name(&name(file)), Ok(name(thumbnail)), "{file}");
         }
     }
 
@@ -107,14 +112,14 @@ mod tests {
     fn some_files_can_have_none() {
         let most = engine::limits::KEY_BYTES_MAX;
         let fitting = "k".repeat(most - "_thumb.webp".len());
-        assert!(thumbnail_of(&name(&fitting)).is_ok());
-        assert!(thumbnail_of(&name(&format!("{fitting}.png"))).is_ok());
+        assert!(thumbnail_object_name(&name(&fitting)).is_ok());
+        assert!(thumbnail_object_name(&name(&format!("{fitting}.png"))).is_ok());
         for (file, why) in [
             ("a_thumb.webp", NoThumbnail::IsThumbnail),
             ("dir/", NoThumbnail::NotAPicture),
             (&format!("{fitting}k"), NoThumbnail::NameTooLong),
         ] {
-            assert_eq!(thumbnail_of(&name(file)), Err(why), "{file}");
+            assert_eq!(thumbnail_object_name(&name(file)), Err(why), "{file}");
         }
     }
 }

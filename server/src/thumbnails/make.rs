@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use engine::{Staged, Store};
+use engine::{StagedBody, Store};
 use images::limits::SOURCE_BYTES_MAX;
-use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
+use images::{Error, Fit, Format, OutputFormat, Plan, PlanOutcome, Source, Stop, TransformOptions};
 
 use super::NoThumbnail;
-use crate::bridge::read_staged;
+use crate::bridge::read_staged_prefix;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
-use crate::traffic::Traffic;
-use crate::variants::{Cost, Purpose, Undone, Variants, read_header};
+use crate::traffic::BucketCounters;
+use crate::variants::{HeaderDepth, RenderCost, RenderFailure, Variants, read_header};
 
 /// Renders the thumbnail of a file: its first frame, in its display orientation, no side longer than
 /// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` charges the cost in milliseconds of CPU, or rejects it;
@@ -22,18 +22,18 @@ use crate::variants::{Cost, Purpose, Undone, Variants, read_header};
 /// # Errors
 ///
 /// Every [`NoThumbnail`] that does not concern the name.
-pub async fn make(
+pub async fn render_thumbnail(
     variants: &Variants,
     store: &Store,
-    file: &Staged,
-    traffic: &Arc<Traffic>,
+    file: &StagedBody,
+    traffic: &Arc<BucketCounters>,
     pays: impl FnOnce(u64) -> bool,
-) -> Result<Staged, NoThumbnail> {
-    Format::of(file.head()).ok_or(NoThumbnail::NotAPicture)?;
+) -> Result<StagedBody, NoThumbnail> {
+    Format::detect(file.head()).ok_or(NoThumbnail::NotAPicture)?;
     if file.bytes() > SOURCE_BYTES_MAX {
         return Err(NoThumbnail::TooLarge);
     }
-    let cost = Cost { ms: 1, bytes: file.bytes() };
+    let cost = RenderCost { ms: 1, bytes: file.bytes() };
     let read = {
         let file = file.clone();
         variants.run(cost, move || read_source(&file))
@@ -44,7 +44,7 @@ pub async fn make(
     if !pays(ms) {
         return Err(NoThumbnail::Busy);
     }
-    let cost = Cost { ms, bytes: file.bytes() + plan.memory_bytes(&source) };
+    let cost = RenderCost { ms, bytes: file.bytes() + plan.memory_bytes(&source) };
     let asking = Arc::new(());
     let rendered = {
         let (file, asking) = (file.clone(), Arc::downgrade(&asking));
@@ -63,30 +63,30 @@ pub async fn make(
     }
 }
 
-fn read_source(file: &Staged) -> Result<Source, NoThumbnail> {
-    let read = |bytes| read_staged(file, bytes);
-    let header = read_header(file.bytes(), Purpose::Reckoning, read)?;
+fn read_source(file: &StagedBody) -> Result<Source, NoThumbnail> {
+    let read = |bytes| read_staged_prefix(file, bytes);
+    let header = read_header(file.bytes(), HeaderDepth::Cost, read)?;
     let source = header?.ok_or(NoThumbnail::NotAPicture)?;
     // Only the first frame of an animation.
     Ok(Source { frames: 1, ..source })
 }
 
 fn plan(source: &Source) -> Result<Plan, NoThumbnail> {
-    let wish = Wish {
-        format: Wanted::Format(Format::WebP),
+    let wish = TransformOptions {
+        format: OutputFormat::Format(Format::WebP),
         width: Some(THUMBNAIL_SIDE_MAX),
         height: Some(THUMBNAIL_SIDE_MAX),
         quality: Some(THUMBNAIL_QUALITY),
         fit: Fit::Contain,
     };
     match images::plan(source, &wish)? {
-        Planned::Made(plan) => Ok(plan),
-        Planned::AsStored => Err(NoThumbnail::Failed),
+        PlanOutcome::Transform(plan) => Ok(plan),
+        PlanOutcome::Original => Err(NoThumbnail::Failed),
     }
 }
 
 fn render(
-    file: &Staged,
+    file: &StagedBody,
     source: &Source,
     plan: &Plan,
     stop: Stop<'_>,
@@ -94,14 +94,14 @@ fn render(
     if stop() {
         return Err(NoThumbnail::Busy);
     }
-    Ok(images::render(&read_staged(file, file.bytes())?, source, plan, stop)?)
+    Ok(images::render(&read_staged_prefix(file, file.bytes())?, source, plan, stop)?)
 }
 
-impl From<Undone> for NoThumbnail {
-    fn from(undone: Undone) -> Self {
+impl From<RenderFailure> for NoThumbnail {
+    fn from(undone: RenderFailure) -> Self {
         match undone {
-            Undone::Busy => Self::Busy,
-            Undone::Panicked => Self::Undecodable,
+            RenderFailure::Busy => Self::Busy,
+            RenderFailure::Panicked => Self::Undecodable,
         }
     }
 }

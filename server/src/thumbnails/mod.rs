@@ -20,9 +20,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::beside::{
-    delete_thumbnail, is_thumbnail_of, move_thumbnail, put_thumbnail, thumbnail_of,
+    delete_thumbnail, is_thumbnail_of, move_thumbnail, put_thumbnail, thumbnail_object_name,
 };
-pub use self::make::make;
+pub use self::make::render_thumbnail;
 
 /// Why a file has no thumbnail that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

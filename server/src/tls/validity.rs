@@ -25,7 +25,7 @@ const LENGTH_BYTES_MAX: usize = 4;
 
 impl Validity {
     /// Parses the period of a certificate in DER.
-    pub(super) fn of(certificate: &[u8]) -> Option<Self> {
+    pub(super) fn from_der(certificate: &[u8]) -> Option<Self> {
         let (certificate, _) = value(certificate, SEQUENCE)?;
         let (mut fields, _) = value(certificate, SEQUENCE)?;
         if let Some((_, rest)) = value(fields, VERSION) {
@@ -56,7 +56,7 @@ impl Validity {
     }
 
     /// Returns the end in milliseconds since 1970; zero for earlier ones.
-    pub(super) fn end_ms(&self) -> u64 {
+    pub(super) fn not_after_ms(&self) -> u64 {
         u64::try_from(self.end.as_millisecond()).unwrap_or(0)
     }
 
@@ -135,18 +135,18 @@ mod tests {
         let early = der(UTC_TIME, b"991231235959Z");
         let late = der(GENERALIZED_TIME, b"20500101000000Z");
         for version in [true, false] {
-            let found = Validity::of(&certificate(version, &[early.clone(), late.clone()]));
+            let found = Validity::from_der(&certificate(version, &[early.clone(), late.clone()]));
             let found = found.unwrap();
             assert_eq!(found.start.to_string(), "1999-12-31T23:59:59Z");
             assert_eq!(found.end(), "2050-01-01T00:00:00Z");
-            assert_eq!(found.end_ms(), 2_524_608_000_000);
+            assert_eq!(found.not_after_ms(), 2_524_608_000_000);
         }
     }
 
     #[test]
-    fn a_certificate_is_warned_of_outside_its_times() {
+    fn certificate_outside_its_validity_warns() {
         let times = [der(UTC_TIME, b"300101000000Z"), der(UTC_TIME, b"310101000000Z")];
-        let validity = Validity::of(&certificate(true, &times)).unwrap();
+        let validity = Validity::from_der(&certificate(true, &times)).unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() as u64;
         assert!(validity.warning(at("2029-12-31T23:59:59Z")).unwrap().contains("2030-01-01"));
         assert_eq!(validity.warning(at("2030-06-01T00:00:00Z")), None);
@@ -155,27 +155,27 @@ mod tests {
 
     #[cfg(feature = "acme")]
     #[test]
-    fn a_certificate_is_renewed_a_third_before_its_end() {
+    fn certificate_renews_at_two_thirds_of_lifetime() {
         let times = [der(UTC_TIME, b"300101000000Z"), der(UTC_TIME, b"300401000000Z")];
-        let validity = Validity::of(&certificate(true, &times)).unwrap();
+        let validity = Validity::from_der(&certificate(true, &times)).unwrap();
         let expected: Timestamp = "2030-03-02T00:00:00Z".parse().unwrap();
         assert_eq!(validity.renewal_ms(), expected.as_millisecond() as u64);
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_times_wherever_it_is_cut() {
+    fn truncated_certificates_have_no_validity() {
         let times = [der(UTC_TIME, b"300101000000Z"), der(UTC_TIME, b"310101000000Z")];
         let whole = certificate(true, &times);
         for end in 0..whole.len() {
-            assert_eq!(Validity::of(&whole[..end]), None, "{end}");
+            assert_eq!(Validity::from_der(&whole[..end]), None, "{end}");
         }
         for bad in ["3001010000Z", "300101000000", "30010100000aZ", "301301000000Z", "é0101000000Z"]
         {
             let times = [der(UTC_TIME, bad.as_bytes()), times[1].clone()];
-            assert_eq!(Validity::of(&certificate(true, &times)), None, "{bad}");
+            assert_eq!(Validity::from_der(&certificate(true, &times)), None, "{bad}");
         }
         for bad in [&[0x30, 0x85, 1, 1, 1, 1, 1][..], &[0x30, 0x84, 255, 255, 255, 255, 0]] {
-            assert_eq!(Validity::of(bad), None);
+            assert_eq!(Validity::from_der(bad), None);
         }
     }
 }

@@ -16,7 +16,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
 /// Installs the tracer, which enables spans.
-pub(crate) fn install(tracer: SdkTracer) {
+pub(crate) fn set_tracer(tracer: SdkTracer) {
     // A process has one server; further ones, in tests, use the first tracer.
     let _ = TRACER.set(tracer);
 }
@@ -26,12 +26,13 @@ pub(crate) struct RequestSpan(Context);
 
 impl RequestSpan {
     /// Starts the span. The trace context of the request (`traceparent`, W3C) is adopted only from trusted peers.
-    pub(crate) fn begin(head: &Parts, is_trusted: impl FnOnce() -> bool) -> Self {
+    pub(crate) fn start(head: &Parts, is_trusted: impl FnOnce() -> bool) -> Self {
         let Some(tracer) = TRACER.get() else { return Self(Context::new()) };
         let caller = match head.headers.contains_key("traceparent") && is_trusted() {
             true => {
                 let none = Context::new();
-                TraceContextPropagator::new().extract_with_context(&none, &Headers(&head.headers))
+                TraceContextPropagator::new()
+                    .extract_with_context(&none, &HeaderExtractor(&head.headers))
             }
             false => Context::new(),
         };
@@ -43,7 +44,7 @@ impl RequestSpan {
     }
 
     /// Runs a future within the span.
-    pub(crate) fn around<F: Future>(self, answering: F) -> impl Future<Output = F::Output> {
+    pub(crate) fn instrument<F: Future>(self, answering: F) -> impl Future<Output = F::Output> {
         answering.with_context(self.0)
     }
 }
@@ -63,7 +64,7 @@ fn method_name(method: &Method) -> &'static str {
 }
 
 /// Records operation, bucket and id of the current request.
-pub(crate) fn note_request(operation: &'static str, bucket: Option<&str>, request_id: &str) {
+pub(crate) fn record_request(operation: &'static str, bucket: Option<&str>, request_id: &str) {
     let context = Context::current();
     let span = context.span();
     if !span.is_recording() {
@@ -78,7 +79,7 @@ pub(crate) fn note_request(operation: &'static str, bucket: Option<&str>, reques
 }
 
 /// Records the matched route of the current request.
-pub(crate) async fn note_route(request: Request, next: Next) -> Response {
+pub(crate) async fn record_route(request: Request, next: Next) -> Response {
     if let Some(path) = request.extensions().get::<MatchedPath>() {
         let context = Context::current();
         if context.span().is_recording() {
@@ -90,7 +91,7 @@ pub(crate) async fn note_route(request: Request, next: Next) -> Response {
 }
 
 /// Records the response status of the current request.
-pub(crate) fn note_answer(status: StatusCode) {
+pub(crate) fn record_response(status: StatusCode) {
     let context = Context::current();
     let span = context.span();
     if !span.is_recording() {
@@ -105,7 +106,10 @@ pub(crate) fn note_answer(status: StatusCode) {
 }
 
 /// Runs a future as a child span of the current request.
-pub(crate) fn step<F: Future>(name: &'static str, work: F) -> impl Future<Output = F::Output> {
+pub(crate) fn child_span<F: Future>(
+    name: &'static str,
+    work: F,
+) -> impl Future<Output = F::Output> {
     let request = Context::current();
     let context = match TRACER.get().filter(|_| request.span().is_recording()) {
         Some(tracer) => request.with_span(tracer.start_with_context(name, &request)),
@@ -114,9 +118,9 @@ pub(crate) fn step<F: Future>(name: &'static str, work: F) -> impl Future<Output
     work.with_context(context)
 }
 
-struct Headers<'a>(&'a HeaderMap);
+struct HeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for Headers<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.to_str().ok()
     }
@@ -127,6 +131,6 @@ impl Extractor for Headers<'_> {
 }
 
 /// Carries the current request's span to another task.
-pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+pub(crate) fn with_current_span<F: Future>(work: F) -> impl Future<Output = F::Output> {
     work.with_current_context()
 }

@@ -6,25 +6,25 @@ use http::request::Parts;
 pub(crate) struct RequestSpan;
 
 impl RequestSpan {
-    pub(crate) fn begin(_: &Parts, _: impl FnOnce() -> bool) -> Self {
+    pub(crate) fn start(_: &Parts, _: impl FnOnce() -> bool) -> Self {
         Self
     }
 
-    pub(crate) fn around<F: Future>(self, answering: F) -> F {
+    pub(crate) fn instrument<F: Future>(self, answering: F) -> F {
         answering
     }
 }
 
-pub(crate) fn note_request(_: &'static str, _: Option<&str>, _: &str) {}
+pub(crate) fn record_request(_: &'static str, _: Option<&str>, _: &str) {}
 
-pub(crate) fn note_answer(_: StatusCode) {}
+pub(crate) fn record_response(_: StatusCode) {}
 
 /// Returns the future unchanged.
-pub(crate) fn carried<F: Future>(work: F) -> F {
+pub(crate) fn with_current_span<F: Future>(work: F) -> F {
     work
 }
 
 /// Returns the future unchanged.
-pub(crate) fn step<F: Future>(_: &'static str, work: F) -> F {
+pub(crate) fn child_span<F: Future>(_: &'static str, work: F) -> F {
     work
 }

@@ -10,30 +10,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::traces::carried;
+use crate::traces::with_current_span;
 
 /// Running jobs.
-pub(super) struct Flights<K, V>(Arc<Mutex<Running<K, V>>>);
+pub(super) struct SingleFlight<K, V>(Arc<Mutex<Running<K, V>>>);
 
 type Running<K, V> = HashMap<K, watch::Sender<Option<V>>>;
 
 /// Interest in a job's result. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Interest<V>(watch::Sender<Option<V>>);
+pub(super) struct WaiterToken<V>(watch::Sender<Option<V>>);
 
-impl<V> Interest<V> {
+impl<V> WaiterToken<V> {
     /// Returns whether all waiters are gone.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn is_abandoned(&self) -> bool {
         self.0.is_closed()
     }
 
     /// Waits until all waiters are gone.
-    pub(super) async fn gone(&self) {
+    pub(super) async fn abandoned(&self) {
         self.0.closed().await;
     }
 }
 
-impl<K, V> Flights<K, V>
+impl<K, V> SingleFlight<K, V>
 where
     K: Eq + Hash + Clone + Send + 'static,
     V: Clone + Send + Sync + 'static,
@@ -53,7 +53,7 @@ where
     }
 
     /// Returns the result of the job for `key`, starting `job` if none runs. `None` if it panicked.
-    pub(super) async fn join<F>(&self, key: K, job: impl FnOnce(Interest<V>) -> F) -> Option<V>
+    pub(super) async fn join<F>(&self, key: K, job: impl FnOnce(WaiterToken<V>) -> F) -> Option<V>
     where
         F: Future<Output = V> + Send + 'static,
     {
@@ -64,9 +64,9 @@ where
                 None => {
                     let (sender, receiver) = watch::channel(None);
                     running.insert(key.clone(), sender.clone());
-                    let landing = Landing { running: self.0.clone(), key };
-                    let work = job(Interest(sender.clone()));
-                    tokio::spawn(carried(async move {
+                    let landing = RemoveOnDrop { running: self.0.clone(), key };
+                    let work = job(WaiterToken(sender.clone()));
+                    tokio::spawn(with_current_span(async move {
                         // Its drop wakes the waiters, even after a panic.
                         let landing = landing;
                         let value = work.await;
@@ -83,12 +83,12 @@ where
 }
 
 /// Guard that removes a job.
-struct Landing<K: Eq + Hash, V> {
+struct RemoveOnDrop<K: Eq + Hash, V> {
     running: Arc<Mutex<Running<K, V>>>,
     key: K,
 }
 
-impl<K: Eq + Hash, V> Drop for Landing<K, V> {
+impl<K: Eq + Hash, V> Drop for RemoveOnDrop<K, V> {
     fn drop(&mut self) {
         lock(&self.running).remove(&self.key);
     }
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn many_who_want_the_same_make_one_job() {
-        let flights = Flights::<u8, usize>::new();
+    async fn single_flight_coalesces_requests() {
+        let flights = SingleFlight::<u8, usize>::new();
         let (jobs, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let join = |key: u8| {
             let (jobs, go) = (jobs.clone(), go.clone());
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_notices_that_nobody_waits_any_more() {
-        let flights = Arc::new(Flights::<u8, ()>::new());
+    async fn abandoned_render_is_cancelled() {
+        let flights = Arc::new(SingleFlight::<u8, ()>::new());
         let (told, gone) = tokio::sync::oneshot::channel();
         let asking = {
             let flights = flights.clone();
             tokio::spawn(async move {
-                let job = |interest: Interest<()>| async move {
-                    while !interest.is_gone() {
+                let job = |interest: WaiterToken<()>| async move {
+                    while !interest.is_abandoned() {
                         tokio::task::yield_now().await;
                     }
                     let _ = told.send(());
@@ -153,8 +153,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_panics_leaves_nobody_waiting() {
-        let flights = Flights::<u8, ()>::new();
+    async fn panicked_render_wakes_all_waiters() {
+        let flights = SingleFlight::<u8, ()>::new();
         assert_eq!(flights.join(1, |_| async { panic!("on purpose") }).await, None);
         assert_eq!(flights.join(1, |_| async {}).await, Some(()));
     }

@@ -22,21 +22,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Clock, Count, Etag, Histogram, HistogramReading, Object, Store};
-use images::{Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX};
-
-use self::flight::{Flights, Interest};
-use self::remembered::Remembered;
-use self::shelf::Shelf;
-use self::workshop::Workshop;
-pub use self::workshop::{Cost, Undone, WorkshopReading};
-use crate::bridge::{blocking, read_start, read_whole};
-use crate::crew::processors;
-use crate::limits::{
-    IMAGE_HEAD_BYTES, IMAGE_HEADERS_REMEMBERED, IMAGE_JOBS_RETRIED_MAX, IMAGE_REFUSAL_KEPT,
-    IMAGE_WAIT, VARIANTS_SWEEP_WAIT,
+use engine::{Clock, Counter, Etag, Histogram, HistogramSnapshot, Object, Store};
+use images::{
+    Error, Format, LimitKind, Plan, PlanOutcome, Source, TransformOptions, limits::SOURCE_BYTES_MAX,
 };
-use crate::traffic::Traffic;
+
+use self::flight::{SingleFlight, WaiterToken};
+use self::remembered::GenerationCache;
+use self::shelf::VariantCache;
+use self::workshop::RenderPool;
+pub use self::workshop::{RenderCost, RenderFailure, RenderPoolStats};
+use crate::bridge::{blocking, read_all, read_prefix};
+use crate::crew::cpu_count;
+use crate::limits::{
+    IMAGE_FAILURE_CACHE_TTL, IMAGE_HEAD_BYTES, IMAGE_HEADER_CACHE_ENTRIES, IMAGE_JOBS_RETRIED_MAX,
+    IMAGE_QUEUE_TIMEOUT, VARIANTS_SWEEP_INTERVAL,
+};
+use crate::traffic::BucketCounters;
 
 /// Variants of all images. Cheap to clone.
 #[derive(Clone)]
@@ -45,22 +47,22 @@ pub struct Variants(Arc<Inner>);
 struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
-    workshop: Workshop,
-    shelf: Shelf,
-    headers: Remembered<u64, Header>,
+    render_pool: RenderPool,
+    cache: VariantCache,
+    headers: GenerationCache<u64, ImageHeader>,
     /// Failed jobs of unusable files, and when they expire.
-    refusals: Remembered<Name, (Error, u64)>,
-    readings: Flights<(u64, Purpose), Result<Header, VariantError>>,
-    makings: Flights<Name, Result<Shown, VariantError>>,
-    hits: Count,
-    misses: Count,
+    refusals: GenerationCache<Name, (Error, u64)>,
+    readings: SingleFlight<(u64, HeaderDepth), Result<ImageHeader, VariantError>>,
+    makings: SingleFlight<Name, Result<VariantSource, VariantError>>,
+    hits: Counter,
+    misses: Counter,
     work_us: Histogram,
 }
 
 /// Metrics of image processing.
 #[derive(Clone, Debug)]
-pub struct VariantsReading {
-    pub workshop: WorkshopReading,
+pub struct VariantStats {
+    pub render_pool: RenderPoolStats,
     /// Requests answered from the variant cache since the start.
     pub hits: u64,
     /// Requests that required rendering since the start.
@@ -69,7 +71,7 @@ pub struct VariantsReading {
     pub kept: u64,
     pub kept_bytes: u64,
     /// Durations of image jobs, in microseconds of a thread.
-    pub work_us: HistogramReading,
+    pub work_us: HistogramSnapshot,
 }
 
 /// Histogram buckets in microseconds.
@@ -82,42 +84,42 @@ const WORK_US: &[u64] = &[
 type Name = (u64, String);
 
 /// Header of a file: the image's properties, `None` for another type, or why it cannot be parsed.
-pub type Header = Result<Option<Source>, Error>;
+pub type ImageHeader = Result<Option<Source>, Error>;
 
 /// Purpose of reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
+pub enum HeaderDepth {
     /// Choosing the plan.
     Planning,
     /// Estimating the cost as well, which may require the whole file.
-    Reckoning,
+    Cost,
 }
 
 /// Result of a lookup.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum VariantLookup {
     /// Representation that can be served.
-    Shown(Shown),
+    Shown(VariantSource),
     /// Variant that has to be rendered.
-    Missing(Missing),
+    Miss(RenderTask),
 }
 
 /// Representation for the transform options.
 #[derive(Clone, Debug)]
-pub enum Shown {
+pub enum VariantSource {
     /// The file as stored: it is not a supported image, or already matches the options.
-    AsStored,
+    Original,
     /// The file as stored: the transformation would exceed this limit.
-    Skipped(Bound),
+    OverLimit(LimitKind),
     /// Cached variant.
-    Kept(Object, Format),
+    Cached(Object, Format),
     /// Variant that is not cached.
-    Made(Made),
+    Rendered(RenderedVariant),
 }
 
 /// Variant in memory.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct RenderedVariant {
     /// Encoded image.
     pub bytes: Bytes,
     /// Strong entity tag.
@@ -128,7 +130,7 @@ pub struct Made {
 
 /// Variant to be rendered, with its plan.
 #[derive(Clone, Debug)]
-pub struct Missing {
+pub struct RenderTask {
     parent: Object,
     source: Source,
     plan: Plan,
@@ -147,7 +149,7 @@ pub enum VariantError {
     /// Internal error, for the log.
     Failed(String),
     /// The job was cancelled because it seemed to have no waiters.
-    GivenUp,
+    Abandoned,
 }
 
 impl Variants {
@@ -158,77 +160,83 @@ impl Variants {
         kept_bytes_max: u64,
         memory_bytes: u64,
     ) -> Result<Self, String> {
-        let workshop = Workshop::start(processors(), memory_bytes, IMAGE_WAIT)
+        let workshop = RenderPool::start(cpu_count(), memory_bytes, IMAGE_QUEUE_TIMEOUT)
             .map_err(|error| format!("cannot start threads for pictures: {error}"))?;
-        let shelf = Shelf::new(store.clone(), kept_bytes_max).map_err(|error| error.to_string())?;
+        let shelf =
+            VariantCache::new(store.clone(), kept_bytes_max).map_err(|error| error.to_string())?;
         Ok(Self(Arc::new(Inner {
             store,
             clock,
-            workshop,
-            shelf,
-            headers: Remembered::new(IMAGE_HEADERS_REMEMBERED),
-            refusals: Remembered::new(IMAGE_HEADERS_REMEMBERED),
-            readings: Flights::new(),
-            makings: Flights::new(),
-            hits: Count::default(),
-            misses: Count::default(),
+            render_pool: workshop,
+            cache: shelf,
+            headers: GenerationCache::new(IMAGE_HEADER_CACHE_ENTRIES),
+            refusals: GenerationCache::new(IMAGE_HEADER_CACHE_ENTRIES),
+            readings: SingleFlight::new(),
+            makings: SingleFlight::new(),
+            hits: Counter::default(),
+            misses: Counter::default(),
             work_us: Histogram::new(WORK_US),
         })))
     }
 
     /// Looks up the representation of a file for transform options.
-    pub async fn look(&self, parent: &Object, wish: &Wish) -> Result<Found, VariantError> {
-        let source = match self.header(parent, Purpose::Planning).await? {
+    pub async fn lookup(
+        &self,
+        parent: &Object,
+        wish: &TransformOptions,
+    ) -> Result<VariantLookup, VariantError> {
+        let source = match self.header(parent, HeaderDepth::Planning).await? {
             Ok(Some(source)) => source,
-            Ok(None) => return Ok(Found::Shown(Shown::AsStored)),
-            Err(error) => return told(error).map(Found::Shown),
+            Ok(None) => return Ok(VariantLookup::Shown(VariantSource::Original)),
+            Err(error) => return source_or_error(error).map(VariantLookup::Shown),
         };
         let plan = match images::plan(&source, wish) {
-            Ok(Planned::Made(plan)) => plan,
-            Ok(Planned::AsStored) => return Ok(Found::Shown(Shown::AsStored)),
-            Err(error) => return told(error).map(Found::Shown),
+            Ok(PlanOutcome::Transform(plan)) => plan,
+            Ok(PlanOutcome::Original) => return Ok(VariantLookup::Shown(VariantSource::Original)),
+            Err(error) => return source_or_error(error).map(VariantLookup::Shown),
         };
-        let mut missing = Missing { parent: parent.clone(), source, plan, name: plan.to_string() };
-        if let Some(variant) = self.0.shelf.get(parent, &missing.name)? {
+        let mut missing =
+            RenderTask { parent: parent.clone(), source, plan, name: plan.to_string() };
+        if let Some(variant) = self.0.cache.get(parent, &missing.name)? {
             self.0.hits.add(1);
-            return Ok(Found::Shown(Shown::Kept(variant, plan.format)));
+            return Ok(VariantLookup::Shown(VariantSource::Cached(variant, plan.format)));
         }
         match self.0.refusals.get(&missing.key()) {
             Some((error, until_ms)) if self.0.clock.unix_ms() < until_ms => {
-                told(error).map(Found::Shown)
+                source_or_error(error).map(VariantLookup::Shown)
             }
             _ => {
-                if let Ok(Some(source)) = self.header(parent, Purpose::Reckoning).await? {
+                if let Ok(Some(source)) = self.header(parent, HeaderDepth::Cost).await? {
                     missing.source = source;
                 }
                 self.0.misses.add(1);
-                Ok(Found::Missing(missing))
+                Ok(VariantLookup::Miss(missing))
             }
         }
     }
 
     /// Returns whether a job currently renders the variant.
-    pub fn is_in_work(&self, missing: &Missing) -> bool {
+    pub fn is_rendering(&self, missing: &RenderTask) -> bool {
         self.0.makings.is_running(&missing.key())
     }
 
     /// Returns the number of variants that are being rendered or queued.
-    pub fn in_work(&self) -> usize {
+    pub fn rendering_count(&self) -> usize {
         self.0.makings.count()
     }
 
     /// Renders a missing variant, or joins a running job. Dropping the future stops waiting; a job without waiters is
     /// cancelled. The work counts for `traffic`.
-    pub async fn make(
+    pub async fn render(
         &self,
-        missing: Missing,
-        traffic: &Arc<Traffic>,
-    ) -> Result<Shown, VariantError> {
+        missing: RenderTask,
+        traffic: &Arc<BucketCounters>,
+    ) -> Result<VariantSource, VariantError> {
         for _ in 0..IMAGE_JOBS_RETRIED_MAX {
             let job = |interest| self.clone().work(missing.clone(), traffic.clone(), interest);
             match self.0.makings.join(missing.key(), job).await {
                 // The previous waiters left just as this request joined.
-                Some(Err(VariantError::GivenUp)) => {}
+                Some(Err(VariantError::Abandoned)) => {}
                 Some(done) => return done,
                 None => return Err(VariantError::Failed("a job panicked".to_owned())),
             }
@@ -239,28 +247,28 @@ impl Variants {
     /// Runs other image work in the render pool, within the same limits.
     pub async fn run<T: Send + 'static>(
         &self,
-        cost: Cost,
+        cost: RenderCost,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Undone> {
-        self.0.workshop.run(cost, work).await
+    ) -> Result<T, RenderFailure> {
+        self.0.render_pool.run(cost, work).await
     }
 
     /// Runs image work on a thread of the pool, and counts it.
-    pub fn count<T>(&self, traffic: &Traffic, work: impl FnOnce() -> T) -> T {
+    pub fn count<T>(&self, traffic: &BucketCounters, work: impl FnOnce() -> T) -> T {
         let clock = &self.0.clock;
         let began_us = clock.monotonic_us();
         let done = work();
         let took_us = clock.monotonic_us().saturating_sub(began_us);
-        traffic.note_image(took_us);
-        self.0.work_us.note(took_us);
+        traffic.count_image(took_us);
+        self.0.work_us.observe(took_us);
         done
     }
 
     /// Returns the metrics.
-    pub fn read(&self) -> VariantsReading {
-        let (kept, kept_bytes) = self.0.shelf.totals();
-        VariantsReading {
-            workshop: self.0.workshop.read(),
+    pub fn read(&self) -> VariantStats {
+        let (kept, kept_bytes) = self.0.cache.totals();
+        VariantStats {
+            render_pool: self.0.render_pool.read(),
             hits: self.0.hits.get(),
             misses: self.0.misses.get(),
             kept: kept as u64,
@@ -271,13 +279,13 @@ impl Variants {
 
     /// Removes a corrupt variant, so that it is rendered again. Blocks on the disk.
     pub fn discard(&self, variant: &Object) -> engine::Result<()> {
-        self.0.shelf.discard(variant)
+        self.0.cache.discard(variant)
     }
 
     /// Loads the variant cache, then evicts periodically. Ends with the task.
-    pub async fn keep_tidy(self) {
+    pub async fn run_eviction(self) {
         let variants = self.clone();
-        if let Err(error) = blocking(move || variants.find()).await {
+        if let Err(error) = blocking(move || variants.load()).await {
             tracing::warn!(%error, "failed to load the variant cache");
         }
         loop {
@@ -285,37 +293,41 @@ impl Variants {
             if let Err(error) = blocking(move || variants.sweep()).await {
                 tracing::warn!(%error, "failed to evict image variants");
             }
-            tokio::time::sleep(VARIANTS_SWEEP_WAIT).await;
+            tokio::time::sleep(VARIANTS_SWEEP_INTERVAL).await;
         }
     }
 
     /// Loads the variants in the store. Blocks on the disk.
-    pub fn find(&self) -> engine::Result<()> {
-        self.0.shelf.find()
+    pub fn load(&self) -> engine::Result<()> {
+        self.0.cache.load()
     }
 
     /// Evicts variants whose parent was deleted or replaced, and those over the limit. Blocks on the disk.
     pub fn sweep(&self) -> engine::Result<()> {
-        self.0.shelf.sweep()
+        self.0.cache.evict()
     }
 
     /// Returns the header of a file, cached or parsed.
-    async fn header(&self, parent: &Object, purpose: Purpose) -> Result<Header, VariantError> {
+    async fn header(
+        &self,
+        parent: &Object,
+        purpose: HeaderDepth,
+    ) -> Result<ImageHeader, VariantError> {
         let version = parent.lsn();
         if let Some(known) = self.0.headers.get(&version).filter(|known| purpose.is_met(known)) {
             return Ok(known);
         }
         if parent.bytes() > SOURCE_BYTES_MAX {
-            return Ok(Err(Error::TooLarge(Bound::Bytes)));
+            return Ok(Err(Error::TooLarge(LimitKind::Bytes)));
         }
         let job = |_| {
             let (inner, parent) = (self.0.clone(), parent.clone());
             async move {
-                let cost = Cost { ms: 1, bytes: parent.bytes() };
+                let cost = RenderCost { ms: 1, bytes: parent.bytes() };
                 let store = inner.store.clone();
-                let read = inner.workshop.run(cost, move || {
+                let read = inner.render_pool.run(cost, move || {
                     let body = store.body(&parent)?;
-                    read_header(body.bytes(), purpose, |bytes| read_start(&body, bytes))
+                    read_header(body.bytes(), purpose, |bytes| read_prefix(&body, bytes))
                 });
                 let header = verdict(read.await)?;
                 inner.headers.put(version, header.clone());
@@ -329,49 +341,50 @@ impl Variants {
     /// Renders a missing variant, and caches it if possible.
     async fn work(
         self,
-        missing: Missing,
-        traffic: Arc<Traffic>,
-        interest: Interest<Result<Shown, VariantError>>,
-    ) -> Result<Shown, VariantError> {
+        missing: RenderTask,
+        traffic: Arc<BucketCounters>,
+        interest: WaiterToken<Result<VariantSource, VariantError>>,
+    ) -> Result<VariantSource, VariantError> {
         let (inner, counting) = (self.0.clone(), self);
         let key = missing.key();
-        let Missing { parent, source, plan, name } = missing;
+        let RenderTask { parent, source, plan, name } = missing;
         let bytes = parent.bytes() + plan.memory_bytes(&source);
-        let cost = Cost { ms: plan.cost_ms(&source), bytes };
+        let cost = RenderCost { ms: plan.cost_ms(&source), bytes };
         let (store, stored, waiting) = (inner.store.clone(), parent.clone(), interest.clone());
-        let rendering = inner.workshop.run(cost, move || {
-            let bytes = read_whole(&store.body(&stored)?)?;
-            let render = || images::render(&bytes, &source, &plan, &|| waiting.is_gone());
+        let rendering = inner.render_pool.run(cost, move || {
+            let bytes = read_all(&store.body(&stored)?)?;
+            let render = || images::render(&bytes, &source, &plan, &|| waiting.is_abandoned());
             Ok(counting.count(&traffic, render))
         });
         let rendered = tokio::select! {
             rendered = rendering => verdict(rendered)?,
-            () = interest.gone() => Err(Error::Cancelled),
+            () = interest.abandoned() => Err(Error::Cancelled),
         };
         let bytes = match rendered {
             Ok(bytes) => Bytes::from(bytes),
             Err(error) => {
                 if let Error::TooLarge(_) | Error::Undecodable(_) = error {
-                    let until_ms = inner.clock.unix_ms() + IMAGE_REFUSAL_KEPT.as_millis() as u64;
+                    let until_ms =
+                        inner.clock.unix_ms() + IMAGE_FAILURE_CACHE_TTL.as_millis() as u64;
                     inner.refusals.put(key, (error.clone(), until_ms));
                 }
-                return told(error);
+                return source_or_error(error);
             }
         };
         let (keeping, kept) = (inner.clone(), bytes.clone());
         let content_type = plan.format.content_type();
-        match blocking(move || keeping.shelf.put(&parent, &name, content_type, &kept)).await {
-            Ok(Some(variant)) => return Ok(Shown::Kept(variant, plan.format)),
+        match blocking(move || keeping.cache.put(&parent, &name, content_type, &kept)).await {
+            Ok(Some(variant)) => return Ok(VariantSource::Cached(variant, plan.format)),
             Ok(None) => {}
             // Images are served even if the store is full or read-only.
             Err(error) => tracing::debug!(%error, "image variant not cached"),
         }
         let etag = Etag::of_hash(blake3::hash(&bytes).as_bytes());
-        Ok(Shown::Made(Made { bytes, etag, format: plan.format }))
+        Ok(VariantSource::Rendered(RenderedVariant { bytes, etag, format: plan.format }))
     }
 }
 
-impl Missing {
+impl RenderTask {
     /// Returns the estimated CPU time in milliseconds; at least 1.
     pub fn cost_ms(&self) -> u64 {
         self.plan.cost_ms(&self.source).max(1)
@@ -382,11 +395,11 @@ impl Missing {
     }
 }
 
-impl Purpose {
+impl HeaderDepth {
     /// Returns whether a header is sufficient for the purpose.
-    fn is_met(self, header: &Header) -> bool {
+    fn is_met(self, header: &ImageHeader) -> bool {
         match (self, header) {
-            (Self::Reckoning, Ok(Some(source))) => source.is_reckoned(),
+            (Self::Cost, Ok(Some(source))) => source.has_complete_cost(),
             _ => true,
         }
     }
@@ -395,11 +408,11 @@ impl Purpose {
 /// Parses the header of a file, for most files from its start alone. `read` returns up to that many of its first bytes.
 pub fn read_header(
     bytes: u64,
-    purpose: Purpose,
+    purpose: HeaderDepth,
     read: impl Fn(u64) -> engine::Result<Vec<u8>>,
-) -> engine::Result<Header> {
+) -> engine::Result<ImageHeader> {
     let start = read(IMAGE_HEAD_BYTES)?;
-    let Some(format) = Format::of(&start) else { return Ok(Ok(None)) };
+    let Some(format) = Format::detect(&start) else { return Ok(Ok(None)) };
     let header = Ok(images::read_source_of_start(format, &start));
     if matches!(header, Ok(Some(_))) && purpose.is_met(&header) {
         return Ok(header);
@@ -410,21 +423,23 @@ pub fn read_header(
 
 /// Separates permanent results of work on a file from transient errors.
 fn verdict<T>(
-    done: Result<engine::Result<Result<T, Error>>, Undone>,
+    done: Result<engine::Result<Result<T, Error>>, RenderFailure>,
 ) -> Result<Result<T, Error>, VariantError> {
     match done {
         Ok(read) => Ok(read?),
         // It would panic again.
-        Err(Undone::Panicked) => Ok(Err(Error::Undecodable("its decoder failed".to_owned()))),
-        Err(Undone::Busy) => Err(VariantError::Busy),
+        Err(RenderFailure::Panicked) => {
+            Ok(Err(Error::Undecodable("its decoder failed".to_owned())))
+        }
+        Err(RenderFailure::Busy) => Err(VariantError::Busy),
     }
 }
 
-fn told(error: Error) -> Result<Shown, VariantError> {
+fn source_or_error(error: Error) -> Result<VariantSource, VariantError> {
     match error {
-        Error::TooLarge(bound) => Ok(Shown::Skipped(bound)),
+        Error::TooLarge(bound) => Ok(VariantSource::OverLimit(bound)),
         Error::Undecodable(why) => Err(VariantError::Undecodable(why)),
-        Error::Cancelled => Err(VariantError::GivenUp),
+        Error::Cancelled => Err(VariantError::Abandoned),
         Error::Failed(why) => Err(VariantError::Failed(why)),
     }
 }
@@ -442,7 +457,7 @@ impl fmt::Display for VariantError {
             Self::Busy => write!(f, "too many queued image jobs"),
             Self::Store(error) => write!(f, "{error}"),
             Self::Failed(why) => write!(f, "{why}"),
-            Self::GivenUp => write!(f, "all waiting requests were cancelled"),
+            Self::Abandoned => write!(f, "all waiting requests were cancelled"),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
 /// Bounded map; the latest entries are always present.
-pub(super) struct Remembered<K, V> {
+pub(super) struct GenerationCache<K, V> {
     generations: Mutex<Generations<K, V>>,
     /// Entries per generation.
     size: usize,
@@ -19,7 +19,7 @@ struct Generations<K, V> {
     old: HashMap<K, V>,
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> Remembered<K, V> {
+impl<K: Eq + Hash + Clone, V: Clone> GenerationCache<K, V> {
     /// Creates a map for a maximum of entries, at least two.
     pub(super) fn new(entries_max: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new() };
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_is_forgotten() {
-        let map = Remembered::new(10);
+    fn lru_keeps_recently_used_entries() {
+        let map = GenerationCache::new(10);
         map.put(0, "asked for");
         for key in 1..1_000 {
             map.put(key, "not asked for");

@@ -19,42 +19,42 @@ use crate::limits::{VARIANTS_BATCH, VARIANTS_PAGE, VARIANTS_PER_OBJECT_MAX};
 use crate::reserved;
 
 /// LSN of a parent's version, and name of the plan.
-type Place = (u64, String);
+type VariantKey = (u64, String);
 
 /// Cached variants, and their last use.
-pub(super) struct Shelf {
+pub(super) struct VariantCache {
     store: Store,
     bucket: BucketName,
     bytes_max: u64,
-    kept: Mutex<Kept>,
+    state: Mutex<CacheState>,
     /// Held shared while adding to the store and the list, exclusively while removing from both.
     changes: RwLock<()>,
 }
 
 #[derive(Default)]
-struct Kept {
-    parents: HashMap<u64, Parent>,
+struct CacheState {
+    parents: HashMap<u64, CachedParent>,
     /// Variants by last use.
-    by_use: BTreeMap<u64, Place>,
+    by_use: BTreeMap<u64, VariantKey>,
     uses: u64,
     bytes: u64,
 }
 
-struct Parent {
+struct CachedParent {
     name: ObjectName,
-    variants: HashMap<String, Variant>,
+    variants: HashMap<String, CachedVariant>,
 }
 
-struct Variant {
+struct CachedVariant {
     bytes: u64,
     used: u64,
 }
 
-impl Shelf {
-    /// Creates an empty cache with a limit in bytes; [`Shelf::find`] loads it from the store.
+impl VariantCache {
+    /// Creates an empty cache with a limit in bytes; [`VariantCache::load`] loads it from the store.
     pub(super) fn new(store: Store, bytes_max: u64) -> Result<Self, engine::NameError> {
         let bucket = BucketName::parse(reserved::VARIANTS)?;
-        Ok(Self { store, bucket, bytes_max, kept: Mutex::default(), changes: RwLock::default() })
+        Ok(Self { store, bucket, bytes_max, state: Mutex::default(), changes: RwLock::default() })
     }
 
     /// Returns the cached variant of a version of a file.
@@ -62,12 +62,12 @@ impl Shelf {
         let place = (parent.lsn(), plan.to_owned());
         let Some(name) = self.name(&place) else { return Ok(None) };
         let Some(variant) = self.store.get(&name)? else { return Ok(None) };
-        if !self.kept().touch(&place)
+        if !self.lock_state().touch(&place)
             // Not loaded yet, or being removed.
             && let Ok(_unchanging) = self.changes.try_read()
             && self.store.get(&name)?.is_some()
         {
-            self.kept().note(parent.name(), place, variant.bytes());
+            self.lock_state().insert(parent.name(), place, variant.bytes());
         }
         Ok(Some(variant))
     }
@@ -94,28 +94,28 @@ impl Shelf {
         };
         let mut upload = self.store.upload();
         upload.push(bytes)?;
-        let unchanged = Precondition::KeyIs(parent.name().clone(), parent.etag());
+        let unchanged = Precondition::KeyHasEtag(parent.name().clone(), parent.etag());
         let batch = Batch::new().put(name, upload.finish()?, options).require(unchanged);
         let _unchanging = self.unchanging();
         let committed = match self.store.commit(batch) {
             Err(engine::Error::Conflict(_)) => return Ok(None),
             committed => committed?,
         };
-        self.kept().note(parent.name(), place, length);
+        self.lock_state().insert(parent.name(), place, length);
         Ok(committed.objects.into_iter().next())
     }
 
     /// Loads the cache from the store, at the start. Blocks on the disk.
-    pub(super) fn find(&self) -> engine::Result<()> {
+    pub(super) fn load(&self) -> engine::Result<()> {
         let mut after: Option<String> = None;
         loop {
             let unchanging = self.unchanging();
             let page = self.store.list_keys(&self.bucket, "", after.as_deref(), VARIANTS_PAGE)?;
             for variant in &page.objects {
                 let parent = std::str::from_utf8(variant.attributes()).ok().and_then(parse_name);
-                match (parent, place_of(variant)) {
+                match (parent, key_of(variant)) {
                     (Some(parent), Some(place)) => {
-                        self.kept().found(&parent, place, variant.bytes());
+                        self.lock_state().found(&parent, place, variant.bytes());
                     }
                     _ => drop(self.store.commit(Batch::new().delete(variant.name().clone()))?),
                 }
@@ -130,15 +130,15 @@ impl Shelf {
 
     /// Removes variants of deleted versions, corrupt ones, and those over the limit; if the disk is short of space,
     /// also as many others as are needed. Blocks on the disk.
-    pub(super) fn sweep(&self) -> engine::Result<()> {
+    pub(super) fn evict(&self) -> engine::Result<()> {
         let parents: Vec<(u64, ObjectName)> = {
-            let kept = self.kept();
+            let kept = self.lock_state();
             kept.parents.iter().map(|(version, parent)| (*version, parent.name.clone())).collect()
         };
         for (version, name) in parents {
             let is_there = self.store.get(&name)?.is_some_and(|parent| parent.lsn() == version);
             if !is_there {
-                let gone = self.kept().places_of(version);
+                let gone = self.lock_state().keys_of(version);
                 self.remove(&gone)?;
             }
         }
@@ -148,14 +148,14 @@ impl Shelf {
             _ => 0,
         };
         let over = {
-            let kept = self.kept();
+            let kept = self.lock_state();
             kept.over(self.bytes_max.min(kept.bytes.saturating_sub(missing_bytes)))
         };
         self.remove(&over)
     }
 
     /// Returns the variants that are known to be corrupt.
-    fn damaged(&self) -> engine::Result<Vec<Place>> {
+    fn damaged(&self) -> engine::Result<Vec<VariantKey>> {
         let mut damaged = Vec::new();
         for damage in self.store.damage()?.places {
             let Some(RecordName::Object(name)) = damage.name else { continue };
@@ -163,7 +163,7 @@ impl Shelf {
                 && let Some(variant) = self.store.get(&name)?
                 && damage.lsn.is_none_or(|lsn| lsn == variant.lsn())
             {
-                damaged.extend(place_of(&variant));
+                damaged.extend(key_of(&variant));
             }
         }
         Ok(damaged)
@@ -171,30 +171,30 @@ impl Shelf {
 
     /// Returns the number of variants on the list, and their bytes.
     pub(super) fn totals(&self) -> (usize, u64) {
-        let kept = self.kept();
+        let kept = self.lock_state();
         (kept.by_use.len(), kept.bytes)
     }
 
     /// Removes a variant. Blocks on the disk.
     pub(super) fn discard(&self, variant: &Object) -> engine::Result<()> {
-        place_of(variant).map_or(Ok(()), |place| self.remove(&[place]))
+        key_of(variant).map_or(Ok(()), |place| self.remove(&[place]))
     }
 
     /// Removes variants, from the store and then from the list. Blocks on the disk.
-    fn remove(&self, places: &[Place]) -> engine::Result<()> {
+    fn remove(&self, places: &[VariantKey]) -> engine::Result<()> {
         for some in places.chunks(VARIANTS_BATCH) {
             let names = some.iter().filter_map(|place| self.name(place));
             let alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
             self.store.commit(names.fold(Batch::new(), Batch::delete))?;
-            self.kept().forget(some);
+            self.lock_state().forget(some);
             drop(alone);
         }
         Ok(())
     }
 
     /// Returns the variants to evict for a further one of this size. `None` if it does not fit at all.
-    fn over_with(&self, version: u64, bytes: u64) -> Option<Vec<Place>> {
-        let kept = self.kept();
+    fn over_with(&self, version: u64, bytes: u64) -> Option<Vec<VariantKey>> {
+        let kept = self.lock_state();
         let of_parent = kept.parents.get(&version).map_or(0, |parent| parent.variants.len());
         if of_parent >= VARIANTS_PER_OBJECT_MAX {
             return None;
@@ -202,13 +202,13 @@ impl Shelf {
         Some(kept.over(self.bytes_max.checked_sub(bytes)?))
     }
 
-    fn name(&self, (version, plan): &Place) -> Option<ObjectName> {
+    fn name(&self, (version, plan): &VariantKey) -> Option<ObjectName> {
         let key = ObjectKey::parse(&format!("{version:016x}/{plan}")).ok()?;
         Some(ObjectName::new(self.bucket.clone(), key))
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, CacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unchanging(&self) -> RwLockReadGuard<'_, ()> {
@@ -216,9 +216,9 @@ impl Shelf {
     }
 }
 
-impl Kept {
+impl CacheState {
     /// Records the use of a variant. Returns false if it is not on the list.
-    fn touch(&mut self, place: &Place) -> bool {
+    fn touch(&mut self, place: &VariantKey) -> bool {
         let variant = self.parents.get_mut(&place.0).and_then(|it| it.variants.get_mut(&place.1));
         let Some(variant) = variant else { return false };
         self.uses += 1;
@@ -229,19 +229,19 @@ impl Kept {
         true
     }
 
-    fn variant(&self, place: &Place) -> Option<&Variant> {
+    fn variant(&self, place: &VariantKey) -> Option<&CachedVariant> {
         self.parents.get(&place.0)?.variants.get(&place.1)
     }
 
     /// Adds a variant as the most recently used.
-    fn note(&mut self, parent: &ObjectName, place: Place, bytes: u64) {
+    fn insert(&mut self, parent: &ObjectName, place: VariantKey, bytes: u64) {
         self.uses += 1;
         let used = self.uses;
         let parent = self
             .parents
             .entry(place.0)
-            .or_insert_with(|| Parent { name: parent.clone(), variants: HashMap::new() });
-        let before = parent.variants.insert(place.1.clone(), Variant { bytes, used });
+            .or_insert_with(|| CachedParent { name: parent.clone(), variants: HashMap::new() });
+        let before = parent.variants.insert(place.1.clone(), CachedVariant { bytes, used });
         if let Some(before) = before {
             self.by_use.remove(&before.used);
             self.bytes -= before.bytes;
@@ -251,19 +251,19 @@ impl Kept {
     }
 
     /// Adds a variant found in the store, unless it was used already.
-    fn found(&mut self, parent: &ObjectName, place: Place, bytes: u64) {
+    fn found(&mut self, parent: &ObjectName, place: VariantKey, bytes: u64) {
         if self.variant(&place).is_none() {
-            self.note(parent, place, bytes);
+            self.insert(parent, place, bytes);
         }
     }
 
-    fn places_of(&self, version: u64) -> Vec<Place> {
+    fn keys_of(&self, version: u64) -> Vec<VariantKey> {
         let variants = self.parents.get(&version).into_iter().flat_map(|it| it.variants.keys());
         variants.map(|plan| (version, plan.clone())).collect()
     }
 
     /// Returns the least recently used variants to evict for a limit.
-    fn over(&self, bytes_max: u64) -> Vec<Place> {
+    fn over(&self, bytes_max: u64) -> Vec<VariantKey> {
         let mut left = self.bytes;
         let mut over = Vec::new();
         for place in self.by_use.values() {
@@ -276,7 +276,7 @@ impl Kept {
         over
     }
 
-    fn forget(&mut self, places: &[Place]) {
+    fn forget(&mut self, places: &[VariantKey]) {
         for (version, plan) in places {
             let Some(parent) = self.parents.get_mut(version) else { continue };
             if let Some(variant) = parent.variants.remove(plan) {
@@ -296,11 +296,11 @@ fn parse_name(text: &str) -> Option<ObjectName> {
     Some(ObjectName::new(BucketName::parse(bucket).ok()?, ObjectKey::parse(key).ok()?))
 }
 
-fn place_of(variant: &Object) -> Option<Place> {
-    parse_place(variant.name().key.as_str())
+fn key_of(variant: &Object) -> Option<VariantKey> {
+    parse_key(variant.name().key.as_str())
 }
 
-fn parse_place(key: &str) -> Option<Place> {
+fn parse_key(key: &str) -> Option<VariantKey> {
     let (version, plan) = key.split_once('/')?;
     Some((u64::from_str_radix(version, 16).ok()?, plan.to_owned()))
 }
@@ -309,9 +309,9 @@ fn parse_place(key: &str) -> Option<Place> {
 mod tests {
     use std::sync::Arc;
 
-    use engine::disk::faults::{Fault, Operation, Rule, Where};
+    use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
     use engine::disk::sim::SimDisk;
-    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Surroundings};
+    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
 
     use super::*;
 
@@ -319,16 +319,16 @@ mod tests {
         parse_name(text).unwrap()
     }
 
-    fn place(version: u64, plan: &str) -> Place {
+    fn place(version: u64, plan: &str) -> VariantKey {
         (version, plan.to_owned())
     }
 
     /// Returns a cache over a store with one file, and the file.
-    fn shelf(disk: &SimDisk, bytes_max: u64) -> (Shelf, Object) {
-        let surroundings = Surroundings {
+    fn shelf(disk: &SimDisk, bytes_max: u64) -> (VariantCache, Object) {
+        let surroundings = Environment {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(SimClock::at(0)),
-            entropy: Arc::new(SeededEntropy::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
         };
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let mut upload = store.upload();
@@ -341,32 +341,32 @@ mod tests {
         };
         let batch = Batch::new().put(name("pics/a.png"), upload.finish().unwrap(), options);
         let parent = store.commit(batch).unwrap().objects.remove(0);
-        (Shelf::new(store, bytes_max).unwrap(), parent)
+        (VariantCache::new(store, bytes_max).unwrap(), parent)
     }
 
     #[test]
-    fn what_could_not_be_removed_stays_on_the_list() {
+    fn failed_eviction_keeps_the_cache_entry() {
         let disk = SimDisk::new();
         let (shelf, parent) = shelf(&disk, 25);
         for plan in ["a", "b"] {
             shelf.put(&parent, plan, "image/png", &Bytes::from_static(b"0123456789")).unwrap();
         }
-        disk.inject(Rule::always(Operation::SyncData, Where::Anywhere, Fault::Error));
+        disk.inject(FaultRule::always(Operation::SyncData, PathPattern::Any, Fault::Error));
         let third = shelf.put(&parent, "c", "image/png", &Bytes::from_static(b"0123456789"));
         assert!(third.is_err());
-        assert_eq!(shelf.kept().bytes, 20);
-        assert_eq!(shelf.kept().places_of(parent.lsn()).len(), 2);
+        assert_eq!(shelf.lock_state().bytes, 20);
+        assert_eq!(shelf.lock_state().keys_of(parent.lsn()).len(), 2);
         for plan in ["a", "b"] {
             assert!(shelf.get(&parent, plan).unwrap().is_some(), "{plan}");
         }
     }
 
     #[test]
-    fn what_was_not_asked_for_longest_goes_first() {
-        let mut kept = Kept::default();
+    fn eviction_is_least_recently_used() {
+        let mut kept = CacheState::default();
         let parent = name("pics/a.png");
         for plan in ["a", "b", "c"] {
-            kept.note(&parent, place(1, plan), 10);
+            kept.insert(&parent, place(1, plan), 10);
         }
         assert!(kept.touch(&place(1, "a")));
         assert!(!kept.touch(&place(1, "z")));
@@ -380,26 +380,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_late_does_not_overtake_what_was_asked_for() {
-        let mut kept = Kept::default();
+    fn loaded_entries_rank_below_recent_hits() {
+        let mut kept = CacheState::default();
         let parent = name("pics/a.png");
-        kept.note(&parent, place(1, "asked for"), 10);
+        kept.insert(&parent, place(1, "asked for"), 10);
         kept.found(&parent, place(1, "asked for"), 10);
         kept.found(&parent, place(2, "found"), 10);
         assert_eq!(kept.bytes, 20);
         assert_eq!(kept.over(10), [place(1, "asked for")]);
         kept.forget(&kept.over(10));
-        assert_eq!(kept.places_of(2), [place(2, "found")]);
-        assert_eq!(kept.places_of(1), []);
+        assert_eq!(kept.keys_of(2), [place(2, "found")]);
+        assert_eq!(kept.keys_of(1), []);
     }
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn variant_names_round_trip() {
         let parent = name("pics/a/b c.png");
         assert_eq!(parse_name(&parent.to_string()), Some(parent));
         assert_eq!(parse_name("pics"), None);
-        assert_eq!(parse_place("00000000000000ff/9x9-q80.jpg"), Some(place(255, "9x9-q80.jpg")));
-        assert_eq!(parse_place("x/9x9"), None);
-        assert_eq!(parse_place("ff"), None);
+        assert_eq!(parse_key("00000000000000ff/9x9-q80.jpg"), Some(place(255, "9x9-q80.jpg")));
+        assert_eq!(parse_key("x/9x9"), None);
+        assert_eq!(parse_key("ff"), None);
     }
 }

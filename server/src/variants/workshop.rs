@@ -11,16 +11,16 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Count;
+use engine::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::crew::{Busy, Courtesy, Crew};
-use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, MIB};
-use crate::traces::step;
+use crate::crew::{Priority, QueueFull, ThreadPool};
+use crate::limits::{IMAGE_JOBS_QUEUED_MAX, IMAGE_LONG_JOB_MS, MIB};
+use crate::traces::child_span;
 
 /// Estimated cost of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
+pub struct RenderCost {
     /// CPU time in milliseconds.
     pub ms: u64,
     /// Memory in bytes.
@@ -29,7 +29,7 @@ pub struct Cost {
 
 /// Reason why a job was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum RenderFailure {
     /// The queue is full, or its turn did not come in time.
     Busy,
     /// The job panicked.
@@ -37,8 +37,8 @@ pub enum Undone {
 }
 
 /// Render pool and its queue.
-pub(super) struct Workshop {
-    crew: Crew,
+pub(super) struct RenderPool {
+    pool: ThreadPool,
     threads: Arc<Semaphore>,
     /// Permits of short jobs.
     light: Arc<Semaphore>,
@@ -49,14 +49,14 @@ pub(super) struct Workshop {
     memory_mib: u32,
     wait: Duration,
     all_threads: usize,
-    done: Count,
-    busy: Count,
-    panicked: Count,
+    done: Counter,
+    busy: Counter,
+    panicked: Counter,
 }
 
 /// Metrics of the render pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkshopReading {
+pub struct RenderPoolStats {
     /// Jobs that wait for their turn.
     pub waiting: usize,
     /// Running jobs.
@@ -72,18 +72,18 @@ pub struct WorkshopReading {
     pub memory_bytes: u64,
 }
 
-impl Workshop {
+impl RenderPool {
     /// Starts the threads. `memory_bytes` limits the memory of all jobs, `wait` the waiting time.
     pub(super) fn start(
         threads: NonZero<usize>,
         memory_bytes: u64,
         wait: Duration,
     ) -> io::Result<Self> {
-        let crew = Crew::start("trug-image", threads, IMAGE_JOBS_WAITING_MAX, Courtesy::Idle)?;
+        let crew = ThreadPool::start("trug-image", threads, IMAGE_JOBS_QUEUED_MAX, Priority::Idle)?;
         let memory_mib = u32::try_from(memory_bytes / MIB).unwrap_or(u32::MAX).max(1);
         let all_but_one = threads.get().saturating_sub(1).max(1);
         Ok(Self {
-            crew,
+            pool: crew,
             threads: Arc::new(Semaphore::new(threads.get())),
             light: Arc::new(Semaphore::new(all_but_one)),
             heavy: Arc::new(Semaphore::new(all_but_one)),
@@ -91,36 +91,38 @@ impl Workshop {
             memory_mib,
             wait,
             all_threads: threads.get(),
-            done: Count::default(),
-            busy: Count::default(),
-            panicked: Count::default(),
+            done: Counter::default(),
+            busy: Counter::default(),
+            panicked: Counter::default(),
         })
     }
 
     /// Runs a job on one of the threads, when its turn comes.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        cost: Cost,
+        cost: RenderCost,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Undone> {
-        let turn = step("picture.wait", self.crew.turn(self.wait, self.turn(cost))).await;
-        let turn = turn.map_err(|Busy| {
+    ) -> Result<T, RenderFailure> {
+        let turn =
+            child_span("picture.wait", self.pool.acquire(self.wait, self.acquire_permits(cost)))
+                .await;
+        let turn = turn.map_err(|QueueFull| {
             self.busy.add(1);
-            Undone::Busy
+            RenderFailure::Busy
         })?;
-        let done = step("picture.work", self.crew.work(turn, work)).await;
-        let done = done.map_err(|_| Undone::Panicked);
+        let done = child_span("picture.work", self.pool.run(turn, work)).await;
+        let done = done.map_err(|_| RenderFailure::Panicked);
         let count = if done.is_ok() { &self.done } else { &self.panicked };
         count.add(1);
         done
     }
 
     /// Returns the metrics.
-    pub(super) fn read(&self) -> WorkshopReading {
+    pub(super) fn read(&self) -> RenderPoolStats {
         let memory_bytes_max = u64::from(self.memory_mib) * MIB;
         let free_bytes = self.memory.available_permits() as u64 * MIB;
-        WorkshopReading {
-            waiting: self.crew.waiting(),
+        RenderPoolStats {
+            waiting: self.pool.waiting(),
             running: self.all_threads.saturating_sub(self.threads.available_permits()),
             done: self.done.get(),
             busy: self.busy.get(),
@@ -131,9 +133,9 @@ impl Workshop {
     }
 
     /// Returns the permits that a job holds while it runs.
-    async fn turn(&self, cost: Cost) -> [Option<OwnedSemaphorePermit>; 3] {
+    async fn acquire_permits(&self, cost: RenderCost) -> [Option<OwnedSemaphorePermit>; 3] {
         let mib = u32::try_from(cost.bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
-        let kind = if cost.ms > IMAGE_HEAVY_MS { &self.heavy } else { &self.light };
+        let kind = if cost.ms > IMAGE_LONG_JOB_MS { &self.heavy } else { &self.light };
         let kind = kind.clone().acquire_owned().await.ok();
         // A job that exceeds the memory limit on its own waits until it is the only one.
         let memory = self.memory.clone().acquire_many_owned(mib.min(self.memory_mib)).await.ok();
@@ -148,22 +150,22 @@ mod tests {
 
     use super::*;
 
-    const LIGHT: Cost = Cost { ms: 1, bytes: 1 };
-    const HEAVY: Cost = Cost { ms: IMAGE_HEAVY_MS + 1, bytes: 1 };
+    const LIGHT: RenderCost = RenderCost { ms: 1, bytes: 1 };
+    const HEAVY: RenderCost = RenderCost { ms: IMAGE_LONG_JOB_MS + 1, bytes: 1 };
 
-    fn workshop(threads: usize, memory_bytes: u64) -> Workshop {
+    fn workshop(threads: usize, memory_bytes: u64) -> RenderPool {
         waiting(threads, memory_bytes, Duration::from_millis(50))
     }
 
-    fn waiting(threads: usize, memory_bytes: u64, wait: Duration) -> Workshop {
-        Workshop::start(NonZero::new(threads).unwrap(), memory_bytes, wait).unwrap()
+    fn waiting(threads: usize, memory_bytes: u64, wait: Duration) -> RenderPool {
+        RenderPool::start(NonZero::new(threads).unwrap(), memory_bytes, wait).unwrap()
     }
 
     /// Starts a job that runs until the returned sender is dropped.
     fn held(
-        workshop: &Workshop,
-        cost: Cost,
-    ) -> (mpsc::Sender<()>, impl Future<Output = Result<(), Undone>> + '_) {
+        workshop: &RenderPool,
+        cost: RenderCost,
+    ) -> (mpsc::Sender<()>, impl Future<Output = Result<(), RenderFailure>> + '_) {
         let (let_go, held) = mpsc::channel::<()>();
         (let_go, workshop.run(cost, move || held.recv().unwrap_or_default()))
     }
@@ -172,10 +174,10 @@ mod tests {
     async fn light_work_is_not_behind_heavy_work() {
         // The low-priority threads may be delayed by other load on the machine.
         let workshop = waiting(2, MIB, Duration::from_secs(60));
-        let (first, a) = held(&workshop, Cost { bytes: 0, ..HEAVY });
-        let (second, b) = held(&workshop, Cost { bytes: 0, ..HEAVY });
+        let (first, a) = held(&workshop, RenderCost { bytes: 0, ..HEAVY });
+        let (second, b) = held(&workshop, RenderCost { bytes: 0, ..HEAVY });
         let light = async {
-            let done = workshop.run(Cost { bytes: 0, ..LIGHT }, || 7).await;
+            let done = workshop.run(RenderCost { bytes: 0, ..LIGHT }, || 7).await;
             drop((first, second));
             done
         };
@@ -183,20 +185,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn light_work_leaves_a_processor_to_delivery() {
+    async fn render_pool_leaves_a_cpu_for_delivery() {
         let workshop = workshop(2, MIB);
-        let (let_go, working) = held(&workshop, Cost { bytes: 0, ..LIGHT });
+        let (let_go, working) = held(&workshop, RenderCost { bytes: 0, ..LIGHT });
         let others = async {
-            let light = workshop.run(Cost { bytes: 0, ..LIGHT }, || ()).await;
-            let heavy = workshop.run(Cost { bytes: 0, ..HEAVY }, || 7).await;
+            let light = workshop.run(RenderCost { bytes: 0, ..LIGHT }, || ()).await;
+            let heavy = workshop.run(RenderCost { bytes: 0, ..HEAVY }, || 7).await;
             drop(let_go);
             (light, heavy)
         };
-        assert_eq!(tokio::join!(working, others), (Ok(()), (Err(Undone::Busy), Ok(7))));
+        assert_eq!(tokio::join!(working, others), (Ok(()), (Err(RenderFailure::Busy), Ok(7))));
     }
 
     #[tokio::test]
-    async fn what_does_not_get_its_turn_in_time_is_told_so() {
+    async fn render_queue_timeout_is_busy() {
         let workshop = workshop(1, MIB);
         let (let_go, working) = held(&workshop, LIGHT);
         let late = async {
@@ -204,7 +206,7 @@ mod tests {
             drop(let_go);
             late
         };
-        assert_eq!(tokio::join!(working, late), (Ok(()), Err(Undone::Busy)));
+        assert_eq!(tokio::join!(working, late), (Ok(()), Err(RenderFailure::Busy)));
         assert_eq!(workshop.run(LIGHT, || 7).await, Ok(7));
         let read = workshop.read();
         assert_eq!((read.done, read.busy, read.panicked), (2, 1, 0));
@@ -212,25 +214,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_is_shared_and_the_largest_work_runs_alone() {
+    async fn render_memory_is_shared_and_largest_runs_alone() {
         let workshop = workshop(4, 4 * MIB);
-        let (let_go, working) = held(&workshop, Cost { bytes: 3 * MIB, ..LIGHT });
+        let (let_go, working) = held(&workshop, RenderCost { bytes: 3 * MIB, ..LIGHT });
         let others = async {
-            let fits = workshop.run(Cost { bytes: MIB, ..LIGHT }, || ()).await;
-            let waits = workshop.run(Cost { bytes: 2 * MIB, ..LIGHT }, || ()).await;
+            let fits = workshop.run(RenderCost { bytes: MIB, ..LIGHT }, || ()).await;
+            let waits = workshop.run(RenderCost { bytes: 2 * MIB, ..LIGHT }, || ()).await;
             drop(let_go);
             (fits, waits)
         };
         let (_, others) = tokio::join!(working, others);
-        assert_eq!(others, (Ok(()), Err(Undone::Busy)));
-        assert_eq!(workshop.run(Cost { bytes: 99 * MIB, ..LIGHT }, || ()).await, Ok(()));
+        assert_eq!(others, (Ok(()), Err(RenderFailure::Busy)));
+        assert_eq!(workshop.run(RenderCost { bytes: 99 * MIB, ..LIGHT }, || ()).await, Ok(()));
     }
 
     #[tokio::test]
-    async fn a_panic_costs_one_piece_of_work() {
+    async fn panicking_render_does_not_kill_the_pool() {
         let workshop = workshop(1, MIB);
         let panicked = workshop.run(LIGHT, || panic!("on purpose")).await;
-        assert_eq!(panicked, Err::<(), _>(Undone::Panicked));
+        assert_eq!(panicked, Err::<(), _>(RenderFailure::Panicked));
         assert_eq!(workshop.run(LIGHT, || 7).await, Ok(7));
     }
 }

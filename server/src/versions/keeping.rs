@@ -38,13 +38,13 @@ pub(crate) struct Rules {
 }
 
 /// Batch that retains the versions it replaces.
-pub(crate) struct Keeping {
+pub(crate) struct RetainingBatch {
     pub(crate) batch: Batch,
     /// Names that must be unchanged since their lookup.
     guarded: Vec<ObjectName>,
 }
 
-impl Keeping {
+impl RetainingBatch {
     /// Returns whether a batch was rejected because a replaced version changed, and not for a precondition of the
     /// caller.
     pub(crate) fn is_outdated(&self, required: &[Precondition], error: &Error) -> bool {
@@ -58,8 +58,8 @@ impl Keeping {
         let is_required = required.iter().any(|it| match it {
             Precondition::KeyPresent(of) => of == name && is_missing,
             Precondition::KeyAbsent(of)
-            | Precondition::KeyIs(of, _)
-            | Precondition::KeyVersion(of, _)
+            | Precondition::KeyHasEtag(of, _)
+            | Precondition::KeyHasLsn(of, _)
             | Precondition::KeyAbsentOrDerived(of, _) => of == name,
             Precondition::FactAbsent(_) | Precondition::FactPresent(_) => false,
         });
@@ -69,13 +69,13 @@ impl Keeping {
 
 /// Extends a batch by copies of the versions that it replaces. `bucket_fact` makes the bucket exist. Blocks on the
 /// disk, for the time of copying the replaced bodies.
-pub(crate) fn keeping(
+pub(crate) fn retain_replaced_versions(
     store: &Store,
     bucket: &BucketName,
     rules: Rules,
     absent: Absent,
     batch: Batch,
-) -> engine::Result<Keeping> {
+) -> engine::Result<RetainingBatch> {
     let Rules { versioning, retention } = rules;
     let mut changes: BTreeMap<ObjectName, ObjectChange> = BTreeMap::new();
     for (name, change) in batch.object_changes().filter(|(name, _)| name.bucket == *bucket) {
@@ -83,7 +83,7 @@ pub(crate) fn keeping(
     }
     let new_mark = versioning.new_mark();
     let marked = |attributes: Vec<u8>| of_new_version(&attributes, new_mark, retention);
-    let mut keeping = Keeping { batch: batch.map_attributes(marked), guarded: Vec::new() };
+    let mut keeping = RetainingBatch { batch: batch.map_attributes(marked), guarded: Vec::new() };
     for (name, change) in changes {
         keeping = keep_one(store, versioning, absent, keeping, name, change)?;
     }
@@ -94,14 +94,14 @@ fn keep_one(
     store: &Store,
     versioning: Versioning,
     absent: Absent,
-    keeping: Keeping,
+    keeping: RetainingBatch,
     name: ObjectName,
     change: ObjectChange,
-) -> engine::Result<Keeping> {
-    let Keeping { mut batch, mut guarded } = keeping;
+) -> engine::Result<RetainingBatch> {
+    let RetainingBatch { mut batch, mut guarded } = keeping;
     let there = store.get(&name)?;
     batch = batch.require(match &there {
-        Some(there) => Precondition::KeyVersion(name.clone(), there.lsn()),
+        Some(there) => Precondition::KeyHasLsn(name.clone(), there.lsn()),
         None => Precondition::KeyAbsent(name.clone()),
     });
     guarded.push(name.clone());
@@ -112,7 +112,7 @@ fn keep_one(
     let old = there.filter(|_| !is_derived);
     let is_deleted = change == ObjectChange::Delete;
     if is_derived && is_deleted || old.is_none() && is_deleted && absent == Absent::Ignore {
-        return Ok(Keeping { batch, guarded });
+        return Ok(RetainingBatch { batch, guarded });
     }
     let mut sent_key = None;
     if let Some(old) = old {
@@ -127,7 +127,7 @@ fn keep_one(
         && let Some(null) = null_of(store, &name)?
     {
         batch = batch
-            .require(Precondition::KeyVersion(null.name().clone(), null.lsn()))
+            .require(Precondition::KeyHasLsn(null.name().clone(), null.lsn()))
             .delete(null.name().clone());
         guarded.push(null.name().clone());
     }
@@ -136,7 +136,7 @@ fn keep_one(
         guarded.push(marker.1);
         batch = marker.0;
     }
-    Ok(Keeping { batch, guarded })
+    Ok(RetainingBatch { batch, guarded })
 }
 
 /// Stores a copy of the current version under the name of a noncurrent version.
@@ -221,7 +221,7 @@ fn of_new_version(
 /// Returns the delete marker that a committed batch created for a key.
 #[cfg(feature = "s3")]
 pub(crate) fn marker_of(
-    committed: &engine::Committed,
+    committed: &engine::CommitInfo,
     key: &ObjectKey,
 ) -> Option<super::VersionId> {
     committed.objects.iter().find_map(|object| {

@@ -100,7 +100,7 @@ impl<'s> Walk<'s> {
             }
             Some((key, version)) => {
                 walk.current.after = Some(key.clone());
-                let after = walk.place_after(store, bucket, key, *version)?;
+                let after = walk.start_after(store, bucket, key, *version)?;
                 if let Some(noncurrent) = &mut walk.noncurrent {
                     noncurrent.after = Some(after);
                 }
@@ -111,7 +111,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Returns the name in the internal bucket after which the versions of a key continue.
-    fn place_after(
+    fn start_after(
         &self,
         store: &Store,
         bucket: &BucketName,

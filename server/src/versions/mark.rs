@@ -79,7 +79,7 @@ impl Versioning {
 
     /// Returns the mark that preserves the id of a current version which is stored again.
     #[cfg(feature = "s3")]
-    pub(crate) fn kept_mark(&self, object: &Object, mark: Option<VersionMark>) -> VersionMark {
+    pub(crate) fn preserved_mark(&self, object: &Object, mark: Option<VersionMark>) -> VersionMark {
         self.known(object, mark).mark()
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_mark_fits_into_its_bytes() {
+    fn longest_version_mark_fits() {
         let mark = VersionMark {
             number: Some(u64::MAX),
             is_null: true,

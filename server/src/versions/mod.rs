@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "s3")]
 pub(crate) use self::keeping::marker_of;
-pub(crate) use self::keeping::{Absent, Rules, keeping};
+pub(crate) use self::keeping::{Absent, Rules, retain_replaced_versions};
 #[cfg(feature = "s3")]
 pub(crate) use self::listing::{VersionPage, VersionsQuery, list};
 #[cfg(feature = "s3")]

@@ -139,7 +139,7 @@ pub(crate) fn removal(
     let removed = version.object.name().clone();
     let is_current = removed == *name;
     let batch =
-        Batch::new().require(Precondition::KeyVersion(removed.clone(), version.object.lsn()));
+        Batch::new().require(Precondition::KeyHasLsn(removed.clone(), version.object.lsn()));
     if !version.is_latest {
         let (batch, promoted) = (batch.delete(removed), Promoted::Unchanged);
         return Ok(Some(Removal { batch, version, promoted }));
@@ -177,7 +177,7 @@ fn promoting(
         created_ms: Some(object.created_ms()),
     };
     Ok(batch
-        .require(Precondition::KeyVersion(object.name().clone(), object.lsn()))
+        .require(Precondition::KeyHasLsn(object.name().clone(), object.lsn()))
         .put(name.clone(), body, options)
         .delete(object.name().clone()))
 }

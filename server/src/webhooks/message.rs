@@ -10,7 +10,7 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 
-use crate::catalog::{Letter, Webhook};
+use crate::catalog::{DueEvent, Webhook};
 use crate::replies::iso_time;
 use crate::state::AppState;
 use crate::target::public_url;
@@ -18,7 +18,7 @@ use crate::target::public_url;
 const TEST: &str = "webhook.test";
 
 /// Signed message.
-pub(super) struct Message {
+pub(super) struct WebhookMessage {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
@@ -34,7 +34,7 @@ struct Payload<'a, D> {
 /// File data of an event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FileData<'a> {
+struct FilePayload<'a> {
     bucket_name: &'a str,
     key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,19 +49,19 @@ struct FileData<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TestData<'a> {
+struct TestPayload<'a> {
     bucket_name: &'a str,
     webhook_id: &'a str,
 }
 
-impl Message {
+impl WebhookMessage {
     /// Creates the message of an event.
-    pub(super) fn of(app: &AppState, letter: &Letter) -> Self {
-        let Letter { webhook, event, .. } = letter;
+    pub(super) fn for_event(app: &AppState, letter: &DueEvent) -> Self {
+        let DueEvent { webhook, event, .. } = letter;
         let key = ObjectKey::parse(&event.key).ok();
         let name = key.map(|key| ObjectName::new(webhook.bucket.clone(), key));
         let content = event.content.as_ref();
-        let data = FileData {
+        let data = FilePayload {
             bucket_name: webhook.bucket.as_str(),
             key: &event.key,
             url: name.map(|name| public_url(app.public_url.as_str(), &name)),
@@ -77,7 +77,7 @@ impl Message {
     /// Creates a test message.
     pub(super) fn test(app: &AppState, webhook: &Webhook) -> Self {
         let data =
-            TestData { bucket_name: webhook.bucket.as_str(), webhook_id: webhook.id.as_str() };
+            TestPayload { bucket_name: webhook.bucket.as_str(), webhook_id: webhook.id.as_str() };
         let timestamp = iso_time(app.clock.unix_ms());
         let id = format!("test_{}", app.entropy.uuid().simple());
         Self::signed(app, webhook, &id, &Payload { kind: TEST, timestamp, data })

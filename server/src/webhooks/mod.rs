@@ -13,11 +13,13 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use self::message::Message;
+use self::message::WebhookMessage;
 use crate::bridge::blocking;
-use crate::catalog::{CatalogError, Failure, Letter, NextTry, Turn, Webhook};
+use crate::catalog::{
+    CatalogError, DeliveryFailure, DeliveryLease, DueEvent, NextAttempt, Webhook,
+};
 use crate::limits;
-use crate::outbound::{Answer, Line};
+use crate::outbound::{HttpReply, KeepAlive};
 use crate::state::AppState;
 
 const GONE: u16 = 410;
@@ -26,7 +28,7 @@ const GONE_REASON: &str = "the destination answered 410 Gone";
 
 /// Result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tested {
+pub struct TestResult {
     /// Status of the response, if any.
     pub status: Option<u16>,
     /// Reason why it does not count as delivered.
@@ -37,14 +39,14 @@ pub struct Tested {
 }
 
 /// Delivers due events, forever.
-pub async fn keep_delivering(app: AppState) {
+pub async fn run_sender(app: AppState) {
     let mut turns = JoinSet::new();
     loop {
         start_due(&app, &mut turns);
         // Due times follow the clock, which may differ from that of the timer.
         let look = async {
             match app.catalog.has_events_waiting() {
-                true => tokio::time::sleep(limits::WEBHOOK_LOOK_WAIT).await,
+                true => tokio::time::sleep(limits::WEBHOOK_POLL_INTERVAL).await,
                 false => std::future::pending().await,
             }
         };
@@ -68,31 +70,31 @@ pub async fn deliver_due(app: &AppState) {
 }
 
 /// Sends a test message immediately, whether or not the webhook is enabled. `None` while too many tests are running.
-pub async fn test(app: &AppState, webhook: &Webhook) -> Option<Tested> {
+pub async fn test(app: &AppState, webhook: &Webhook) -> Option<TestResult> {
     let _turn = app.webhook_tests.try_acquire().ok()?;
-    let message = Message::test(app, webhook);
+    let message = WebhookMessage::test(app, webhook);
     let began_ms = app.clock.monotonic_ms();
     let posted = post(app, &mut None, webhook, &message).await;
     let duration_ms = app.clock.monotonic_ms() - began_ms;
     let answer = posted.as_ref().map(|answer| answer.text.clone()).unwrap_or_default();
     Some(match posted.and_then(taken) {
-        Ok(status) => Tested { status: Some(status), error: None, answer, duration_ms },
-        Err(Failure { status, error, answer }) => {
-            Tested { status, error: Some(error), answer, duration_ms }
+        Ok(status) => TestResult { status: Some(status), error: None, answer, duration_ms },
+        Err(DeliveryFailure { status, error, answer }) => {
+            TestResult { status, error: Some(error), answer, duration_ms }
         }
     })
 }
 
 fn start_due(app: &AppState, turns: &mut JoinSet<()>) {
-    while let Some(turn) = app.catalog.take_turn() {
+    while let Some(turn) = app.catalog.lease_delivery() {
         turns.spawn(go_on(app.clone(), Arc::new(turn)));
     }
 }
 
 /// Sends the due events of one webhook, until one fails or its turn ends.
-async fn go_on(app: AppState, turn: Arc<Turn>) {
+async fn go_on(app: AppState, turn: Arc<DeliveryLease>) {
     let mut line = None;
-    for _ in 0..limits::WEBHOOK_TURN_EVENTS {
+    for _ in 0..limits::WEBHOOK_LEASE_EVENTS_MAX {
         let next = {
             let turn = turn.clone();
             blocking(move || turn.next()).await
@@ -103,8 +105,8 @@ async fn go_on(app: AppState, turn: Arc<Turn>) {
             Err(error) => Err(error),
         };
         match went_on {
-            Ok(Delivery::Done) => {}
-            Ok(Delivery::Failed) => return,
+            Ok(DeliveryOutcome::Done) => {}
+            Ok(DeliveryOutcome::Failed) => return,
             Err(error) => {
                 tracing::warn!(%error, "failed to read a webhook event or record its delivery");
                 return;
@@ -113,62 +115,63 @@ async fn go_on(app: AppState, turn: Arc<Turn>) {
     }
 }
 
-enum Delivery {
+enum DeliveryOutcome {
     Done,
     Failed,
 }
 
 async fn deliver(
     app: &AppState,
-    turn: &Arc<Turn>,
-    line: &mut Option<Line>,
-    letter: Arc<Letter>,
-) -> Result<Delivery, CatalogError> {
-    let message = Message::of(app, &letter);
+    turn: &Arc<DeliveryLease>,
+    line: &mut Option<KeepAlive>,
+    letter: Arc<DueEvent>,
+) -> Result<DeliveryOutcome, CatalogError> {
+    let message = WebhookMessage::for_event(app, &letter);
     let posted = post(app, line, &letter.webhook, &message).await;
-    let retry_after = posted.as_ref().ok().filter(|it| schedule::wants_rest(it.status));
+    let retry_after = posted.as_ref().ok().filter(|it| schedule::should_back_off(it.status));
     let retry_after = retry_after.and_then(|answer| answer.retry_after);
     let noted = turn.clone();
     let failure = match posted.and_then(taken) {
         Ok(status) => {
-            blocking(move || noted.delivered(&letter, status)).await?;
-            app.measures.webhooks_delivered.add(1);
-            return Ok(Delivery::Done);
+            blocking(move || noted.record_delivered(&letter, status)).await?;
+            app.metrics.webhooks_delivered.add(1);
+            return Ok(DeliveryOutcome::Done);
         }
         Err(failure) => failure,
     };
     let now_ms = app.clock.unix_ms();
-    let asked_ms = retry_after.map_or(0, |it| schedule::asked_until_ms(it, now_ms));
-    let next = schedule::next_try(letter.event.attempts, now_ms, asked_ms, app.entropy.number());
-    app.measures.webhooks_failed.add(1);
-    if let NextTry::Never = next {
-        app.measures.webhooks_given_up.add(1);
+    let asked_ms = retry_after.map_or(0, |it| schedule::retry_after_ms(it, now_ms));
+    let next =
+        schedule::next_attempt(letter.event.attempts, now_ms, asked_ms, app.entropy.next_u64());
+    app.metrics.webhooks_failed.add(1);
+    if let NextAttempt::DeadLetter = next {
+        app.metrics.webhooks_given_up.add(1);
     }
-    let failures = turn.note_failure();
-    turn.rest_until(schedule::rest_until_ms(failures, next, now_ms).max(asked_ms));
-    tell(&letter, &failure, next);
+    let failures = turn.record_failure();
+    turn.back_off_until(schedule::backoff_until_ms(failures, next, now_ms).max(asked_ms));
+    log_failure(&letter, &failure, next);
     let catalog = app.catalog.clone();
     blocking(move || {
         let id = letter.webhook.id.clone();
-        noted.failed(&letter, &failure, next)?;
+        noted.record_failed(&letter, &failure, next)?;
         match failure.status {
             Some(GONE) => catalog.disable_webhook(&id, GONE_REASON),
             _ => Ok(()),
         }
     })
     .await?;
-    Ok(Delivery::Failed)
+    Ok(DeliveryOutcome::Failed)
 }
 
-fn tell(letter: &Letter, failure: &Failure, next: NextTry) {
-    let Letter { webhook, event, .. } = letter;
+fn log_failure(letter: &DueEvent, failure: &DeliveryFailure, next: NextAttempt) {
+    let DueEvent { webhook, event, .. } = letter;
     let (host, webhook) = (webhook.destination.origin().host(), webhook.id.as_str());
     let (event, error) = (event.id.as_str(), failure.error.as_str());
     match next {
-        NextTry::NotBefore(_) => {
+        NextAttempt::NotBefore(_) => {
             tracing::debug!(webhook, host, event, error, "webhook delivery failed; will retry")
         }
-        NextTry::Never => {
+        NextAttempt::DeadLetter => {
             tracing::warn!(webhook, host, event, error, "webhook event moved to dead letters")
         }
     }
@@ -176,13 +179,13 @@ fn tell(letter: &Letter, failure: &Failure, next: NextTry) {
 
 async fn post(
     app: &AppState,
-    line: &mut Option<Line>,
+    line: &mut Option<KeepAlive>,
     webhook: &Webhook,
-    message: &Message,
-) -> Result<Answer, Failure> {
-    let Message { headers, body } = message;
-    let posted = app.outbound.post(line, &webhook.destination, headers, body.clone()).await;
-    posted.map_err(|error| Failure {
+    message: &WebhookMessage,
+) -> Result<HttpReply, DeliveryFailure> {
+    let WebhookMessage { headers, body } = message;
+    let posted = app.webhook_client.post(line, &webhook.destination, headers, body.clone()).await;
+    posted.map_err(|error| DeliveryFailure {
         status: None,
         error: error.to_string().chars().take(limits::WEBHOOK_ERROR_CHARS_MAX).collect(),
         answer: String::new(),
@@ -190,16 +193,16 @@ async fn post(
 }
 
 /// Returns whether a response acknowledges the message: any 2xx, and nothing else.
-fn taken(answer: Answer) -> Result<u16, Failure> {
-    let Answer { status, text, .. } = answer;
+fn taken(answer: HttpReply) -> Result<u16, DeliveryFailure> {
+    let HttpReply { status, text, .. } = answer;
     match status {
         200..=299 => Ok(status),
-        300..=399 => Err(Failure {
+        300..=399 => Err(DeliveryFailure {
             status: Some(status),
             error: format!("response status {status}; redirects are not followed"),
             answer: text,
         }),
-        _ => Err(Failure {
+        _ => Err(DeliveryFailure {
             status: Some(status),
             error: format!("response status {status}"),
             answer: text,

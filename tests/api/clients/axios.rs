@@ -18,7 +18,7 @@ const PART: &str = "----------------------------88c3bc5f2d37e455cf7668ba\n\
     \n";
 
 #[tokio::test]
-async fn a_form_of_buffers_has_a_length() {
+async fn axios_buffer_form_has_content_length() {
     let service = Service::start().await;
     let request = format!(
         "{HEAD}Content-Length: <length>\n{REST}\n{PART}<content>\n\
@@ -32,7 +32,7 @@ async fn a_form_of_buffers_has_a_length() {
 }
 
 #[tokio::test]
-async fn a_form_of_streams_comes_in_chunks() {
+async fn axios_stream_form_is_chunked() {
     let service = Service::start().await;
     let (head, tail) = PNG.split_at(5);
     let after = "\r\n----------------------------88c3bc5f2d37e455cf7668ba--\r\n";
@@ -45,7 +45,7 @@ async fn a_form_of_streams_comes_in_chunks() {
     }
     body.extend_from_slice(b"0\r\n\r\n");
     let request = format!("{HEAD}{REST}Transfer-Encoding: chunked\n\n<content>");
-    let reply = service.ask(&request, &body).await;
+    let reply = service.request(&request, &body).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     service.check_link(&reply.json()["url"], PNG, "image/png").await;
 }

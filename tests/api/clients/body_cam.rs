@@ -4,7 +4,7 @@ use super::browser::{FORM, nui, one_file};
 use super::{Service, WEBM};
 
 #[tokio::test]
-async fn a_blob_without_a_name_gets_the_extension_of_what_it_is() {
+async fn body_cam_blob_without_name_gets_sniffed_extension() {
     let service = Service::start().await;
     for kind in ["video/webm;codecs=vp8,opus", "video/webm;codecs=vp9", "video/webm"] {
         let request =

@@ -56,7 +56,7 @@ pub(super) fn one_file(field: &str, file_name: &str, kind: &str) -> String {
 const KEY: &str = "Authorization: Bearer <key>\n";
 
 #[tokio::test]
-async fn a_form_may_hold_names_with_everything_in_them() {
+async fn browser_form_with_special_names_is_accepted() {
     let service = Service::start().await;
     let form = one_file("file", "a%22b\u{65e5}%0D%0A.png", "image/png");
     let request = nui("POST /photos/", KEY, FORM, &form);
@@ -70,7 +70,7 @@ async fn a_form_may_hold_names_with_everything_in_them() {
 }
 
 #[tokio::test]
-async fn several_files_keep_their_order() {
+async fn browser_multiple_files_keep_their_order() {
     let service = Service::start().await;
     let parts = [
         part("name=\"files[]\"; filename=\"b.png\"", "image/png", "<content>"),
@@ -78,7 +78,7 @@ async fn several_files_keep_their_order() {
         part("name=\"note\"", "", "three"),
     ];
     let form = parts.concat() + END;
-    let reply = service.ask(&nui("POST /photos/", KEY, FORM, &form), PNG).await.json();
+    let reply = service.request(&nui("POST /photos/", KEY, FORM, &form), PNG).await.json();
     assert_eq!(reply["message"], "Successfully uploaded 2 file(s)");
     service.check_link(field(&reply, "urls.0"), PNG, "image/png").await;
     service.check_link(field(&reply, "urls.1"), b"two", "text/plain; charset=utf-8").await;
@@ -86,7 +86,7 @@ async fn several_files_keep_their_order() {
 }
 
 #[tokio::test]
-async fn what_a_recorder_made_has_no_name_and_a_type_with_commas() {
+async fn browser_media_recorder_blob_without_name_is_accepted() {
     let service = Service::start().await;
     for (kind, key, stored) in [
         ("video/webm;codecs=vp8,opus", "blob.webm", "video/webm"),
@@ -98,15 +98,15 @@ async fn what_a_recorder_made_has_no_name_and_a_type_with_commas() {
 }
 
 #[tokio::test]
-async fn a_text_is_no_form() {
+async fn browser_text_body_is_not_a_form() {
     let service = Service::start().await;
     let kind = "text/plain;charset=UTF-8";
     let request = nui("POST /photos/", KEY, kind, "data:image/webp;base64,UklGRg==");
-    service.ask(&request, b"").await.check_error(415, "unsupported_media_type");
+    service.request(&request, b"").await.check_error(415, "unsupported_media_type");
 }
 
 #[tokio::test]
-async fn another_origin_asks_before_it_sends_a_key() {
+async fn browser_preflight_precedes_api_key_header() {
     let service = Service::start().await;
     let preflight = "OPTIONS /photos/ HTTP/1.1\n\
          Host: cdn.example.com\n\
@@ -123,7 +123,7 @@ async fn another_origin_asks_before_it_sends_a_key() {
          Accept-Encoding: gzip, deflate, br\n\
          Accept-Language: en-US,en;q=0.9\n\
          \n";
-    let reply = service.ask(preflight, b"").await;
+    let reply = service.request(preflight, b"").await;
     assert_eq!(reply.status, 204);
     assert_eq!(reply.header("access-control-allow-origin"), "*");
     // `*` would not cover `authorization`.

@@ -3,7 +3,7 @@
 use super::{Service, WEBP};
 
 #[tokio::test]
-async fn a_form_has_escaped_names() {
+async fn curl_form_with_escaped_names_is_accepted() {
     let service = Service::start().await;
     let request = "POST /photos/ HTTP/1.1\n\
         Host: cdn.example.com\n\
@@ -45,18 +45,18 @@ async fn put(framing: &str, body: &[u8]) {
     let mut wire = service.listening.send(super::lines(&request)).await;
     assert_eq!(wire.read_to("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
     wire.write(body).await;
-    let reply = wire.answer().await;
+    let reply = wire.read_response().await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     service.check_link(&reply.json()["url"], WEBP, "image/webp").await;
 }
 
 #[tokio::test]
-async fn a_file_is_put_once_the_server_says_so() {
+async fn curl_put_waits_for_100_continue() {
     put(&format!("Content-Length: {}", WEBP.len()), WEBP).await;
 }
 
 #[tokio::test]
-async fn what_is_piped_is_put_in_chunks() {
+async fn curl_piped_put_is_chunked() {
     let body = [format!("{:x}\r\n", WEBP.len()).as_bytes(), WEBP, b"\r\n0\r\n\r\n"].concat();
     put("Transfer-Encoding: chunked", &body).await;
 }

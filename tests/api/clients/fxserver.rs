@@ -26,28 +26,28 @@ fn request(method: &str, target: &str, credential: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_delete_comes_with_a_body_of_no_bytes() {
+async fn fxserver_delete_with_empty_body_is_accepted() {
     let service = Service::start().await;
     for (name, credential) in [("a.png", "<key>"), ("b.png", "Bearer <key>")] {
         service.client.put("/photos/", name, PNG).await;
         let target = format!("/photos/{name}");
-        let reply = service.ask(&delete(&target, credential), b"").await;
+        let reply = service.request(&delete(&target, credential), b"").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert_eq!(reply.json()["message"], format!("Deleted photos/{name}"));
         // A script gets the body of a failure as text, after `HTTP 404: `: short, and JSON.
-        let again = service.ask(&delete(&target, credential), b"").await;
+        let again = service.request(&delete(&target, credential), b"").await;
         again.check_error(404, "file_not_found");
         assert!(again.body.len() < 300, "{}", again.text());
     }
 }
 
 #[tokio::test]
-async fn a_delete_may_come_in_chunks_of_nothing() {
+async fn fxserver_delete_with_empty_chunked_body_is_accepted() {
     let service = Service::start().await;
     service.client.put("/photos/", "a.png", PNG).await;
     let request = delete("/photos/a.png", "<key>")
         .replace("Content-Length: 0", "Transfer-Encoding: chunked")
         + "0\n\n";
-    assert_eq!(service.ask(&request, b"").await.status, 200);
+    assert_eq!(service.request(&request, b"").await.status, 200);
     assert_eq!(service.world.object_count("photos"), 0);
 }

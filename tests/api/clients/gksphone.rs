@@ -5,7 +5,7 @@ use super::browser::{FORM, nui, one_file};
 use super::{Service, WEBM, WEBP};
 
 #[tokio::test]
-async fn each_kind_has_its_field_and_its_index() {
+async fn gksphone_kinds_have_their_field_and_index() {
     let service = Service::start().await;
     for (field, header, name, kind, content, read) in [
         ("gks_image", "Authorization: <key>\n", "blob", "image/webp", WEBP, "url"),

@@ -21,7 +21,7 @@ fn succeeded(answer: &Value, read: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_template_custom_sends_a_key_in_a_header_and_in_the_address() {
+async fn lb_phone_custom_template_sends_key_in_header_and_url() {
     let service = Service::start().await;
     let key = service.client.key().to_owned();
     for (name, kind, content, stored) in MEDIA {
@@ -37,13 +37,13 @@ async fn the_template_custom_sends_a_key_in_a_header_and_in_the_address() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_in_the_body() {
+async fn lb_phone_failure_is_reported_in_the_body() {
     let service = Service::start().await;
     let form = one_file("file", "photo.webp", "image/webp");
     for (own, line) in
         [("Authorization: Key API_KEY\n", "/phone/"), ("Authorization: Key <key>\n", "/nowhere/")]
     {
-        let reply = service.ask(&nui(&format!("POST {line}"), own, FORM, &form), WEBP).await;
+        let reply = service.request(&nui(&format!("POST {line}"), own, FORM, &form), WEBP).await;
         assert!(reply.status.is_client_error());
         // A page may only read this across origins because errors carry the header, too.
         assert_eq!(reply.header("access-control-allow-origin"), "*");
@@ -52,7 +52,7 @@ async fn a_failure_is_told_in_the_body() {
 }
 
 #[tokio::test]
-async fn the_template_lb_upload_sends_a_bare_key_and_reads_link() {
+async fn lb_phone_lb_upload_template_sends_bare_key() {
     let service = Service::start().await;
     let form = one_file("file", "photo.webp", "image/webp");
     let request = nui("POST /phone/", "Authorization: <key>\n", FORM, &form);
@@ -60,7 +60,7 @@ async fn the_template_lb_upload_sends_a_bare_key_and_reads_link() {
 }
 
 #[tokio::test]
-async fn older_versions_name_the_field_after_what_is_in_it() {
+async fn lb_phone_older_versions_name_field_after_content() {
     let service = Service::start().await;
     for (field, read, at) in [
         ("image", "url", 0),
@@ -80,11 +80,11 @@ async fn older_versions_name_the_field_after_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn the_templates_fivemanage_and_qbox_fetch_an_address_and_post_there() {
+async fn lb_phone_fivemanage_and_qbox_templates_fetch_url_and_post() {
     let service = Service::start().await;
     for credential in ["<key>", "Bearer <key>"] {
         let line = "/api/presigned-url?path=phone/calls/&fileType=image";
-        let reply = service.ask(&get(line, credential), b"").await;
+        let reply = service.request(&get(line, credential), b"").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let reply = reply.json();
         let address = field(&reply, "data.presignedUrl").as_str().unwrap();
@@ -95,7 +95,7 @@ async fn the_templates_fivemanage_and_qbox_fetch_an_address_and_post_there() {
         let form =
             if credential == "<key>" { file + &metadata + END } else { metadata + &file + END };
         let request = nui(&format!("POST {path}"), "", FORM, &form);
-        let reply = service.ask(&request, WEBP).await;
+        let reply = service.request(&request, WEBP).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let reply = reply.json();
         assert!(succeeded(&reply, "data.url"));
@@ -108,15 +108,15 @@ async fn the_templates_fivemanage_and_qbox_fetch_an_address_and_post_there() {
 }
 
 #[tokio::test]
-async fn the_template_lb_presigned_puts_the_bytes_and_reads_nothing() {
+async fn lb_phone_presigned_template_puts_bytes() {
     let service = Service::start().await;
     for (name, kind, content, stored) in MEDIA {
         let line = format!("/phone/presigned/calls/{name}?expiresIn=60");
-        let reply = service.ask(&get(&line, "<key>"), b"").await.json();
+        let reply = service.request(&get(&line, "<key>"), b"").await.json();
         let address = field(&reply, "presignedUrl").as_str().unwrap();
         let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
         let put = nui(&format!("PUT {path}"), "", kind, "<content>");
-        let reply = service.ask(&put, content).await;
+        let reply = service.request(&put, content).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert!(reply.header("etag").starts_with('"'));
         let (public, _) = address.split_once('?').unwrap();
@@ -125,7 +125,7 @@ async fn the_template_lb_presigned_puts_the_bytes_and_reads_nothing() {
 }
 
 #[tokio::test]
-async fn a_preflight_of_a_put_is_allowed() {
+async fn lb_phone_put_preflight_is_allowed() {
     let service = Service::start().await;
     let request = "OPTIONS /phone/calls/a.webp?token=x HTTP/1.1\n\
          Host: cdn.example.com\n\
@@ -133,7 +133,7 @@ async fn a_preflight_of_a_put_is_allowed() {
          Access-Control-Request-Headers: content-type\n\
          Origin: https://cfx-nui-lb-phone\n\
          \n";
-    let reply = service.ask(request, b"").await;
+    let reply = service.request(request, b"").await;
     assert_eq!(reply.status, 204);
     assert!(reply.header("access-control-allow-methods").contains("PUT"));
     assert_eq!(reply.header("access-control-allow-headers"), "content-type");

@@ -55,21 +55,25 @@ impl Service {
     }
 
     /// Sends a request on a connection of its own: `<key>`, `<length>` of the body, and `<content>` are filled in.
-    async fn ask(&self, request: &str, content: &[u8]) -> Reply {
+    async fn request(&self, request: &str, content: &[u8]) -> Reply {
         let mut wire = self.listening.send("").await;
-        self.ask_on(&mut wire, request, content).await
+        self.request_on(&mut wire, request, content).await
     }
 
     /// Sends a request on an existing connection.
-    async fn ask_on(&self, wire: &mut Wire, request: &str, content: &[u8]) -> Reply {
+    async fn request_on(&self, wire: &mut Wire, request: &str, content: &[u8]) -> Reply {
         wire.write(self.filled(request, content)).await;
-        if request.starts_with("HEAD ") { wire.answer_to_head().await } else { wire.answer().await }
+        if request.starts_with("HEAD ") {
+            wire.read_response_to_head().await
+        } else {
+            wire.read_response().await
+        }
     }
 
     /// Sends an upload that must be answered with exactly 200, and checks the content at the link in the response.
     /// Returns the key.
     async fn upload(&self, request: &str, content: &[u8], read: &str, kind: &str) -> String {
-        let reply = self.ask(request, content).await;
+        let reply = self.request(request, content).await;
         assert_eq!(reply.status, 200, "{request}: {}", reply.text());
         assert_eq!(reply.header("content-type"), "application/json", "{request}");
         assert_eq!(reply.header("access-control-allow-origin"), "*", "{request}");
@@ -82,7 +86,7 @@ impl Service {
     async fn check_link(&self, link: &Value, content: &[u8], kind: &str) {
         let link = link.as_str().unwrap_or_else(|| panic!("no link: {link}"));
         let path = link.strip_prefix(PUBLIC_URL).unwrap_or_else(|| panic!("not ours: {link}"));
-        let stored = self.world.stranger().get(path).await;
+        let stored = self.world.anonymous().get(path).await;
         assert_eq!(stored.status, 200, "{link}: {}", stored.text());
         assert_eq!(stored.body, content, "{link}");
         assert_eq!(stored.header("content-type"), kind, "{link}");

@@ -32,7 +32,7 @@ fn form(part: &str) -> String {
 const NAMED: &str = "multipart/form-data; boundary=----formdata-undici-017882473105";
 
 #[tokio::test]
-async fn forms_come_with_escaped_names_nameless_blobs_and_forced_types() {
+async fn node_forms_with_escaped_names_and_forced_types() {
     let service = Service::start().await;
     for (kind, part, content, stored, key) in [
         (
@@ -63,14 +63,14 @@ async fn forms_come_with_escaped_names_nameless_blobs_and_forced_types() {
 }
 
 #[tokio::test]
-async fn a_text_is_no_form() {
+async fn node_text_body_is_not_a_form() {
     let service = Service::start().await;
     let request = head("POST /photos/", "text/plain;charset=UTF-8") + "data:image/webp;base64,Uk==";
-    service.ask(&request, b"").await.check_error(415, "unsupported_media_type");
+    service.request(&request, b"").await.check_error(415, "unsupported_media_type");
 }
 
 #[tokio::test]
-async fn bytes_are_put_to_a_presigned_address() {
+async fn node_bytes_are_put_to_presigned_url() {
     let service = Service::start().await;
     let reply = service.client.get("/photos/presigned/a.png").await.json();
     let address = reply["presignedUrl"].as_str().unwrap();

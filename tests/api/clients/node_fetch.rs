@@ -3,7 +3,7 @@
 use super::{OGG, Service};
 
 #[tokio::test]
-async fn a_form_ends_without_a_line_break() {
+async fn node_fetch_form_without_final_crlf_is_accepted() {
     let service = Service::start().await;
     let request = "POST /photos/ HTTP/1.1\n\
         accept: */*\n\

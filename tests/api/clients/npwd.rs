@@ -29,7 +29,7 @@ const IMAGE: &str = "name=\"image\"; filename=\"screenshot.webp\"\nContent-Type:
 const VOICE: &str = "name=\"recording\"; filename=\"recording-1f2e.ogg\"\nContent-Type: audio/ogg";
 
 #[tokio::test]
-async fn pictures_are_found_by_the_indexes_that_the_configuration_names() {
+async fn npwd_images_are_found_by_configured_indexes() {
     let service = Service::start().await;
     // `returnedDataIndexes`, one after another.
     for (credential, kind, indexes) in [
@@ -43,7 +43,7 @@ async fn pictures_are_found_by_the_indexes_that_the_configuration_names() {
 }
 
 #[tokio::test]
-async fn without_authorization_a_header_is_called_false() {
+async fn npwd_sends_authorization_false_without_a_key() {
     let service = Service::start().await;
     let address = service.client.get("/api/presigned-url?path=photos/").await.json();
     let token = address["token"].as_str().unwrap();
@@ -53,7 +53,7 @@ async fn without_authorization_a_header_is_called_false() {
 }
 
 #[tokio::test]
-async fn voice_messages_need_status_200_and_url() {
+async fn npwd_voice_messages_need_status_200_and_url() {
     let service = Service::start().await;
     let request = upload("authorization:  <key>\n", FORCED, VOICE);
     let key = service.upload(&request, OGG, "url", "audio/ogg").await;

@@ -23,7 +23,7 @@ const UPLOAD: &str = "POST /photos/ HTTP/1.1\n\
     --a4c96c318f12692fc7d07f45d6caa464--\n";
 
 #[tokio::test]
-async fn a_part_without_a_type_gets_the_one_of_its_bytes() {
+async fn python_requests_part_without_type_is_sniffed() {
     let service = Service::start().await;
     let key = service.upload(UPLOAD, WEBP, "url", "image/webp").await;
     assert_eq!(key, "shot \u{e4}.webp");
@@ -32,14 +32,14 @@ async fn a_part_without_a_type_gets_the_one_of_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_forced_type_loses_the_boundary() {
+async fn python_requests_forced_type_loses_the_boundary() {
     let service = Service::start().await;
     let forced = UPLOAD.replace("; boundary=a4c96c318f12692fc7d07f45d6caa464", "");
     service.upload(&forced, WEBP, "url", "image/webp").await;
 }
 
 #[tokio::test]
-async fn a_delete_says_that_it_has_no_body() {
+async fn python_requests_delete_has_content_length_zero() {
     let service = Service::start().await;
     service.client.put("/photos/", "a.txt", b"1").await;
     let request = "DELETE /photos/a.txt HTTP/1.1\n\
@@ -51,5 +51,5 @@ async fn a_delete_says_that_it_has_no_body() {
         Authorization: Bearer <key>\n\
         Content-Length: 0\n\
         \n";
-    assert_eq!(service.ask(request, b"").await.status, 200);
+    assert_eq!(service.request(request, b"").await.status, 200);
 }

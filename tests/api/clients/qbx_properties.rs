@@ -27,20 +27,20 @@ fn escaped(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_kept_of_an_upload_deletes_it() {
+async fn qbx_properties_stored_id_deletes_the_upload() {
     let service = Service::start().await;
     for target in ["/photos/", "/photos/houses/12/", "/photos/100%25%20mine/"] {
         let request = UPLOAD.replace("/photos/", target);
         for _ in 0..2 {
-            assert_eq!(service.ask(&request, WEBP).await.status, 200);
+            assert_eq!(service.request(&request, WEBP).await.status, 200);
         }
-        let reply = service.ask(&request, WEBP).await.json();
+        let reply = service.request(&request, WEBP).await.json();
         let path = field(&reply, "data.path").as_str().unwrap();
         assert!(path.ends_with("screenshot (2).webp"), "{path}");
         let delete = delete(&format!("/photos/{}", escaped(path)), "<key>");
-        let reply = service.ask(&delete, b"").await;
+        let reply = service.request(&delete, b"").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        assert_eq!(service.ask(&delete, b"").await.status, 404);
+        assert_eq!(service.request(&delete, b"").await.status, 404);
     }
     assert_eq!(service.world.object_count("photos"), 6);
 }

@@ -32,7 +32,7 @@ fn upload(file_name: &str, kind: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_field_filename_is_no_name() {
+async fn screencapture_filename_field_is_ignored() {
     let service = Service::start().await;
     for (name, kind, content) in
         [("recording.webm", "video/webm", WEBM), ("my recording.webp", "image/webp", WEBP)]
@@ -43,7 +43,7 @@ async fn the_field_filename_is_no_name() {
 }
 
 #[tokio::test]
-async fn pictures_in_base64_are_refused_in_json() {
+async fn screencapture_base64_image_is_rejected_in_json() {
     let service = Service::start().await;
     let request = "POST /photos/ HTTP/1.1\n\
          accept: */*\n\
@@ -56,5 +56,5 @@ async fn pictures_in_base64_are_refused_in_json() {
          Connection: keep-alive\n\
          \n\
          data:image/webp;base64,UklGRg==";
-    service.ask(request, b"").await.check_error(415, "unsupported_media_type");
+    service.request(request, b"").await.check_error(415, "unsupported_media_type");
 }

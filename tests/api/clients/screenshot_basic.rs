@@ -7,7 +7,7 @@ use super::{PNG, Service, WEBP};
 const FORCED: &str = "multipart/form-data";
 
 #[tokio::test]
-async fn callers_name_the_field_as_they_like() {
+async fn screenshot_basic_accepts_any_field_name() {
     let service = Service::start().await;
     for field in ["file", "files[]", "image", "gks_image"] {
         let form = one_file(field, "screenshot.webp", "image/webp");
@@ -21,7 +21,7 @@ async fn callers_name_the_field_as_they_like() {
 }
 
 #[tokio::test]
-async fn a_caller_that_sets_the_type_loses_the_boundary() {
+async fn screenshot_basic_custom_type_loses_the_boundary() {
     let service = Service::start().await;
     for kind in [FORCED, "multipart/form-data;", "Multipart/Form-Data", "multipart/form-data; "] {
         let form = one_file("files[]", "screenshot.png", "image/png");
@@ -31,7 +31,7 @@ async fn a_caller_that_sets_the_type_loses_the_boundary() {
 }
 
 #[tokio::test]
-async fn pictures_in_base64_are_refused_in_json() {
+async fn screenshot_basic_base64_image_is_rejected_in_json() {
     let service = Service::start().await;
     for (kind, body) in [
         ("text/plain;charset=UTF-8", "{\"data\":\"data:image/webp;base64,UklGRg==\",\"id\":\"1\"}"),
@@ -40,7 +40,7 @@ async fn pictures_in_base64_are_refused_in_json() {
         ("application/x-www-form-urlencoded", "image=UklGRg%3D%3D"),
     ] {
         let request = nui("POST /photos/", "authorization: <key>\n", kind, body);
-        let reply = service.ask(&request, b"").await;
+        let reply = service.request(&request, b"").await;
         reply.check_error(415, "unsupported_media_type");
     }
     assert_eq!(service.world.object_count("photos"), 0);

@@ -26,14 +26,14 @@ fn upload(file_name: &str, kind: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_screenshot_gets_a_link_and_a_thumbnail_or_none() {
+async fn sharex_screenshot_gets_link_and_optional_thumbnail() {
     let service = Service::start().await;
     let request = upload("Bild \u{e4}\u{65e5}.png", "image/png");
     for read in ["url", "files[0].url", "urls[0]"] {
         service.upload(&request, PNG, read, "image/png").await;
     }
     // It retries when a response is lost: the existing file stays.
-    let reply = service.ask(&request, PNG).await.json();
+    let reply = service.request(&request, PNG).await.json();
     assert_eq!(reply["key"], "Bild \u{e4}\u{65e5} (3).png");
     // `{json:thumbnailUrl}` takes null for an empty value.
     let thumbnail = field(&reply, "thumbnailUrl");
@@ -41,7 +41,7 @@ async fn a_screenshot_gets_a_link_and_a_thumbnail_or_none() {
 }
 
 #[tokio::test]
-async fn what_its_own_table_does_not_know_gets_its_type_from_the_bytes() {
+async fn sharex_unknown_type_is_sniffed_from_bytes() {
     let service = Service::start().await;
     let avif = b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf";
     for (name, declared, content, kind) in [
@@ -55,7 +55,7 @@ async fn what_its_own_table_does_not_know_gets_its_type_from_the_bytes() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_a_status_and_a_sentence() {
+async fn sharex_rejection_has_status_and_message() {
     let service = Service::start().await;
     let request = upload("a.png", "image/png");
     let wrong = [
@@ -67,7 +67,7 @@ async fn a_refusal_has_a_status_and_a_sentence() {
         (request.replace("multipart/form-data; boundary", "application/json; x"), 415),
     ];
     for (request, status) in wrong {
-        let reply = service.ask(&request, PNG).await;
+        let reply = service.request(&request, PNG).await;
         assert_eq!(reply.status, status, "{request}: {}", reply.text());
         // It casts the value of `{json:error}` to a string.
         let json = reply.json();
@@ -77,13 +77,13 @@ async fn a_refusal_has_a_status_and_a_sentence() {
 }
 
 #[tokio::test]
-async fn opening_a_link_in_a_browser_deletes_nothing() {
+async fn sharex_deletion_link_opened_by_get_deletes_nothing() {
     let service = Service::start().await;
     let request = upload("a.png", "image/png");
     service.upload(&request, PNG, "url", "image/png").await;
     for address in ["/photos/a.png?delete=true", "/photos/a.png?_method=DELETE"] {
         let request = format!("GET {address} HTTP/1.1\nHost: a\nConnection: close\n\n");
-        assert_eq!(service.ask(&request, b"").await.status, 200);
+        assert_eq!(service.request(&request, b"").await.status, 200);
     }
     assert_eq!(service.world.object_count("photos"), 1);
 }

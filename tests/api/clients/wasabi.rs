@@ -5,9 +5,9 @@ use super::fxserver::get;
 use super::{PNG, Service, field};
 
 #[tokio::test]
-async fn a_picture_is_put_as_it_is() {
+async fn wasabi_image_is_put_raw() {
     let service = Service::start().await;
-    let reply = service.ask(&get("/photos/presigned/mdt/1.png", "<key>"), b"").await.json();
+    let reply = service.request(&get("/photos/presigned/mdt/1.png", "<key>"), b"").await.json();
     let address = field(&reply, "presignedUrl").as_str().unwrap();
     let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
     let put = nui(&format!("PUT {path}"), "", "image/png", "<content>");
@@ -18,9 +18,10 @@ async fn a_picture_is_put_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_form_is_posted_to_a_token() {
+async fn wasabi_form_is_posted_to_a_token() {
     let service = Service::start().await;
-    let reply = service.ask(&get("/api/presigned-url?path=photos/mdt/", "<key>"), b"").await.json();
+    let reply =
+        service.request(&get("/api/presigned-url?path=photos/mdt/", "<key>"), b"").await.json();
     let address = field(&reply, "data.presignedUrl").as_str().unwrap();
     let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
     let post =

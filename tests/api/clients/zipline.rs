@@ -24,7 +24,7 @@ fn upload(credential: &str, field: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_first_of_files_has_the_link() {
+async fn zipline_first_file_has_the_link() {
     let service = Service::start().await;
     let request = upload("authorization: <key>", "file");
     assert_eq!(service.upload(&request, PNG, "files[0].url", "image/png").await, "shot.png");

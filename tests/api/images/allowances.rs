@@ -1,7 +1,7 @@
 //! Rate limits of rendering: charged once, per address and bucket, and never for cached variants.
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
-use fuzz::photograph::{Encoding, Photograph};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
+use fuzz::photograph::{Encoding, SyntheticPhoto};
 use server::config::Config;
 use server::management::BucketSettings;
 use tests::{Client, Form, Reply, World};
@@ -32,7 +32,7 @@ async fn spend(client: &Client, path: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn an_address_has_only_so_much_made_and_what_is_kept_costs_nothing() {
+async fn render_rate_limit_per_address_exempts_cache_hits() {
     let (world, client) = World::with_bucket_and(1, config(1, 0));
     for name in ["a.png", "b.png"] {
         client.put("/photos/", name, &png(400, 300)).await;
@@ -62,10 +62,10 @@ async fn an_address_has_only_so_much_made_and_what_is_kept_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_jpeg_with_many_scans_costs_the_time_that_they_take() {
+async fn render_rate_limit_charges_jpeg_scans_by_time() {
     let (_world, client) = World::with_bucket_and(1, config(1, 0));
     let progressive = Encoding { progressive: Some(4), ..Encoding::PLAIN };
-    let usual = Photograph::new(1, 800, 600).jpeg(&progressive);
+    let usual = SyntheticPhoto::new(1, 800, 600).jpeg(&progressive);
     // Its first scan, of all components.
     let from = usual.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap();
     let is_next = |pair: &[u8]| matches!(pair, [0xff, 0xc4 | 0xda]);
@@ -91,7 +91,7 @@ async fn a_jpeg_with_many_scans_costs_the_time_that_they_take() {
 }
 
 #[tokio::test]
-async fn the_files_of_a_bucket_are_made_into_only_so_much() {
+async fn render_rate_limit_per_bucket() {
     let (world, client) = World::with_bucket_and(1, config(0, 1));
     world.bucket("ann", "more", BucketSettings::default());
     for bucket in ["photos", "more"] {
@@ -107,7 +107,7 @@ async fn the_files_of_a_bucket_are_made_into_only_so_much() {
 }
 
 #[tokio::test]
-async fn many_who_wait_for_one_variant_pay_once() {
+async fn coalesced_renders_are_charged_once() {
     let (_world, client) = World::with_bucket_and(1, config(1, 0));
     client.put("/photos/", "a.png", &png(400, 300)).await;
     let near = client.at("192.0.2.1");
@@ -121,7 +121,7 @@ async fn many_who_wait_for_one_variant_pay_once() {
 }
 
 #[tokio::test]
-async fn a_picture_that_could_not_be_made_is_tried_and_paid_once() {
+async fn failed_render_is_attempted_and_charged_once() {
     let (world, client) = World::with_bucket_and(1, config(1, 0));
     let whole = png(400, 300);
     client.put("/photos/", "cut.png", &whole[..whole.len() / 2]).await;
@@ -135,7 +135,7 @@ async fn a_picture_that_could_not_be_made_is_tried_and_paid_once() {
 }
 
 #[tokio::test]
-async fn a_thumbnail_is_paid_for_by_its_bucket() {
+async fn thumbnail_render_is_charged_to_its_bucket() {
     let (_world, client) = World::with_bucket_and(1, config(0, 1));
     let picture = png(400, 300);
     let mut skipped = None;
@@ -152,7 +152,7 @@ async fn a_thumbnail_is_paid_for_by_its_bucket() {
     variant.check_error(429, "rate_limited");
 }
 
-async fn refused_again_and_again(client: &Client, code: &str) {
+async fn check_repeatedly_rejected(client: &Client, code: &str) {
     for _ in 0..45 {
         let form = Form::new().file("file", "a.png", None, &png(400, 300));
         client.upload("/photos/?thumbnail", form).await.check_error(507, code);
@@ -160,17 +160,17 @@ async fn refused_again_and_again(client: &Client, code: &str) {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_refused_costs_its_bucket_nothing() {
+async fn rejected_upload_charges_no_render() {
     const RESERVE_BYTES: u64 = 1 << 30;
     let config = Config { reserve_bytes: Some(RESERVE_BYTES), ..config(0, 1) };
     let (world, client) = World::with_bucket_and(1, config);
     let quota = |bytes| BucketSettings { quota_bytes: Some(bytes), ..BucketSettings::default() };
     world.edit_bucket("photos", quota(Some(10)));
-    refused_again_and_again(&client, "quota_exceeded").await;
+    check_repeatedly_rejected(&client, "quota_exceeded").await;
     world.edit_bucket("photos", quota(None));
     world.disk.set_free_bytes(RESERVE_BYTES - 4_096);
     world.clock.advance(1_000);
-    refused_again_and_again(&client, "no_space").await;
+    check_repeatedly_rejected(&client, "no_space").await;
     world.disk.set_free_bytes(2 * RESERVE_BYTES);
     world.clock.advance(1_000);
     let reply = client.put("/photos/?thumbnail", "a.png", &png(400, 300)).await;
@@ -178,7 +178,7 @@ async fn an_upload_that_is_refused_costs_its_bucket_nothing() {
 }
 
 #[tokio::test]
-async fn a_resumable_upload_that_is_tried_again_has_its_thumbnail_made_once() {
+async fn retried_tus_upload_renders_its_thumbnail_once() {
     let (world, client) = World::with_bucket_and(1, config(0, 1));
     // Trailing bytes after the picture make the body large, so that it waits in a file of its own.
     let whole = [png(400, 300), vec![0; 1_500_000]].concat();
@@ -186,8 +186,8 @@ async fn a_resumable_upload_that_is_tried_again_has_its_thumbnail_made_once() {
     let upload = begun(&client, whole.len(), &said).await;
     let mut sent = &whole[..];
     for _ in 0..60 {
-        let uploads = Where::Prefix("uploads/".to_owned());
-        world.disk.inject(Rule::once(Operation::Link, uploads, Fault::NoSpace));
+        let uploads = PathPattern::Prefix("uploads/".to_owned());
+        world.disk.inject(FaultRule::once(Operation::Link, uploads, Fault::NoSpace));
         let reply = append(&client, &upload, whole.len() - sent.len(), sent).await;
         reply.check_error(507, "no_space");
         sent = &[];

@@ -18,7 +18,7 @@ const FORMATS: [(&str, ImageFormat, f64); 4] = [
 ];
 
 #[tokio::test]
-async fn every_format_becomes_every_other() {
+async fn every_image_format_converts_to_every_other() {
     let (_world, client) = World::with_bucket(1);
     let original = picture(96, 64);
     let small = original.resize_exact(48, 32, image::imageops::FilterType::Lanczos3);
@@ -52,7 +52,7 @@ async fn every_format_becomes_every_other() {
 }
 
 #[tokio::test]
-async fn formats_that_are_only_read_are_transformed() {
+async fn decode_only_formats_are_transformed() {
     let (_world, client) = World::with_bucket(1);
     let original = picture(96, 64);
     let small = original.resize_exact(48, 32, image::imageops::FilterType::Lanczos3);
@@ -78,7 +78,7 @@ async fn formats_that_are_only_read_are_transformed() {
 }
 
 #[tokio::test]
-async fn what_moves_goes_on_moving_where_the_format_can() {
+async fn animation_is_kept_where_the_format_supports_it() {
     let (_world, client) = World::with_bucket(1);
     let mut file = Vec::new();
     {
@@ -113,7 +113,7 @@ async fn what_moves_goes_on_moving_where_the_format_can() {
 }
 
 #[tokio::test]
-async fn a_download_has_the_extension_of_its_format() {
+async fn download_extension_matches_output_format() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "my.cat.png", &super::png(40, 30)).await;
     let reply = client.get("/photos/my.cat.png?format=webp&download").await;
@@ -123,7 +123,7 @@ async fn a_download_has_the_extension_of_its_format() {
 }
 
 #[tokio::test]
-async fn what_is_clear_stays_clear_and_is_white_where_there_is_no_alpha() {
+async fn transparency_is_kept_or_flattened_to_white() {
     let (_world, client) = World::with_bucket(1);
     let half = RgbaImage::from_fn(40, 40, |x, _| Rgba([200, 30, 40, if x < 20 { 255 } else { 0 }]));
     client.put("/photos/", "a.png", &encoded(&half.into(), ImageFormat::Png)).await;
@@ -143,7 +143,7 @@ async fn what_is_clear_stays_clear_and_is_white_where_there_is_no_alpha() {
 }
 
 #[tokio::test]
-async fn grey_and_sixteen_bits_are_read() {
+async fn greyscale_and_16_bit_images_are_decoded() {
     let (_world, client) = World::with_bucket(1);
     let colour = picture(60, 40);
     for (name, source) in [

@@ -11,7 +11,7 @@ pub(crate) fn png_head(width: u32, height: u32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_broken_picture_is_told_as_such_and_its_bytes_still_come() {
+async fn corrupt_image_is_reported_and_original_is_served() {
     let (_world, client) = World::with_bucket(1);
     let whole = png(60, 40);
     for (name, bytes) in [
@@ -30,7 +30,7 @@ async fn a_broken_picture_is_told_as_such_and_its_bytes_still_come() {
 }
 
 #[tokio::test]
-async fn a_jpeg_that_breaks_off_is_shown_as_far_as_it_goes() {
+async fn truncated_jpeg_is_rendered_partially() {
     let (_world, client) = World::with_bucket(1);
     let whole = jpeg(200, 160);
     for keep in [3, 5, 8] {
@@ -44,7 +44,7 @@ async fn a_jpeg_that_breaks_off_is_shown_as_far_as_it_goes() {
 }
 
 #[tokio::test]
-async fn a_picture_over_a_bound_goes_out_as_it_is_and_says_why() {
+async fn oversized_image_is_served_unchanged_with_reason() {
     let (_world, client) = World::with_bucket(1);
     for (width, height, query, reason) in [
         (30_000, 30_000, "width=10", "side"),

@@ -34,7 +34,7 @@ pub(crate) fn jpeg_with(picture: &image::DynamicImage, orientation: u8) -> Vec<u
 }
 
 #[tokio::test]
-async fn all_eight_orientations_are_seen_upright_and_measured_so() {
+async fn exif_orientation_is_applied_and_measured() {
     let (_world, client) = World::with_bucket(1);
     let seen = picture(96, 64);
     let small = seen.resize_exact(48, 32, image::imageops::FilterType::Lanczos3);

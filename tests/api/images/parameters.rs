@@ -5,7 +5,7 @@ use tests::World;
 use super::{jpeg, png, shown, sides};
 
 #[tokio::test]
-async fn a_picture_is_made_smaller_in_its_ratio_and_never_larger() {
+async fn resize_keeps_aspect_ratio_and_never_enlarges() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(400, 300)).await;
     for (query, expected) in [
@@ -34,7 +34,7 @@ async fn a_picture_is_made_smaller_in_its_ratio_and_never_larger() {
 }
 
 #[tokio::test]
-async fn wrong_values_are_refused_and_unknown_names_ignored() {
+async fn invalid_transform_values_are_rejected_unknown_ignored() {
     let (_world, client) = World::with_bucket(1);
     let original = png(40, 30);
     client.put("/photos/", "a.png", &original).await;
@@ -68,7 +68,7 @@ async fn wrong_values_are_refused_and_unknown_names_ignored() {
 }
 
 #[tokio::test]
-async fn what_is_no_picture_goes_out_as_it_is_whatever_is_asked() {
+async fn non_image_is_served_unchanged_despite_transforms() {
     let (_world, client) = World::with_bucket(1);
     let svg = b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>";
     for (name, bytes) in [
@@ -101,7 +101,7 @@ async fn what_is_no_picture_goes_out_as_it_is_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn the_format_that_is_stored_is_not_made_again() {
+async fn same_format_is_not_reencoded() {
     let (_world, client) = World::with_bucket(1);
     let original = jpeg(40, 30);
     client.put("/photos/", "a.jpg", &original).await;
@@ -114,7 +114,7 @@ async fn the_format_that_is_stored_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn quality_decides_the_size_of_what_may_lose() {
+async fn quality_changes_size_of_lossy_output() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(200, 150)).await;
     for format in ["jpg", "webp"] {
@@ -139,7 +139,7 @@ async fn quality_decides_the_size_of_what_may_lose() {
 }
 
 #[tokio::test]
-async fn a_format_is_chosen_by_what_the_client_shows() {
+async fn format_auto_follows_the_accept_header() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(40, 30)).await;
     for (accept, content_type) in [

@@ -6,7 +6,7 @@ use tests::World;
 use super::png;
 
 #[tokio::test]
-async fn a_placeholder_is_made_smaller_as_any_picture() {
+async fn placeholder_is_resized_like_any_image() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "none.png", &png(80, 60)).await;
     let settings = BucketSettings { placeholder: Some("none.png".into()), ..Default::default() };

@@ -9,19 +9,19 @@ use tests::{Form, World};
 use super::{png, shown};
 
 /// Returns the number of cached variants in the store.
-fn kept(world: &World) -> u64 {
+fn cached_variants(world: &World) -> u64 {
     world.store.stats().unwrap().derived_objects
 }
 
 #[tokio::test]
-async fn a_variant_is_made_once_and_served_as_any_file() {
+async fn variant_is_rendered_once_and_served_like_a_file() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let first = client.get("/photos/a.png?width=40").await;
-    assert_eq!(kept(&world), 1);
+    assert_eq!(cached_variants(&world), 1);
     let again = client.get("/photos/a.png?width=40&v=2").await;
     assert_eq!((&first.body, first.header("etag")), (&again.body, again.header("etag")));
-    assert_eq!(kept(&world), 1);
+    assert_eq!(cached_variants(&world), 1);
     assert_eq!(world.object_count("photos"), 1, "it counts as nobody's file");
     let etag = first.header("etag").to_owned();
     let known = client.get_with("/photos/a.png?width=40", &[("if-none-match", &etag)]).await;
@@ -40,7 +40,7 @@ async fn a_variant_is_made_once_and_served_as_any_file() {
 }
 
 #[tokio::test]
-async fn many_who_ask_at_once_share_one_variant() {
+async fn concurrent_variant_requests_are_coalesced() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(200, 160)).await;
     let asking = (0..40).map(|at| {
@@ -55,28 +55,28 @@ async fn many_who_ask_at_once_share_one_variant() {
         assert_eq!(reply.status, 200);
         etags.insert(reply.header("etag").to_owned());
     }
-    assert_eq!((etags.len(), kept(&world)), (1, 1));
+    assert_eq!((etags.len(), cached_variants(&world)), (1, 1));
 }
 
 #[tokio::test]
-async fn a_new_version_has_new_variants_and_the_old_ones_go() {
+async fn new_version_gets_new_variants_and_drops_old_ones() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     client.get("/photos/a.png?width=40").await;
     client.put("/photos/a.png?overwrite=true", "a.png", &png(60, 80)).await;
     let seen = shown(&client.get("/photos/a.png?width=40").await);
     assert_eq!((seen.width(), seen.height()), (40, 53));
-    assert_eq!(kept(&world), 2);
+    assert_eq!(cached_variants(&world), 2);
     world.state.variants.sweep().unwrap();
-    assert_eq!(kept(&world), 1);
+    assert_eq!(cached_variants(&world), 1);
     client.delete("/photos/a.png").await.check_done();
     client.get("/photos/a.png?width=40").await.check_error(404, "file_not_found");
     world.state.variants.sweep().unwrap();
-    assert_eq!(kept(&world), 0);
+    assert_eq!(cached_variants(&world), 0);
 }
 
 #[tokio::test]
-async fn variants_are_found_again_after_a_restart() {
+async fn variant_cache_survives_restart() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let before = client.get("/photos/a.png?width=40").await;
@@ -84,23 +84,23 @@ async fn variants_are_found_again_after_a_restart() {
     let world = world.found_on(SimDisk::clone(&world.disk));
     let client = world.client_of("ann", ApiKeySettings::default());
     let after = client.without_key().get("/photos/a.png?width=40").await;
-    assert_eq!((before.body, kept(&world)), (after.body, 1));
+    assert_eq!((before.body, cached_variants(&world)), (after.body, 1));
     // Variants cached earlier are known, so that they are deleted with their parent.
-    world.state.variants.find().unwrap();
+    world.state.variants.load().unwrap();
     client.delete("/photos/a.png").await.check_done();
     world.state.variants.sweep().unwrap();
-    assert_eq!(kept(&world), 0);
+    assert_eq!(cached_variants(&world), 0);
 }
 
 #[tokio::test]
-async fn only_so_many_variants_of_a_file_are_kept_and_the_rest_is_shown_all_the_same() {
+async fn variant_count_per_file_is_bounded() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     for width in 1..=70 {
         let seen = shown(&client.get(&format!("/photos/a.png?width={width}")).await);
         assert_eq!(seen.width(), width);
     }
-    assert_eq!(kept(&world), 64);
+    assert_eq!(cached_variants(&world), 64);
     let made = client.get_with("/photos/a.png?width=70", &[("range", "bytes=0-3")]).await;
     assert_eq!((made.status.as_u16(), &made.body[..]), (206, &b"\x89PNG"[..]));
     let etag = made.header("etag").to_owned();
@@ -109,7 +109,7 @@ async fn only_so_many_variants_of_a_file_are_kept_and_the_rest_is_shown_all_the_
 }
 
 #[tokio::test]
-async fn what_was_not_asked_for_longest_makes_room() {
+async fn variant_cache_evicts_least_recently_used() {
     let one = png(80, 60);
     let probe = World::with_bucket(1);
     probe.1.put("/photos/", "a.png", &one).await;
@@ -127,11 +127,11 @@ async fn what_was_not_asked_for_longest_makes_room() {
     let (world, client) = World::with_bucket_and(1, none);
     client.put("/photos/", "a.png", &one).await;
     assert_eq!(client.get("/photos/a.png?width=40").await.status, 200);
-    assert_eq!(kept(&world), 0);
+    assert_eq!(cached_variants(&world), 0);
 }
 
 #[tokio::test]
-async fn nobody_sees_a_variant_of_what_he_may_not_see() {
+async fn variant_access_follows_its_file() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     assert_eq!(client.without_key().get("/photos/a.png?width=40").await.status, 200);
@@ -167,7 +167,7 @@ fn damage(world: &World, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_variant_that_rots_is_made_anew() {
+async fn corrupt_variant_is_regenerated() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let before = client.get("/photos/a.png?width=40").await;
@@ -175,11 +175,11 @@ async fn a_variant_that_rots_is_made_anew() {
     let after = client.get("/photos/a.png?width=40").await;
     assert_eq!((after.status.as_u16(), &after.body), (200, &before.body));
     assert_eq!(after.header("etag"), before.header("etag"));
-    assert_eq!(kept(&world), 1);
+    assert_eq!(cached_variants(&world), 1);
 }
 
 #[tokio::test]
-async fn a_variant_that_is_known_to_be_damaged_goes_with_the_next_sweep() {
+async fn damaged_variant_is_removed_by_the_sweep() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let made = client.get("/photos/a.png?width=40").await;
@@ -189,22 +189,22 @@ async fn a_variant_that_is_known_to_be_damaged_goes_with_the_next_sweep() {
     let body = world.store.body(&variant).and_then(|body| body.read(0..variant.bytes()));
     assert!(matches!(body, Err(engine::Error::Corrupt(_))), "{body:?}");
     world.state.variants.sweep().unwrap();
-    assert_eq!(kept(&world), 0);
+    assert_eq!(cached_variants(&world), 0);
     assert_eq!(client.get("/photos/a.png?width=40").await.body, made.body);
 }
 
 #[tokio::test]
-async fn variants_go_first_when_the_disk_is_short_of_room() {
+async fn variants_are_evicted_first_when_disk_is_short() {
     let config = Config { reserve_bytes: Some(1 << 20), ..Config::default() };
     let (world, client) = World::with_bucket_and(1, config);
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let made = client.get("/photos/a.png?width=40").await;
     world.state.variants.sweep().unwrap();
-    assert_eq!(kept(&world), 1);
+    assert_eq!(cached_variants(&world), 1);
     world.disk.set_free_bytes(1 << 19);
     world.clock.advance(10_000);
     world.state.variants.sweep().unwrap();
-    assert_eq!(kept(&world), 0);
+    assert_eq!(cached_variants(&world), 0);
     assert_eq!(client.get("/photos/a.png?width=40").await.body, made.body, "from memory");
-    assert_eq!(kept(&world), 0);
+    assert_eq!(cached_variants(&world), 0);
 }

@@ -22,14 +22,14 @@ async fn listening() -> (World, Client, Listening) {
 /// Waits until so many variants are being rendered.
 async fn until_in_work(world: &World, count: usize) {
     let began = now();
-    while world.state.variants.in_work() != count {
-        assert!(began.elapsed() < LATE, "{} are in work", world.state.variants.in_work());
+    while world.state.variants.rendering_count() != count {
+        assert!(began.elapsed() < LATE, "{} are in work", world.state.variants.rendering_count());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_not_made() {
+async fn abandoned_render_is_cancelled() {
     let (world, _client, server) = listening().await;
     let wires = [server.send(SLOW).await, server.send(SLOW).await];
     until_in_work(&world, 1).await;
@@ -39,13 +39,13 @@ async fn what_nobody_waits_for_any_more_is_not_made() {
 }
 
 #[tokio::test]
-async fn whoever_still_waits_gets_it() {
+async fn render_finishes_for_remaining_waiters() {
     let (world, _client, server) = listening().await;
     let quick = "GET /photos/a.png?format=webp HTTP/1.1\r\nHost: a\r\n\r\n";
     let (leaving, mut staying) = (server.send(quick).await, server.send(quick).await);
     until_in_work(&world, 1).await;
     drop(leaving);
-    let answer = staying.answer().await;
+    let answer = staying.read_response().await;
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "image/webp"));
     assert_eq!(world.store.stats().unwrap().derived_objects, 1);
 }

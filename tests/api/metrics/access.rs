@@ -2,18 +2,18 @@
 
 use axum::body::Body;
 use http::Method;
-use server::admin::AdminApp;
+use server::admin::AdminService;
 use server::connection::ConnectionOptions;
-use server::measures::Entrance;
+use server::measures::ListenerKind;
 use tests::wire::Listening;
 use tests::{Client, OpenMetrics, World};
 
 use super::{TOKEN, config, listening, scrape};
 
 #[tokio::test]
-async fn without_a_token_there_is_no_such_page() {
+async fn metrics_return_404_without_a_configured_token() {
     let (world, client) = World::with_bucket(1);
-    for asking in [client, world.stranger()] {
+    for asking in [client, world.anonymous()] {
         for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
             let ask = async |path: &str| {
                 let reply = asking.send(method.clone(), path, &[], Body::empty()).await;
@@ -34,11 +34,11 @@ async fn without_a_token_there_is_no_such_page() {
 }
 
 #[tokio::test]
-async fn the_token_opens_them_and_nothing_else_does() {
+async fn metrics_require_the_token() {
     let (world, client, server) = listening(config(&[])).await;
     let (told, _) = scrape(&server).await;
     assert!(told.families.len() > 50);
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let right = format!("Bearer {TOKEN}");
     let reply = stranger.get_with("/-/metrics", &[("authorization", &right)]).await;
     assert_eq!(reply.status, 200);
@@ -95,25 +95,25 @@ async fn guesses_of_the_metrics_token_are_rate_limited() {
     world.clock.advance(60_000);
     guess.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
     // A request without a token is no guess.
-    let stranger = world.stranger().at("203.0.113.11");
+    let stranger = world.anonymous().at("203.0.113.11");
     for _ in 0..10 {
         stranger.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
     }
 }
 
 #[tokio::test]
-async fn the_address_for_watching_has_metrics_and_health_and_nothing_else() {
+async fn metrics_listener_serves_only_metrics_and_health() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
-    let counts = world.state.measures.connections(Entrance::Admin).clone();
+    let counts = world.state.metrics.connections(ListenerKind::Admin).clone();
     let options = ConnectionOptions { counts, ..ConnectionOptions::new() };
-    let server = Listening::admin(AdminApp::new(world.state.clone()), options).await;
+    let server = Listening::admin(AdminService::new(world.state.clone()), options).await;
     let mut wire = server.send("").await;
     let mut ask = async |line: &str| {
         let key = client.key();
         let head = format!("{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n");
         wire.write(head).await;
-        wire.answer().await
+        wire.read_response().await
     };
     let told = OpenMetrics::read(&ask("GET /-/metrics").await.text());
     assert_eq!(told.value("trug_objects"), 1.0);

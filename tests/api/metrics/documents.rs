@@ -13,7 +13,7 @@ const DASHBOARD: &str = include_str!("../../../tools/deploy/grafana-dashboard.js
 const ALERTS: &str = include_str!("../../../tools/deploy/prometheus-alerts.yml");
 
 /// Labels added by the collector.
-const OF_THE_COLLECTOR: &[&str] = &["instance", "job", "le"];
+const SCRAPER_LABELS: &[&str] = &["instance", "job", "le"];
 
 /// Returns the expected table of the manual.
 fn table(told: &OpenMetrics) -> String {
@@ -33,7 +33,7 @@ fn table(told: &OpenMetrics) -> String {
 }
 
 #[tokio::test]
-async fn the_operators_manual_has_every_series() {
+async fn metrics_are_all_documented_in_the_manual() {
     let (_world, _client, server) = listening(config(&[])).await;
     let (told, _) = scrape(&server).await;
     let expected = table(&told);
@@ -100,7 +100,7 @@ fn check_expression(told: &OpenMetrics, expression: &str) -> BTreeSet<String> {
         let family = family.max_by_key(|family| family.name.len()).expect("it has a family");
         families.insert(family.name.clone());
         for (label, sign, value) in matchers {
-            if OF_THE_COLLECTOR.contains(&&*label) {
+            if SCRAPER_LABELS.contains(&&*label) {
                 continue;
             }
             let values: BTreeSet<&str> =
@@ -116,7 +116,7 @@ fn check_expression(told: &OpenMetrics, expression: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn selectors_are_found_wherever_they_stand() {
+fn promql_selectors_are_parsed() {
     let text = "sum by (le) (rate(trug_a_bucket{op=\"x\",k=~\"a|b\"}[5m])) > 2 * on (x) process_b unless trug_c";
     let found = selectors(text);
     let names: Vec<_> = found.iter().map(|it| &*it.name).collect();
@@ -125,7 +125,7 @@ fn selectors_are_found_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn the_dashboard_shows_what_there_is_and_all_of_it() {
+async fn grafana_dashboard_covers_all_metrics() {
     let (_world, _client, server) = listening(config(&[])).await;
     let (told, _) = scrape(&server).await;
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("the dashboard is JSON");
@@ -176,7 +176,7 @@ fn alerts() -> BTreeMap<String, BTreeMap<String, String>> {
 }
 
 #[tokio::test]
-async fn every_alert_asks_for_what_there_is_and_leads_to_the_manual() {
+async fn alerts_use_existing_metrics_and_link_to_the_manual() {
     let (_world, _client, server) = listening(config(&[])).await;
     let (told, _) = scrape(&server).await;
     let alerts = alerts();

@@ -9,7 +9,7 @@ mod moves;
 use server::Config;
 use server::config::Layer;
 use server::connection::ConnectionOptions;
-use server::measures::Entrance;
+use server::measures::ListenerKind;
 use tests::wire::Listening;
 use tests::{Client, OpenMetrics, World};
 
@@ -26,7 +26,7 @@ fn config(more: &[&str]) -> Config {
 /// Starts a service that counts connections.
 async fn listening(config: Config) -> (World, Client, Listening) {
     let (world, client) = World::with_bucket_and(1, config);
-    let counts = world.state.measures.connections(Entrance::Public).clone();
+    let counts = world.state.metrics.connections(ListenerKind::Public).clone();
     let options = ConnectionOptions { counts, ..ConnectionOptions::new() };
     let listening = Listening::start(world.app(), options).await;
     (world, client, listening)
@@ -37,7 +37,7 @@ async fn scrape(listening: &Listening) -> (OpenMetrics, usize) {
     let request = format!(
         "GET /-/metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
     );
-    let answer = listening.send(request).await.answer().await;
+    let answer = listening.send(request).await.read_response().await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     (OpenMetrics::read(&answer.text()), answer.body.len())
 }

@@ -13,7 +13,7 @@ use crate::images::png;
 use crate::jobs::{Worker, begin};
 
 /// Returns the increase of series with these prefixes.
-fn moved(before: &OpenMetrics, after: &OpenMetrics, starts: &[&str]) -> BTreeMap<String, f64> {
+fn increases(before: &OpenMetrics, after: &OpenMetrics, starts: &[&str]) -> BTreeMap<String, f64> {
     let (before, after) = (before.series(), after.series());
     let all = after.into_iter().filter(|(name, _)| starts.iter().any(|it| name.starts_with(it)));
     all.map(|(name, value)| {
@@ -53,7 +53,7 @@ fn upload(client: &Client, name: &str, bytes: &[u8]) -> (Vec<u8>, usize) {
 }
 
 #[tokio::test]
-async fn requests_count_where_they_belong_and_bodies_byte_by_byte() {
+async fn metrics_count_requests_by_route_and_body_bytes() {
     let (_world, client, server) = listening(config(&[])).await;
     let key = client.key();
     let (before, mut bytes_out) = scrape(&server).await;
@@ -62,7 +62,7 @@ async fn requests_count_where_they_belong_and_bodies_byte_by_byte() {
     for name in ["a.txt", "b.txt", "c.txt"] {
         let (request, body_bytes) = upload(&client, name, b"hello");
         wire.write(request).await;
-        let answer = wire.answer().await;
+        let answer = wire.read_response().await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         bytes_out += answer.body.len();
         bytes_in += body_bytes;
@@ -87,8 +87,8 @@ async fn requests_count_where_they_belong_and_bodies_byte_by_byte() {
     ] {
         wire.write(format!("{line} HTTP/1.1\r\nHost: a\r\n{headers}\r\n")).await;
         let answer = match status {
-            204 | 304 => wire.answer_to_head().await,
-            _ => wire.answer().await,
+            204 | 304 => wire.read_response_to_head().await,
+            _ => wire.read_response().await,
         };
         assert_eq!(answer.status, status, "{line} {headers}: {}", answer.text());
         bytes_out += answer.body.len();
@@ -107,7 +107,7 @@ async fn requests_count_where_they_belong_and_bodies_byte_by_byte() {
         "trug_group_records_count",
     ];
     check(
-        &moved(&before, &after, &starts),
+        &increases(&before, &after, &starts),
         &[
             ("trug_http_requests_total{op=\"upload\",status=\"2xx\"}", 3.0),
             ("trug_http_requests_total{op=\"deliver\",status=\"2xx\"}", 3.0),
@@ -148,7 +148,7 @@ async fn requests_count_where_they_belong_and_bodies_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn connections_and_uploads_are_told_while_they_last() {
+async fn metrics_gauge_open_connections_and_uploads() {
     let (_world, client, server) = listening(config(&[])).await;
     let wires = [server.send("").await, server.send("").await, server.send("").await];
     let told = async |name: &str, value: f64| come(&server, name, value).await;
@@ -163,7 +163,7 @@ async fn connections_and_uploads_are_told_while_they_last() {
     let mut wire = server.send(now).await;
     told("trug_uploads_inflight", 1.0).await;
     wire.write(later).await;
-    assert_eq!(wire.answer().await.status, 200);
+    assert_eq!(wire.read_response().await.status, 200);
     told("trug_uploads_inflight", 0.0).await;
     // Also one aborted by its client.
     let wire = server.send(now).await;
@@ -173,7 +173,7 @@ async fn connections_and_uploads_are_told_while_they_last() {
 }
 
 #[tokio::test]
-async fn refusals_count_by_what_was_used_up() {
+async fn metrics_count_rejections_by_limit() {
     let more = ["failed_authentications_per_minute=2", "address_requests_burst=7"];
     let rates = "address_requests_per_second=1";
     let (world, client, server) = listening(config(&[more[0], more[1], rates])).await;
@@ -188,7 +188,7 @@ async fn refusals_count_by_what_was_used_up() {
     client.get("/api/keys").await.check_done();
     let (after, _) = scrape(&server).await;
     check(
-        &moved(&before, &after, &["trug_ratelimited", "trug_auth"]),
+        &increases(&before, &after, &["trug_ratelimited", "trug_auth"]),
         &[
             ("trug_auth_failures_total{kind=\"key\"}", 2.0),
             ("trug_ratelimited_total{reason=\"failed_auth\"}", 5.0),
@@ -208,7 +208,7 @@ async fn refusals_count_by_what_was_used_up() {
 }
 
 #[tokio::test]
-async fn pictures_count_when_they_are_made_and_when_they_are_found() {
+async fn metrics_count_renders_and_cache_hits() {
     let (_world, client, server) = listening(config(&[])).await;
     client.put("/photos/", "a.png", &png(80, 60)).await;
     let (before, _) = scrape(&server).await;
@@ -219,7 +219,7 @@ async fn pictures_count_when_they_are_made_and_when_they_are_found() {
     let kept = after.value("trug_image_cache_bytes");
     assert!(kept > 0.0);
     check(
-        &moved(&before, &after, &["trug_image_cache", "trug_image_work_seconds_count"]),
+        &increases(&before, &after, &["trug_image_cache", "trug_image_work_seconds_count"]),
         &[
             ("trug_image_cache_misses_total", 1.0),
             ("trug_image_cache_hits_total", 2.0),
@@ -228,7 +228,7 @@ async fn pictures_count_when_they_are_made_and_when_they_are_found() {
             ("trug_image_work_seconds_count", 1.0),
         ],
     );
-    let ended = moved(&before, &after, &["trug_image_jobs_ended"]);
+    let ended = increases(&before, &after, &["trug_image_jobs_ended"]);
     let names: Vec<_> = ended.keys().map(String::as_str).collect();
     // Its header is work as well.
     assert_eq!(names, ["trug_image_jobs_ended_total{end=\"done\"}"]);
@@ -237,7 +237,7 @@ async fn pictures_count_when_they_are_made_and_when_they_are_found() {
 }
 
 #[tokio::test]
-async fn jobs_webhooks_and_accounts_are_counted() {
+async fn metrics_count_jobs_webhooks_and_accounts() {
     let receiver = Receiver::start();
     let allow = format!("webhook_allow={}", receiver.origin());
     let (world, client, server) = listening(config(&[&allow])).await;
@@ -249,7 +249,7 @@ async fn jobs_webhooks_and_accounts_are_counted() {
     deliver_due(&world.state).await;
     let (failed, _) = scrape(&server).await;
     check(
-        &moved(&before, &failed, &["trug_webhook"]),
+        &increases(&before, &failed, &["trug_webhook"]),
         &[
             ("trug_webhooks", 1.0),
             ("trug_webhook_deliveries_total{outcome=\"failed\"}", 1.0),
@@ -261,7 +261,7 @@ async fn jobs_webhooks_and_accounts_are_counted() {
     deliver_due(&world.state).await;
     let (delivered, _) = scrape(&server).await;
     check(
-        &moved(&before, &delivered, &["trug_webhook"]),
+        &increases(&before, &delivered, &["trug_webhook"]),
         &[
             ("trug_webhooks", 1.0),
             ("trug_webhook_deliveries_total{outcome=\"failed\"}", 1.0),
@@ -273,7 +273,7 @@ async fn jobs_webhooks_and_accounts_are_counted() {
     come(&server, "trug_jobs_ended_total{kind=\"emptyBucket\",end=\"done\"}", 1.0).await;
     let (after, _) = scrape(&server).await;
     check(
-        &moved(&delivered, &after, &["trug_jobs_ended", "trug_accounts", "trug_buckets"]),
+        &increases(&delivered, &after, &["trug_jobs_ended", "trug_accounts", "trug_buckets"]),
         &[("trug_jobs_ended_total{kind=\"emptyBucket\",end=\"done\"}", 1.0)],
     );
     assert_eq!(after.value("trug_accounts"), 1.0);

@@ -10,7 +10,7 @@ use tests::{Client, Form, World};
 use super::{count, path};
 use crate::images::png;
 use crate::tus::{append, begun};
-use crate::ways_in::{WAYS, Way};
+use crate::ways_in::{UPLOAD_ROUTES, UploadRoute};
 
 const NAMES: [&str; 5] =
     ["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
@@ -20,7 +20,7 @@ async fn has_thumbnail(client: &Client, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_flag_is_taken_under_every_name() {
+async fn thumbnail_flag_is_accepted_under_every_name() {
     let (world, client) = World::with_bucket(1);
     for name in NAMES {
         for value in ["", "=true", "=1", "=yes", "=ON"] {
@@ -42,7 +42,7 @@ async fn the_flag_is_taken_under_every_name() {
 }
 
 #[tokio::test]
-async fn a_bucket_decides_where_the_request_does_not() {
+async fn thumbnail_default_comes_from_the_bucket() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     assert!(has_thumbnail(&client, "/phone/").await);
@@ -58,7 +58,7 @@ async fn a_bucket_decides_where_the_request_does_not() {
 }
 
 #[tokio::test]
-async fn each_file_of_a_form_has_its_own() {
+async fn thumbnail_flag_is_per_file_of_a_form() {
     let (world, client) = World::with_bucket(1);
     let form = Form::new()
         .file("files", "a.png", None, &png(8, 8))
@@ -74,26 +74,26 @@ async fn each_file_of_a_form_has_its_own() {
 }
 
 #[tokio::test]
-async fn every_way_in_makes_them() {
+async fn thumbnails_are_created_by_every_upload_route() {
     let (world, client) = World::with_bucket(1);
     world.edit_bucket("photos", BucketSettings { thumbnails: Some(true), ..Default::default() });
-    for (at, way) in WAYS.into_iter().enumerate() {
+    for (at, way) in UPLOAD_ROUTES.into_iter().enumerate() {
         let reply = way.store(&client, &format!("photos/{at}.png"), &png(8, 8)).await;
         assert!(reply.status.is_success(), "{way:?}: {}", reply.text());
         let thumbnail = format!("/photos/{at}_thumb.webp");
         assert_eq!(client.get(&thumbnail).await.status, 200, "{way:?}");
-        if !matches!(way, Way::Tus | Way::TusAtOnce) {
+        if !matches!(way, UploadRoute::Tus | UploadRoute::TusWithCreation) {
             assert_eq!(path(&reply.json()), thumbnail, "{way:?}");
         }
     }
     let premium = world.at_premium(&client);
     world.set_plan("ann", server::catalog::Plan::Pro);
     assert!(has_thumbnail(&premium, "/photos/premium/").await);
-    assert_eq!(world.object_count("photos"), WAYS.len() as u64 + 1);
+    assert_eq!(world.object_count("photos"), UPLOAD_ROUTES.len() as u64 + 1);
 }
 
 #[tokio::test]
-async fn a_token_an_address_and_a_resumable_upload_keep_what_was_asked() {
+async fn thumbnail_flag_is_kept_by_token_url_and_tus() {
     let (world, client) = World::with_bucket(1);
     world.phone_bucket("ann", "phone");
     let placed = |issued: &Value, field: &str| {
@@ -119,7 +119,7 @@ async fn a_token_an_address_and_a_resumable_upload_keep_what_was_asked() {
         let issued = client.get(&format!("/{bucket}/presigned/p/a.png?ttl=60{asked}")).await;
         let address = placed(&issued.json(), "presignedUrl");
         let body = Body::from(png(8, 8));
-        let put = world.stranger().send(Method::PUT, &address, &[], body).await.json();
+        let put = world.anonymous().send(Method::PUT, &address, &[], body).await.json();
         assert_eq!(!put["thumbnailUrl"].is_null(), expected, "{bucket}{asked}");
 
         let mut said = vec![("bucketName", bucket), ("filename", "a.png"), ("path", "r/")];

@@ -47,7 +47,7 @@ async fn put(client: &Client, side: u32) {
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_file_with_its_thumbnail_or_neither() {
+async fn power_loss_keeps_file_and_thumbnail_atomic() {
     let (world, client) = World::with_bucket(1);
     let both = |side| [Some(side), Some(side)];
     cut(&world, put(&client, 8), [[None; 2], both(8)]).await;

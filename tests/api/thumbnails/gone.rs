@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use server::catalog::Access;
-use server::management::{BucketSettings, Reply, Request, Wanted};
+use server::management::{AdminRequest, AdminResponse, BucketSettings, UndeleteSelector};
 use tests::{Form, World};
 
 use super::{check_none, count, path};
 use crate::images::{png, shown};
 
 #[tokio::test]
-async fn a_new_version_has_a_new_thumbnail_or_none() {
+async fn thumbnail_is_replaced_or_dropped_with_new_version() {
     let (world, client) = World::with_bucket(1);
     let thumbnail = "/photos/a_thumb.webp";
     let over = "/photos/a.png?overwrite";
@@ -27,7 +27,7 @@ async fn a_new_version_has_a_new_thumbnail_or_none() {
 }
 
 #[tokio::test]
-async fn a_thumbnail_goes_with_its_file_and_does_not_count() {
+async fn thumbnail_is_deleted_with_its_file_and_not_counted() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/img/?thumbnail", "a.png", &png(8, 8)).await);
     let gone = client.delete("/photos/img/a.png").await.check_done();
@@ -42,7 +42,7 @@ async fn a_thumbnail_goes_with_its_file_and_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_folder_goes_a_hundred_files_at_a_time_with_their_thumbnails() {
+async fn folder_delete_removes_100_files_with_thumbnails() {
     let (world, client) = World::with_bucket(1);
     for start in (0..120).step_by(40) {
         let form = (start..start + 40).fold(Form::new(), |form, at| {
@@ -62,24 +62,24 @@ async fn a_folder_goes_a_hundred_files_at_a_time_with_their_thumbnails() {
 }
 
 #[tokio::test]
-async fn a_thumbnail_that_lost_its_file_goes_with_its_folder() {
+async fn orphaned_thumbnail_is_deleted_with_its_folder() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/dir/?thumbnail", "a.png", &png(8, 8)).await);
     client.delete("/photos/dir/a.png").await.check_done();
     // Only the operator can restore it alone.
-    undelete(&world, Wanted::File { path: "dir/a_thumb.webp".into() });
+    undelete(&world, UndeleteSelector::File { path: "dir/a_thumb.webp".into() });
     assert_eq!((world.object_count("photos"), count(&world)), (0, 1));
     client.put("/photos/dir/", "a.png", &png(9, 9)).await;
     assert_eq!(count(&world), 0, "it shows another picture");
     path(&client.put("/photos/dir/?overwrite&thumbnail", "a.png", &png(8, 8)).await);
     client.delete("/photos/dir/a.png").await.check_done();
-    undelete(&world, Wanted::File { path: "dir/a_thumb.webp".into() });
+    undelete(&world, UndeleteSelector::File { path: "dir/a_thumb.webp".into() });
     assert_eq!(client.delete("/photos/dir/").await.check_done()["deletedCount"], 0);
     assert_eq!(count(&world), 0);
 }
 
 #[tokio::test]
-async fn a_bucket_goes_with_its_thumbnails_and_counts_its_files() {
+async fn bucket_delete_removes_thumbnails_and_counts_files() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
     let bucket = client.get("/api/buckets/photos").await.check_done()["bucket"].clone();
@@ -87,13 +87,13 @@ async fn a_bucket_goes_with_its_thumbnails_and_counts_its_files() {
         (&bucket["objectCount"], &bucket["totalBytes"]),
         (&json!(1), &json!(png(8, 8).len()))
     );
-    let force = Request::DeleteBucket { name: "photos".into(), force: true };
-    let Reply::BucketDeleted(deleted) = world.manage(force) else { panic!("it was to go") };
+    let force = AdminRequest::DeleteBucket { name: "photos".into(), force: true };
+    let AdminResponse::BucketDeleted(deleted) = world.manage(force) else { panic!("it was to go") };
     assert_eq!((deleted.deleted_count, count(&world)), (1, 0));
 }
 
 #[tokio::test]
-async fn a_thumbnail_takes_no_quota() {
+async fn thumbnail_takes_no_quota() {
     let (world, client) = World::with_bucket(1);
     let file = png(8, 8);
     let quota_bytes = Some(Some(file.len() as u64));
@@ -108,19 +108,19 @@ async fn a_thumbnail_takes_no_quota() {
 }
 
 #[tokio::test]
-async fn a_thumbnail_is_seen_by_those_who_may_see_its_file() {
+async fn thumbnail_access_follows_its_file() {
     let (world, client) = World::with_bucket(1);
     let access = Some(Access::Private);
     world.edit_bucket("photos", BucketSettings { access, ..Default::default() });
     let thumbnail = path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
     assert_eq!(client.get(&thumbnail).await.status, 200);
     for path in [&*thumbnail, "/photos/a.png"] {
-        assert_eq!(world.stranger().get(path).await.status, 401, "{path}");
+        assert_eq!(world.anonymous().get(path).await.status, 401, "{path}");
     }
 }
 
 #[tokio::test]
-async fn search_tells_of_it_and_lists_have_it() {
+async fn thumbnail_is_in_search_results_and_listings() {
     let (_world, client) = World::with_bucket(1);
     let url = client.put("/photos/?thumbnail", "cat.png", &png(8, 8)).await["thumbnailUrl"].clone();
     client.put("/photos/", "cat.txt", b"meow").await;
@@ -138,9 +138,9 @@ async fn search_tells_of_it_and_lists_have_it() {
     assert!(listed.contains("cat_thumb.webp"), "{listed}");
 }
 
-fn undelete(world: &World, wanted: Wanted) {
-    let Reply::Undeleted(undeleted) =
-        world.manage(Request::Undelete { bucket: "photos".into(), wanted })
+fn undelete(world: &World, wanted: UndeleteSelector) {
+    let AdminResponse::Undeleted(undeleted) =
+        world.manage(AdminRequest::Undelete { bucket: "photos".into(), wanted })
     else {
         panic!("something was to come back")
     };
@@ -148,7 +148,7 @@ fn undelete(world: &World, wanted: Wanted) {
 }
 
 #[tokio::test]
-async fn an_earlier_version_comes_back_without_the_thumbnail_of_the_later() {
+async fn restored_version_does_not_get_the_later_thumbnail() {
     let (world, client) = World::with_bucket(1);
     let over = "/photos/a.png?overwrite&thumbnail";
     path(&client.put(over, "a.png", &png(8, 8)).await);
@@ -158,16 +158,16 @@ async fn an_earlier_version_comes_back_without_the_thumbnail_of_the_later() {
     );
     let first = world.store.get(&name).unwrap().unwrap().lsn();
     path(&client.put(over, "a.png", &png(9, 9)).await);
-    undelete(&world, Wanted::Version { path: "a.png".into(), lsn: first });
+    undelete(&world, UndeleteSelector::Version { path: "a.png".into(), lsn: first });
     assert_eq!(shown(&client.get("/photos/a.png").await).width(), 8);
     assert_eq!(count(&world), 0);
 
     // A deleted file is restored without its thumbnail, and the thumbnail by its own name.
     path(&client.put(over, "a.png", &png(9, 9)).await);
     client.delete("/photos/a.png").await.check_done();
-    undelete(&world, Wanted::File { path: "a.png".into() });
+    undelete(&world, UndeleteSelector::File { path: "a.png".into() });
     assert_eq!(count(&world), 0);
-    undelete(&world, Wanted::File { path: "a_thumb.webp".into() });
+    undelete(&world, UndeleteSelector::File { path: "a_thumb.webp".into() });
     client.delete("/photos/a.png").await.check_done();
     assert_eq!((world.object_count("photos"), count(&world)), (0, 0));
 }

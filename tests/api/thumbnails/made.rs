@@ -7,8 +7,8 @@ use std::task::Poll;
 use image::codecs::gif::GifEncoder;
 use image::imageops::FilterType;
 use image::{Frame, Rgba, RgbaImage};
-use server::limits::IMAGE_JOBS_WAITING_MAX;
-use server::variants::Cost;
+use server::limits::IMAGE_JOBS_QUEUED_MAX;
+use server::variants::RenderCost;
 use tests::World;
 use tests::store::body;
 
@@ -18,7 +18,7 @@ use crate::images::orientation::{jpeg_with, stored};
 use crate::images::{decibels, jpeg, picture, png, shown};
 
 #[tokio::test]
-async fn the_address_in_the_answer_works_at_once() {
+async fn thumbnail_url_in_the_response_works_at_once() {
     let (world, client) = World::with_bucket(1);
     let reply = client.put("/photos/img/?thumbnail", "cat.jpg", &jpeg(1_200, 800)).await;
     let url = "https://cdn.example.com/photos/img/cat_thumb.webp";
@@ -29,7 +29,7 @@ async fn the_address_in_the_answer_works_at_once() {
     }
     assert!(reply["files"][0].get("thumbnailSkipped").is_none());
     assert_eq!(reply["message"], "Successfully uploaded 1 file(s)");
-    let stranger = world.stranger();
+    let stranger = world.anonymous();
     let thumbnail = stranger.get(&path(&reply)).await;
     assert_eq!(thumbnail.header("content-type"), "image/webp");
     let small = picture(1_200, 800).resize_exact(400, 267, FilterType::Lanczos3);
@@ -44,7 +44,7 @@ async fn the_address_in_the_answer_works_at_once() {
 }
 
 #[tokio::test]
-async fn the_longer_side_has_400_pixels_and_nothing_is_enlarged() {
+async fn thumbnail_longer_side_is_400_pixels_without_enlarging() {
     let (_world, client) = World::with_bucket(1);
     for (sides, expected) in [
         ((900, 300), (400, 133)),
@@ -61,7 +61,7 @@ async fn the_longer_side_has_400_pixels_and_nothing_is_enlarged() {
 }
 
 #[tokio::test]
-async fn a_thumbnail_is_turned_as_the_picture_is_seen() {
+async fn thumbnail_applies_exif_orientation() {
     let (_world, client) = World::with_bucket(1);
     let seen = picture(600, 450);
     let small = seen.resize_exact(400, 300, FilterType::Lanczos3);
@@ -74,7 +74,7 @@ async fn a_thumbnail_is_turned_as_the_picture_is_seen() {
 }
 
 #[tokio::test]
-async fn of_what_moves_it_shows_the_first_picture() {
+async fn thumbnail_of_animation_is_the_first_frame() {
     let (_world, client) = World::with_bucket(1);
     let mut file = Vec::new();
     {
@@ -98,7 +98,7 @@ async fn of_what_moves_it_shows_the_first_picture() {
 }
 
 #[tokio::test]
-async fn a_file_that_lies_on_the_disk_already_gets_one_too() {
+async fn thumbnail_is_created_for_spilled_upload() {
     let (world, client) = World::with_bucket(1);
     // Trailing bytes after the picture make its file large.
     let file = [png(500, 500), body(1, 3_000_000)].concat();
@@ -111,7 +111,7 @@ async fn a_file_that_lies_on_the_disk_already_gets_one_too() {
 }
 
 #[tokio::test]
-async fn what_none_can_be_made_of_is_stored_all_the_same() {
+async fn upload_succeeds_when_thumbnail_cannot_be_rendered() {
     let (world, client) = World::with_bucket(1);
     let whole = png(60, 40);
     for (name, file, why) in [
@@ -140,14 +140,15 @@ async fn is_pending(work: &mut (impl Future + Unpin)) -> bool {
 }
 
 #[tokio::test]
-async fn where_too_many_pictures_wait_the_upload_goes_on_without_one() {
+async fn upload_succeeds_without_thumbnail_when_queue_is_full() {
     let (world, client) = World::with_bucket(1);
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let variants = &world.state.variants;
     let mut all_memory =
-        pin!(variants.run(Cost { ms: 1, bytes: u64::MAX }, move || held.recv().is_ok()));
+        pin!(variants.run(RenderCost { ms: 1, bytes: u64::MAX }, move || held.recv().is_ok()));
     assert!(is_pending(&mut all_memory).await);
-    let waiting = (0..IMAGE_JOBS_WAITING_MAX).map(|_| variants.run(Cost { ms: 1, bytes: 1 }, || 7));
+    let waiting =
+        (0..IMAGE_JOBS_QUEUED_MAX).map(|_| variants.run(RenderCost { ms: 1, bytes: 1 }, || 7));
     let mut waiting: Vec<_> = waiting.map(Box::pin).collect();
     for one in &mut waiting {
         assert!(is_pending(one).await);

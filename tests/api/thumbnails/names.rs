@@ -11,7 +11,7 @@ async fn width(client: &Client, path: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn a_thumbnail_is_named_after_the_name_that_its_file_got() {
+async fn thumbnail_name_follows_the_final_file_name() {
     let (_world, client) = World::with_bucket(1);
     for expected in ["a_thumb.webp", "a (1)_thumb.webp", "a (2)_thumb.webp"] {
         let reply = client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await;
@@ -27,7 +27,7 @@ async fn a_thumbnail_is_named_after_the_name_that_its_file_got() {
 }
 
 #[tokio::test]
-async fn of_two_files_that_want_one_name_the_first_has_it() {
+async fn thumbnail_name_conflict_is_won_by_the_first_file() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
     for address in ["/photos/?thumbnail", "/photos/?thumbnail&overwrite"] {
@@ -57,7 +57,7 @@ async fn of_two_files_that_want_one_name_the_first_has_it() {
 }
 
 #[tokio::test]
-async fn a_file_of_somebodys_own_is_never_replaced_by_one() {
+async fn thumbnail_never_replaces_a_user_file() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a_thumb.webp", b"my own").await;
     for address in ["/photos/?thumbnail", "/photos/?thumbnail&overwrite"] {
@@ -79,7 +79,7 @@ async fn a_file_of_somebodys_own_is_never_replaced_by_one() {
 }
 
 #[tokio::test]
-async fn a_file_takes_the_name_of_a_thumbnail_only_where_it_may_replace_it() {
+async fn file_replaces_a_thumbnail_only_with_overwrite() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
     let beside = client.put("/photos/", "a_thumb.webp", b"my own").await;
@@ -94,7 +94,7 @@ async fn a_file_takes_the_name_of_a_thumbnail_only_where_it_may_replace_it() {
 }
 
 #[tokio::test]
-async fn a_name_that_has_no_room_for_it_has_none() {
+async fn thumbnail_is_skipped_when_its_name_is_too_long() {
     let (world, client) = World::with_bucket(1);
     let folder = format!("{}/", "f".repeat(200)).repeat(5);
     let stem = "n".repeat(1_024 - folder.len() - ".png".len());

@@ -9,7 +9,7 @@ use tests::{Client, Receiver, Scripted, World};
 use super::{HOUR_MS, SECOND_MS, hooked, keys, pass, webhook};
 
 /// Creates so many dead letters.
-async fn given_up(count: usize) -> (World, Client, Receiver, String) {
+async fn with_dead_letters(count: usize) -> (World, Client, Receiver, String) {
     let (world, client, receiver, path) = hooked().await;
     receiver.otherwise(Scripted::status(500));
     for number in 0..count {
@@ -23,7 +23,7 @@ async fn given_up(count: usize) -> (World, Client, Receiver, String) {
         assert!(hours < 1_000, "they are not given up");
     }
     receiver.otherwise(Scripted::status(200));
-    receiver.take_seen();
+    receiver.take_received();
     (world, client, receiver, path)
 }
 
@@ -37,8 +37,8 @@ async fn retry(client: &Client, path: &str, query: &str) -> tests::Reply {
 }
 
 #[tokio::test]
-async fn they_come_in_pages() {
-    let (_world, client, _receiver, path) = given_up(5).await;
+async fn dead_letters_are_paged() {
+    let (_world, client, _receiver, path) = with_dead_letters(5).await;
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = letters(&client, &path, &format!("?limit=2{cursor}")).await;
@@ -55,8 +55,8 @@ async fn they_come_in_pages() {
 }
 
 #[tokio::test]
-async fn all_are_sent_again_or_one() {
-    let (world, client, receiver, path) = given_up(3).await;
+async fn dead_letters_are_resent_singly_or_all() {
+    let (world, client, receiver, path) = with_dead_letters(3).await;
     let found = letters(&client, &path, "").await;
     let id = found["deadLetters"][1]["eventId"].as_str().unwrap();
     let one = retry(&client, &path, &format!("?eventId={id}")).await.check_done();
@@ -64,11 +64,11 @@ async fn all_are_sent_again_or_one() {
     assert_eq!(webhook(&client, &path).await["pendingCount"], 1);
     deliver_due(&world.state).await;
     assert_eq!(keys(&receiver.seen()), ["1.txt"]);
-    assert_eq!(receiver.take_seen()[0].header("webhook-id"), id);
+    assert_eq!(receiver.take_received()[0].header("webhook-id"), id);
     retry(&client, &path, &format!("?eventId={id}")).await.check_error(404, "not_found");
     assert_eq!(retry(&client, &path, "").await.check_done()["retriedCount"], 2);
     deliver_due(&world.state).await;
-    assert_eq!(keys(&receiver.take_seen()), ["0.txt", "2.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["0.txt", "2.txt"]);
     let state = webhook(&client, &path).await;
     assert_eq!((&state["pendingCount"], &state["deadLetterCount"]), (&json!(0), &json!(0)));
     assert_eq!(retry(&client, &path, "").await.check_done()["retriedCount"], 0);
@@ -76,8 +76,8 @@ async fn all_are_sent_again_or_one() {
 }
 
 #[tokio::test]
-async fn what_is_sent_again_may_be_given_up_again() {
-    let (world, client, receiver, path) = given_up(1).await;
+async fn dead_letters_resent_may_fail_again() {
+    let (world, client, receiver, path) = with_dead_letters(1).await;
     receiver.otherwise(Scripted::status(500));
     retry(&client, &path, "").await.check_done();
     deliver_due(&world.state).await;
@@ -90,8 +90,8 @@ async fn what_is_sent_again_may_be_given_up_again() {
 }
 
 #[tokio::test]
-async fn all_are_forgotten_or_one() {
-    let (world, client, receiver, path) = given_up(3).await;
+async fn dead_letters_are_deleted_singly_or_all() {
+    let (world, client, receiver, path) = with_dead_letters(3).await;
     let found = letters(&client, &path, "").await;
     let id = found["deadLetters"][0]["eventId"].as_str().unwrap();
     let dead = format!("{path}/dead-letters");
@@ -106,8 +106,8 @@ async fn all_are_forgotten_or_one() {
 }
 
 #[tokio::test]
-async fn they_are_kept_for_a_month() {
-    let (world, client, _receiver, path) = given_up(2).await;
+async fn dead_letters_expire_after_a_month() {
+    let (world, client, _receiver, path) = with_dead_letters(2).await;
     let day_ms = 24 * HOUR_MS;
     world.clock.advance(29 * day_ms);
     assert_eq!(world.state.catalog.sweep_dead_letters().unwrap(), 0);

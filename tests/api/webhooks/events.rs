@@ -5,12 +5,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::json;
-use server::management::Request;
+use server::management::AdminRequest;
 use server::webhooks::deliver_due;
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form};
 
-use super::{hook, hook_with, hooked, keys, pair, told, webhook, world};
+use super::{hook, hook_with, hooked, keys, kinds_and_keys, pair, webhook, world};
 
 /// Returns the path of an issued address.
 async fn issued(client: &Client, path: &str, field: &str) -> String {
@@ -21,7 +21,7 @@ async fn issued(client: &Client, path: &str, field: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_way_in_and_out_is_told() {
+async fn webhook_events_cover_every_upload_and_delete_route() {
     let (world, client, receiver, _) = hooked().await;
     let form = |name: &str| Form::new().file("f", name, None, b"1");
     client.put("/photos/", "form.txt", b"1").await;
@@ -46,7 +46,7 @@ async fn every_way_in_and_out_is_told() {
     client.delete("/photos/two/").await.check_done();
     deliver_due(&world.state).await;
     assert_eq!(
-        told(&receiver.seen()),
+        kinds_and_keys(&receiver.seen()),
         [
             pair("ObjectCreated:Post", "form.txt"),
             pair("ObjectCreated:Post", "token.txt"),
@@ -62,7 +62,7 @@ async fn every_way_in_and_out_is_told() {
 }
 
 #[tokio::test]
-async fn a_move_is_a_file_deleted_and_one_created_and_what_comes_back_is_created() {
+async fn webhook_move_sends_deleted_and_created() {
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     let wish = json!({"from": "a.txt", "to": "b.txt"});
@@ -72,7 +72,7 @@ async fn a_move_is_a_file_deleted_and_one_created_and_what_comes_back_is_created
     client.post_json("/api/buckets/photos/move", taken).await.check_error(409, "already_exists");
     deliver_due(&world.state).await;
     assert_eq!(
-        told(&receiver.seen()),
+        kinds_and_keys(&receiver.seen()),
         [
             pair("ObjectCreated:Post", "a.txt"),
             pair("ObjectRemoved:Delete", "a.txt"),
@@ -83,7 +83,7 @@ async fn a_move_is_a_file_deleted_and_one_created_and_what_comes_back_is_created
 }
 
 #[tokio::test]
-async fn what_replaces_a_file_is_told_as_made_and_what_was_renamed_under_its_name() {
+async fn webhook_overwrite_sends_created_with_final_name() {
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     client.put("/photos/a.txt?overwrite=true", "a.txt", b"22").await;
@@ -96,19 +96,19 @@ async fn what_replaces_a_file_is_told_as_made_and_what_was_renamed_under_its_nam
 }
 
 #[tokio::test]
-async fn what_did_not_happen_is_not_told() {
+async fn webhook_failed_operations_send_no_event() {
     let (world, client, receiver, path) = hooked().await;
     client.delete("/photos/none.txt").await.check_error(404, "file_not_found");
     client.delete("/photos/none/").await.check_error(404, "file_not_found");
     client.upload("/photos/", Form::new()).await.check_error(400, "no_file");
     deliver_due(&world.state).await;
-    assert_eq!(told(&receiver.seen()), []);
+    assert_eq!(kinds_and_keys(&receiver.seen()), []);
     // Nor is room kept for it.
     assert_eq!(webhook(&client, &path).await["pendingCount"], 0);
 }
 
 #[tokio::test]
-async fn kinds_and_prefixes_choose() {
+async fn webhook_filters_by_kind_and_prefix() {
     let (world, client, receiver) = world();
     let url = receiver.url("/");
     hook(&client, &format!("{url}put"), &["s3:ObjectCreated:Put"]).await;
@@ -124,7 +124,7 @@ async fn kinds_and_prefixes_choose() {
     let mut seen: Vec<_> = receiver
         .seen()
         .iter()
-        .map(|seen| format!("{} {}", seen.line.split(' ').nth(1).unwrap(), seen.told().1))
+        .map(|seen| format!("{} {}", seen.line.split(' ').nth(1).unwrap(), seen.kind_and_key().1))
         .collect();
     seen.sort();
     assert_eq!(
@@ -133,12 +133,13 @@ async fn kinds_and_prefixes_choose() {
     );
     // All webhooks receive one event under one id.
     let ids = receiver.seen();
-    let ids: Vec<_> = ids.iter().filter(|seen| seen.told().1 == "pets/cats/a.txt").collect();
+    let ids: Vec<_> =
+        ids.iter().filter(|seen| seen.kind_and_key().1 == "pets/cats/a.txt").collect();
     assert_eq!(ids[0].header("webhook-id"), ids[1].header("webhook-id"));
 }
 
 #[tokio::test]
-async fn a_form_of_a_hundred_files_is_told_to_as_many_webhooks_as_a_bucket_has() {
+async fn webhook_form_of_100_files_reaches_all_webhooks() {
     let (world, client, receiver) = world();
     for _ in 0..8 {
         hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]).await;
@@ -152,14 +153,14 @@ async fn a_form_of_a_hundred_files_is_told_to_as_many_webhooks_as_a_bucket_has()
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_disabled_hears_nothing_and_keeps_what_waits() {
+async fn webhook_disabled_receives_nothing_and_keeps_its_queue() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     let edited = client.patch_json(&path, json!({"enabled": false})).await.check_done();
     assert_eq!(edited["webhook"]["enabled"], false);
     client.put("/photos/", "b.txt", b"1").await;
     deliver_due(&world.state).await;
-    assert_eq!(told(&receiver.seen()), []);
+    assert_eq!(kinds_and_keys(&receiver.seen()), []);
     client.patch_json(&path, json!({"enabled": true})).await.check_done();
     client.put("/photos/", "c.txt", b"1").await;
     deliver_due(&world.state).await;
@@ -167,12 +168,12 @@ async fn a_webhook_that_is_disabled_hears_nothing_and_keeps_what_waits() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_deleted_tells_nothing_and_takes_its_webhooks_along() {
+async fn webhook_deleted_bucket_sends_nothing_and_drops_webhooks() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
-    world.manage(Request::DeleteBucket { name: "photos".into(), force: true });
+    world.manage(AdminRequest::DeleteBucket { name: "photos".into(), force: true });
     deliver_due(&world.state).await;
-    assert_eq!(told(&receiver.seen()), []);
+    assert_eq!(kinds_and_keys(&receiver.seen()), []);
     for prefix in ["webhook/", "webhook-event/", "webhook-state/", "webhook-dead/"] {
         assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
     }
@@ -180,11 +181,11 @@ async fn a_bucket_that_is_deleted_tells_nothing_and_takes_its_webhooks_along() {
     client.get(&path).await.check_error(404, "webhook_not_found");
     client.put("/photos/", "a.txt", b"1").await;
     deliver_due(&world.state).await;
-    assert_eq!(told(&receiver.seen()), []);
+    assert_eq!(kinds_and_keys(&receiver.seen()), []);
 }
 
 #[tokio::test]
-async fn a_bucket_without_webhooks_writes_no_event() {
+async fn bucket_without_webhooks_writes_no_events() {
     let (world, client) = tests::World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
     client.delete("/photos/a.txt").await.check_done();

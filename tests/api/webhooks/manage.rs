@@ -7,7 +7,7 @@ use tests::World;
 use super::{HOOKS, hook, hook_with, hooked, webhook, world};
 
 #[tokio::test]
-async fn a_secret_is_told_once() {
+async fn webhook_secret_is_shown_once() {
     let (_world, client) = World::with_bucket(1);
     let url = "https://hooks.example.com/in?key=1";
     let body = json!({"url": url, "events": ["ObjectRemoved:*", "s3:ObjectCreated:Put"],
@@ -52,7 +52,7 @@ async fn a_secret_is_told_once() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_by_its_name() {
+async fn webhook_invalid_request_names_the_field() {
     let (_world, client) = World::with_bucket(1);
     let good = "https://hooks.example.com/";
     let every = json!(["s3:ObjectCreated:*"]);
@@ -90,7 +90,7 @@ async fn what_makes_no_sense_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_bucket_has_so_many_and_an_account_has_so_many() {
+async fn webhook_count_is_limited_per_bucket_and_account() {
     let (world, client) = World::with_bucket(1);
     let good = "https://hooks.example.com/";
     for _ in 0..8 {
@@ -118,7 +118,7 @@ async fn a_bucket_has_so_many_and_an_account_has_so_many() {
 }
 
 #[tokio::test]
-async fn another_destination_gets_what_waits_at_once() {
+async fn webhook_new_destination_gets_pending_events_at_once() {
     let (world, client, receiver, path) = hooked().await;
     receiver.script([tests::Scripted::status(500)]);
     client.put("/photos/", "a.txt", b"1").await;
@@ -126,7 +126,7 @@ async fn another_destination_gets_what_waits_at_once() {
     client.put("/photos/", "b.txt", b"1").await;
     deliver_due(&world.state).await;
     // The webhook is backing off.
-    assert_eq!(receiver.take_seen().len(), 1);
+    assert_eq!(receiver.take_received().len(), 1);
     let other = receiver.url("/other");
     client.patch_json(&path, json!({"url": other})).await.check_done();
     deliver_due(&world.state).await;
@@ -136,7 +136,7 @@ async fn another_destination_gets_what_waits_at_once() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_webhook_goes_with_it() {
+async fn webhook_delete_drops_pending_events() {
     let (world, client, receiver, path) = hooked().await;
     receiver.otherwise(tests::Scripted::status(500));
     for name in ["a.txt", "b.txt"] {
@@ -153,7 +153,7 @@ async fn what_waits_for_a_webhook_goes_with_it() {
 }
 
 #[tokio::test]
-async fn wrong_methods_are_told_the_right_ones() {
+async fn webhook_method_not_allowed_lists_methods() {
     let (_world, client, receiver) = world();
     let body = json!({"url": receiver.url("/"), "events": ["s3:ObjectCreated:*"]});
     let (path, _) = hook_with(&client, body).await;

@@ -61,12 +61,12 @@ async fn pass(world: &World, ms: u64) {
     deliver_due(&world.state).await;
 }
 
-fn told(seen: &[Seen]) -> Vec<(String, String)> {
-    seen.iter().map(Seen::told).collect()
+fn kinds_and_keys(seen: &[Seen]) -> Vec<(String, String)> {
+    seen.iter().map(Seen::kind_and_key).collect()
 }
 
 fn keys(seen: &[Seen]) -> Vec<String> {
-    seen.iter().map(|seen| seen.told().1).collect()
+    seen.iter().map(|seen| seen.kind_and_key().1).collect()
 }
 
 fn pair(kind: &str, key: &str) -> (String, String) {

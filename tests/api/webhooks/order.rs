@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use server::webhooks::{deliver_due, keep_delivering};
+use server::webhooks::{deliver_due, run_sender};
 use tests::{Receiver, Scripted, World};
 
-use super::{HOOKS, config, hook, hooked, keys, pass, told, webhook};
+use super::{HOOKS, config, hook, hooked, keys, kinds_and_keys, pass, webhook};
 
 #[tokio::test]
-async fn events_come_in_the_order_in_which_they_happened() {
+async fn webhook_events_are_delivered_in_order() {
     let (world, client, receiver, _) = hooked().await;
     let mut expected = Vec::new();
     for round in 0..100 {
@@ -22,11 +22,11 @@ async fn events_come_in_the_order_in_which_they_happened() {
         }
     }
     deliver_due(&world.state).await;
-    assert_eq!(told(&receiver.seen()), expected);
+    assert_eq!(kinds_and_keys(&receiver.seen()), expected);
 }
 
 #[tokio::test]
-async fn of_uploads_at_once_the_one_that_is_there_in_the_end_is_told_last() {
+async fn webhook_last_event_matches_the_final_concurrent_upload() {
     let (world, client, receiver, _) = hooked().await;
     let uploads = (0..40_usize).map(|number| {
         let client = client.clone();
@@ -46,25 +46,25 @@ async fn of_uploads_at_once_the_one_that_is_there_in_the_end_is_told_last() {
 }
 
 #[tokio::test]
-async fn an_order_survives_a_short_failure() {
+async fn webhook_order_survives_a_transient_failure() {
     let (world, client, receiver, path) = hooked().await;
     receiver.script([Scripted::status(500)]);
     for name in ["a.txt", "b.txt", "c.txt"] {
         client.put("/photos/", name, b"1").await;
     }
     deliver_due(&world.state).await;
-    assert_eq!(keys(&receiver.take_seen()), ["a.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["a.txt"]);
     let waiting = webhook(&client, &path).await;
     assert_eq!((&waiting["pendingCount"], &waiting["retryingCount"]), (&json!(3), &json!(1)));
     pass(&world, 6_000).await;
-    assert_eq!(keys(&receiver.take_seen()), ["a.txt", "b.txt", "c.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["a.txt", "b.txt", "c.txt"]);
     let done = webhook(&client, &path).await;
     assert_eq!((&done["pendingCount"], &done["retryingCount"]), (&json!(0), &json!(0)));
     assert_eq!(done["lastDeliveryAt"], "2026-01-31T12:00:06.000Z");
 }
 
 #[tokio::test]
-async fn a_slow_receiver_holds_neither_uploads_nor_others() {
+async fn webhook_slow_receiver_blocks_nothing_else() {
     let (slow, quick) = (Receiver::start(), Receiver::start());
     let mut both = config(&slow);
     both.webhook_allow.extend(config(&quick).webhook_allow);
@@ -72,7 +72,7 @@ async fn a_slow_receiver_holds_neither_uploads_nor_others() {
     slow.otherwise(Scripted { wait: Duration::from_secs(60), ..Scripted::status(200) });
     let (slow_path, _) = hook(&client, &slow.url("/"), &["s3:ObjectCreated:*"]).await;
     hook(&client, &quick.url("/"), &["s3:ObjectCreated:*"]).await;
-    let delivering = tokio::spawn(keep_delivering(world.state.clone()));
+    let delivering = tokio::spawn(run_sender(world.state.clone()));
     let began = Instant::now();
     for number in 0..50 {
         client.put("/photos/", &format!("{number}.txt"), b"1").await;
@@ -88,7 +88,7 @@ async fn a_slow_receiver_holds_neither_uploads_nor_others() {
 }
 
 #[tokio::test]
-async fn destinations_of_one_account_that_hang_leave_room_for_others() {
+async fn webhook_hanging_destinations_leave_slots_for_others() {
     let (slow, quick) = (Receiver::start(), Receiver::start());
     let mut both = config(&slow);
     both.webhook_allow.extend(config(&quick).webhook_allow);
@@ -102,7 +102,7 @@ async fn destinations_of_one_account_that_hang_leave_room_for_others() {
     let bob = world.client_of("bob", Default::default());
     let body = json!({"url": quick.url("/"), "events": ["s3:ObjectCreated:*"]});
     bob.post_json(&HOOKS.replace("photos", "music"), body).await.check_done();
-    let delivering = tokio::spawn(keep_delivering(world.state.clone()));
+    let delivering = tokio::spawn(run_sender(world.state.clone()));
     client.put("/photos/", "a.txt", b"1").await;
     // The maximum number of her deliveries hang, and no more.
     while slow.seen().len() < 4 {

@@ -11,7 +11,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use server::Config;
 use server::destination::Origin;
-use server::roots::ExtraRoots;
+use server::roots::TrustAnchors;
 use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Scripted, World};
 
@@ -25,7 +25,7 @@ async fn tested(client: &Client, path: &str) -> Value {
 const NOWHERE: &str = "the host name does not resolve to a public address";
 
 #[tokio::test]
-async fn numbers_that_are_not_public_are_refused_at_once() {
+async fn ssrf_non_public_ip_literals_are_rejected_at_once() {
     let receiver = Receiver::start();
     let (_world, client) = World::with_bucket(1);
     let port = receiver.port();
@@ -68,7 +68,7 @@ async fn numbers_that_are_not_public_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn names_that_mean_this_machine_are_refused_when_they_are_sent_to() {
+async fn ssrf_names_resolving_to_loopback_are_rejected_on_send() {
     let receiver = Receiver::start();
     let (world, client) = World::with_bucket(1);
     let port = receiver.port();
@@ -95,7 +95,7 @@ async fn names_that_mean_this_machine_are_refused_when_they_are_sent_to() {
 }
 
 #[tokio::test]
-async fn what_the_operator_allows_is_one_origin_to_the_letter() {
+async fn webhook_allow_list_matches_the_exact_origin() {
     let (allowed, other) = (Receiver::start(), Receiver::start());
     let (world, client) = World::with_bucket_and(1, config(&allowed));
     let local = format!("http://localhost:{}/", allowed.port());
@@ -126,7 +126,7 @@ async fn what_the_operator_allows_is_one_origin_to_the_letter() {
 }
 
 #[tokio::test]
-async fn what_was_allowed_once_is_not_sent_to_any_more_once_it_is_not() {
+async fn webhook_removed_allow_list_entry_stops_delivery() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     world.store.close().unwrap();
@@ -139,7 +139,7 @@ async fn what_was_allowed_once_is_not_sent_to_any_more_once_it_is_not() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn webhook_redirect_is_not_followed() {
     let (world, client, receiver, path) = hooked().await;
     let secret = Receiver::start();
     for (status, place) in [
@@ -156,9 +156,9 @@ async fn a_redirect_is_not_followed() {
         let state = webhook(&client, &path).await;
         let error = format!("response status {status}; redirects are not followed");
         assert_eq!(state["lastError"], error);
-        assert_eq!(receiver.take_seen().len(), 1);
+        assert_eq!(receiver.take_received().len(), 1);
         pass(&world, HOUR_MS).await;
-        assert_eq!(receiver.take_seen().len(), 1);
+        assert_eq!(receiver.take_received().len(), 1);
     }
     assert_eq!(secret.connections(), 0);
 }
@@ -186,14 +186,14 @@ fn authority(names: Vec<String>) -> (String, Arc<ServerConfig>) {
 }
 
 #[tokio::test]
-async fn tls_is_spoken_to_whom_an_authority_vouches_for() {
+async fn webhook_tls_certificate_is_verified() {
     let names = vec!["127.0.0.1".to_owned()];
     let ((root, trusted), (_, stranger)) = (authority(names.clone()), authority(names));
     let (good, bad) = (Receiver::start_tls(trusted), Receiver::start_tls(stranger));
     let plain = Receiver::start();
     let mut config = config(&good);
     config.webhook_allow.extend(super::config(&bad).webhook_allow);
-    config.webhook_roots = ExtraRoots::parse(root.as_bytes()).unwrap();
+    config.webhook_roots = TrustAnchors::parse(root.as_bytes()).unwrap();
     let disguised = format!("https://127.0.0.1:{}", plain.port());
     config.webhook_allow.push(Origin::parse(&disguised).unwrap());
     let (world, client) = World::with_bucket_and(1, config);
@@ -215,11 +215,11 @@ async fn tls_is_spoken_to_whom_an_authority_vouches_for() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_very_many_others_is_a_failure_like_any() {
+async fn webhook_certificate_with_many_names_is_a_failure() {
     let names = (0..1_200).map(|number| format!("host{number}.of.a.long.name.example.com"));
     let (root, others) = authority(names.collect());
     let receiver = Receiver::start_tls(others);
-    let webhook_roots = ExtraRoots::parse(root.as_bytes()).unwrap();
+    let webhook_roots = TrustAnchors::parse(root.as_bytes()).unwrap();
     let (world, client) = World::with_bucket_and(1, Config { webhook_roots, ..config(&receiver) });
     let (path, _) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
     client.put("/photos/", "a.txt", b"1").await;
@@ -236,7 +236,7 @@ async fn a_certificate_for_very_many_others_is_a_failure_like_any() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_or_nobody_is_a_failure_that_says_so() {
+async fn webhook_non_http_or_absent_receiver_reports_failure() {
     let closed = Receiver::start();
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use engine::BucketName;
 use engine::disk::sim::LossPolicy;
-use server::catalog::{BucketContents, CatalogError};
+use server::catalog::{CatalogError, OnNonEmpty};
 use server::webhooks::deliver_due;
 use tests::{Client, Scripted};
 
 use super::{HOUR_MS, hook_with, hooked, keys, pass, webhook};
 
 #[tokio::test]
-async fn what_waits_is_sent_after_a_restart_and_retries_go_on_where_they_were() {
+async fn webhook_queue_and_retries_resume_after_restart() {
     let (world, client, receiver, path) = hooked().await;
     receiver.script([Scripted::status(500)]);
     client.put("/photos/", "a.txt", b"1").await;
     client.put("/photos/", "b.txt", b"1").await;
     deliver_due(&world.state).await;
-    assert_eq!(keys(&receiver.take_seen()), ["a.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["a.txt"]);
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
     let client = Client::new(world.app(), client.key.clone());
@@ -29,19 +29,19 @@ async fn what_waits_is_sent_after_a_restart_and_retries_go_on_where_they_were() 
     );
     // The first is not due before its time; the webhook's back-off is reset.
     deliver_due(&world.state).await;
-    assert_eq!(keys(&receiver.take_seen()), ["b.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["b.txt"]);
     pass(&world, 6_000).await;
-    assert_eq!(keys(&receiver.take_seen()), ["a.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["a.txt"]);
     // New events have numbers of their own.
     client.put("/photos/", "c.txt", b"1").await;
     deliver_due(&world.state).await;
-    assert_eq!(keys(&receiver.take_seen()), ["c.txt"]);
+    assert_eq!(keys(&receiver.take_received()), ["c.txt"]);
     pass(&world, 24 * HOUR_MS).await;
     assert_eq!(receiver.seen().len(), 0);
 }
 
 #[tokio::test]
-async fn dead_letters_are_there_after_a_restart_and_no_new_event_takes_their_place() {
+async fn webhook_dead_letters_survive_restart() {
     let (world, client, receiver, path) = hooked().await;
     receiver.otherwise(Scripted::status(500));
     client.put("/photos/", "a.txt", b"1").await;
@@ -63,7 +63,7 @@ async fn dead_letters_are_there_after_a_restart_and_no_new_event_takes_their_pla
 }
 
 #[tokio::test]
-async fn a_power_cut_leaves_a_file_and_its_event_or_neither() {
+async fn power_loss_keeps_file_and_webhook_event_atomic() {
     let (world, client, receiver, _) = hooked().await;
     world.disk.record_cuts();
     client.put("/photos/", "a.txt", &[7; 1_000]).await;
@@ -81,9 +81,9 @@ async fn a_power_cut_leaves_a_file_and_its_event_or_neither() {
             let found = world.found_on(disk);
             let again = Client::new(found.app(), client.key.clone());
             let is_stored = again.get("/photos/a.txt").await.status == 200;
-            receiver.take_seen();
+            receiver.take_received();
             deliver_due(&found.state).await;
-            let is_told = keys(&receiver.take_seen()) == ["a.txt"];
+            let is_told = keys(&receiver.take_received()) == ["a.txt"];
             assert_eq!(is_stored, is_told, "{policy:?} {at}: one without the other");
             let was_acknowledged = cut.operations() >= acknowledged;
             assert!(is_stored || !was_acknowledged, "{policy:?} {at}: acknowledged and gone");
@@ -94,14 +94,14 @@ async fn a_power_cut_leaves_a_file_and_its_event_or_neither() {
 }
 
 #[tokio::test]
-async fn a_power_cut_while_it_is_delivered_sends_it_again_or_has_sent_it() {
+async fn webhook_power_loss_during_delivery_is_at_least_once() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     world.disk.record_cuts();
     deliver_due(&world.state).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.store.close().unwrap();
-    assert_eq!(receiver.take_seen().len(), 1);
+    assert_eq!(receiver.take_received().len(), 1);
     let (mut again, mut done) = (0, 0);
     for cut in world.disk.take_cuts() {
         for (seed, policy) in (0..).zip(LossPolicy::ALL) {
@@ -109,7 +109,7 @@ async fn a_power_cut_while_it_is_delivered_sends_it_again_or_has_sent_it() {
             disk.power_on(policy, seed);
             let found = world.found_on(disk);
             deliver_due(&found.state).await;
-            match receiver.take_seen().len() {
+            match receiver.take_received().len() {
                 0 => done += 1,
                 1 => again += 1,
                 more => panic!("{more}"),
@@ -124,7 +124,7 @@ async fn a_power_cut_while_it_is_delivered_sends_it_again_or_has_sent_it() {
 }
 
 #[tokio::test]
-async fn what_a_deletion_cut_short_left_is_removed() {
+async fn webhook_leftovers_of_interrupted_delete_are_removed() {
     let (world, client, receiver, path) = hooked().await;
     let other = serde_json::json!({"url": receiver.url("/"), "events": ["s3:ObjectCreated:*"]});
     hook_with(&client, other).await;
@@ -146,15 +146,15 @@ async fn what_a_deletion_cut_short_left_is_removed() {
 }
 
 #[tokio::test]
-async fn a_deletion_of_a_bucket_that_a_stop_cut_short_takes_its_webhooks_along_later() {
+async fn webhooks_of_interrupted_bucket_delete_are_removed_later() {
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     let photos = BucketName::parse("photos").unwrap();
-    drop(world.state.catalog.delete_bucket(&photos, BucketContents::DeleteToo).unwrap());
+    drop(world.state.catalog.delete_bucket(&photos, OnNonEmpty::DeleteToo).unwrap());
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
     deliver_due(&world.state).await;
-    assert_eq!(world.state.catalog.finish_removals().unwrap(), 1);
+    assert_eq!(world.state.catalog.resume_deletions().unwrap(), 1);
     for prefix in ["webhook/", "webhook-event/", "webhook-state/"] {
         assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
     }
@@ -162,12 +162,12 @@ async fn a_deletion_of_a_bucket_that_a_stop_cut_short_takes_its_webhooks_along_l
 }
 
 #[tokio::test]
-async fn a_bucket_that_comes_back_has_its_webhooks_still() {
+async fn restored_bucket_keeps_its_webhooks() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     client.delete("/photos/a.txt").await.check_done();
     let photos = BucketName::parse("photos").unwrap();
-    let removal = world.state.catalog.delete_bucket(&photos, BucketContents::MustBeGone).unwrap();
+    let removal = world.state.catalog.delete_bucket(&photos, OnNonEmpty::Refuse).unwrap();
     deliver_due(&world.state).await;
     assert_eq!(receiver.seen().len(), 0);
     let upload = world.store.upload().finish().unwrap();

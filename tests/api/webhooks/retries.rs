@@ -10,14 +10,14 @@ use super::{HOUR_MS, SECOND_MS, hook, hooked, keys, pass, webhook, world};
 const WAITS_SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 #[tokio::test]
-async fn it_is_tried_again_after_longer_and_longer_waits_and_then_given_up() {
+async fn webhook_retries_back_off_and_then_give_up() {
     let (world, client, receiver, path) = hooked().await;
     let answer = Scripted { body: "out of order".into(), ..Scripted::status(500) };
     receiver.otherwise(answer);
     client.put("/photos/", "a.txt", b"1").await;
     deliver_due(&world.state).await;
     for seconds in WAITS_SECONDS {
-        assert_eq!(receiver.take_seen().len(), 1);
+        assert_eq!(receiver.take_received().len(), 1);
         let state = webhook(&client, &path).await;
         assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&json!(1), &json!(1)));
         assert_eq!(
@@ -29,7 +29,7 @@ async fn it_is_tried_again_after_longer_and_longer_waits_and_then_given_up() {
         assert_eq!(receiver.seen().len(), 0, "{seconds}");
         pass(&world, seconds * 200 + 2).await;
     }
-    assert_eq!(receiver.take_seen().len(), 1);
+    assert_eq!(receiver.take_received().len(), 1);
     let state = webhook(&client, &path).await;
     assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&json!(0), &json!(0)));
     assert_eq!(state["deadLetterCount"], 1);
@@ -51,7 +51,7 @@ async fn it_is_tried_again_after_longer_and_longer_waits_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_destination_that_is_away_is_asked_seldom_however_much_waits() {
+async fn webhook_unreachable_destination_is_probed_rarely() {
     let (world, client, receiver, _) = hooked().await;
     receiver.otherwise(Scripted::status(502));
     for number in 0..200 {
@@ -61,7 +61,7 @@ async fn a_destination_that_is_away_is_asked_seldom_however_much_waits() {
     for _ in 0..3_600 {
         pass(&world, SECOND_MS).await;
     }
-    let asked = receiver.take_seen().len();
+    let asked = receiver.take_received().len();
     assert!((5..60).contains(&asked), "{asked}");
     // Once it is reachable again, everything is delivered.
     receiver.otherwise(Scripted::status(200));
@@ -77,7 +77,7 @@ async fn a_destination_that_is_away_is_asked_seldom_however_much_waits() {
 }
 
 #[tokio::test]
-async fn retry_after_is_heeded() {
+async fn webhook_retry_after_is_respected() {
     for (status, header, seconds, after) in [
         (429, "100", 100, 101),
         (503, "Sat, 31 Jan 2026 12:05:00 GMT", 300, 301),
@@ -100,7 +100,7 @@ async fn retry_after_is_heeded() {
 }
 
 #[tokio::test]
-async fn a_destination_that_is_gone_ends_its_webhook() {
+async fn webhook_is_disabled_by_410_gone() {
     let (world, client, receiver, path) = hooked().await;
     receiver.script([Scripted::status(410)]);
     client.put("/photos/", "a.txt", b"1").await;
@@ -110,7 +110,7 @@ async fn a_destination_that_is_gone_ends_its_webhook() {
     assert_eq!(state["disabledReason"], "the destination answered 410 Gone");
     client.put("/photos/", "b.txt", b"1").await;
     pass(&world, 24 * HOUR_MS).await;
-    assert_eq!(receiver.take_seen().len(), 1);
+    assert_eq!(receiver.take_received().len(), 1);
     // Enabling it again delivers the failed events, and none that occurred while it was disabled.
     let enabled = client.patch_json(&path, json!({"enabled": true})).await.check_done();
     assert_eq!(enabled["webhook"]["disabledReason"], json!(null));
@@ -119,7 +119,7 @@ async fn a_destination_that_is_gone_ends_its_webhook() {
 }
 
 #[tokio::test]
-async fn any_2xx_is_a_delivery_and_nothing_else() {
+async fn webhook_only_2xx_counts_as_delivered() {
     let (world, client, receiver) = world();
     let (path, _) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
     for status in [200, 201, 202, 204, 299] {
@@ -141,7 +141,7 @@ async fn any_2xx_is_a_delivery_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_a_suspended_account_has_waiting_waits_for_better_times() {
+async fn webhook_queue_of_suspended_account_is_held() {
     use server::catalog::Standing;
     use server::management::AccountSettings;
     let (world, client, receiver, _) = hooked().await;

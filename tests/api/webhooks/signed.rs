@@ -23,7 +23,7 @@ fn verify(secret: &str, seen: &Seen) -> bool {
 }
 
 #[tokio::test]
-async fn a_message_says_what_happened_and_is_signed() {
+async fn webhook_message_describes_the_event_and_is_signed() {
     let (world, client, receiver) = world();
     let url = receiver.url("/hook/a?b=c");
     let (_, secret) = hook(&client, &url, &["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]).await;
@@ -80,7 +80,7 @@ async fn a_message_says_what_happened_and_is_signed() {
 }
 
 #[tokio::test]
-async fn what_is_sent_again_has_its_id_and_a_new_time() {
+async fn webhook_retry_keeps_id_and_renews_timestamp() {
     let (world, client, receiver) = world();
     let (_, secret) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
     receiver.script([tests::Scripted::status(500)]);
@@ -97,7 +97,7 @@ async fn what_is_sent_again_has_its_id_and_a_new_time() {
 }
 
 #[tokio::test]
-async fn a_test_is_sent_at_once_and_tells_what_the_destination_said() {
+async fn webhook_test_is_sent_at_once_and_reports_response() {
     let (_world, client, receiver) = world();
     let (path, secret) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
     let test = format!("{path}/test");

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use server::catalog::{MemberRole, Scope};
-use server::management::{ApiKeySettings, BucketOwner, Request};
+use server::management::{AdminRequest, ApiKeySettings, BucketOwner};
 use tests::{Client, World};
 
 use super::{HOOKS, hook, hook_with};
@@ -16,7 +16,7 @@ fn body(prefix: &str) -> Value {
 }
 
 /// Sends every request about a webhook.
-async fn ask_all(client: &Client, path: &str, status: u16, code: &str) {
+async fn request_all(client: &Client, path: &str, status: u16, code: &str) {
     let post =
         |path: String| async move { client.send(Method::POST, &path, &[], Body::empty()).await };
     client.get(path).await.check_error(status, code);
@@ -29,17 +29,17 @@ async fn ask_all(client: &Client, path: &str, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn another_account_neither_sees_nor_makes_any() {
+async fn webhooks_of_another_account_are_inaccessible() {
     let (world, client) = World::with_bucket(1);
     let (path, _) = hook(&client, URL, &["s3:ObjectCreated:*"]).await;
     world.account("bob");
     world.bucket("bob", "music", Default::default());
     let bob = world.client_of("bob", ApiKeySettings::default());
-    ask_all(&bob, &path, 404, "bucket_not_found").await;
+    request_all(&bob, &path, 404, "bucket_not_found").await;
     bob.get(HOOKS).await.check_error(404, "bucket_not_found");
     bob.post_json(HOOKS, body("")).await.check_error(404, "bucket_not_found");
     // Nor through a bucket of his own.
-    ask_all(&bob, &path.replace("photos", "music"), 404, "webhook_not_found").await;
+    request_all(&bob, &path.replace("photos", "music"), 404, "webhook_not_found").await;
     let stranger = client.without_key();
     stranger.get(HOOKS).await.check_error(401, "missing_api_key");
     stranger.post_json(HOOKS, body("")).await.check_error(401, "missing_api_key");
@@ -48,7 +48,7 @@ async fn another_account_neither_sees_nor_makes_any() {
 }
 
 #[tokio::test]
-async fn a_key_needs_the_scope_the_bucket_and_the_folder() {
+async fn webhook_management_requires_scope_bucket_and_folder() {
     let (world, client) = World::with_bucket(1);
     world.bucket("ann", "music", Default::default());
     let (whole, _) = hook(&client, URL, &["s3:ObjectCreated:*"]).await;
@@ -56,12 +56,12 @@ async fn a_key_needs_the_scope_the_bucket_and_the_folder() {
     let with = |settings| world.client_of("ann", settings);
     let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Manage).collect();
     let no_scope = with(ApiKeySettings { scopes, ..Default::default() });
-    ask_all(&no_scope, &whole, 403, "forbidden").await;
+    request_all(&no_scope, &whole, 403, "forbidden").await;
     no_scope.get(HOOKS).await.check_error(403, "forbidden");
     no_scope.post_json(HOOKS, body("")).await.check_error(403, "forbidden");
 
     let elsewhere = with(ApiKeySettings { bucket: Some("music".into()), ..Default::default() });
-    ask_all(&elsewhere, &whole, 403, "forbidden").await;
+    request_all(&elsewhere, &whole, 403, "forbidden").await;
     elsewhere.post_json(HOOKS, body("")).await.check_error(403, "forbidden");
 
     let settings = ApiKeySettings {
@@ -70,7 +70,7 @@ async fn a_key_needs_the_scope_the_bucket_and_the_folder() {
         ..Default::default()
     };
     let limited = with(settings);
-    ask_all(&limited, &whole, 404, "webhook_not_found").await;
+    request_all(&limited, &whole, 404, "webhook_not_found").await;
     let seen = limited.get(HOOKS).await.check_done();
     let seen: Vec<_> =
         seen["webhooks"].as_array().unwrap().iter().map(|it| &it["prefix"]).cloned().collect();
@@ -84,17 +84,17 @@ async fn a_key_needs_the_scope_the_bucket_and_the_folder() {
 }
 
 #[tokio::test]
-async fn in_an_organisation_those_who_manage_its_buckets_do() {
+async fn webhook_management_follows_organisation_roles() {
     let (world, _) = World::with_bucket(1);
     for name in ["bob", "carl"] {
         world.account(name);
     }
-    world.manage(Request::CreateOrganisation { name: "Crew".into(), account: "ann".into() });
+    world.manage(AdminRequest::CreateOrganisation { name: "Crew".into(), account: "ann".into() });
     world.bucket_of(BucketOwner::Organisation("Crew".into()), "shared", Default::default());
     let hooks = "/api/buckets/shared/webhooks";
     for (account, role) in [("bob", MemberRole::Admin), ("carl", MemberRole::Member)] {
         let (organisation, account) = ("Crew".into(), account.into());
-        world.manage(Request::SetMember { organisation, account, role });
+        world.manage(AdminRequest::SetMember { organisation, account, role });
     }
     let bob = world.client_of("bob", ApiKeySettings::default());
     let made = bob.post_json(hooks, body("")).await.check_done();
@@ -103,8 +103,8 @@ async fn in_an_organisation_those_who_manage_its_buckets_do() {
     carl.get(hooks).await.check_error(403, "forbidden");
     carl.post_json(hooks, body("")).await.check_error(403, "forbidden");
     let path = format!("{hooks}/{}", made["webhook"]["id"].as_str().unwrap());
-    ask_all(&carl, &path, 403, "forbidden").await;
+    request_all(&carl, &path, 403, "forbidden").await;
     let (organisation, account) = ("Crew".into(), "bob".into());
-    world.manage(Request::RemoveMember { organisation, account });
-    ask_all(&bob, &path, 404, "bucket_not_found").await;
+    world.manage(AdminRequest::RemoveMember { organisation, account });
+    request_all(&bob, &path, 404, "bucket_not_found").await;
 }

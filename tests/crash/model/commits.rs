@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use bytes::Bytes;
-use engine::{BucketName, Committed, Error, FactName, ObjectName, Progress, Store};
-use tests::asked::{Asked, Required};
+use engine::{BucketName, CommitInfo, CommitStep, Error, FactName, ObjectName, Store};
+use tests::asked::{ModelBatch, ModelPrecondition};
 use tests::store::{Change, Contents, Model, body, bucket_named, fact, name_in, stage};
 
 use super::run::{Put, Run, TOKENS, is_read_only};
@@ -33,7 +33,7 @@ const KEYS: [&str; 18] = [
 impl Run {
     /// Commits so many batches in one group.
     pub(super) fn commit(&mut self, store: &Store, count: u64) -> Result<(), String> {
-        let asked = (0..count).map(|_| self.ask()).collect();
+        let asked = (0..count).map(|_| self.random_batch()).collect();
         self.submit(store, asked)
     }
 
@@ -45,7 +45,10 @@ impl Run {
             let value = self.body(40);
             self.tokens[at] = None;
             let change = Change::PutFact(token.clone(), value.clone());
-            self.submit(store, vec![Asked { changes: vec![change], required: Vec::new() }])?;
+            self.submit(
+                store,
+                vec![ModelBatch { changes: vec![change], preconditions: Vec::new() }],
+            )?;
             if self.model.facts.get(&token) == Some(&value) {
                 self.tokens[at] = Some(value);
             }
@@ -54,14 +57,17 @@ impl Run {
         // A token's object has its value as its body, so that each identifies the other.
         let value = self.model.facts.get(&token).cloned().unwrap_or_default();
         let use_up = || {
-            let mut required = vec![Required::FactPresent(token.clone())];
+            let mut required = vec![ModelPrecondition::FactPresent(token.clone())];
             if self.below(4) == 0 {
-                required.push(Required::Absent(token_object(at)));
+                required.push(ModelPrecondition::Absent(token_object(at)));
             }
             let put = Change::Put(token_object(at), value.clone());
-            Asked { changes: vec![put, Change::DeleteFact(token.clone())], required }
+            ModelBatch {
+                changes: vec![put, Change::DeleteFact(token.clone())],
+                preconditions: required,
+            }
         };
-        let asked: Vec<Asked> = (0..=self.below(2)).map(|_| use_up()).collect();
+        let asked: Vec<ModelBatch> = (0..=self.below(2)).map(|_| use_up()).collect();
         self.tally.count("tokens presented");
         self.submit(store, asked)
     }
@@ -106,11 +112,11 @@ impl Run {
         Ok(())
     }
 
-    fn ask(&mut self) -> Asked {
+    fn random_batch(&mut self) -> ModelBatch {
         let changes = (0..=self.below(5)).map(|_| self.change()).collect();
         let count = if self.below(2) == 0 { self.below(3) } else { 0 };
         let required = (0..count).map(|_| self.required()).collect();
-        Asked { changes, required }
+        ModelBatch { changes, preconditions: required }
     }
 
     fn change(&mut self) -> Change {
@@ -130,17 +136,17 @@ impl Run {
         }
     }
 
-    fn required(&self) -> Required {
+    fn required(&self) -> ModelPrecondition {
         match self.below(6) {
-            0 => Required::Absent(self.name()),
-            1 => Required::Present(self.name()),
-            2 => Required::FactAbsent(self.fact()),
-            3 => Required::FactPresent(self.fact()),
-            4 => Required::Is(self.name(), None),
+            0 => ModelPrecondition::Absent(self.name()),
+            1 => ModelPrecondition::Present(self.name()),
+            2 => ModelPrecondition::FactAbsent(self.fact()),
+            3 => ModelPrecondition::FactPresent(self.fact()),
+            4 => ModelPrecondition::HasContent(self.name(), None),
             _ => {
                 let name = self.name();
                 let there = self.model.objects.get(&name).map(|(body, _)| body.clone());
-                Required::Is(name, there)
+                ModelPrecondition::HasContent(name, there)
             }
         }
     }
@@ -183,7 +189,7 @@ impl Run {
     }
 
     /// Submits batches to the committer, together, and applies the outcomes to the model.
-    pub(super) fn submit(&mut self, store: &Store, asked: Vec<Asked>) -> Result<(), String> {
+    pub(super) fn submit(&mut self, store: &Store, asked: Vec<ModelBatch>) -> Result<(), String> {
         let was_writable = !is_read_only(store);
         let mut batches = Vec::new();
         for asked in &asked {
@@ -198,7 +204,7 @@ impl Run {
                 Err(error) => return self.excuse(store, "a body", error),
             }
         }
-        let answers: Vec<Receiver<Result<Committed, Error>>> = batches
+        let answers: Vec<Receiver<Result<CommitInfo, Error>>> = batches
             .into_iter()
             .map(|batch| {
                 let (answer, answered) = channel();
@@ -213,11 +219,12 @@ impl Run {
             let answer = loop {
                 match answered.try_recv() {
                     Ok(answer) => break answer,
-                    Err(_) if store.step_committer() == Progress::Worked => {}
+                    Err(_) if store.step_committer() == CommitStep::Worked => {}
                     Err(_) => return Err("a batch is not answered".to_owned()),
                 }
             };
-            let expected = asked.outcome(doubtful.as_ref().map_or(&self.model, |[all, _]| all));
+            let expected =
+                asked.expected_outcome(doubtful.as_ref().map_or(&self.model, |[all, _]| all));
             match (answer, expected) {
                 (Ok(committed), Ok(deleted))
                     if committed.deleted_count == deleted && doubtful.is_none() =>
@@ -251,21 +258,21 @@ impl Run {
 
     /// Records that a group failed with this batch in it. The disk may hold all of its batches so far, or, where there
     /// was no room for bodies, those without bodies.
-    fn doubt(&mut self, [all, bodiless]: &mut [Model; 2], asked: &Asked) {
+    fn doubt(&mut self, [all, bodiless]: &mut [Model; 2], asked: &ModelBatch) {
         let had_no_space =
             self.trouble.is_full || self.world.disk.fault_count() > self.trouble.hits_before;
-        if had_no_space && !asked.has_bodies() && asked.outcome(bodiless).is_ok() {
+        if had_no_space && !asked.has_bodies() && asked.expected_outcome(bodiless).is_ok() {
             bodiless.apply(&asked.changes);
             self.doubts.push(bodiless.clone());
         }
-        if asked.outcome(all).is_ok() {
+        if asked.expected_outcome(all).is_ok() {
             all.apply(&asked.changes);
             self.doubts.push(all.clone());
-            self.note_doubt(&asked.changes);
+            self.record_uncertain(&asked.changes);
         }
     }
 
-    fn note_doubt(&mut self, changes: &[Change]) {
+    fn record_uncertain(&mut self, changes: &[Change]) {
         self.tally.count("batches in doubt");
         for change in changes {
             if let Change::Put(name, body) | Change::PutDerived(name, body) = change {
@@ -275,7 +282,7 @@ impl Run {
     }
 
     /// Applies an acknowledged batch.
-    fn done(&mut self, asked: &Asked, committed: &Committed) -> Result<(), String> {
+    fn done(&mut self, asked: &ModelBatch, committed: &CommitInfo) -> Result<(), String> {
         let puts = asked.changes.iter().filter_map(|change| match change {
             Change::Put(name, body) => Some((name, body, false)),
             Change::PutDerived(name, body) => Some((name, body, true)),
@@ -310,7 +317,7 @@ trait Weigh {
     fn has_bodies(&self) -> bool;
 }
 
-impl Weigh for Asked {
+impl Weigh for ModelBatch {
     fn bytes(&self) -> u64 {
         let of = |change: &Change| match change {
             Change::Put(_, body) | Change::PutDerived(_, body) | Change::PutFact(_, body) => {

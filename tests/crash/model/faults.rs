@@ -1,14 +1,14 @@
 //! Disturbances of a run, and the failures that they explain.
 
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::SimDisk;
 use tests::store::{World, body};
 
 use super::run::Run;
 
 /// Free space that is always sufficient.
-pub(super) const ROOM: u64 = 1 << 40;
+pub(super) const AMPLE_FREE_BYTES: u64 = 1 << 40;
 
 const INDEX: &str = "index.redb";
 
@@ -32,13 +32,13 @@ impl Trouble {
     }
 
     /// Ends all disturbances.
-    pub(super) fn pass(&mut self, world: &World) {
+    pub(super) fn clear_faults(&mut self, world: &World) {
         world.disk.cut_power_after(u64::MAX);
         world.disk.clear_faults();
         if self.is_full {
-            world.disk.set_free_bytes(ROOM);
+            world.disk.set_free_bytes(AMPLE_FREE_BYTES);
             // The store may cache the lack of space for so long.
-            world.clock.advance(engine::limits::SPACE_LOOK_MS);
+            world.clock.advance(engine::limits::FREE_SPACE_POLL_MS);
         }
         self.is_full = false;
     }
@@ -71,7 +71,7 @@ impl Run {
         let (operation, fault) = match self.below(4) {
             0 => (Operation::SyncFolder, Fault::Error),
             1 => (Operation::SyncData, Fault::Error),
-            _ => (Operation::SyncData, Fault::SyncGone),
+            _ => (Operation::SyncData, Fault::SyncLost),
         };
         self.tally.count("faults of syncs planned");
         self.inject(operation, fault, 8);
@@ -111,12 +111,12 @@ impl Run {
 
     fn inject(&mut self, operation: Operation, fault: Fault, soon: u64) {
         let place = match self.below(8) {
-            0..=3 => Where::Anywhere,
-            4 | 5 => Where::Prefix("log".to_owned()),
-            6 => Where::Prefix("compacted".to_owned()),
-            _ => Where::Prefix(INDEX.to_owned()),
+            0..=3 => PathPattern::Any,
+            4 | 5 => PathPattern::Prefix("log".to_owned()),
+            6 => PathPattern::Prefix("compacted".to_owned()),
+            _ => PathPattern::Prefix(INDEX.to_owned()),
         };
-        self.world.disk.inject(Rule::once(operation, place, fault).after(self.below(soon)));
+        self.world.disk.inject(FaultRule::once(operation, place, fault).after(self.below(soon)));
     }
 
     fn fill_the_disk(&mut self) {
@@ -129,7 +129,7 @@ impl Run {
     /// Disturbs the next opening: the index may be lost or damaged, the power may be cut, the disk may fail.
     pub(super) fn disturb_opening(&mut self) {
         if self.below(12) == 0 {
-            self.harm_the_index();
+            self.damage_index();
         }
         if self.below(8) == 0 {
             self.choose_geometry();
@@ -146,7 +146,7 @@ impl Run {
         }
     }
 
-    fn harm_the_index(&mut self) {
+    fn damage_index(&mut self) {
         let disk = &self.world.disk;
         if !disk.paths().iter().any(|path| path == INDEX) {
             return;

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use engine::disk::Disk;
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{
     Batch, CompactionRules, Error, FolderKey, Health, Precondition, Store, VersionFilter,
@@ -36,13 +36,13 @@ fn delete_all(store: &Store, model: &mut Model, keys: std::ops::Range<u64>) {
 
 fn reopens_without_index(world: &World, model: &Model) {
     world.disk.remove("index.redb").unwrap();
-    let (store, report) = world.open_and_tell();
+    let (store, report) = world.open_with_report();
     assert_eq!(report.damage_count(), 0, "{report}");
-    Contents::of(&store).unwrap().must_be(model).unwrap();
+    Contents::of(&store).unwrap().check_against(model).unwrap();
 }
 
 #[test]
-fn a_segment_that_got_no_group_is_not_missed() {
+fn segment_without_groups_is_not_missed() {
     let world = World::wide(1);
     let mut model = Model::default();
     let store = world.open();
@@ -66,7 +66,7 @@ fn a_segment_that_got_no_group_is_not_missed() {
 }
 
 #[test]
-fn a_segment_that_got_no_group_is_not_missed_after_a_power_cut() {
+fn segment_without_groups_is_not_missed_after_power_loss() {
     // The same story without closing the store.
     for policy in [LossPolicy::KeepSynced, LossPolicy::NamesLost] {
         let world = World::wide(1);
@@ -92,7 +92,7 @@ fn a_segment_that_got_no_group_is_not_missed_after_a_power_cut() {
 }
 
 #[test]
-fn the_id_of_a_compacted_segment_whose_removal_was_lost_is_not_given_out_again() {
+fn compacted_segment_id_is_not_reused_after_lost_removal() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -104,8 +104,8 @@ fn the_id_of_a_compacted_segment_whose_removal_was_lost_is_not_given_out_again()
     drop(store);
     let store = world.open();
     // The compaction has created its segment when there is no room to commit it, and removes it again.
-    let log = Where::Prefix("log/".to_owned());
-    world.disk.inject(Rule::always(Operation::Allocate, log, Fault::NoSpace));
+    let log = PathPattern::Prefix("log/".to_owned());
+    world.disk.inject(FaultRule::always(Operation::Allocate, log, Fault::NoSpace));
     assert_eq!(compact(&store).unwrap().steps, 0);
     assert!(world.files_in("compacted/").is_empty());
     world.disk.clear_faults();
@@ -121,7 +121,7 @@ fn the_id_of_a_compacted_segment_whose_removal_was_lost_is_not_given_out_again()
 }
 
 #[test]
-fn a_segment_whose_footer_is_lost_ends_where_a_compacted_one_goes_on() {
+fn log_ends_at_lost_footer_and_continues_in_compacted() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -134,8 +134,11 @@ fn a_segment_whose_footer_is_lost_ends_where_a_compacted_one_goes_on() {
     world.disk.cut_power();
     drop(store);
     world.disk.restart_process();
-    let sealing =
-        Rule::once(Operation::SyncData, Where::Prefix("log/".to_owned()), Fault::SyncGone);
+    let sealing = FaultRule::once(
+        Operation::SyncData,
+        PathPattern::Prefix("log/".to_owned()),
+        Fault::SyncLost,
+    );
     world.disk.inject(sealing.after(1));
     assert!(world.try_open().is_err(), "sealing failed");
     let store = world.open();
@@ -156,7 +159,7 @@ fn a_segment_whose_footer_is_lost_ends_where_a_compacted_one_goes_on() {
 }
 
 #[test]
-fn a_file_that_a_stopped_backup_left_is_durable_once_a_backup_is_done() {
+fn file_left_by_cancelled_backup_becomes_durable() {
     let world = World::new(1);
     let store = world.open();
     let changes = [Change::Put(name("big"), Bytes::from(body(1, 9_000)))];
@@ -171,16 +174,16 @@ fn a_file_that_a_stopped_backup_left_is_durable_once_a_backup_is_done() {
     });
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     let done = store.backup(&to, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert!(done.kept_files > 0, "{done:?}");
+    assert!(done.unchanged_files > 0, "{done:?}");
     image.cut_power();
     image.power_on(LossPolicy::KeepSynced, 0);
-    let (store, report) = World::on(image, 8).open_and_tell();
+    let (store, report) = World::on(image, 8).open_with_report();
     assert_eq!(report.damage_count(), 0, "{report}");
-    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    Contents::of(&store).unwrap().check_against(&model).unwrap();
 }
 
 #[test]
-fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_nothing_back() {
+fn twice_replaced_segment_does_not_resurrect_objects() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -193,8 +196,11 @@ fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_noth
     store.checkpoint().unwrap();
     let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
     // The first segment is replaced, and its removal does not reach the disk.
-    let removing =
-        Rule::always(Operation::SyncFolder, Where::Prefix("log".to_owned()), Fault::SyncGone);
+    let removing = FaultRule::always(
+        Operation::SyncFolder,
+        PathPattern::Prefix("log".to_owned()),
+        Fault::SyncLost,
+    );
     world.disk.inject(removing);
     let replaced = store.compact(rules, None, &mut |_| ControlFlow::Continue(()));
     assert!(replaced.is_err(), "{replaced:?}");
@@ -217,7 +223,7 @@ fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_noth
 }
 
 #[test]
-fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
+fn group_is_not_committed_when_segment_creation_fails() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -228,8 +234,8 @@ fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
     let changes = [Change::Put(name("key/2"), Bytes::from_static(b"new"))];
     let batches = [batch(&store, &changes).unwrap(), Batch::new().delete(name("key/0"))];
     // There is room for the segment, but the disk reports none for its header.
-    let log = Where::Prefix("log/".to_owned());
-    world.disk.inject(Rule::once(Operation::Write, log, Fault::NoSpace));
+    let log = PathPattern::Prefix("log/".to_owned());
+    world.disk.inject(FaultRule::once(Operation::Write, log, Fault::NoSpace));
     let (answer, answers) = channel();
     for batch in batches {
         let answer = answer.clone();
@@ -246,14 +252,14 @@ fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
 }
 
 #[test]
-fn a_footer_that_lost_its_trailer_is_written_again() {
+fn footer_without_trailer_is_rewritten() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
     put_all(&store, &mut model, 0..5, 3_000);
     // The entries are durable, and the trailer is not, though it is readable until the power cut.
-    let log = Where::Prefix("log/".to_owned());
-    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone).after(1));
+    let log = PathPattern::Prefix("log/".to_owned());
+    world.disk.inject(FaultRule::once(Operation::SyncData, log, Fault::SyncLost).after(1));
     assert!(store.close().is_err(), "sealing failed");
     drop(store);
     world.disk.cut_power();
@@ -261,7 +267,7 @@ fn a_footer_that_lost_its_trailer_is_written_again() {
     let after_power_cut = World::on(world.disk.fork(), 2);
     check_after(&world.disk, &[&model], Syncs::Failed).unwrap();
     after_power_cut.disk.power_on(LossPolicy::KeepSynced, 0);
-    let (_, report) = after_power_cut.open_and_tell();
+    let (_, report) = after_power_cut.open_with_report();
     assert!(
         report.torn_tail.is_some(),
         "entries without a trailer are an unfinished write: {report}"
@@ -270,7 +276,7 @@ fn a_footer_that_lost_its_trailer_is_written_again() {
 }
 
 #[test]
-fn an_opening_without_room_for_a_checkpoint_goes_on_with_the_segments_that_were_replaced() {
+fn open_without_checkpoint_space_keeps_replaced_segments() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -278,10 +284,10 @@ fn an_opening_without_room_for_a_checkpoint_goes_on_with_the_segments_that_were_
     delete_all(&store, &mut model, 0..20);
     roll_over(&store).unwrap();
     // A compaction is committed, and the index on disk does not include it.
-    let index = || Where::Prefix("index.redb".to_owned());
+    let index = || PathPattern::Prefix("index.redb".to_owned());
     let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
     let cut_off = store.compact(rules, None, &mut |_| {
-        world.disk.inject(Rule::always(Operation::SyncData, index(), Fault::Error));
+        world.disk.inject(FaultRule::always(Operation::SyncData, index(), Fault::Error));
         ControlFlow::Continue(())
     });
     assert!(cut_off.is_err(), "{cut_off:?}");
@@ -294,12 +300,12 @@ fn an_opening_without_room_for_a_checkpoint_goes_on_with_the_segments_that_were_
     for skipped in 0..20 {
         let mut world = World::on(world.disk.fork(), 2);
         world.options.index_cache_bytes = 0;
-        let no_room = Rule::once(Operation::Write, index(), Fault::NoSpace).after(skipped);
+        let no_room = FaultRule::once(Operation::Write, index(), Fault::NoSpace).after(skipped);
         world.disk.inject(no_room);
         match world.try_open() {
             Ok((store, _)) => {
                 opened += 1;
-                Contents::of(&store).and_then(|found| found.must_be(&model)).unwrap();
+                Contents::of(&store).and_then(|found| found.check_against(&model)).unwrap();
             }
             Err(error) => assert!(matches!(error, Error::NoSpace), "{error}"),
         }
@@ -312,15 +318,15 @@ fn an_opening_without_room_for_a_checkpoint_goes_on_with_the_segments_that_were_
 }
 
 #[test]
-fn a_segment_that_could_not_be_made_is_no_damage_to_a_backup_or_a_history() {
+fn failed_segment_creation_does_not_break_backup_or_history() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
     put_all(&store, &mut model, 0..5, 3_000);
     // There is no room for a spare, and its file cannot be removed; then there is room.
-    let log = || Where::Prefix("log".to_owned());
-    world.disk.inject(Rule::once(Operation::Allocate, log(), Fault::NoSpace));
-    world.disk.inject(Rule::once(Operation::Remove, log(), Fault::Error));
+    let log = || PathPattern::Prefix("log".to_owned());
+    world.disk.inject(FaultRule::once(Operation::Allocate, log(), Fault::NoSpace));
+    world.disk.inject(FaultRule::once(Operation::Remove, log(), Fault::Error));
     assert!(matches!(roll_over(&store), Err(Error::NoSpace)));
     for round in 1..4 {
         roll_over(&store).unwrap();
@@ -334,23 +340,24 @@ fn a_segment_that_could_not_be_made_is_no_damage_to_a_backup_or_a_history() {
     assert_eq!(report.damage, []);
     let (bucket, scope) = (name("any").bucket, VersionScope::Folder(FolderKey::root()));
     let filter = VersionFilter { bucket, scope, since_ms: 0 };
-    let history = store.history(&filter, 1_000, &mut |_| ControlFlow::Continue(())).unwrap();
+    let history =
+        store.version_history(&filter, 1_000, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(history.damage_count, 0);
-    let (copy, _) = World::on(image, 8).open_and_tell();
-    Contents::of(&copy).unwrap().must_be(&model).unwrap();
+    let (copy, _) = World::on(image, 8).open_with_report();
+    Contents::of(&copy).unwrap().check_against(&model).unwrap();
 }
 
 /// Histories, undeletes and backups concurrent with sealing of the log, a segment whose successor was compacted, and
 /// space that was reclaimed in part when power was cut.
 #[test]
-fn readers_of_the_log_are_right_in_runs_that_found_them_wrong() {
+fn log_readers_pass_on_past_failing_seeds() {
     for seed in [702_002_307, 704_002_319, 808_000_744, 808_002_351] {
         super::play(seed).unwrap_or_else(|what| panic!("{what}"));
     }
 }
 
 #[test]
-fn copies_whose_names_could_not_be_made_durable_bring_nothing_back() {
+fn copies_with_undurable_names_resurrect_nothing() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -358,8 +365,8 @@ fn copies_whose_names_could_not_be_made_durable_bring_nothing_back() {
     delete_all(&store, &mut model, 0..5);
     roll_over(&store).unwrap();
     store.checkpoint().unwrap();
-    let names = Where::Prefix("compacted".to_owned());
-    world.disk.inject(Rule::once(Operation::SyncFolder, names, Fault::Error));
+    let names = PathPattern::Prefix("compacted".to_owned());
+    world.disk.inject(FaultRule::once(Operation::SyncFolder, names, Fault::Error));
     let failed = compact(&store);
     assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
     assert_eq!(world.files_in("compacted/"), Vec::<String>::new(), "nothing is left of it");
@@ -378,8 +385,7 @@ fn copies_whose_names_could_not_be_made_durable_bring_nothing_back() {
 }
 
 #[test]
-fn a_compaction_that_failed_after_it_was_committed_is_finished_by_the_next_or_by_the_next_opening()
-{
+fn compaction_failed_after_commit_is_resumed() {
     let world = World::new(1);
     let mut model = Model::default();
     let store = world.open();
@@ -388,8 +394,8 @@ fn a_compaction_that_failed_after_it_was_committed_is_finished_by_the_next_or_by
     roll_over(&store).unwrap();
     store.checkpoint().unwrap();
     // The first opening seals it, the second reads where the copies are.
-    let copies = Where::Prefix("compacted/".to_owned());
-    world.disk.inject(Rule::once(Operation::Open, copies, Fault::Error).after(1));
+    let copies = PathPattern::Prefix("compacted/".to_owned());
+    world.disk.inject(FaultRule::once(Operation::Open, copies, Fault::Error).after(1));
     let failed = compact(&store);
     assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
     assert_eq!(world.files_in("compacted/").len(), 1, "it was committed");

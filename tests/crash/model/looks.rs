@@ -10,7 +10,7 @@ const PINNED_MAX: usize = 4;
 
 impl Run {
     /// Reads one object, and a range of its body.
-    pub(super) fn look_at_one(&mut self, store: &Store) -> Result<(), String> {
+    pub(super) fn check_one_object(&mut self, store: &Store) -> Result<(), String> {
         let name = self.name();
         let wanted = self.model.objects.get(&name).cloned();
         let object = match store.get(&name) {
@@ -168,7 +168,7 @@ impl Run {
     }
 
     /// Reads facts, and the counters of a bucket.
-    pub(super) fn look_at_facts_and_counters(&mut self, store: &Store) -> Result<(), String> {
+    pub(super) fn check_facts_and_counters(&mut self, store: &Store) -> Result<(), String> {
         let prefix = ["", "fact/", "token/", "fact/3"][self.below(4) as usize];
         let after = (self.below(2) == 0).then(|| fact(&format!("fact/{}", self.below(6))));
         let limit = 1 + self.below(6) as usize;
@@ -206,9 +206,9 @@ impl Run {
                 .iter()
                 .filter(|((of, _), _)| *of == bucket)
                 .map(|((_, folder), usage)| (folder.clone(), *usage))
-                .filter(|(it, _)| it.last_component() > folder.last_component())
+                .filter(|(it, _)| it.last_segment() > folder.last_segment())
                 .collect();
-            page.sort_by_key(|(folder, _)| folder.last_component().to_owned());
+            page.sort_by_key(|(folder, _)| folder.last_segment().to_owned());
             let more = page.len() > limit;
             page.truncate(limit);
             match store.folder_usages(&bucket, Some(&folder), limit) {

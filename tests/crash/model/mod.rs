@@ -86,7 +86,7 @@ fn wanted_seed() -> Option<u64> {
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_the_store_is_what_the_model_is() {
+fn store_matches_model_under_random_operations() {
     if let Some(seed) = wanted_seed() {
         let tally = play(seed).unwrap_or_else(|what| panic!("{what}"));
         println!("{tally}");
@@ -103,7 +103,7 @@ fn whatever_happens_in_whatever_order_the_store_is_what_the_model_is() {
 }
 
 #[test]
-fn two_runs_of_a_seed_do_the_same_and_leave_the_same_bytes() {
+fn same_seed_produces_identical_bytes() {
     let fingerprints = [1, 2, 3].map(|seed| {
         let [one, two] = [(); 2].map(|()| {
             let mut run = Run::new(seed).unwrap();

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{
-    Body, Entropy, Error, Etag, Health, ObjectName, RecoveryReport, SeededEntropy, Staged, Store,
+    Body, Error, Etag, Health, ObjectName, RecoveryReport, Rng, SeededRng, StagedBody, Store,
 };
 use tests::store::{Contents, Model, World};
 
@@ -54,7 +54,7 @@ pub(super) struct Pinned {
 /// A run of one seed.
 pub(super) struct Run {
     pub(super) world: World,
-    pub(super) chance: SeededEntropy,
+    pub(super) chance: SeededRng,
     pub(super) store: Option<Store>,
     /// Acknowledged state.
     pub(super) model: Model,
@@ -70,7 +70,7 @@ pub(super) struct Run {
     pub(super) tokens: [Option<Bytes>; TOKENS],
     pub(super) pinned: Vec<Pinned>,
     /// An uploaded body that waits for its batch.
-    pub(super) staged: Option<(Staged, Bytes)>,
+    pub(super) staged: Option<(StagedBody, Bytes)>,
     /// Disk of the backups.
     pub(super) image: SimDisk,
     /// Whether a compaction may have reclaimed anything.
@@ -78,7 +78,7 @@ pub(super) struct Run {
     pub(super) trouble: Trouble,
     /// First failure in a step concurrent with long work.
     pub(super) failed: Option<String>,
-    pub(super) is_beside: bool,
+    pub(super) is_concurrent: bool,
     pub(super) bodies: u64,
     pub(super) tally: Tally,
     /// Number of steps between disturbances.
@@ -89,7 +89,7 @@ pub(super) struct Run {
 impl Run {
     /// Creates the run of a seed.
     pub(super) fn new(seed: u64) -> Result<Self, String> {
-        let chance = SeededEntropy::new(seed);
+        let chance = SeededRng::new(seed);
         let one_of = |choice: &[u64]| choice[chance.below(choice.len() as u64) as usize];
         let (pace, length) = (one_of(&[6, 25, 100]), one_of(&[60, 150, 400, 800]));
         let mut run = Self {
@@ -107,7 +107,7 @@ impl Run {
             was_compacted: false,
             trouble: Trouble::default(),
             failed: None,
-            is_beside: false,
+            is_concurrent: false,
             bodies: 0,
             tally: Tally::default(),
             pace,
@@ -127,7 +127,7 @@ impl Run {
     /// Plays to the end, checks the remaining state, and returns the counts.
     pub(super) fn play(mut self) -> Result<Tally, String> {
         self.steps()?;
-        self.end_process(false)?;
+        self.stop_process(false)?;
         self.open()?;
         let store = self.store.take().ok_or("the store is open")?;
         drop(store.close());
@@ -166,17 +166,17 @@ impl Run {
         drop(store);
         self.trouble.steps_left = self.trouble.steps_left.saturating_sub(1);
         if self.world.disk.is_off() || !self.returning.is_empty() {
-            self.end_process(false)?;
+            self.stop_process(false)?;
             return self.open();
         }
         if is_failed && self.below(4) == 0 || self.below(80) == 0 {
-            self.end_process(true)?;
+            self.stop_process(true)?;
             return self.open();
         }
         if self.trouble.steps_left == 0 && !is_failed {
-            self.trouble.pass(&self.world);
+            self.trouble.clear_faults(&self.world);
         }
-        if self.below(300) == 0 { self.check_a_survivor() } else { Ok(()) }
+        if self.below(300) == 0 { self.check_survivor() } else { Ok(()) }
     }
 
     /// Runs one operation.
@@ -190,11 +190,11 @@ impl Run {
             }
             43..=48 => self.use_tokens(store),
             49..=51 => self.upload(store),
-            52..=60 => self.look_at_one(store),
+            52..=60 => self.check_one_object(store),
             61..=65 => self.list_keys(store),
             66..=69 => self.list_folder(store),
             70..=72 => self.search(store),
-            73..=75 => self.look_at_facts_and_counters(store),
+            73..=75 => self.check_facts_and_counters(store),
             76..=79 => self.pin(store),
             80..=84 => self.read_pinned(store),
             85..=88 => self.checkpoint(store),
@@ -202,7 +202,7 @@ impl Run {
             92 => self.idle(store),
             93 => self.scrub(store),
             94 | 95 => self.compact(store),
-            96 => self.look_at_history(store),
+            96 => self.check_history(store),
             97 | 98 => self.undelete(store),
             _ => self.back_up(store),
         }
@@ -216,13 +216,13 @@ impl Run {
         if self.below(DURING_ONE_IN) != 0 {
             return ControlFlow::Continue(());
         }
-        self.is_beside = true;
+        self.is_concurrent = true;
         self.tally.count("operations");
         self.tally.count("operations beside long work");
         let done = match self.below(13) {
             0..=4 => self.commit(store, 1),
             5 => self.use_tokens(store),
-            6 => self.look_at_one(store),
+            6 => self.check_one_object(store),
             7 => self.read_pinned(store),
             8 => self.checkpoint(store),
             9 => self.roll_over(store),
@@ -230,7 +230,7 @@ impl Run {
             11 => self.search(store),
             _ => self.pin(store),
         };
-        self.is_beside = false;
+        self.is_concurrent = false;
         self.failed = done.err().map(|what| format!("beside: {what}"));
         ControlFlow::Continue(())
     }
@@ -258,7 +258,7 @@ impl Run {
 
     /// Ends the process: closed, dropped, killed or without power, at random, or, where it may not be closed, one of
     /// the last two. Open bodies stay readable after closing, and not otherwise.
-    pub(super) fn end_process(&mut self, may_close: bool) -> Result<(), String> {
+    pub(super) fn stop_process(&mut self, may_close: bool) -> Result<(), String> {
         let is_off = self.world.disk.is_off();
         let store = self.store.take();
         self.trouble.hits_before = self.world.disk.fault_count();
@@ -277,13 +277,13 @@ impl Run {
                 self.world.disk.cut_power();
                 self.tally.count(if is_off { "killed in an operation" } else { "killed" });
                 self.tally.count("crashes");
-                self.let_go(store);
+                self.release_all(store);
                 self.world.disk.restart_process();
                 return Ok(());
             }
             _ => self.world.disk.cut_power(),
         }
-        self.let_go(store);
+        self.release_all(store);
         if self.world.disk.is_off() {
             self.power_on(if is_off { "power cut in an operation" } else { "power cut" });
         }
@@ -294,10 +294,10 @@ impl Run {
         self.tally.count(what);
         self.tally.count("crashes");
         let policy = LossPolicy::ALL[self.below(6) as usize];
-        self.world.disk.power_on(policy, self.chance.number());
+        self.world.disk.power_on(policy, self.chance.next_u64());
     }
 
-    fn let_go(&mut self, store: Option<Store>) {
+    fn release_all(&mut self, store: Option<Store>) {
         self.pinned.clear();
         self.staged = None;
         drop(store);
@@ -309,7 +309,7 @@ impl Run {
         let (store, report) = loop {
             tries += 1;
             if tries > 2 {
-                self.trouble.pass(&self.world);
+                self.trouble.clear_faults(&self.world);
             }
             self.disturb_opening();
             self.trouble.hits_before = self.world.disk.fault_count();
@@ -332,18 +332,18 @@ impl Run {
                         return Err(format!("opening: {error} ({error:?})"));
                     }
                     self.tally.count("openings that failed");
-                    self.trouble.pass(&self.world);
+                    self.trouble.clear_faults(&self.world);
                 }
             }
         };
-        self.trouble.pass(&self.world);
-        self.note_report(&report)?;
+        self.trouble.clear_faults(&self.world);
+        self.record_report(&report)?;
         self.compare(&store)?;
         self.store = Some(store);
         Ok(())
     }
 
-    fn note_report(&mut self, report: &RecoveryReport) -> Result<(), String> {
+    fn record_report(&mut self, report: &RecoveryReport) -> Result<(), String> {
         if report.damage_count() > 0 {
             return Err(format!("damage: {report}"));
         }
@@ -366,7 +366,7 @@ impl Run {
         for name in std::mem::take(&mut self.returning) {
             let Some(seen) = contents.objects.get(&name) else { continue };
             let derived = seen.described.4;
-            if self.is_a_version(&name, &seen.body) {
+            if self.is_known_version(&name, &seen.body) {
                 let value = (seen.body.clone(), derived);
                 possible
                     .iter_mut()
@@ -374,7 +374,7 @@ impl Run {
             }
         }
         let faults: Vec<Result<(), String>> =
-            possible.iter().map(|model| contents.must_be(model)).collect();
+            possible.iter().map(|model| contents.check_against(model)).collect();
         let Some(found) = faults.iter().position(Result::is_ok) else {
             let faults: Vec<String> = faults.into_iter().filter_map(Result::err).collect();
             return Err(faults.join("; or: "));
@@ -397,13 +397,13 @@ impl Run {
     }
 
     /// Cuts the power in a copy of the machine, and checks the invariants of the remaining state.
-    fn check_a_survivor(&mut self) -> Result<(), String> {
+    fn check_survivor(&mut self) -> Result<(), String> {
         self.tally.count("survivors checked");
         let disk = self.world.disk.fork();
         disk.clear_faults();
-        disk.set_free_bytes(super::faults::ROOM);
+        disk.set_free_bytes(super::faults::AMPLE_FREE_BYTES);
         let policy = LossPolicy::ALL[self.below(6) as usize];
-        disk.power_on(policy, self.chance.number());
+        disk.power_on(policy, self.chance.next_u64());
         let acceptable: Vec<&Model> = [&self.model].into_iter().chain(&self.doubts).collect();
         survivor::check_after(&disk, &acceptable, Syncs::Failed)
             .map_err(|what| format!("a survivor: {what}"))
@@ -421,7 +421,7 @@ impl Run {
         self.world.options.search.names_bytes_max =
             if self.below(3) == 0 { 2_000 } else { 1 << 20 };
         // Large deleted versions can be restored for no time, for some steps, or for good.
-        self.world.options.undelete_window_ms = [0, 20_000, 1 << 40][self.below(3) as usize];
+        self.world.options.retention_window_ms = [0, 20_000, 1 << 40][self.below(3) as usize];
         self.world.options.index_cache_bytes = if self.below(3) == 0 { 0 } else { 1 << 20 };
     }
 
@@ -430,7 +430,7 @@ impl Run {
     }
 
     /// Whether an object of this name ever had, or may have had, this body.
-    pub(super) fn is_a_version(&self, name: &ObjectName, body: &Bytes) -> bool {
+    pub(super) fn is_known_version(&self, name: &ObjectName, body: &Bytes) -> bool {
         let mut known = self.versions.get(name).into_iter().flat_map(BTreeMap::values);
         known.any(|put| put.bytes == *body)
             || self.unsure.get(name).is_some_and(|bodies| bodies.contains(body))

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::{FolderKey, Found, SearchQuery, Store};
+use engine::{FolderKey, HitItem, SearchQuery, Store};
 
 use super::run::Run;
 
@@ -30,7 +30,7 @@ impl Run {
             bucket,
             folder: FolderKey::parse(folder).map_err(|why| why.to_string())?,
             text: text.clone(),
-            hidden_ending: String::new(),
+            excluded_suffix: String::new(),
             offset: 0,
             limit: LIMIT,
         };
@@ -44,9 +44,9 @@ impl Run {
         let found: Vec<&str> = hits
             .hits
             .iter()
-            .map(|hit| match &hit.found {
-                Found::Folder(folder) => folder.as_str(),
-                Found::File(file) => file.name().key.as_str(),
+            .map(|hit| match &hit.item {
+                HitItem::Folder(folder) => folder.as_str(),
+                HitItem::File(file) => file.name().key.as_str(),
             })
             .collect();
         let what = || format!("{text:?} below {folder:?} finds {found:?} of {names:?}");

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::{Entropy, SystemEntropy};
+use engine::{Rng, SystemRng};
 
 use super::tally::Tally;
 use super::{play, wanted_seed};
@@ -74,7 +74,7 @@ impl Soak {
 #[test]
 #[ignore = "takes as long as one likes"]
 fn soak() {
-    let first_seed = wanted_seed().unwrap_or_else(|| SystemEntropy.number() >> 24);
+    let first_seed = wanted_seed().unwrap_or_else(|| SystemRng.next_u64() >> 24);
     let soak = Soak {
         budget: Budget::of_environment(),
         next_seed: AtomicU64::new(first_seed),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
-use engine::{CompactionRules, Entropy, Error, Store};
+use engine::{CompactionRules, Error, Rng, Store};
 use tests::store::{Contents, World, idle, roll_over};
 
 use super::run::Run;
@@ -39,19 +39,19 @@ impl Run {
         self.was_compacted = true;
         let rules = match self.below(4) {
             0 => CompactionRules::BACKGROUND,
-            1 => CompactionRules::SHORT_OF_SPACE,
+            1 => CompactionRules::LOW_SPACE,
             _ => CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 },
         };
         self.tally.count("compactions begun");
         let done = store.compact(rules, None, &mut |_| self.beside(store));
         match done {
             Ok(report) => {
-                if !report.refused.is_empty() && !self.was_hit() {
-                    return Err(format!("compaction finds damage: {:?}", report.refused));
+                if !report.skipped.is_empty() && !self.was_hit() {
+                    return Err(format!("compaction finds damage: {:?}", report.skipped));
                 }
                 self.tally.count_many("compactions that replaced something", report.steps.min(1));
                 self.tally.count_many("segments replaced", report.segments_removed);
-                self.tally.count_many("removals dropped", report.removals_dropped);
+                self.tally.count_many("removals dropped", report.tombstones_dropped);
                 self.tally.count_many("segments punched", u64::from(report.punched_bytes > 0));
                 Ok(())
             }
@@ -115,7 +115,7 @@ impl Run {
         if image.is_off() || self.below(4) == 0 {
             self.tally.count("power cuts of a backup's machine");
             let policy = LossPolicy::ALL[self.below(6) as usize];
-            image.power_on(policy, self.chance.number());
+            image.power_on(policy, self.chance.next_u64());
         }
         if !copied {
             return Ok(());
@@ -128,7 +128,7 @@ impl Run {
             return Err(format!("a backup is damaged: {report}"));
         }
         Contents::of(&store)
-            .and_then(|contents| contents.must_be(&before))
+            .and_then(|contents| contents.check_against(&before))
             .map_err(|what| format!("a backup: {what}"))
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
-    BucketName, Error, Etag, FolderKey, History, ObjectName, Restored, Store, UndeleteRequest,
-    Undeleted, Unrecoverable, VersionEvent, VersionFilter, VersionScope, VersionState,
+    BucketName, Error, Etag, FolderKey, ObjectName, RestoreError, RestoredObject, Store,
+    UndeleteReport, UndeleteRequest, VersionEvent, VersionFilter, VersionHistory, VersionScope,
+    VersionState,
 };
-use tests::store::Seen;
+use tests::store::ObservedObject;
 
 use super::run::{Put, Run};
 
 impl Run {
     /// Reads the history of an object or of a bucket.
-    pub(super) fn look_at_history(&mut self, store: &Store) -> Result<(), String> {
+    pub(super) fn check_history(&mut self, store: &Store) -> Result<(), String> {
         let name = self.name();
         let scope = match self.below(2) {
             0 => VersionScope::Key(name.key),
@@ -22,7 +23,7 @@ impl Run {
         let knew_all = !self.was_compacted;
         let mut is_stopped = false;
         let before = self.versions.clone();
-        let done = store.history(&filter, 100_000, &mut |_| {
+        let done = store.version_history(&filter, 100_000, &mut |_| {
             let flow = self.beside(store);
             is_stopped |= flow.is_break();
             flow
@@ -33,7 +34,7 @@ impl Run {
                 self.tally.count("histories");
                 self.history_must_be_true(&history)?;
                 match knew_all {
-                    true => nothing_may_be_missing(&filter, &history, &before),
+                    true => check_nothing_missing(&filter, &history, &before),
                     false => Ok(()),
                 }
             }
@@ -42,7 +43,7 @@ impl Run {
         }
     }
 
-    fn history_must_be_true(&self, history: &History) -> Result<(), String> {
+    fn history_must_be_true(&self, history: &VersionHistory) -> Result<(), String> {
         if history.damage_count > 0 {
             return Err(format!("a history finds damage in {} places", history.damage_count));
         }
@@ -61,7 +62,7 @@ impl Run {
             if put.state == VersionState::Current && put.recoverable.is_err() {
                 return Err(format!("{name} is current and {:?}", put.recoverable));
             }
-            if put.recoverable == Err(Unrecoverable::Damaged) {
+            if put.recoverable == Err(RestoreError::Damaged) {
                 return Err(format!("{name}, version {lsn}, is damaged"));
             }
         }
@@ -88,7 +89,7 @@ impl Run {
             _ => {
                 let folder = ["", "a/", "d/", "many/"][self.below(4) as usize];
                 let folder = FolderKey::parse(folder).map_err(|why| why.to_string())?;
-                let names = self.gone_names(&name.bucket, &folder);
+                let names = self.deleted_names(&name.bucket, &folder);
                 let bucket = name.bucket;
                 (UndeleteRequest::Folder { bucket, folder, since_ms: 0 }, names)
             }
@@ -114,17 +115,17 @@ impl Run {
             Ok(undeleted) => {
                 self.tally.count_many("objects brought back", undeleted.restored.len() as u64);
                 self.undelete_must_be_true(&request, &undeleted, &newest)?;
-                self.take_back(store, &names, &undeleted.restored)
+                self.restore_versions(store, &names, &undeleted.restored)
             }
-            Err(Error::Cancelled) if is_stopped => self.take_back(store, &names, &[]),
+            Err(Error::Cancelled) if is_stopped => self.restore_versions(store, &names, &[]),
             Err(error) => {
                 self.excuse(store, "an undelete", error)?;
-                self.take_back(store, &names, &[])
+                self.restore_versions(store, &names, &[])
             }
         }
     }
 
-    fn gone_names(&self, bucket: &BucketName, folder: &FolderKey) -> Vec<ObjectName> {
+    fn deleted_names(&self, bucket: &BucketName, folder: &FolderKey) -> Vec<ObjectName> {
         let known = self.versions.keys().chain(self.unsure.keys());
         let gone = known.filter(|name| {
             let is_inside = name.key.as_str().starts_with(folder.as_str());
@@ -138,10 +139,10 @@ impl Run {
     fn undelete_must_be_true(
         &self,
         request: &UndeleteRequest,
-        undeleted: &Undeleted,
+        undeleted: &UndeleteReport,
         newest: &BTreeMap<ObjectName, u64>,
     ) -> Result<(), String> {
-        for Restored { name, lsn, newer } in &undeleted.restored {
+        for RestoredObject { name, lsn, newer_unrecoverable: newer } in &undeleted.restored {
             let newest = newest.get(name).copied().unwrap_or(0);
             let is_wanted = matches!(request, UndeleteRequest::Version { .. });
             // A compaction may have removed a newer version without a trace.
@@ -150,14 +151,14 @@ impl Run {
                 return Err(format!("{name} came back as {lsn}, not as {newest}"));
             }
         }
-        for (name, why) in &undeleted.refused {
+        for (name, why) in &undeleted.failed {
             let is_there = self.model.objects.contains_key(name);
             let is_fine = match why {
-                Unrecoverable::Present => is_there,
-                Unrecoverable::Damaged => self.was_hit(),
-                Unrecoverable::Unknown => !newest.contains_key(name) || self.was_compacted,
-                Unrecoverable::SpaceGivenBack | Unrecoverable::Compacted => true,
-                Unrecoverable::Changed => true,
+                RestoreError::NotDeleted => is_there,
+                RestoreError::Damaged => self.was_hit(),
+                RestoreError::NotFound => !newest.contains_key(name) || self.was_compacted,
+                RestoreError::SpaceReclaimed | RestoreError::Compacted => true,
+                RestoreError::Overwritten => true,
             };
             if !is_fine {
                 return Err(format!("{name} is not brought back: {why}"));
@@ -167,14 +168,14 @@ impl Run {
     }
 
     /// Applies the restored versions to the model.
-    fn take_back(
+    fn restore_versions(
         &mut self,
         store: &Store,
         names: &[ObjectName],
-        restored: &[Restored],
+        restored: &[RestoredObject],
     ) -> Result<(), String> {
         for name in names {
-            let seen = match tests::store::see(store, name) {
+            let seen = match tests::store::observe(store, name) {
                 Ok(seen) => seen,
                 Err(error) => {
                     self.excuse(store, "what came back", error)?;
@@ -183,7 +184,7 @@ impl Run {
                 }
             };
             let told = restored.iter().find(|restored| restored.name == *name);
-            self.take_one_back(store, name, seen, told)?;
+            self.restore_one_version(store, name, seen, told)?;
         }
         // After a failed batch the content after the next opening is unknown.
         if super::run::is_read_only(store) {
@@ -192,12 +193,12 @@ impl Run {
         Ok(())
     }
 
-    fn take_one_back(
+    fn restore_one_version(
         &mut self,
         store: &Store,
         name: &ObjectName,
-        seen: Option<Seen>,
-        told: Option<&Restored>,
+        seen: Option<ObservedObject>,
+        told: Option<&RestoredObject>,
     ) -> Result<(), String> {
         let there = self.model.objects.get(name).map(|(body, _)| body.clone());
         let Some(seen) = seen else {
@@ -206,11 +207,11 @@ impl Run {
                 _ => Err(format!("{name} is not there after an undelete")),
             };
         };
-        if let Some(Restored { lsn, .. }) = told {
+        if let Some(RestoredObject { lsn, .. }) = told {
             let put = self.versions.get(name).and_then(|versions| versions.get(lsn));
             let is_it = match put {
                 Some(put) => put.bytes == seen.body && put.derived == seen.described.4,
-                None => self.is_a_version(name, &seen.body),
+                None => self.is_known_version(name, &seen.body),
             };
             if !is_it {
                 return Err(format!("{name} came back, but not as version {lsn}"));
@@ -219,7 +220,7 @@ impl Run {
         if there.as_ref() == Some(&seen.body) && told.is_none() {
             return Ok(());
         }
-        if !self.is_a_version(name, &seen.body) {
+        if !self.is_known_version(name, &seen.body) {
             return Err(format!("{name} came back as it never was"));
         }
         let etag = match store.get(name) {
@@ -237,9 +238,9 @@ impl Run {
     }
 }
 
-fn nothing_may_be_missing(
+fn check_nothing_missing(
     filter: &VersionFilter,
-    history: &History,
+    history: &VersionHistory,
     versions: &BTreeMap<ObjectName, BTreeMap<u64, Put>>,
 ) -> Result<(), String> {
     let shown: BTreeSet<(&ObjectName, u64)> =

@@ -1,16 +1,18 @@
 //! AVIF files, modified box by box.
 
-use fuzz::photograph::Photograph;
-use images::{Format, Planned, plan, read_source, render};
+use fuzz::photograph::SyntheticPhoto;
+use images::{Format, PlanOutcome, plan, read_source, render};
 
 use super::child::to;
 use crate::PLAIN;
 
 /// Returns a small valid file.
 pub(super) fn small() -> Vec<u8> {
-    let jpeg = Photograph::new(32, 64, 48).jpeg(&PLAIN);
+    let jpeg = SyntheticPhoto::new(32, 64, 48).jpeg(&PLAIN);
     let source = read_source(Format::Jpeg, &jpeg).unwrap();
-    let Ok(Planned::Made(plan)) = plan(&source, &to(Format::Avif, None)) else { panic!("a plan") };
+    let Ok(PlanOutcome::Transform(plan)) = plan(&source, &to(Format::Avif, None)) else {
+        panic!("a plan")
+    };
     render(&jpeg, &source, &plan, &|| false).unwrap()
 }
 

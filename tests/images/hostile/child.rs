@@ -8,11 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use images::{Error, Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{
+    Error, Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render,
+};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tempfile::TempDir;
 
-const NAME: &str = "hostile::child::a_process_tells_what_a_picture_takes";
+const NAME: &str = "hostile::child::child_process_reports_decode_resource_usage";
 /// Environment variables with the work of the process, and its file.
 const WORK: &str = "TRUG_TEST_RENDERS";
 const FILE: &str = "TRUG_TEST_FILE";
@@ -38,18 +40,18 @@ pub(super) enum Files {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A picture was rendered.
-    Made,
+    Rendered,
     /// The stored file was to be delivered unchanged.
     AsStored,
     /// A limit was exceeded; the text names it.
     Large(String),
     /// The file was reported as damaged.
-    Broken,
+    Corrupt,
 }
 
 /// Report of a process.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct ChildReport {
     pub(super) outcomes: Vec<Outcome>,
     /// Reasons why files are damaged.
     pub(super) whys: Vec<String>,
@@ -60,7 +62,7 @@ pub(super) struct Told {
 }
 
 /// Renders a file, or those derived from it, in a separate process.
-pub(super) fn render_apart(file: &Path, files: Files, wish: &Wish) -> Told {
+pub(super) fn render_apart(file: &Path, files: Files, wish: &TransformOptions) -> ChildReport {
     let work = format!("{files:?} {}", words(wish));
     let child = Command::new(env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])
@@ -78,13 +80,13 @@ pub(super) fn render_apart(file: &Path, files: Files, wish: &Wish) -> Told {
     };
     let number = |name| words_after(name).first().and_then(|word| word.parse().ok());
     let outcomes = words_after("outcome:").into_iter().map(|word| match word.split_once(' ') {
-        None if word == "made" => Outcome::Made,
+        None if word == "made" => Outcome::Rendered,
         None if word == "stored" => Outcome::AsStored,
-        None if word == "broken" => Outcome::Broken,
+        None if word == "broken" => Outcome::Corrupt,
         Some(("large", bound)) => Outcome::Large(bound.to_owned()),
         _ => panic!("{word}: {what}"),
     });
-    Told {
+    ChildReport {
         outcomes: outcomes.collect(),
         whys: words_after("because:"),
         peak_bytes: number("peak:").expect(&what),
@@ -92,13 +94,13 @@ pub(super) fn render_apart(file: &Path, files: Files, wish: &Wish) -> Told {
     }
 }
 
-fn words(wish: &Wish) -> String {
-    let Wanted::Format(format) = wish.format else { panic!("a format is wanted") };
+fn words(wish: &TransformOptions) -> String {
+    let OutputFormat::Format(format) = wish.format else { panic!("a format is wanted") };
     format!("{} {}", format.extension(), wish.width.unwrap_or(0))
 }
 
 #[test]
-fn a_process_tells_what_a_picture_takes() {
+fn child_process_reports_decode_resource_usage() {
     if let (Ok(work), Some(file)) = (env::var(WORK), env::var_os(FILE)) {
         return work_as_child(&work, Path::new(&file));
     }
@@ -110,18 +112,18 @@ fn a_process_tells_what_a_picture_takes() {
         [(to(Format::Jpeg, None), 27_000_000), (to(Format::Png, Some(8)), 26_000_000)]
     {
         let told = render_apart(&file, Files::Itself, &wish);
-        assert_eq!(told.outcomes, [Outcome::Made]);
+        assert_eq!(told.outcomes, [Outcome::Rendered]);
         assert!((least..told.planned_bytes).contains(&told.peak_bytes), "{told:?}");
     }
     let told = render_apart(&file, Files::Cut, &to(Format::Jpeg, Some(8)));
     assert_eq!(told.outcomes.len(), fs::metadata(&file).unwrap().len().div_ceil(1_024) as usize);
     let told = render_apart(&file, Files::Changed, &to(Format::Gif, Some(8)));
-    assert!(told.outcomes.contains(&Outcome::Broken), "{told:?}");
+    assert!(told.outcomes.contains(&Outcome::Corrupt), "{told:?}");
 }
 
 /// Returns transform options with a format and a width.
-pub(super) fn to(format: Format, width: Option<u32>) -> Wish {
-    Wish { format: Wanted::Format(format), width, ..Wish::default() }
+pub(super) fn to(format: Format, width: Option<u32>) -> TransformOptions {
+    TransformOptions { format: OutputFormat::Format(format), width, ..TransformOptions::default() }
 }
 
 fn work_as_child(work: &str, file: &Path) {
@@ -130,7 +132,7 @@ fn work_as_child(work: &str, file: &Path) {
     let words: Vec<&str> = work.split(' ').collect();
     let [files, format, width] = words[..] else { panic!("{work}") };
     let width = width.parse().unwrap();
-    let wish = to(Format::named(format).unwrap(), (width > 0).then_some(width));
+    let wish = to(Format::from_name(format).unwrap(), (width > 0).then_some(width));
     let whole = fs::read(file).unwrap();
     let before = resident_bytes("VmRSS:");
     let mut planned = 0;
@@ -159,15 +161,16 @@ fn work_as_child(work: &str, file: &Path) {
 }
 
 /// Returns the outcome of a file in a word, why it is damaged, and the planned memory.
-fn outcome(file: &[u8], wish: &Wish) -> (String, Option<String>, u64) {
+fn outcome(file: &[u8], wish: &TransformOptions) -> (String, Option<String>, u64) {
     let mut planned = 0;
     let mut made = || -> Result<bool, Error> {
-        let format = Format::of(file).ok_or_else(|| Error::Undecodable("no picture".to_owned()))?;
+        let format =
+            Format::detect(file).ok_or_else(|| Error::Undecodable("no picture".to_owned()))?;
         let source = read_source(format, file)?;
-        let Planned::Made(plan) = plan(&source, wish)? else { return Ok(false) };
+        let PlanOutcome::Transform(plan) = plan(&source, wish)? else { return Ok(false) };
         planned = plan.memory_bytes(&source);
         let made = render(file, &source, &plan, &|| false)?;
-        assert_eq!(read_source(plan.format, &made)?.seen(), plan.sides, "{plan:?}");
+        assert_eq!(read_source(plan.format, &made)?.oriented_size(), plan.sides, "{plan:?}");
         Ok(true)
     };
     let (word, why) = match made() {

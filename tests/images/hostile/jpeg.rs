@@ -1,12 +1,12 @@
 //! JPEG files, modified segment by segment.
 
-use fuzz::photograph::{Encoding, Photograph};
+use fuzz::photograph::{Encoding, SyntheticPhoto};
 
 use crate::PLAIN;
 
 /// Returns a small valid file.
 pub(super) fn small(progressive: Option<u8>) -> Vec<u8> {
-    Photograph::new(31, 96, 64).jpeg(&Encoding { progressive, ..PLAIN })
+    SyntheticPhoto::new(31, 96, 64).jpeg(&Encoding { progressive, ..PLAIN })
 }
 
 /// Returns the file with another size in its frame header.

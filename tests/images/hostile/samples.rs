@@ -4,25 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::{DynamicImage, ImageFormat};
-use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render};
 use tempfile::TempDir;
 use tests::pictures::{
     MIXED, PHOTOGRAPHS, PNG_SUITE, SCREENSHOTS, WEBP, all_fetched, fetched, vips,
 };
 
-use super::child::{Files, Outcome, Told, render_apart, to};
+use super::child::{ChildReport, Files, Outcome, render_apart, to};
 
 /// Memory limit of a process for pictures of less than half a million pixels, whatever their damage.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Every valid PNG and lossless WebP: lossless WebP rendered from it equals what `image` decodes, which ignores gamma.
 #[test]
-fn lossless_files_of_every_kind_are_read_to_the_last_pixel() {
+fn lossless_formats_are_decoded_exactly() {
     let mut count = 0;
     for path in [all_fetched(PNG_SUITE), all_fetched(WEBP)].concat() {
         let is_broken = path.to_string_lossy().contains("corrupted");
         let file = fs::read(&path).unwrap();
-        let Some(format @ (Format::Png | Format::WebP)) = Format::of(&file) else { continue };
+        let Some(format @ (Format::Png | Format::WebP)) = Format::detect(&file) else { continue };
         if is_broken {
             continue;
         }
@@ -32,10 +32,10 @@ fn lossless_files_of_every_kind_are_read_to_the_last_pixel() {
             continue;
         }
         let wish = match format {
-            Format::Png => Wish { quality: Some(100), ..to(Format::WebP, None) },
+            Format::Png => TransformOptions { quality: Some(100), ..to(Format::WebP, None) },
             _ => to(Format::Png, None),
         };
-        let Planned::Made(plan) = plan(&source, &wish).unwrap() else { panic!("a plan") };
+        let PlanOutcome::Transform(plan) = plan(&source, &wish).unwrap() else { panic!("a plan") };
         let made = render(&file, &source, &plan, &|| false).unwrap();
         let (made, seen) = (image::load_from_memory(&made).unwrap(), shown(&file, format));
         assert!(is_same(&made, &seen), "{}", path.display());
@@ -73,30 +73,35 @@ fn is_same(one: &DynamicImage, other: &DynamicImage) -> bool {
 }
 
 #[test]
-fn broken_files_of_png_suite_are_told_as_broken() {
+fn corrupt_png_suite_files_are_rejected() {
     let broken = all_fetched(&format!("{PNG_SUITE}/corrupted"));
     assert!(broken.len() > 10, "{broken:?}");
     for path in broken {
         let told = render_apart(&path, Files::Itself, &to(Format::WebP, Some(16)));
         // The only fault of one is a checksum after its last pixel.
-        let expected = if path.ends_with("xcsn0g01.png") { Outcome::Made } else { Outcome::Broken };
+        let expected =
+            if path.ends_with("xcsn0g01.png") { Outcome::Rendered } else { Outcome::Corrupt };
         assert_eq!(told.outcomes, [expected], "{}", path.display());
     }
 }
 
 #[test]
-fn files_that_others_made_are_made_into_every_format() {
+fn foreign_sample_files_are_encoded_to_every_format() {
     let avif = [format!("{MIXED}/avif.avif"), format!("{MIXED}/avifsequence.avif")];
     let mixed = [format!("{MIXED}/apng.png"), format!("{MIXED}/jpg.jpg")];
     let mut files: Vec<PathBuf> = avif.iter().chain(&mixed).map(|path| fetched(path)).collect();
     files.extend(all_fetched(WEBP));
     files.extend(all_fetched(SCREENSHOTS));
-    for path in files.iter().filter(|path| Format::of(&fs::read(path).unwrap()).is_some()) {
+    for path in files.iter().filter(|path| Format::detect(&fs::read(path).unwrap()).is_some()) {
         let file = fs::read(path).unwrap();
-        let source = read_source(Format::of(&file).unwrap(), &file).unwrap();
+        let source = read_source(Format::detect(&file).unwrap(), &file).unwrap();
         for format in [Format::Jpeg, Format::WebP, Format::Gif] {
-            let wish = Wish { format: Wanted::Format(format), width: Some(40), ..Wish::default() };
-            let Planned::Made(plan) = plan(&source, &wish).unwrap() else { continue };
+            let wish = TransformOptions {
+                format: OutputFormat::Format(format),
+                width: Some(40),
+                ..TransformOptions::default()
+            };
+            let PlanOutcome::Transform(plan) = plan(&source, &wish).unwrap() else { continue };
             let made = render(&file, &source, &plan, &|| false);
             assert!(made.is_ok(), "{} as {format:?}: {:?}", path.display(), made.err());
         }
@@ -143,26 +148,26 @@ fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
 }
 
 /// Prints the outcomes of a file, and returns the number of rendered pictures.
-fn said(path: &Path, told: &Told) -> usize {
-    let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
+fn said(path: &Path, told: &ChildReport) -> usize {
+    let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Rendered).count();
     let (all, peak_kib) = (told.outcomes.len(), told.peak_bytes >> 10);
     println!("{}: {made} of {all}, {peak_kib} KiB", path.display());
     made
 }
 
 #[test]
-fn files_cut_off_at_each_kib_are_no_harm() {
+fn truncated_files_are_handled_safely() {
     let folder = TempDir::new().unwrap();
     for path in written_by_vips(folder.path(), 8) {
         let told = render_apart(&path, Files::Cut, &to(Format::WebP, Some(160)));
         said(&path, &told);
-        assert!(told.outcomes.contains(&Outcome::Broken), "{}: an empty file", path.display());
+        assert!(told.outcomes.contains(&Outcome::Corrupt), "{}: an empty file", path.display());
         assert!(told.peak_bytes < BYTES_MAX, "{}: {}", path.display(), told.peak_bytes);
     }
 }
 
 #[test]
-fn files_with_another_byte_in_their_beginning_are_no_harm() {
+fn files_with_mutated_header_bytes_are_handled_safely() {
     let folder = TempDir::new().unwrap();
     for path in written_by_vips(folder.path(), 3) {
         let told = render_apart(&path, Files::Changed, &to(Format::Jpeg, Some(32)));

@@ -10,24 +10,24 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use server::roots::{BadRoots, ExtraRoots};
+use server::roots::{TrustAnchorError, TrustAnchors};
 
 /// Certificates that are accepted.
 pub(super) enum Trust {
     /// Any certificate.
-    Anybody,
+    AnyCertificate,
     /// Certificates issued by a trusted authority.
-    Vouched(ExtraRoots),
+    Vouched(TrustAnchors),
 }
 
 impl Trust {
     /// Returns a TLS 1.2 and 1.3 client configuration with this policy.
-    pub(super) fn client(&self) -> Result<Arc<ClientConfig>, BadRoots> {
+    pub(super) fn client(&self) -> Result<Arc<ClientConfig>, TrustAnchorError> {
         match self {
             Self::Vouched(roots) => roots.client(),
-            Self::Anybody => {
-                let mut client = ClientConfig::clone(&*ExtraRoots::default().client()?);
-                let anybody = Anybody(ring::default_provider());
+            Self::AnyCertificate => {
+                let mut client = ClientConfig::clone(&*TrustAnchors::default().client()?);
+                let anybody = AcceptAnyCertificate(ring::default_provider());
                 client.dangerous().set_certificate_verifier(Arc::new(anybody));
                 Ok(Arc::new(client))
             }
@@ -37,9 +37,9 @@ impl Trust {
 
 /// Verifier that accepts any certificate whose private key the server has.
 #[derive(Debug)]
-struct Anybody(CryptoProvider);
+struct AcceptAnyCertificate(CryptoProvider);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

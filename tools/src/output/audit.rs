@@ -33,7 +33,7 @@ fn row(entry: &AuditEntryView) -> Vec<String> {
         entry.id.clone(),
         entry.time.clone(),
         entry.action.clone(),
-        who(&entry.actor),
+        format_actor(&entry.actor),
         text(&entry.address),
         text(&entry.bucket_name),
         text(&entry.target),
@@ -41,7 +41,7 @@ fn row(entry: &AuditEntryView) -> Vec<String> {
     ]
 }
 
-fn who(actor: &ActorView) -> String {
+fn format_actor(actor: &ActorView) -> String {
     let ActorView { kind, id, name, account } = actor;
     let kind = match kind {
         ActorKind::Key => "key",

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_shows_each_segment_and_each_step_and_the_totals() {
+    fn compaction_plan_shows_segments_steps_and_totals() {
         let candidate = |id, class| CandidateView {
             id,
             class,

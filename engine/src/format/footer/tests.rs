@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::format::footer_reader::FooterReader;
-use crate::format::record::What;
-use crate::format::testing::{context, every_byte_counts, place};
+use crate::format::record::RecordOp;
+use crate::format::testing::{assert_every_byte_is_checked, context, test_address};
 use crate::name::FactName;
 
 fn head(lsn: u64, offset: u64) -> Vec<u8> {
     let name = FactName::parse(&format!("fact/{lsn}")).unwrap();
     let mut head = Vec::new();
-    Record { lsn, what: What::FactGone { name } }.encode(place(offset), &mut head);
+    Record { lsn, op: RecordOp::DeleteFact { name } }.encode(test_address(offset), &mut head);
     head
 }
 
@@ -43,14 +43,14 @@ fn plain() -> Vec<u8> {
         next_group: 5,
         previous_group: Checksum(6),
         entries: Checksum::of(&entries),
-        form: FooterForm::Plain,
+        form: FooterEncoding::Uncompressed,
     };
     [entries, trailer.encode(context())].concat()
 }
 
 fn parts(footer: &[u8]) -> (&[u8], FooterTrailer) {
     let (stored, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
-    let at = place(9_000 + stored.len() as u64);
+    let at = test_address(9_000 + stored.len() as u64);
     (stored, FooterTrailer::decode(trailer, at).unwrap())
 }
 
@@ -58,11 +58,11 @@ fn parts(footer: &[u8]) -> (&[u8], FooterTrailer) {
 fn unpack(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<u8>, Malformed> {
     let mut reader = FooterReader::new(trailer, context());
     let mut entries = Vec::new();
-    while let Some((offset, bytes)) = reader.wanted() {
+    while let Some((offset, bytes)) = reader.next_range() {
         assert!(bytes <= FOOTER_BLOCK_BYTES + FOOTER_BLOCK_HEADER_BYTES, "memory is bounded");
         let at = offset as usize - 9_000;
         let bytes = stored.get(at..at + bytes).ok_or(Malformed::Short)?;
-        entries.extend(reader.take(bytes.to_vec())?);
+        entries.extend(reader.feed(bytes.to_vec())?);
     }
     Ok(entries)
 }
@@ -73,8 +73,10 @@ fn read(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<FooterEntry>, Malf
 }
 
 #[test]
-fn a_footer_of_either_form_survives_its_bytes() {
-    for (footer, form) in [(finish(writer()), FooterForm::Packed), (plain(), FooterForm::Plain)] {
+fn footer_round_trips_in_both_encodings() {
+    for (footer, form) in
+        [(finish(writer()), FooterEncoding::Compressed), (plain(), FooterEncoding::Uncompressed)]
+    {
         let (stored, trailer) = parts(&footer);
         assert_eq!((trailer.footer_offset, trailer.last_lsn), (9_000, 12));
         assert_eq!((trailer.next_group, trailer.previous_group), (5, Checksum(6)));
@@ -88,7 +90,7 @@ fn a_footer_of_either_form_survives_its_bytes() {
 }
 
 #[test]
-fn a_packed_footer_is_smaller_and_one_of_many_records_takes_several_blocks() {
+fn compressed_footer_is_smaller_and_spans_blocks() {
     let mut writer = FooterWriter::new(context(), 9_000);
     let mut in_pieces = writer.clone();
     let (mut footer, mut plain) = (Vec::new(), Vec::new());
@@ -119,24 +121,25 @@ fn a_packed_footer_is_smaller_and_one_of_many_records_takes_several_blocks() {
 }
 
 #[test]
-fn every_byte_of_the_entries_and_of_the_trailer_counts() {
+fn footer_detects_any_byte_change() {
     for footer in [finish(writer()), plain()] {
         let (stored, trailer) = parts(&footer);
-        every_byte_counts(stored, |bytes| read(bytes, &trailer).is_ok());
-        let at = place(trailer.offset());
+        assert_every_byte_is_checked(stored, |bytes| read(bytes, &trailer).is_ok());
+        let at = test_address(trailer.offset());
         let bytes = trailer.encode(context());
-        every_byte_counts(&bytes, |bytes| FooterTrailer::decode(bytes, at).is_ok());
+        assert_every_byte_is_checked(&bytes, |bytes| FooterTrailer::decode(bytes, at).is_ok());
     }
 }
 
 #[test]
-fn trailers_that_break_a_rule_are_refused_for_that_rule() {
-    let decode = |t: FooterTrailer| FooterTrailer::decode(&t.encode(context()), place(t.offset()));
+fn invalid_footer_trailers_are_rejected_with_their_reason() {
+    let decode =
+        |t: FooterTrailer| FooterTrailer::decode(&t.encode(context()), test_address(t.offset()));
     for footer in [finish(writer()), plain()] {
         let good = parts(&footer).1;
         assert_eq!(decode(good), Ok(good));
         let early = FooterTrailer { footer_offset: 4_095, ..good };
-        assert_eq!(decode(early), Err(Malformed::Place));
+        assert_eq!(decode(early), Err(Malformed::Misplaced));
         for entry_count in [0, u64::MAX] {
             let wrong = FooterTrailer { entry_count, ..good };
             assert_eq!(decode(wrong), Err(Malformed::Count));
@@ -144,7 +147,7 @@ fn trailers_that_break_a_rule_are_refused_for_that_rule() {
         let none = FooterTrailer { entry_count: 0, stored_bytes: 0, ..good };
         assert_eq!(decode(none), Ok(none), "a segment without records has a footer too");
         let overflow = FooterTrailer { stored_bytes: u64::MAX, ..good };
-        assert_eq!(decode(overflow), Err(Malformed::Place));
+        assert_eq!(decode(overflow), Err(Malformed::Misplaced));
     }
     let plain = FooterTrailer { entry_count: 100, ..parts(&plain()).1 };
     assert_eq!(decode(plain), Err(Malformed::Count), "100 entries take more");
@@ -153,10 +156,10 @@ fn trailers_that_break_a_rule_are_refused_for_that_rule() {
 
     let mut bytes = plain.encode(context());
     bytes.truncate(FOOTER_TRAILER_BYTES - 8);
-    Put::new(&mut bytes).u32(2);
-    let at = place(plain.offset());
-    let checksum = Checksum::of(&bytes).at(at);
-    Put::new(&mut bytes).u32(checksum.0);
+    ByteWriter::new(&mut bytes).u32(2);
+    let at = test_address(plain.offset());
+    let checksum = Checksum::of(&bytes).bind(at);
+    ByteWriter::new(&mut bytes).u32(checksum.0);
     assert_eq!(FooterTrailer::decode(&bytes, at), Err(Malformed::Reserved), "an unknown form");
 }
 
@@ -167,20 +170,20 @@ fn trailer_of(stored: &[u8], entries: &[u8], entry_count: u64) -> FooterTrailer 
 }
 
 #[test]
-fn blocks_that_are_whole_and_do_not_make_the_footer_are_refused() {
+fn intact_blocks_not_forming_the_footer_are_rejected() {
     let entries = plain_entries();
     let packed = |stored: &[u8], entry_count| FooterTrailer {
-        form: FooterForm::Packed,
+        form: FooterEncoding::Compressed,
         ..trailer_of(stored, &entries, entry_count)
     };
-    let whole = FooterBlock::pack(&entries, place(9_000));
+    let whole = FooterBlock::compress(&entries, test_address(9_000));
     assert_eq!(unpack(&whole, &packed(&whole, 3)).as_ref(), Ok(&entries));
     assert_eq!(unpack(&whole, &packed(&whole, 200)), Err(Malformed::Count), "too many records");
-    let other = FooterBlock::pack(&entries[1..], place(9_000));
+    let other = FooterBlock::compress(&entries[1..], test_address(9_000));
     assert_eq!(unpack(&other, &packed(&other, 3)), Err(Malformed::Checksum));
     // Cut in two blocks, neither of them full.
-    let first = FooterBlock::pack(&entries[..40], place(9_000));
-    let second = FooterBlock::pack(&entries[40..], place(9_000 + first.len() as u64));
+    let first = FooterBlock::compress(&entries[..40], test_address(9_000));
+    let second = FooterBlock::compress(&entries[40..], test_address(9_000 + first.len() as u64));
     let cut = [first, second].concat();
     assert_eq!(unpack(&cut, &packed(&cut, 3)), Err(Malformed::Length));
     // The last block is cut short or extends beyond the footer.
@@ -193,9 +196,9 @@ fn blocks_that_are_whole_and_do_not_make_the_footer_are_refused() {
 }
 
 #[test]
-fn a_sum_tells_which_footer_is_of_the_same_records_in_either_form() {
+fn footer_digest_is_independent_of_encoding() {
     let sum = |records: &[(u64, u64)]| {
-        let mut sum = FooterSum::default();
+        let mut sum = FooterDigest::default();
         for (lsn, offset) in records {
             sum.push(*offset, &head(*lsn, *offset));
         }
@@ -203,17 +206,17 @@ fn a_sum_tells_which_footer_is_of_the_same_records_in_either_form() {
     };
     for footer in [finish(writer()), plain()] {
         let trailer = parts(&footer).1;
-        let is_of = |records: &[(u64, u64)]| sum(records).is_of(&trailer, 12, 5, Checksum(6));
+        let is_of = |records: &[(u64, u64)]| sum(records).matches(&trailer, 12, 5, Checksum(6));
         assert!(is_of(&RECORDS));
         assert!(!is_of(&RECORDS[..2]) && !is_of(&[RECORDS[0], RECORDS[2], RECORDS[1]]));
-        assert!(!sum(&RECORDS).is_of(&trailer, 11, 5, Checksum(6)));
-        assert!(!sum(&RECORDS).is_of(&trailer, 12, 4, Checksum(6)));
-        assert!(!sum(&RECORDS).is_of(&trailer, 12, 5, Checksum(7)));
+        assert!(!sum(&RECORDS).matches(&trailer, 11, 5, Checksum(6)));
+        assert!(!sum(&RECORDS).matches(&trailer, 12, 4, Checksum(6)));
+        assert!(!sum(&RECORDS).matches(&trailer, 12, 5, Checksum(7)));
     }
 }
 
 #[test]
-fn entries_are_read_through_a_window() {
+fn footer_entries_are_read_through_a_window() {
     let entries = plain_entries();
     let (first, bytes) = FooterEntry::decode(&entries, context()).unwrap().unwrap();
     assert_eq!(first.record.lsn, 10);
@@ -226,7 +229,7 @@ fn entries_are_read_through_a_window() {
 }
 
 #[test]
-fn entries_out_of_order_are_refused() {
+fn unsorted_footer_entries_are_rejected() {
     let bytes = [plain_entries(), entry(4_350, &head(13, 4_350))].concat();
     let read: Vec<_> = FooterEntries::new(&bytes, context()).collect();
     assert_eq!(read.len(), 4);

@@ -6,7 +6,7 @@ use super::*;
 
 fn rate_below(folder: &str, query: &str, key: &str) -> Option<u16> {
     let mut room = String::new();
-    Ranker::new(query, folder).unwrap().rate(&Candidate::new(key, &mut room), 0)
+    Ranker::new(query, folder).unwrap().score(&Candidate::new(key, &mut room), 0)
 }
 
 fn rate(query: &str, key: &str) -> Option<u16> {
@@ -20,7 +20,7 @@ fn matched(query: &str, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_name_gets_the_points_of_the_table() {
+fn scores_match_the_documented_table() {
     for (query, key, points) in [
         ("cat.png", "pets/Cat.png", EXACT),
         ("cat", "pets/cat.png", EXACT),
@@ -42,11 +42,11 @@ fn a_name_gets_the_points_of_the_table() {
         ("cats tom", "cats/tom.png", PATH),
         ("cats tom", "cats/tom/", PATH),
         ("cats/tom", "cats/tom/", PATH),
-        ("huose", "my house.png", NEAR - 1),
-        ("hause", "house/", NEAR - 1),
-        ("vcaatoin", "vacation.mp4", NEAR - 2),
-        ("mœurs", "meurs é.pdf", NEAR - 1),
-        ("mœurs", "meurs.pdf", NEAR - 1),
+        ("huose", "my house.png", FUZZY - 1),
+        ("hause", "house/", FUZZY - 1),
+        ("vcaatoin", "vacation.mp4", FUZZY - 2),
+        ("mœurs", "meurs é.pdf", FUZZY - 1),
+        ("mœurs", "meurs.pdf", FUZZY - 1),
         ("école", "ecole.png", EXACT),
         ("ecole", "ÉCOLE 2.png", PREFIX),
         ("ёлка", "Елка.png", EXACT),
@@ -56,8 +56,8 @@ fn a_name_gets_the_points_of_the_table() {
 }
 
 #[test]
-fn letters_in_order_are_found_and_better_where_words_begin() {
-    let points = |key: &str| rate("mct", key).filter(|points| *points <= SCATTERED_MAX);
+fn subsequence_matches_score_higher_at_word_starts() {
+    let points = |key: &str| rate("mct", key).filter(|points| *points <= SUBSEQUENCE_MAX);
     assert!(points("my_cat_tree").unwrap() > points("aamaacaatx").unwrap());
     for (query, key) in [("abc", "acb"), ("tac", "cat"), ("car bus", "car.png"), ("я", "r.png")] {
         assert_eq!(rate(query, key), None, "{query:?} in {key:?}");
@@ -65,30 +65,30 @@ fn letters_in_order_are_found_and_better_where_words_begin() {
 }
 
 #[test]
-fn a_folder_is_no_hit_for_what_its_parents_are_called() {
+fn folder_does_not_match_by_its_parents() {
     for (query, key) in
         [("cat", "cats/old/"), ("img", "invoice/market/green/"), ("cats my", "my/cats/x/")]
     {
         assert_eq!(rate(query, key), None, "{query:?} in {key:?}");
     }
     assert_eq!(
-        rate("img", "invoice/market/green.png").map(|points| points <= SCATTERED_MAX),
+        rate("img", "invoice/market/green.png").map(|points| points <= SUBSEQUENCE_MAX),
         Some(true)
     );
-    assert_eq!(rate("cat", "cat/c_a_t/").map(|points| points <= SCATTERED_MAX), Some(true));
+    assert_eq!(rate("cat", "cat/c_a_t/").map(|points| points <= SUBSEQUENCE_MAX), Some(true));
     assert_eq!(matched("my cats", "my/cats/"), ["my", "cats"]);
     assert_eq!(matched("cts", "cts/c_a_t_s/"), ["cts", "c", "t", "s"]);
 }
 
 #[test]
-fn numbers_and_short_words_have_no_typing_errors() {
+fn fuzzy_matching_skips_numbers_and_short_words() {
     for (query, key) in [("2024", "2025.png"), ("img_1", "img_2"), ("cat", "cut.png")] {
         assert_eq!(rate(query, key), None, "{query:?} in {key:?}");
     }
 }
 
 #[test]
-fn what_lies_above_the_folder_of_the_search_does_not_count() {
+fn path_above_the_search_folder_is_ignored() {
     assert_eq!(rate_below("", "cat", "cats/tom.png"), Some(PATH));
     assert_eq!(rate_below("cats/", "cat", "cats/tom.png"), None);
     assert_eq!(rate_below("Été/", "tom", "Été/tom.png"), Some(EXACT));
@@ -100,7 +100,7 @@ fn what_lies_above_the_folder_of_the_search_does_not_count() {
 }
 
 #[test]
-fn the_parts_that_match_are_told() {
+fn match_ranges_are_returned() {
     for (query, key, parts) in [
         ("cat", "cat/cat.png", vec!["cat"]),
         ("red car", "Red Car.jpg", vec!["Red Car"]),
@@ -126,7 +126,7 @@ fn holds(query: &str, key: &str) -> bool {
 
 proptest! {
     #[test]
-    fn a_name_is_found_if_it_holds_the_letters_and_only_then(
+    fn name_matches_iff_it_contains_the_letters(
         query in "[abcé1 _]{1,6}",
         key in "([a-cÉ1_ ]{1,5}/){0,2}[abcÁé1_. ]{1,8}",
     ) {
@@ -135,12 +135,12 @@ proptest! {
         if holds(&query, &key) {
             prop_assert!(found.is_some());
         } else {
-            prop_assert!(found.is_none_or(|points| points == NEAR - 1 || points == NEAR - 2));
+            prop_assert!(found.is_none_or(|points| points == FUZZY - 1 || points == FUZZY - 2));
         }
     }
 
     #[test]
-    fn a_folder_is_found_by_its_own_name(
+    fn folder_matches_its_own_name(
         query in "[abcé1_]{1,3}",
         above in "([a-cÉ1_ ]{1,5}/){0,2}",
         name in "[abcÁé1_. ]{1,8}",
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn one_more_letter_brings_nothing_to_the_top_that_was_not_near_it(
+    fn longer_query_does_not_promote_distant_names(
         query in "([abcA1]{1,4} )?[abcA1é]{1,5}",
         letter in "[abcA1é]",
         key in "([a-cA1_ ]{1,5}/){0,2}[abcABCé1_. ]{1,12}/?",
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn one_more_letter_finds_nothing_new_where_no_typing_error_is_forgiven(
+    fn longer_query_without_typos_only_narrows_hits(
         query in "([abcA1]{1,3} )?[abcA1é]{1,2}",
         letter in "[abcA1é]",
         key in "([a-cA1_ ]{1,5}/){0,2}[abcABCé1_. ]{1,12}/?",
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn points_below_those_that_matter_may_be_fewer_and_no_others(
+    fn scores_below_the_cutoff_are_lower_bounds(
         query in "([abcA1]{1,4} )?[abcA1é]{1,5}",
         key in "([a-cA1_ ]{1,5}/){0,2}[abcABCé1_. ]{1,12}/?",
         points_min in 0..=EXACT,
@@ -183,19 +183,19 @@ proptest! {
         let mut room = String::new();
         let mut ranker = Ranker::new(&query, "").unwrap();
         let candidate = Candidate::new(&key, &mut room);
-        match (ranker.rate(&candidate, 0), ranker.rate(&candidate, points_min)) {
+        match (ranker.score(&candidate, 0), ranker.score(&candidate, points_min)) {
             (Some(all), Some(some)) if all < points_min => prop_assert!(some <= all || some < points_min),
             (all, some) => prop_assert_eq!(all, some),
         }
     }
 
     #[test]
-    fn anything_can_be_looked_for_in_anything(query in "\\PC{1,40}", key in "\\PC{1,60}") {
+    fn ranking_accepts_arbitrary_input(query in "\\PC{1,40}", key in "\\PC{1,60}") {
         prop_assume!(!query.trim().is_empty());
         let mut room = String::new();
         let candidate = Candidate::new(&key, &mut room);
         let mut ranker = Ranker::new(&query, "").unwrap();
-        let found = ranker.rate(&candidate, 0);
+        let found = ranker.score(&candidate, 0);
         let matches = ranker.matches(&candidate);
         if found.is_some() {
             prop_assert!(!matches.is_empty());
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_of_a_name_finds_it(
+    fn substring_of_a_name_matches(
         key in "[a-zA-Zé_0-9 ]{1,20}",
         from in 0_usize..20,
         length in 1_usize..20,

@@ -7,4 +7,4 @@ mod avif;
 mod resample;
 
 pub use avif::{Channels, encode_avif};
-pub use resample::{Pixel, REACH, resample};
+pub use resample::{KERNEL_RADIUS, Pixel, resample};

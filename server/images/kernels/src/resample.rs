@@ -8,8 +8,8 @@ use fast_image_resize::images::{Image, TypedImageRef};
 use fast_image_resize::pixels::{U8, U8x2, U8x3, U8x4};
 use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
-/// Reach of the filter in pixels of the smaller picture, in each direction.
-pub const REACH: f64 = 3.0;
+/// Radius of the filter in pixels of the smaller picture, in each direction.
+pub const KERNEL_RADIUS: f64 = 3.0;
 
 /// Number of 8-bit samples of a pixel, and whether the last one is alpha.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

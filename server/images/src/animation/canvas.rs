@@ -1,7 +1,7 @@
 //! Canvas on which the frames of an animation are composited.
 
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Red, green, blue and alpha; alpha 0 is transparent.
 pub(crate) type Pixel = [u8; 4];
@@ -42,40 +42,40 @@ impl Canvas {
     }
 
     /// Creates a canvas with this picture.
-    pub(super) fn of(picture: Picture) -> Self {
+    pub(super) fn from_pixels(picture: PixelBuffer) -> Self {
         let (width, height) = (picture.width as usize, picture.height as usize);
-        let Picture { layout, samples, .. } = picture.in_colour();
+        let PixelBuffer { layout, samples, .. } = picture.to_rgb();
         let pixels = match layout {
-            Layout::Rgba => samples.as_chunks::<4>().0.to_vec(),
+            PixelLayout::Rgba => samples.as_chunks::<4>().0.to_vec(),
             _ => samples.as_chunks::<3>().0.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
         };
         Self { width, height, pixels, changed: None }
     }
 
     /// Returns the content, without alpha if it is opaque.
-    pub(super) fn picture(&self, profile: Option<Vec<u8>>) -> Result<Picture, Error> {
-        let whole = self.whole();
-        Ok(Picture { profile, ..self.part(whole)? })
+    pub(super) fn to_pixels(&self, profile: Option<Vec<u8>>) -> Result<PixelBuffer, Error> {
+        let whole = self.full_area();
+        Ok(PixelBuffer { profile, ..self.part(whole)? })
     }
 
     /// Returns the content of an area, without alpha if it is opaque.
-    pub(super) fn part(&self, area: Area) -> Result<Picture, Error> {
+    pub(super) fn part(&self, area: Area) -> Result<PixelBuffer, Error> {
         let sides = (area.width as u32, area.height as u32);
         let pixels = || self.rows(area).flatten();
         let (layout, samples) = if pixels().all(|pixel| pixel[3] == 255) {
             let mut samples = Vec::with_capacity(area.pixels() * 3);
             samples.extend(pixels().flat_map(|[r, g, b, _]| [*r, *g, *b]));
-            (Layout::Rgb, samples)
+            (PixelLayout::Rgb, samples)
         } else {
             let mut samples = Vec::with_capacity(area.pixels() * 4);
             self.rows(area).for_each(|row| samples.extend_from_slice(row.as_flattened()));
-            (Layout::Rgba, samples)
+            (PixelLayout::Rgba, samples)
         };
-        Picture::new(sides, layout, samples, None)
+        PixelBuffer::new(sides, layout, samples, None)
     }
 
     /// Returns the area of the whole canvas.
-    pub(super) fn whole(&self) -> Area {
+    pub(super) fn full_area(&self) -> Area {
         Area { left: 0, top: 0, width: self.width, height: self.height }
     }
 
@@ -109,7 +109,7 @@ impl Canvas {
 
     /// Returns all pixels, mutable.
     pub(super) fn pixels_mut(&mut self) -> &mut [Pixel] {
-        self.changed = Some(self.whole());
+        self.changed = Some(self.full_area());
         &mut self.pixels
     }
 
@@ -119,8 +119,8 @@ impl Canvas {
     }
 
     /// Replaces an area by a picture of the same size.
-    pub(super) fn lay(&mut self, area: Area, picture: Picture) {
-        let part = Self::of(picture);
+    pub(super) fn draw(&mut self, area: Area, picture: PixelBuffer) {
+        let part = Self::from_pixels(picture);
         self.restore(area, &part.pixels);
     }
 
@@ -129,7 +129,7 @@ impl Canvas {
     }
 
     /// Copies an area for [`Canvas::restore`].
-    pub(super) fn keep(&self, area: Area) -> Vec<Pixel> {
+    pub(super) fn snapshot(&self, area: Area) -> Vec<Pixel> {
         self.rows(area).flatten().copied().collect()
     }
 
@@ -145,13 +145,13 @@ impl Canvas {
 
     /// Returns the smallest area with all pixels that are opaque here and transparent in another canvas of the same
     /// size.
-    pub(super) fn cleared_in(&self, other: &Self) -> Option<Area> {
+    pub(super) fn newly_cleared_area(&self, other: &Self) -> Option<Area> {
         self.area_where(other, |pixel, other| pixel[3] != 0 && other[3] == 0)
     }
 
     fn area_where(&self, other: &Self, is_in: impl Fn(&Pixel, &Pixel) -> bool) -> Option<Area> {
         let mut found: Option<Area> = None;
-        let rows = self.rows(self.whole()).zip(other.rows(other.whole()));
+        let rows = self.rows(self.full_area()).zip(other.rows(other.full_area()));
         for (top, (row, other)) in rows.enumerate().filter(|(_, (row, other))| row != other) {
             let pairs = || row.iter().zip(other);
             let Some(left) = pairs().position(|(pixel, other)| is_in(pixel, other)) else {
@@ -194,22 +194,22 @@ mod tests {
     }
 
     #[test]
-    fn a_rectangle_is_cut_at_the_edges() {
+    fn area_is_clipped_to_the_canvas() {
         let canvas = Canvas::new((10, 8));
         assert_eq!(canvas.clip(2, 3, 4, 5), area(2, 3, 4, 5));
         assert_eq!(canvas.clip(8, 7, 9, 9), area(8, 7, 2, 1));
-        assert_eq!(canvas.clip(0, 0, u32::MAX, u32::MAX), canvas.whole());
+        assert_eq!(canvas.clip(0, 0, u32::MAX, u32::MAX), canvas.full_area());
         assert_eq!(canvas.clip(50, 1, 4, 2).pixels(), 0);
         assert_eq!(canvas.rows(canvas.clip(50, 50, 4, 2)).count(), 0);
     }
 
     #[test]
-    fn what_was_kept_comes_back() {
+    fn snapshot_is_restored() {
         let mut canvas = Canvas::new((4, 3));
         let part = area(1, 1, 2, 2);
         canvas.rows_mut(part).for_each(|row| row.fill([1, 2, 3, 255]));
         let before = canvas.clone();
-        let kept = canvas.keep(part);
+        let kept = canvas.snapshot(part);
         canvas.clear(part);
         assert_eq!(canvas, Canvas::new((4, 3)));
         canvas.restore(part, &kept);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_on_is_told_once() {
+    fn changed_area_is_reported_once() {
         let mut canvas = Canvas::new((6, 5));
         assert_eq!(canvas.take_changed(), None);
         canvas.clear(area(1, 1, 2, 1));
@@ -225,32 +225,32 @@ mod tests {
         assert_eq!(canvas.take_changed(), Some(area(1, 1, 4, 4)));
         assert_eq!(canvas.take_changed(), None);
         canvas.pixels_mut();
-        assert_eq!(canvas.take_changed(), Some(canvas.whole()));
+        assert_eq!(canvas.take_changed(), Some(canvas.full_area()));
     }
 
     #[test]
-    fn changes_lie_in_the_smallest_area() {
+    fn changed_area_is_the_bounding_box() {
         let before = Canvas::new((6, 5));
         let mut after = before.clone();
         assert_eq!(before.changed_to(&after), None);
         after.rows_mut(area(1, 1, 1, 1)).for_each(|row| row.fill([9, 9, 9, 255]));
         after.rows_mut(area(4, 3, 1, 1)).for_each(|row| row.fill([9, 9, 9, 255]));
         assert_eq!(before.changed_to(&after), Some(area(1, 1, 4, 3)));
-        assert_eq!(before.cleared_in(&after), None);
-        assert_eq!(after.cleared_in(&before), Some(area(1, 1, 4, 3)));
+        assert_eq!(before.newly_cleared_area(&after), None);
+        assert_eq!(after.newly_cleared_area(&before), Some(area(1, 1, 4, 3)));
     }
 
     #[test]
-    fn alpha_is_told_only_where_it_says_something() {
+    fn opaque_area_has_no_alpha_channel() {
         let mut canvas = Canvas::new((2, 1));
         canvas.pixels_mut()[0] = [1, 2, 3, 255];
-        let picture = canvas.picture(None).unwrap();
+        let picture = canvas.to_pixels(None).unwrap();
         assert_eq!(
             (picture.layout, &*picture.samples),
-            (Layout::Rgba, &[1, 2, 3, 255, 0, 0, 0, 0][..])
+            (PixelLayout::Rgba, &[1, 2, 3, 255, 0, 0, 0, 0][..])
         );
         let part = canvas.part(area(0, 0, 1, 1)).unwrap();
-        assert_eq!((part.layout, &*part.samples), (Layout::Rgb, &[1, 2, 3][..]));
-        assert_eq!(Canvas::of(picture), canvas);
+        assert_eq!((part.layout, &*part.samples), (PixelLayout::Rgb, &[1, 2, 3][..]));
+        assert_eq!(Canvas::from_pixels(picture), canvas);
     }
 }

@@ -1,16 +1,16 @@
 //! Frame source: common interface of the animation decoders.
 
 use super::canvas::{Area, Canvas};
-use super::gif_frames::GifFrames;
-use super::plays::Plays;
-use super::webp_frames::WebPFrames;
+use super::gif_frames::GifReader;
+use super::plays::LoopCount;
+use super::webp_frames::WebPReader;
 use crate::Stop;
 use crate::error::Error;
 use crate::format::Format;
 use crate::source::Source;
 
 /// Frames of a file, each composited with its predecessors.
-pub(super) trait Frames {
+pub(super) trait FrameReader {
     /// Composites the next frame on the canvas and returns its duration in milliseconds, as stated in the file;
     /// `None` after the last one.
     ///
@@ -25,17 +25,20 @@ pub(super) trait Frames {
     fn take_changed(&mut self) -> Option<Area>;
 
     /// Returns the loop count.
-    fn plays(&self) -> Plays;
+    fn plays(&self) -> LoopCount;
 
     /// Returns the colour profile of all frames.
     fn profile(&self) -> Option<&[u8]>;
 }
 
 /// Opens a file whose header was read, and whose plan is within the limits.
-pub(super) fn open<'a>(bytes: &'a [u8], source: &Source) -> Result<Box<dyn Frames + 'a>, Error> {
+pub(super) fn open<'a>(
+    bytes: &'a [u8],
+    source: &Source,
+) -> Result<Box<dyn FrameReader + 'a>, Error> {
     match source.format {
-        Format::Gif => Ok(Box::new(GifFrames::new(bytes, source.sides)?)),
-        Format::WebP => Ok(Box::new(WebPFrames::new(bytes, source.sides)?)),
+        Format::Gif => Ok(Box::new(GifReader::new(bytes, source.sides)?)),
+        Format::WebP => Ok(Box::new(WebPReader::new(bytes, source.sides)?)),
         format => Err(Error::Failed(format!("{} does not move", format.extension()))),
     }
 }

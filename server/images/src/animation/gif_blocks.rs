@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn gif_cut_off_anywhere_has_the_frames_before() {
+    fn truncated_gif_keeps_complete_frames() {
         let file = [HEADER, &loops(b"NETSCAPE2.0", 1), FRAME, FRAME, b";"].concat();
         let mut before = 0;
         for end in 0..file.len() {

@@ -11,11 +11,11 @@ use gif::streaming_decoder::{Block, Decoded, OutputBuffer, StreamingDecoder};
 use gif::{DecodeOptions, DisposalMethod, Frame};
 
 use super::canvas::{Area, CLEAR, Canvas, Pixel};
-use super::frames::Frames;
+use super::frames::FrameReader;
 use super::gif_blocks::{GifBlocks, GifSummary};
-use super::plays::Plays;
+use super::plays::LoopCount;
 use crate::Stop;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::limits::{FRAMES_PIXELS_MAX, PROFILE_BYTES_MAX};
 
 /// Maximum number of pixels decompressed per file. Frames inside their canvas have at most half as many.
@@ -24,12 +24,12 @@ const UNPACKED_MAX: u64 = 2 * FRAMES_PIXELS_MAX;
 /// fill it: 64 bits of codes, each of at most 4,096 pixels.
 const PIECE_PIXELS: usize = 1 << 16;
 
-pub(super) struct GifFrames<'a> {
-    blocks: Blocks<'a>,
+pub(super) struct GifReader<'a> {
+    blocks: GifBlockDecoder<'a>,
     /// Headers of the remaining frames.
     headers: GifBlocks<'a>,
     palette: Option<Vec<u8>>,
-    plays: Plays,
+    plays: LoopCount,
     profile: Option<Vec<u8>>,
     canvas: Canvas,
     disposal: Disposal,
@@ -41,23 +41,23 @@ pub(super) struct GifFrames<'a> {
 
 /// Disposal of a frame after its duration.
 enum Disposal {
-    Kept,
-    Cleared(Area),
-    Undone(Area, Vec<Pixel>),
+    Keep,
+    Background(Area),
+    Previous(Area, Vec<Pixel>),
 }
 
-impl<'a> GifFrames<'a> {
+impl<'a> GifReader<'a> {
     pub(super) fn new(bytes: &'a [u8], sides: (u32, u32)) -> Result<Self, Error> {
         let head = DecodeOptions::new().read_info(bytes).map_err(Error::undecodable)?;
         let profile = head.icc_profile().filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
         Ok(Self {
-            blocks: Blocks { decoder: StreamingDecoder::new(), rest: bytes },
+            blocks: GifBlockDecoder { decoder: StreamingDecoder::new(), rest: bytes },
             palette: head.global_palette().map(<[u8]>::to_vec),
-            plays: Plays::of_gif_repetitions(GifSummary::read(bytes)?.repetitions),
+            plays: LoopCount::of_gif_repetitions(GifSummary::read(bytes)?.repetitions),
             headers: GifBlocks::new(bytes)?,
             profile: profile.map(<[u8]>::to_vec),
             canvas: Canvas::new(sides),
-            disposal: Disposal::Kept,
+            disposal: Disposal::Keep,
             piece: vec![0; PIECE_PIXELS],
             unpacked: 0,
             has_shown: false,
@@ -66,7 +66,7 @@ impl<'a> GifFrames<'a> {
     }
 
     /// Draws a frame whose header was read, up to the end of its data.
-    fn draw(&mut self, brush: &mut Brush, stop: Stop<'_>) -> Result<(), Error> {
+    fn draw(&mut self, brush: &mut FramePainter, stop: Stop<'_>) -> Result<(), Error> {
         loop {
             if stop() {
                 return Err(Error::Cancelled);
@@ -78,26 +78,26 @@ impl<'a> GifFrames<'a> {
             };
             self.unpacked += unpacked as u64;
             if self.unpacked > UNPACKED_MAX {
-                return Err(Error::TooLarge(Bound::Frames));
+                return Err(Error::TooLarge(LimitKind::Frames));
             }
-            brush.lay(&mut self.canvas, &self.piece[..unpacked]);
+            brush.draw(&mut self.canvas, &self.piece[..unpacked]);
         }
     }
 }
 
-impl Frames for GifFrames<'_> {
+impl FrameReader for GifReader<'_> {
     fn next(&mut self, stop: Stop<'_>) -> Result<Option<u32>, Error> {
-        match std::mem::replace(&mut self.disposal, Disposal::Kept) {
-            Disposal::Kept => {}
-            Disposal::Cleared(area) => self.canvas.clear(area),
-            Disposal::Undone(area, kept) => self.canvas.restore(area, &kept),
+        match std::mem::replace(&mut self.disposal, Disposal::Keep) {
+            Disposal::Keep => {}
+            Disposal::Background(area) => self.canvas.clear(area),
+            Disposal::Previous(area, kept) => self.canvas.restore(area, &kept),
         }
         if self.is_over {
             return Ok(None);
         }
         let header = self.blocks.next_frame().map(|frame| {
             let palette = frame.palette.as_ref().or(self.palette.as_ref());
-            let brush = Brush::new(frame, palette.map_or(&[], Vec::as_slice), &self.canvas);
+            let brush = FramePainter::new(frame, palette.map_or(&[], Vec::as_slice), &self.canvas);
             (brush, frame.dispose, u32::from(frame.delay) * 10)
         });
         let (mut brush, disposal, delay_ms) = match header {
@@ -109,11 +109,11 @@ impl Frames for GifFrames<'_> {
         };
         let stored = self.headers.next();
         self.disposal = match (disposal, stored.map(|header| header.disposal)) {
-            (DisposalMethod::Background, _) => Disposal::Cleared(brush.area),
+            (DisposalMethod::Background, _) => Disposal::Background(brush.area),
             (DisposalMethod::Previous, _) | (_, Some(4)) => {
-                Disposal::Undone(brush.area, self.canvas.keep(brush.area))
+                Disposal::Previous(brush.area, self.canvas.snapshot(brush.area))
             }
-            (DisposalMethod::Any | DisposalMethod::Keep, _) => Disposal::Kept,
+            (DisposalMethod::Any | DisposalMethod::Keep, _) => Disposal::Keep,
         };
         let drawn = match stored {
             Some(header) if header.is_empty => self.blocks.end_empty_frame(),
@@ -141,7 +141,7 @@ impl Frames for GifFrames<'_> {
         self.canvas.take_changed()
     }
 
-    fn plays(&self) -> Plays {
+    fn plays(&self) -> LoopCount {
         self.plays
     }
 
@@ -151,12 +151,12 @@ impl Frames for GifFrames<'_> {
 }
 
 /// File, block by block.
-struct Blocks<'a> {
+struct GifBlockDecoder<'a> {
     decoder: StreamingDecoder,
     rest: &'a [u8],
 }
 
-impl Blocks<'_> {
+impl GifBlockDecoder<'_> {
     /// Decodes the next item; pixels are written to `piece` if it is not empty.
     fn next(&mut self, piece: &mut [u8]) -> Result<Decoded, Error> {
         while !self.rest.is_empty() {
@@ -201,7 +201,7 @@ impl Blocks<'_> {
 }
 
 /// Draws the pixels of a frame in storage order.
-struct Brush {
+struct FramePainter {
     /// Visible area of the frame on the canvas.
     area: Area,
     width: usize,
@@ -213,7 +213,7 @@ struct Brush {
     has_begun: bool,
 }
 
-impl Brush {
+impl FramePainter {
     fn new(frame: &Frame<'_>, palette: &[u8], canvas: &Canvas) -> Self {
         let [left, top, width, height] =
             [frame.left, frame.top, frame.width, frame.height].map(u32::from);
@@ -238,7 +238,7 @@ impl Brush {
     }
 
     /// Draws the next pixels; pixels after the end of the frame are skipped.
-    fn lay(&mut self, canvas: &mut Canvas, mut indices: &[u8]) {
+    fn draw(&mut self, canvas: &mut Canvas, mut indices: &[u8]) {
         while let Some(row) = self.row.filter(|_| !indices.is_empty()) {
             self.has_begun = true;
             let here = indices.len().min(self.width - self.column);

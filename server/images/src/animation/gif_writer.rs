@@ -8,15 +8,15 @@
 use gif::{DisposalMethod, Encoder};
 
 use super::canvas::{Area, CLEAR, Canvas, Pixel};
-use super::plays::Plays;
-use super::writer::{Shown, Writer, check_room};
+use super::plays::LoopCount;
+use super::writer::{FrameWriter, TimedFrame, check_file_size};
 use crate::Stop;
-use crate::encode::colours::{Dither, Indexed, OPAQUE_FROM, reduce};
+use crate::encode::colours::{Dither, OPAQUE_FROM, PalettedImage, quantize};
 use crate::encode::gif::frame;
 use crate::error::Error;
 
 /// Minimum duration in hundredths of a second that browsers honour; shorter ones are shown for a tenth of a second.
-const UNITS_SHOWN_MIN: u32 = 2;
+const DELAY_UNITS_MIN: u32 = 2;
 /// Size of a frame without colours and pixels (two headers and a terminator), plus the file trailer.
 const FRAME_OTHER_BYTES: usize = 8 + 10 + 1 + 1;
 
@@ -35,7 +35,7 @@ impl GifWriter {
     pub(super) fn new(
         sides: (u32, u32),
         colours: u16,
-        plays: Plays,
+        plays: LoopCount,
         bytes_max: usize,
     ) -> Result<Self, Error> {
         let side = |side: u32| u16::try_from(side).map_err(Error::failed);
@@ -49,7 +49,7 @@ impl GifWriter {
     /// Writes a frame at a position on the canvas, with or without disposal.
     fn put(
         &mut self,
-        indexed: Indexed,
+        indexed: PalettedImage,
         area: Area,
         is_cleared: bool,
         delay_ms: u32,
@@ -68,7 +68,7 @@ impl GifWriter {
         let blocks = frame.buffer.len().saturating_sub(1).div_ceil(255);
         let colours = colours.next_power_of_two().max(2);
         let bytes = 3 * colours + frame.buffer.len() + blocks + FRAME_OTHER_BYTES;
-        check_room(self.encoder.get_ref(), bytes, self.bytes_max)?;
+        check_file_size(self.encoder.get_ref(), bytes, self.bytes_max)?;
         self.encoder.write_lzw_pre_encoded_frame(&frame).map_err(Error::failed)
     }
 
@@ -76,14 +76,14 @@ impl GifWriter {
     /// honour is not shortened below their minimum.
     fn units(&mut self, delay_ms: u32) -> u16 {
         let due = i64::from(delay_ms) + i64::from(self.owed_ms);
-        let least = if delay_ms > 10 { UNITS_SHOWN_MIN } else { 0 };
+        let least = if delay_ms > 10 { DELAY_UNITS_MIN } else { 0 };
         let units = ((due + 5).max(0) / 10).clamp(least.into(), u16::MAX.into());
         self.owed_ms = (due - units * 10).clamp(-10, 10) as i32;
         units as u16
     }
 }
 
-impl Writer for GifWriter {
+impl FrameWriter for GifWriter {
     /// Maximum of 16 bits of hundredths of a second.
     const DELAY_MS_MAX: u32 = 655_350;
 
@@ -96,17 +96,17 @@ impl Writer for GifWriter {
         }
     }
 
-    fn write(&mut self, shown: &Shown<'_>, stop: Stop<'_>) -> Result<(), Error> {
+    fn write(&mut self, shown: &TimedFrame<'_>, stop: Stop<'_>) -> Result<(), Error> {
         let canvas = shown.canvas;
         let area = match &self.ground {
-            None => canvas.whole(),
+            None => canvas.full_area(),
             // A frame must have pixels, even if nothing changed.
             Some(ground) => ground.changed_to(canvas).unwrap_or(canvas.clip(0, 0, 1, 1)),
         };
-        let cleared = shown.next.and_then(|next| canvas.cleared_in(next));
+        let cleared = shown.next.and_then(|next| canvas.newly_cleared_area(next));
         let area = cleared.map_or(area, |cleared| area.with(cleared));
         let pixels: Vec<Pixel> = match &self.ground {
-            None => canvas.keep(area),
+            None => canvas.snapshot(area),
             Some(ground) => {
                 let pairs = canvas.rows(area).flatten().zip(ground.rows(area).flatten());
                 pairs.map(|(pixel, under)| if pixel == under { CLEAR } else { *pixel }).collect()
@@ -115,10 +115,10 @@ impl Writer for GifWriter {
         // Some readers clear to the background colour if a frame has no transparent colour.
         let indexed = match cleared {
             Some(_) => {
-                reduce(&pixels, area.width, self.colours.saturating_sub(1), Dither::None, stop)?
+                quantize(&pixels, area.width, self.colours.saturating_sub(1), Dither::None, stop)?
                     .with_clear()
             }
-            None => reduce(&pixels, area.width, self.colours, Dither::None, stop)?,
+            None => quantize(&pixels, area.width, self.colours, Dither::None, stop)?,
         };
         self.put(indexed, area, cleared.is_some(), shown.delay_ms)?;
         let mut ground = canvas.clone();
@@ -131,7 +131,7 @@ impl Writer for GifWriter {
 
     fn stay(&mut self, delay_ms: u32, stop: Stop<'_>) -> Result<(), Error> {
         let dot = Area { left: 0, top: 0, width: 1, height: 1 };
-        let nothing = reduce(&[CLEAR], dot.width, self.colours, Dither::None, stop)?;
+        let nothing = quantize(&[CLEAR], dot.width, self.colours, Dither::None, stop)?;
         self.put(nothing, dot, false, delay_ms)
     }
 
@@ -147,19 +147,19 @@ mod tests {
     use super::*;
 
     fn units(delays: &[u32]) -> Vec<u16> {
-        let mut writer = GifWriter::new((1, 1), 256, Plays::Forever, 99).unwrap();
+        let mut writer = GifWriter::new((1, 1), 256, LoopCount::Forever, 99).unwrap();
         delays.iter().map(|delay| writer.units(*delay)).collect()
     }
 
     #[test]
-    fn time_that_does_not_fit_the_units_is_carried_over() {
+    fn frame_delay_rounding_error_is_carried_over() {
         assert_eq!(units(&[100, 0, 10, 20]), [10, 0, 1, 2]);
         assert_eq!(units(&[33; 6]), [3, 4, 3, 3, 4, 3]);
         assert_eq!(units(&[655_350, 655_350]), [u16::MAX; 2]);
     }
 
     #[test]
-    fn what_is_shown_as_long_as_it_says_stays_so() {
+    fn gif_frame_durations_are_preserved() {
         assert!(units(&[12, 11, 15, 14, 16]).iter().all(|units| *units >= 2));
         // The added time is taken from a later frame, at most one unit per frame.
         assert_eq!(units(&[12, 12, 12, 12, 100]), [2, 2, 2, 2, 9]);

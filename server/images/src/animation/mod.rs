@@ -27,23 +27,27 @@ mod writer;
 
 pub(super) use self::gif_blocks::GifSummary;
 use self::gif_writer::GifWriter;
-use self::shrunk::Shrunk;
+use self::shrunk::FrameScaler;
 pub(super) use self::shrunk::View;
 pub(super) use self::webp_frames::read_source as read_webp_source;
 use self::webp_writer::WebPWriter;
-use self::writer::{Sequence, Writer};
+use self::writer::{FrameMerger, FrameWriter};
 use super::Stop;
 use super::error::Error;
 use super::format::Format;
-use super::picture::Picture;
+use super::picture::PixelBuffer;
 use super::plan::{Plan, Quality};
 use super::source::Source;
 
 /// Returns the first frame of a file that may be animated.
-pub(super) fn first(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
+pub(super) fn first_frame(
+    bytes: &[u8],
+    source: &Source,
+    stop: Stop<'_>,
+) -> Result<PixelBuffer, Error> {
     let mut frames = frames::open(bytes, source)?;
     frames.next(stop)?;
-    frames.canvas().picture(frames.profile().map(<[u8]>::to_vec))
+    frames.canvas().to_pixels(frames.profile().map(<[u8]>::to_vec))
 }
 
 /// Renders an animated plan: a view of the frames of a file.
@@ -52,7 +56,7 @@ pub(super) fn first(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pic
 ///
 /// Every [`Error`], among them [`Error::TooLarge`] if the output exceeds the maximum of the plan; `stop` is called
 /// at least once per frame.
-pub(super) fn make(
+pub(super) fn render(
     bytes: &[u8],
     source: &Source,
     plan: &Plan,
@@ -61,7 +65,7 @@ pub(super) fn make(
 ) -> Result<Vec<u8>, Error> {
     let frames = frames::open(bytes, source)?;
     let plays = frames.plays();
-    let bytes_max = plan.film_bytes_max(source) as usize;
+    let bytes_max = plan.animation_bytes_max(source) as usize;
     match (plan.format, plan.quality) {
         (Format::WebP, quality) => {
             let writer = WebPWriter::new(plan.sides, quality, plays, bytes_max)?;
@@ -78,15 +82,15 @@ pub(super) fn make(
 }
 
 /// Copies frames to a writer, at most as many as the plan was made for.
-fn copy<W: Writer>(
-    mut frames: Box<dyn frames::Frames + '_>,
+fn copy<W: FrameWriter>(
+    mut frames: Box<dyn frames::FrameReader + '_>,
     writer: W,
     count: u32,
     view: &View,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
-    let mut shrunk = Shrunk::new(view, frames.profile());
-    let mut sequence = Sequence::new(writer);
+    let mut shrunk = FrameScaler::new(view, frames.profile());
+    let mut sequence = FrameMerger::new(writer);
     for _ in 0..count {
         let Some(delay_ms) = frames.next(stop)? else { break };
         let changed = frames.take_changed();

@@ -4,13 +4,13 @@ use gif::Repeat;
 
 /// Number of times that an animation plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plays {
+pub(super) enum LoopCount {
     Forever,
     /// Finite count, at least one.
     Times(u32),
 }
 
-impl Plays {
+impl LoopCount {
     /// Converts the repetitions of the Netscape extension, as in browsers: 3 plays four times, 0 forever.
     pub(super) fn of_gif_repetitions(repetitions: Option<u16>) -> Self {
         match repetitions {
@@ -31,7 +31,7 @@ impl Plays {
     }
 
     /// Converts a WebP loop count, where 0 is infinite.
-    pub(super) fn of_webp(count: u16) -> Self {
+    pub(super) fn from_webp(count: u16) -> Self {
         if count == 0 { Self::Forever } else { Self::Times(count.into()) }
     }
 
@@ -49,19 +49,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_formats_come_to_the_same_number() {
-        assert_eq!(Plays::of_gif_repetitions(None), Plays::Times(1));
-        assert_eq!(Plays::of_gif_repetitions(Some(3)).to_webp(), 4);
-        assert_eq!(Plays::of_webp(4).to_gif(), Repeat::Finite(3));
-        assert_eq!(Plays::of_webp(1).to_gif(), Repeat::Finite(0));
-        assert_eq!(Plays::of_gif_repetitions(Some(0)).to_webp(), 0);
-        assert_eq!(Plays::of_webp(0).to_gif(), Repeat::Infinite);
+    fn gif_and_webp_loop_counts_are_equivalent() {
+        assert_eq!(LoopCount::of_gif_repetitions(None), LoopCount::Times(1));
+        assert_eq!(LoopCount::of_gif_repetitions(Some(3)).to_webp(), 4);
+        assert_eq!(LoopCount::from_webp(4).to_gif(), Repeat::Finite(3));
+        assert_eq!(LoopCount::from_webp(1).to_gif(), Repeat::Finite(0));
+        assert_eq!(LoopCount::of_gif_repetitions(Some(0)).to_webp(), 0);
+        assert_eq!(LoopCount::from_webp(0).to_gif(), Repeat::Infinite);
     }
 
     #[test]
-    fn the_largest_numbers_stay_numbers() {
-        assert_eq!(Plays::of_gif_repetitions(Some(u16::MAX)).to_gif(), Repeat::Finite(u16::MAX));
-        assert_eq!(Plays::of_gif_repetitions(Some(u16::MAX)).to_webp(), u16::MAX);
-        assert_eq!(Plays::of_webp(u16::MAX).to_webp(), u16::MAX);
+    fn largest_loop_counts_do_not_overflow() {
+        assert_eq!(
+            LoopCount::of_gif_repetitions(Some(u16::MAX)).to_gif(),
+            Repeat::Finite(u16::MAX)
+        );
+        assert_eq!(LoopCount::of_gif_repetitions(Some(u16::MAX)).to_webp(), u16::MAX);
+        assert_eq!(LoopCount::from_webp(u16::MAX).to_webp(), u16::MAX);
     }
 }

@@ -6,7 +6,7 @@
 use super::canvas::{Area, Canvas};
 use crate::error::Error;
 use crate::orientation::Orientation;
-use crate::picture::Picture;
+use crate::picture::PixelBuffer;
 use crate::profile::ToSrgb;
 use crate::resize;
 
@@ -20,7 +20,7 @@ pub(crate) struct View {
     pub(crate) orientation: Orientation,
 }
 
-pub(super) struct Shrunk<'a> {
+pub(super) struct FrameScaler<'a> {
     view: &'a View,
     /// Conversion from the colour profile of all frames.
     colours: ToSrgb,
@@ -28,7 +28,7 @@ pub(super) struct Shrunk<'a> {
     canvas: Option<Canvas>,
 }
 
-impl<'a> Shrunk<'a> {
+impl<'a> FrameScaler<'a> {
     pub(super) fn new(view: &'a View, profile: Option<&[u8]>) -> Self {
         Self { view, colours: ToSrgb::new(profile), canvas: None }
     }
@@ -39,36 +39,36 @@ impl<'a> Shrunk<'a> {
             (None, _) => {
                 let all = Area::of(self.view.sides);
                 let mut canvas = Canvas::new(self.view.sides);
-                canvas.lay(all, self.part(whole, whole.whole(), all)?);
+                canvas.draw(all, self.part(whole, whole.full_area(), all)?);
                 canvas
             }
             (Some(canvas), None) => canvas,
             (Some(mut canvas), Some(changed)) => {
                 let axis = |start, length| Axis::new(self.view, start, length);
-                let across = axis(0, whole.whole().width);
-                let down = axis(1, whole.whole().height);
-                let (left, width) = across.made_of(changed.left, changed.width);
-                let (top, height) = down.made_of(changed.top, changed.height);
+                let across = axis(0, whole.full_area().width);
+                let down = axis(1, whole.full_area().height);
+                let (left, width) = across.outputs_affected_by(changed.left, changed.width);
+                let (top, height) = down.outputs_affected_by(changed.top, changed.height);
                 let area = Area { left, top, width, height };
                 if area.pixels() > 0 {
                     let (left, width) = across.needed_for(left, width);
                     let (top, height) = down.needed_for(top, height);
                     let needed = Area { left, top, width, height };
-                    canvas.lay(area, self.part(whole, needed, area)?);
+                    canvas.draw(area, self.part(whole, needed, area)?);
                 }
                 canvas
             }
         };
         let turned = match self.view.orientation == Orientation::default() {
             true => canvas.clone(),
-            false => Canvas::of(self.view.orientation.apply(canvas.picture(None)?)),
+            false => Canvas::from_pixels(self.view.orientation.apply(canvas.to_pixels(None)?)),
         };
         self.canvas = Some(canvas);
         Ok(turned)
     }
 
     /// Resizes an area of the output from the area of the source that it depends on.
-    fn part(&mut self, whole: &Canvas, needed: Area, area: Area) -> Result<Picture, Error> {
+    fn part(&mut self, whole: &Canvas, needed: Area, area: Area) -> Result<PixelBuffer, Error> {
         let [left, top, across, down] = self.view.cut;
         let step = (across / f64::from(self.view.sides.0), down / f64::from(self.view.sides.1));
         let cut = [
@@ -78,7 +78,7 @@ impl<'a> Shrunk<'a> {
             area.height as f64 * step.1,
         ];
         let sides = (area.width as u32, area.height as u32);
-        self.colours.bring(resize::picture(whole.part(needed)?, sides, cut)?)
+        self.colours.convert(resize::resize_pixels(whole.part(needed)?, sides, cut)?)
     }
 }
 
@@ -98,12 +98,12 @@ impl Axis {
     fn new(view: &View, axis: usize, large: usize) -> Self {
         let small = [view.sides.0, view.sides.1][axis] as usize;
         let step = view.cut[axis + 2] / small as f64;
-        let reach = kernels::REACH * step.max(1.0) + 1.0;
+        let reach = kernels::KERNEL_RADIUS * step.max(1.0) + 1.0;
         Self { start: view.cut[axis], step, reach, large, small }
     }
 
     /// Returns first and number of the output pixels that depend on some source pixels.
-    fn made_of(&self, first: usize, count: usize) -> (usize, usize) {
+    fn outputs_affected_by(&self, first: usize, count: usize) -> (usize, usize) {
         let at = |place: f64| (place - self.start) / self.step;
         let from = at(first as f64 - self.reach).floor() - 1.0;
         let to = at((first + count) as f64 + self.reach).ceil() + 1.0;
@@ -142,7 +142,8 @@ mod tests {
     }
 
     fn views() -> Vec<View> {
-        let view = |cut, sides, tag| View { cut, sides, orientation: Orientation::of_tag(tag) };
+        let view =
+            |cut, sides, tag| View { cut, sides, orientation: Orientation::from_exif_tag(tag) };
         vec![
             view([0.0, 0.0, 90.0, 70.0], (30, 23), 1),
             view([10.5, 0.0, 62.0, 70.0], (31, 35), 1),
@@ -152,21 +153,21 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_made_where_it_has_changed_is_the_picture_made_whole() {
+    fn incremental_resize_equals_full_resize() {
         let areas =
             [(0, 0, 5, 5), (40, 30, 1, 1), (80, 60, 10, 10), (0, 20, 90, 3), (0, 0, 90, 70)];
         for (view, has_alpha) in views().iter().flat_map(|view| [(view, false), (view, true)]) {
             let mut whole = Canvas::new((90, 70));
             noise(&mut whole, Area::of((90, 70)), 1, has_alpha);
-            let mut parts = Shrunk::new(view, None);
+            let mut parts = FrameScaler::new(view, None);
             let changed = whole.take_changed();
             parts.next(&whole, changed).unwrap();
             for (seed, (left, top, width, height)) in (2..).zip(areas) {
                 noise(&mut whole, Area { left, top, width, height }, seed, has_alpha);
                 let changed = whole.take_changed();
                 let found = parts.next(&whole, changed).unwrap();
-                let expected = Shrunk::new(view, None).next(&whole, None).unwrap();
-                let pixels = |canvas: &Canvas| canvas.keep(canvas.whole());
+                let expected = FrameScaler::new(view, None).next(&whole, None).unwrap();
+                let pixels = |canvas: &Canvas| canvas.snapshot(canvas.full_area());
                 let (found, expected) = (pixels(&found), pixels(&expected));
                 for (found, expected) in found.iter().zip(&expected) {
                     // Weights are rounded; the colour of almost transparent pixels matters little.
@@ -179,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_changed_is_not_made_again() {
+    fn unchanged_areas_are_not_resampled() {
         let view = &views()[0];
         let mut whole = Canvas::new((90, 70));
-        let mut parts = Shrunk::new(view, None);
+        let mut parts = FrameScaler::new(view, None);
         let first = parts.next(&whole, None).unwrap();
         // The change is not reported.
         noise(&mut whole, Area::of((90, 70)), 1, false);

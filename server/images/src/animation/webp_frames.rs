@@ -10,15 +10,15 @@ use std::io::Cursor;
 use image_webp::WebPDecoder;
 
 use super::canvas::{Area, Canvas, Pixel};
-use super::frames::Frames;
-use super::plays::Plays;
+use super::frames::FrameReader;
+use super::plays::LoopCount;
 use crate::Stop;
 use crate::decode::webp::stream_sides;
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::orientation;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::riff::{self, Chunks};
 use crate::source::Source;
 
@@ -39,7 +39,7 @@ const HEADER_BYTES: usize = 16;
 ///
 /// [`Error::Undecodable`].
 pub(crate) fn read_source(bytes: &[u8]) -> Result<Option<Source>, Error> {
-    let mut chunks = Chunks::of_file(bytes)?;
+    let mut chunks = Chunks::in_file(bytes)?;
     let sides = match chunks.next() {
         Some((name, [flags, _, _, _, a, b, c, d, e, f, ..]))
             if name == *b"VP8X" && flags & IS_ANIMATED != 0 =>
@@ -56,7 +56,7 @@ pub(crate) fn read_source(bytes: &[u8]) -> Result<Option<Source>, Error> {
                 source.frames += 1;
                 source.is_lossless &= chunks.all(|(name, _)| name != *b"VP8 ");
             }
-            b"EXIF" => source.orientation = orientation::of_exif(bytes),
+            b"EXIF" => source.orientation = orientation::from_exif(bytes),
             _ => {}
         }
     }
@@ -66,10 +66,10 @@ pub(crate) fn read_source(bytes: &[u8]) -> Result<Option<Source>, Error> {
     }
 }
 
-pub(super) struct WebPFrames<'a> {
+pub(super) struct WebPReader<'a> {
     chunks: Chunks<'a>,
     canvas: Canvas,
-    plays: Plays,
+    plays: LoopCount,
     profile: Option<&'a [u8]>,
     /// Area to be cleared before the next frame.
     disposed: Option<Area>,
@@ -84,19 +84,19 @@ struct Header<'a> {
     chunks: Chunks<'a>,
 }
 
-impl<'a> WebPFrames<'a> {
+impl<'a> WebPReader<'a> {
     pub(super) fn new(bytes: &'a [u8], sides: (u32, u32)) -> Result<Self, Error> {
         let find =
-            |name| Chunks::of_file(bytes).map(|mut chunks| chunks.find(|chunk| chunk.0 == name));
+            |name| Chunks::in_file(bytes).map(|mut chunks| chunks.find(|chunk| chunk.0 == name));
         let plays = match find(*b"ANIM")? {
             Some((_, [_, _, _, _, low, high, ..])) => u16::from_le_bytes([*low, *high]),
             _ => return Err(Error::undecodable("missing loop count")),
         };
         let profile = find(*b"ICCP")?.map(|(_, profile)| profile);
         Ok(Self {
-            chunks: Chunks::of_file(bytes)?,
+            chunks: Chunks::in_file(bytes)?,
             canvas: Canvas::new(sides),
-            plays: Plays::of_webp(plays),
+            plays: LoopCount::from_webp(plays),
             profile: profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX),
             disposed: None,
             has_shown: false,
@@ -128,7 +128,7 @@ impl<'a> WebPFrames<'a> {
     }
 }
 
-impl Frames for WebPFrames<'_> {
+impl FrameReader for WebPReader<'_> {
     fn next(&mut self, stop: Stop<'_>) -> Result<Option<u32>, Error> {
         if stop() {
             return Err(Error::Cancelled);
@@ -163,7 +163,7 @@ impl Frames for WebPFrames<'_> {
         self.canvas.take_changed()
     }
 
-    fn plays(&self) -> Plays {
+    fn plays(&self) -> LoopCount {
         self.plays
     }
 
@@ -186,7 +186,7 @@ impl<'a> Header<'a> {
 }
 
 /// Decodes a frame, whose chunks are those of a still file.
-fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
+fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<PixelBuffer, Error> {
     let mut still = Vec::new();
     for (name, bytes) in chunks {
         match &name {
@@ -211,10 +211,10 @@ fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
     }
     let mut decoder = WebPDecoder::new(Cursor::new(&*still)).map_err(Error::undecodable)?;
     decoder.set_memory_limit(JOB_BYTES_MAX as usize);
-    let layout = if decoder.has_alpha() { Layout::Rgba } else { Layout::Rgb };
+    let layout = if decoder.has_alpha() { PixelLayout::Rgba } else { PixelLayout::Rgb };
     let mut samples = vec![0; sides.0 as usize * sides.1 as usize * layout.channels()];
     decoder.read_image(&mut samples).map_err(Error::undecodable)?;
-    Picture::new(sides, layout, samples, None)
+    PixelBuffer::new(sides, layout, samples, None)
 }
 
 /// Blends a pixel over another, without premultiplied alpha.
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pixels_are_laid_over_one_another() {
+    fn webp_pixels_are_alpha_blended() {
         assert_eq!(blend([1, 2, 3, 255], [9, 9, 9, 255]), [1, 2, 3, 255]);
         assert_eq!(blend([1, 2, 3, 0], [9, 9, 9, 200]), [9, 9, 9, 200]);
         assert_eq!(blend([1, 2, 3, 4], [9, 9, 9, 0]), [1, 2, 3, 4]);

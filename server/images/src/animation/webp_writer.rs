@@ -5,13 +5,13 @@
 //! so that any frame can follow any other.
 
 use super::canvas::{Area, Canvas};
-use super::plays::Plays;
+use super::plays::LoopCount;
 use super::webp_frames::{HAS_ALPHA, IS_ANIMATED, NOT_BLENDED};
-use super::writer::{Shown, Writer, check_room};
+use super::writer::{FrameWriter, TimedFrame, check_file_size};
 use crate::Stop;
 use crate::encode::webp;
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Quality;
 use crate::riff::{self, CHUNK_HEAD_BYTES, Chunks, FILE_HEAD_BYTES};
 
@@ -33,10 +33,10 @@ impl WebPWriter {
     pub(super) fn new(
         sides: (u32, u32),
         quality: Quality,
-        plays: Plays,
+        plays: LoopCount,
         bytes_max: usize,
     ) -> Result<Self, Error> {
-        let mut file = riff::begin(bytes_max);
+        let mut file = riff::start_file(bytes_max);
         let [width, height] = [sides.0, sides.1].map(|side| riff::to_u24(side as usize - 1));
         riff::push(&mut file, *b"VP8X", &[&[0; 4][..], &width, &height].concat())?;
         let [low, high] = plays.to_webp().to_le_bytes();
@@ -48,12 +48,12 @@ impl WebPWriter {
     /// Writes a frame at a position on the canvas, whose column and row are even.
     fn put(
         &mut self,
-        picture: &Picture,
+        picture: &PixelBuffer,
         area: Area,
         delay_ms: u32,
         stop: Stop<'_>,
     ) -> Result<(), Error> {
-        self.has_alpha |= picture.layout == Layout::Rgba;
+        self.has_alpha |= picture.layout == PixelLayout::Rgba;
         let still = webp::encode(picture, self.quality, stop)?;
         let mut frame = Vec::with_capacity(still.len() + 16);
         let delay = delay_ms as usize;
@@ -61,26 +61,26 @@ impl WebPWriter {
             frame.extend_from_slice(&riff::to_u24(number));
         }
         frame.push(NOT_BLENDED);
-        for (name, bytes) in Chunks::of_file(&still)? {
+        for (name, bytes) in Chunks::in_file(&still)? {
             if matches!(&name, b"ALPH" | b"VP8 " | b"VP8L") {
                 riff::push(&mut frame, name, bytes)?;
             }
         }
-        check_room(&self.file, CHUNK_HEAD_BYTES + frame.len(), self.bytes_max)?;
+        check_file_size(&self.file, CHUNK_HEAD_BYTES + frame.len(), self.bytes_max)?;
         riff::push(&mut self.file, *b"ANMF", &frame)
     }
 }
 
-impl Writer for WebPWriter {
+impl FrameWriter for WebPWriter {
     /// Maximum of 24 bits.
     const DELAY_MS_MAX: u32 = 0xff_ffff;
 
     fn round(&self, _: &mut Canvas) {}
 
-    fn write(&mut self, shown: &Shown<'_>, stop: Stop<'_>) -> Result<(), Error> {
+    fn write(&mut self, shown: &TimedFrame<'_>, stop: Stop<'_>) -> Result<(), Error> {
         let canvas = shown.canvas;
         let area = match &self.ground {
-            None => canvas.whole(),
+            None => canvas.full_area(),
             // A frame must have pixels, even if nothing changed.
             Some(ground) => even(ground.changed_to(canvas).unwrap_or(canvas.clip(0, 0, 1, 1))),
         };
@@ -101,7 +101,7 @@ impl Writer for WebPWriter {
             *flags = IS_ANIMATED | if self.has_alpha { HAS_ALPHA } else { 0 };
         }
         self.file.shrink_to_fit();
-        riff::end(self.file)
+        riff::finish_file(self.file)
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::canvas::Canvas;
 use crate::Stop;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 
-/// Maximum duration in milliseconds that every browser shows as [`HASTY_SHOWN_MS`].
+/// Maximum duration in milliseconds that every browser shows as [`SHORT_DELAY_SHOWN_MS`].
 const HASTY_MS: u32 = 10;
-const HASTY_SHOWN_MS: u32 = 100;
+const SHORT_DELAY_SHOWN_MS: u32 = 100;
 
 /// Frame to be written.
-pub(super) struct Shown<'a> {
+pub(super) struct TimedFrame<'a> {
     pub(super) canvas: &'a Canvas,
     /// Duration, at most the maximum of the writer.
     pub(super) delay_ms: u32,
@@ -18,7 +18,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// Encoder of an animation.
-pub(super) trait Writer {
+pub(super) trait FrameWriter {
     /// Maximum duration of a frame in milliseconds.
     const DELAY_MS_MAX: u32;
 
@@ -26,7 +26,7 @@ pub(super) trait Writer {
     fn round(&self, canvas: &mut Canvas);
 
     /// Writes the next frame.
-    fn write(&mut self, shown: &Shown<'_>, stop: Stop<'_>) -> Result<(), Error>;
+    fn write(&mut self, shown: &TimedFrame<'_>, stop: Stop<'_>) -> Result<(), Error>;
 
     /// Extends the duration of the last frame, if none follows, by writing a minimal frame of one pixel.
     fn stay(&mut self, delay_ms: u32, stop: Stop<'_>) -> Result<(), Error>;
@@ -40,12 +40,12 @@ pub(super) trait Writer {
 ///
 /// Durations are unchanged, although browsers show those of 10 ms and less for 100 ms. When frames are merged, the
 /// time for which they are visible is preserved, so such a duration counts as 100 ms.
-pub(super) struct Sequence<W> {
+pub(super) struct FrameMerger<W> {
     writer: W,
     held: Option<(Canvas, u32)>,
 }
 
-impl<W: Writer> Sequence<W> {
+impl<W: FrameWriter> FrameMerger<W> {
     pub(super) fn new(writer: W) -> Self {
         Self { writer, held: None }
     }
@@ -59,7 +59,7 @@ impl<W: Writer> Sequence<W> {
         self.writer.round(&mut canvas);
         if let Some((held, held_ms)) = &mut self.held {
             if *held == canvas {
-                *held_ms = seen_ms(*held_ms).saturating_add(seen_ms(delay_ms));
+                *held_ms = displayed_ms(*held_ms).saturating_add(displayed_ms(delay_ms));
                 return Ok(());
             }
             write(&mut self.writer, held, *held_ms, Some(&canvas), stop)?;
@@ -76,7 +76,7 @@ impl<W: Writer> Sequence<W> {
     }
 }
 
-fn write<W: Writer>(
+fn write<W: FrameWriter>(
     writer: &mut W,
     canvas: &Canvas,
     mut delay_ms: u32,
@@ -84,26 +84,26 @@ fn write<W: Writer>(
     stop: Stop<'_>,
 ) -> Result<(), Error> {
     if delay_ms > W::DELAY_MS_MAX {
-        writer.write(&Shown { canvas, delay_ms: W::DELAY_MS_MAX, next: None }, stop)?;
+        writer.write(&TimedFrame { canvas, delay_ms: W::DELAY_MS_MAX, next: None }, stop)?;
         delay_ms -= W::DELAY_MS_MAX;
     }
     while delay_ms > W::DELAY_MS_MAX {
         writer.stay(W::DELAY_MS_MAX, stop)?;
         delay_ms -= W::DELAY_MS_MAX;
     }
-    writer.write(&Shown { canvas, delay_ms, next }, stop)
+    writer.write(&TimedFrame { canvas, delay_ms, next }, stop)
 }
 
 /// Checks that a file may grow by this many bytes.
-pub(super) fn check_room(file: &[u8], more: usize, bytes_max: usize) -> Result<(), Error> {
+pub(super) fn check_file_size(file: &[u8], more: usize, bytes_max: usize) -> Result<(), Error> {
     match file.len().saturating_add(more) <= bytes_max {
         true => Ok(()),
-        false => Err(Error::TooLarge(Bound::Memory)),
+        false => Err(Error::TooLarge(LimitKind::Memory)),
     }
 }
 
-fn seen_ms(delay_ms: u32) -> u32 {
-    if delay_ms <= HASTY_MS { HASTY_SHOWN_MS } else { delay_ms }
+fn displayed_ms(delay_ms: u32) -> u32 {
+    if delay_ms <= HASTY_MS { SHORT_DELAY_SHOWN_MS } else { delay_ms }
 }
 
 #[cfg(test)]
@@ -114,12 +114,12 @@ mod tests {
     #[derive(Default)]
     struct Asked(Vec<(&'static str, u32)>);
 
-    impl Writer for &mut Asked {
+    impl FrameWriter for &mut Asked {
         const DELAY_MS_MAX: u32 = 100;
 
         fn round(&self, _: &mut Canvas) {}
 
-        fn write(&mut self, shown: &Shown<'_>, _: Stop<'_>) -> Result<(), Error> {
+        fn write(&mut self, shown: &TimedFrame<'_>, _: Stop<'_>) -> Result<(), Error> {
             let what = if shown.next.is_some() { "followed" } else { "alone" };
             self.0.push((what, shown.delay_ms));
             Ok(())
@@ -136,10 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_stays_long_is_looked_at_twice_at_most() {
+    fn frame_merging_compares_each_frame_at_most_twice() {
         let asked_for = |delays: [u32; 2]| {
             let mut asked = Asked::default();
-            let mut sequence = Sequence::new(&mut asked);
+            let mut sequence = FrameMerger::new(&mut asked);
             for (side, delay_ms) in (1..).zip(delays) {
                 sequence.push(Canvas::new((side, 1)), delay_ms, &|| false).unwrap();
             }

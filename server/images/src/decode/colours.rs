@@ -9,7 +9,7 @@ use moxcms::{
 
 /// Tolerance for gammas and coordinates, as in libpng.
 const GAMMA_MARGIN: f32 = 0.05;
-const PLACE_MARGIN: f32 = 0.01;
+const CHROMATICITY_TOLERANCE: f32 = 0.01;
 /// Gamma that represents the sRGB curve in PNG; `GAMMAS` are the valid ones.
 const SRGB_GAMMA: f32 = 0.454_55;
 const GAMMAS: std::ops::RangeInclusive<f32> = 0.1..=10.0;
@@ -18,14 +18,15 @@ const DISPLAY_GAMMA: f32 = 2.4;
 /// Code point of primaries that are the axes of CIE XYZ (SMPTE ST 428-1). The library divides by their y, so a value
 /// close to 0 is used.
 const XYZ: u8 = 10;
-const XYZ_PLACES: ColorPrimaries = ColorPrimaries {
+const XYZ_PRIMARIES: ColorPrimaries = ColorPrimaries {
     red: Chromaticity::new(1.0, 1e-5),
     green: Chromaticity::new(0.0, 1.0),
     blue: Chromaticity::new(0.0, 1e-5),
 };
 const XYZ_WHITE: XyY = XyY { x: 1.0 / 3.0, y: 1.0 / 3.0, yb: 1.0 };
 /// White, red, green and blue of sRGB, as x and y.
-const SRGB_PLACES: [(f32, f32); 4] = [(0.3127, 0.329), (0.64, 0.33), (0.3, 0.6), (0.15, 0.06)];
+const SRGB_CHROMATICITIES: [(f32, f32); 4] =
+    [(0.3127, 0.329), (0.64, 0.33), (0.3, 0.6), (0.15, 0.06)];
 
 /// Interpretation of BT.709 curves (code points 1, 6, 14 and 15 of table 3), as browsers do for each format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) enum VideoCurve {
 
 /// Builds a profile from code points of ITU-T H.273, tables 2 and 3. `None` if browsers ignore them: reserved
 /// values, and curves 9, 10 and 12. High dynamic range curves (16, 18) are treated as sRGB.
-pub(super) fn of_code_points(
+pub(super) fn icc_from_cicp(
     primaries: u8,
     transfer: u8,
     video: VideoCurve,
@@ -70,7 +71,7 @@ pub(super) fn of_code_points(
             full_range: true,
         });
         if primaries == XYZ {
-            colours.update_rgb_colorimetry(XYZ_WHITE, XYZ_PLACES);
+            colours.update_rgb_colorimetry(XYZ_WHITE, XYZ_PRIMARIES);
         }
         colours.red_trc = Some(curve.clone());
         colours.green_trc = Some(curve.clone());
@@ -87,14 +88,17 @@ fn srgb_of_video(transfer: u8) -> u8 {
 }
 
 /// Builds a grey profile with a PNG gamma: the exponent from light to samples.
-pub(super) fn of_grey_gamma(gamma: f32) -> Option<Vec<u8>> {
+pub(super) fn icc_from_grey_gamma(gamma: f32) -> Option<Vec<u8>> {
     let exponent = exponent(Some(gamma))?;
     ColorProfile::new_gray_with_gamma(exponent).encode().ok()
 }
 
 /// Builds a profile with a gamma and the chromaticities of white, red, green and blue as x and y; those of sRGB if
 /// one is missing.
-pub(super) fn of_gamma(gamma: Option<f32>, places: Option<[(f32, f32); 4]>) -> Option<Vec<u8>> {
+pub(super) fn icc_from_gamma(
+    gamma: Option<f32>,
+    places: Option<[(f32, f32); 4]>,
+) -> Option<Vec<u8>> {
     let exponent = exponent(gamma);
     let places = places.filter(|places| is_sensible(places) && !is_srgb(places));
     if exponent.is_none() && places.is_none() {
@@ -123,8 +127,11 @@ fn exponent(gamma: Option<f32>) -> Option<f32> {
 }
 
 fn is_srgb(places: &[(f32, f32); 4]) -> bool {
-    let is_near = |a: f32, b: f32| (a - b).abs() <= PLACE_MARGIN;
-    places.iter().zip(SRGB_PLACES).all(|(is, srgb)| is_near(is.0, srgb.0) && is_near(is.1, srgb.1))
+    let is_near = |a: f32, b: f32| (a - b).abs() <= CHROMATICITY_TOLERANCE;
+    places
+        .iter()
+        .zip(SRGB_CHROMATICITIES)
+        .all(|(is, srgb)| is_near(is.0, srgb.0) && is_near(is.1, srgb.1))
 }
 
 /// Returns whether the chromaticities are in range and span a triangle of sufficient area.
@@ -140,13 +147,13 @@ fn is_sensible([white, red, green, blue]: &[(f32, f32); 4]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::{Layout, Picture};
+    use crate::picture::{PixelBuffer, PixelLayout};
     use crate::profile::to_srgb;
 
     const P3: [(f32, f32); 4] = [(0.3127, 0.329), (0.68, 0.32), (0.265, 0.69), (0.15, 0.06)];
 
     fn seen(pixel: [u8; 3], profile: Option<Vec<u8>>) -> Vec<u8> {
-        let picture = Picture::new((1, 1), Layout::Rgb, pixel.to_vec(), profile).unwrap();
+        let picture = PixelBuffer::new((1, 1), PixelLayout::Rgb, pixel.to_vec(), profile).unwrap();
         to_srgb(picture).unwrap().samples
     }
 
@@ -156,41 +163,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_srgb_in_other_words_has_no_profile() {
-        assert_eq!(of_gamma(None, None), None);
-        assert_eq!(of_gamma(Some(0.454_55), Some(SRGB_PLACES)), None);
+    fn srgb_code_points_yield_no_profile() {
+        assert_eq!(icc_from_gamma(None, None), None);
+        assert_eq!(icc_from_gamma(Some(0.454_55), Some(SRGB_CHROMATICITIES)), None);
         assert_eq!(
-            of_gamma(Some(0.46), Some([(0.31, 0.33), (0.64, 0.33), (0.3, 0.6), (0.15, 0.06)])),
+            icc_from_gamma(
+                Some(0.46),
+                Some([(0.31, 0.33), (0.64, 0.33), (0.3, 0.6), (0.15, 0.06)])
+            ),
             None
         );
-        assert_eq!(of_grey_gamma(0.45), None);
+        assert_eq!(icc_from_grey_gamma(0.45), None);
         for video in [VideoCurve::Srgb, VideoCurve::Display] {
             for (primaries, transfer) in [(1, 13), (9, 16), (9, 18), (9, 9), (3, 13), (9, 3)] {
-                let profile = of_code_points(primaries, transfer, video, false);
+                let profile = icc_from_cicp(primaries, transfer, video, false);
                 assert_eq!(profile, None, "{primaries} {transfer}");
             }
         }
         for (primaries, transfer) in [(1, 1), (2, 2), (2, 6), (1, 14)] {
-            assert_eq!(of_code_points(primaries, transfer, VideoCurve::Srgb, false), None);
+            assert_eq!(icc_from_cicp(primaries, transfer, VideoCurve::Srgb, false), None);
         }
-        assert_eq!(of_code_points(2, 8, VideoCurve::Display, false), None);
-        assert_eq!(of_code_points(9, 2, VideoCurve::Display, false), None);
+        assert_eq!(icc_from_cicp(2, 8, VideoCurve::Display, false), None);
+        assert_eq!(icc_from_cicp(9, 2, VideoCurve::Display, false), None);
     }
 
     #[test]
-    fn a_gamma_changes_how_light_a_sample_is() {
+    fn gamma_changes_sample_brightness() {
         // Linear light: half of it is 188 in sRGB.
-        assert_near(&seen([128, 0, 255], of_gamma(Some(1.0), None)), &[188, 0, 255]);
+        assert_near(&seen([128, 0, 255], icc_from_gamma(Some(1.0), None)), &[188, 0, 255]);
         // 1.8, of old Macintosh: (100 / 255) ^ 1.8 of the light is 120.
-        assert_near(&seen([100, 100, 100], of_gamma(Some(1.0 / 1.8), None)), &[120; 3]);
-        let grey = Picture::new((1, 1), Layout::Grey, vec![55], of_grey_gamma(1.0)).unwrap();
+        assert_near(&seen([100, 100, 100], icc_from_gamma(Some(1.0 / 1.8), None)), &[120; 3]);
+        let grey = PixelBuffer::new((1, 1), PixelLayout::Grey, vec![55], icc_from_grey_gamma(1.0))
+            .unwrap();
         assert_near(&to_srgb(grey).unwrap().samples, &[128; 3]);
     }
 
     /// Compares with Chromium 156 for a PNG with these code points, at (200, 60, 30), (30, 200, 90), grey of 128 and
     /// (40, 60, 220). Colours outside of sRGB are clipped there before rounding.
     #[test]
-    fn code_points_of_png_are_shown_as_by_browsers() {
+    fn png_cicp_matches_browsers() {
         let pixels = [[200, 60, 30], [30, 200, 90], [128; 3], [40, 60, 220]];
         let table = [
             ((1, 1), [[197, 49, 18], [18, 197, 81], [121, 121, 121], [28, 49, 218]]),
@@ -219,14 +230,14 @@ mod tests {
             ((22, 6), [[199, 57, 15], [0, 193, 81], [121, 121, 121], [29, 65, 218]]),
         ];
         for ((primaries, transfer), expected) in table {
-            let profile = of_code_points(primaries, transfer, VideoCurve::Display, false);
+            let profile = icc_from_cicp(primaries, transfer, VideoCurve::Display, false);
             for (pixel, expected) in pixels.into_iter().zip(expected) {
                 let found = seen(pixel, profile.clone());
                 let is_near = found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 3);
                 assert!(is_near, "{found:?} {expected:?} of {primaries} {transfer}");
             }
-            let grey = of_code_points(primaries, transfer, VideoCurve::Display, true);
-            let picture = Picture::new((1, 1), Layout::Grey, vec![128], grey).unwrap();
+            let grey = icc_from_cicp(primaries, transfer, VideoCurve::Display, true);
+            let picture = PixelBuffer::new((1, 1), PixelLayout::Grey, vec![128], grey).unwrap();
             let found = to_srgb(picture).unwrap().samples;
             assert_near(&found, &expected[2][..found.len()]);
         }
@@ -234,7 +245,7 @@ mod tests {
 
     /// Compares with Chromium 156 for the sample (43, 39, 220) of an AVIF.
     #[test]
-    fn code_points_of_avif_are_shown_as_by_browsers() {
+    fn avif_cicp_matches_browsers() {
         for ((primaries, transfer), expected) in [
             ((1, 4), [39, 34, 221]),
             ((1, 5), [20, 16, 212]),
@@ -245,7 +256,7 @@ mod tests {
             ((9, 13), [0, 31, 231]),
             ((12, 14), [44, 39, 229]),
         ] {
-            let profile = of_code_points(primaries, transfer, VideoCurve::Srgb, false);
+            let profile = icc_from_cicp(primaries, transfer, VideoCurve::Srgb, false);
             let found = seen([43, 39, 220], profile);
             let is_near = found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 3);
             assert!(is_near, "{found:?} {expected:?} of {primaries} {transfer}");
@@ -253,20 +264,20 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_profile_that_names_them() {
-        let by_name = seen([200, 30, 30], of_code_points(12, 13, VideoCurve::Display, false));
-        assert_near(&seen([200, 30, 30], of_gamma(None, Some(P3))), &by_name);
-        assert_near(&seen([200, 30, 30], of_gamma(Some(0.4545), Some(P3))), &by_name);
-        assert_near(&seen([128; 3], of_gamma(None, Some(P3))), &[128; 3]);
+    fn chromaticities_identify_known_profiles() {
+        let by_name = seen([200, 30, 30], icc_from_cicp(12, 13, VideoCurve::Display, false));
+        assert_near(&seen([200, 30, 30], icc_from_gamma(None, Some(P3))), &by_name);
+        assert_near(&seen([200, 30, 30], icc_from_gamma(Some(0.4545), Some(P3))), &by_name);
+        assert_near(&seen([128; 3], icc_from_gamma(None, Some(P3))), &[128; 3]);
     }
 
     #[test]
-    fn numbers_that_mean_nothing_count_as_none() {
+    fn invalid_chromaticities_are_ignored() {
         for gamma in [0.0, -1.0, 0.001, 40_000.0, f32::NAN, f32::INFINITY] {
-            assert_eq!(of_gamma(Some(gamma), None), None, "{gamma}");
+            assert_eq!(icc_from_gamma(Some(gamma), None), None, "{gamma}");
         }
         for places in [[(0.0, 0.0); 4], [(0.3, 0.3); 4], [(20_000.0, 0.3); 4]] {
-            assert_eq!(of_gamma(None, Some(places)), None, "{places:?}");
+            assert_eq!(icc_from_gamma(None, Some(places)), None, "{places:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::Stop;
 use crate::animation::{self, GifSummary};
 use crate::error::Error;
 use crate::format::Format;
-use crate::picture::Picture;
+use crate::picture::PixelBuffer;
 use crate::source::Source;
 
 /// Reads the header and counts frames without decompressing them. A truncated or broken file has the frames that
@@ -14,6 +14,6 @@ pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     Ok(Source { frames, is_lossless: true, ..Source::still(Format::Gif, sides) })
 }
 
-pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
-    animation::first(bytes, source, stop)
+pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<PixelBuffer, Error> {
+    animation::first_frame(bytes, source, stop)
 }

@@ -12,13 +12,13 @@ use zune_jpeg::JpegDecoder;
 
 use super::Decoded;
 use crate::Stop;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{PROFILE_BYTES_MAX, SCALED_PIXELS_MAX, SCANS_MAX, SOURCE_SIDE_MAX};
 use crate::orientation::Orientation;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Plan;
-use crate::scaled_jpeg::{self, Colour, Header, Limits, Scale};
+use crate::scaled_jpeg::{self, ColorModel, Header, Limits, Scale};
 use crate::source::Source;
 
 /// Files above the size limit are parsed too, so that the error can state the size.
@@ -41,7 +41,7 @@ fn source_of(header: Header, scanned_samples: Option<u64>) -> Source {
     let (width, height) = (header.width, header.height);
     // The resizer has one intermediate plane, at most as large as its largest input.
     let scaled_bytes = Scale::REDUCED.map(|scale| {
-        let plane = u64::from(scale.of(width)) * u64::from(scale.of(height));
+        let plane = u64::from(scale.scaled_len(width)) * u64::from(scale.scaled_len(height));
         scaled_jpeg::memory_bytes(&header, scale) + plane
     });
     let samples = scaled_jpeg::samples(&header);
@@ -51,7 +51,7 @@ fn source_of(header: Header, scanned_samples: Option<u64>) -> Source {
         scaled_jpeg::memory_bytes(&header, Scale::Full).max(samples + pixels).max(2 * pixels)
     });
     Source {
-        orientation: Orientation::of_tag(header.orientation),
+        orientation: Orientation::from_exif_tag(header.orientation),
         is_progressive: header.progressive || header.is_in_parts(),
         components: header.sampling.len() as u8,
         samples,
@@ -96,7 +96,7 @@ pub(super) fn decode(
 fn is_read_by_library(header: &Header) -> bool {
     let is_usual = matches!(
         (header.colour, &*header.sampling),
-        (Colour::Grey, _) | (Colour::YCbCr, [(1 | 2, 1 | 2), (1, 1), (1, 1)])
+        (ColorModel::Grey, _) | (ColorModel::YCbCr, [(1 | 2, 1 | 2), (1, 1), (1, 1)])
     );
     is_usual && header.colour_is_undisputed && !header.is_in_parts()
 }
@@ -104,31 +104,31 @@ fn is_read_by_library(header: &Header) -> bool {
 fn decode_error(error: scaled_jpeg::Error) -> Error {
     match error {
         scaled_jpeg::Error::Cancelled => Error::Cancelled,
-        scaled_jpeg::Error::OverLimit(_) => Error::TooLarge(Bound::Pixels),
+        scaled_jpeg::Error::OverLimit(_) => Error::TooLarge(LimitKind::Pixels),
         other => Error::undecodable(other),
     }
 }
 
-fn decode_full_size(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
+fn decode_full_size(bytes: &[u8], stop: Stop<'_>) -> Result<PixelBuffer, Error> {
     let decoded = scaled_jpeg::decode(bytes, Scale::Full, &LIMITS, stop).map_err(decode_error)?;
     let samples = scaled_jpeg::full_size_pixels(&decoded, stop).map_err(decode_error)?;
     let header = decoded.header;
     let layout = layout_of(header.colour);
-    Picture::new((header.width, header.height), layout, samples, header.profile)
+    PixelBuffer::new((header.width, header.height), layout, samples, header.profile)
 }
 
 /// Returns the pixel layout of such components.
-pub(crate) fn layout_of(colour: Colour) -> Layout {
+pub(crate) fn layout_of(colour: ColorModel) -> PixelLayout {
     match colour {
-        Colour::Grey => Layout::Grey,
-        Colour::YCbCr | Colour::Rgb => Layout::Rgb,
-        Colour::Cmyk | Colour::Ycck => Layout::Cmyk,
+        ColorModel::Grey => PixelLayout::Grey,
+        ColorModel::YCbCr | ColorModel::Rgb => PixelLayout::Rgb,
+        ColorModel::Cmyk | ColorModel::Ycck => PixelLayout::Cmyk,
     }
 }
 
-fn decode_by_library(bytes: &[u8], header: Header) -> Result<Picture, Error> {
+fn decode_by_library(bytes: &[u8], header: Header) -> Result<PixelBuffer, Error> {
     let layout = layout_of(header.colour);
-    let space = if layout == Layout::Grey { ColorSpace::Luma } else { ColorSpace::RGB };
+    let space = if layout == PixelLayout::Grey { ColorSpace::Luma } else { ColorSpace::RGB };
     let side_max = SOURCE_SIDE_MAX as usize;
     let options = DecoderOptions::default()
         .set_strict_mode(false)
@@ -138,14 +138,14 @@ fn decode_by_library(bytes: &[u8], header: Header) -> Result<Picture, Error> {
         .jpeg_set_out_colorspace(space);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     let samples = decoder.decode().map_err(Error::undecodable)?;
-    Picture::new((header.width, header.height), layout, samples, header.profile)
+    PixelBuffer::new((header.width, header.height), layout, samples, header.profile)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wish::{Wanted, Wish};
-    use crate::{Planned, plan, render};
+    use crate::wish::{OutputFormat, TransformOptions};
+    use crate::{PlanOutcome, plan, render};
     use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
     const SAMPLINGS: [SamplingFactor; 5] = [
@@ -187,14 +187,19 @@ mod tests {
 
     fn planned(file: &[u8], width: u32) -> (Source, Plan) {
         let source = read_source(file).unwrap();
-        let wish =
-            Wish { width: Some(width), format: Wanted::Format(Format::Png), ..Wish::default() };
-        let Planned::Made(plan) = plan(&source, &wish).unwrap() else { panic!("it is as wanted") };
+        let wish = TransformOptions {
+            width: Some(width),
+            format: OutputFormat::Format(Format::Png),
+            ..TransformOptions::default()
+        };
+        let PlanOutcome::Transform(plan) = plan(&source, &wish).unwrap() else {
+            panic!("it is as wanted")
+        };
         (source, plan)
     }
 
     #[test]
-    fn as_much_memory_is_planned_as_the_decoder_foretells() {
+    fn jpeg_memory_plan_matches_the_decoder() {
         for scans in [Scans::One, Scans::Parts, Scans::Progressive] {
             for sampling in SAMPLINGS {
                 let file = file((1_003, 501), sampling, scans);
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_beyond_those_that_encoders_write_cost_more_and_the_start_of_a_file_does_not_tell() {
+    fn extra_progressive_scans_raise_the_cost() {
         let whole = file((2_000, 1_000), SamplingFactor::R_4_2_0, Scans::Progressive);
         let is_scan = |pair: &[u8]| pair == [0xff, 0xda];
         let last = whole.windows(2).rposition(is_scan).unwrap();
@@ -246,7 +251,7 @@ mod tests {
             let many = [&whole[..last], &scan.repeat(times), end].concat();
             let (source, plan) = planned(&many, 600);
             let early = read_source_of_start(&many[..last]).unwrap();
-            assert!(source.is_reckoned() && !early.is_reckoned());
+            assert!(source.has_complete_cost() && !early.has_complete_cost());
             assert_eq!(Source { scanned_samples: source.scanned_samples, ..early }, source);
             (source.scanned_samples.unwrap(), plan.cost_ms(&source))
         };
@@ -266,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_subsampled_components_in_scans_of_their_own_shows_the_same_picture() {
+    fn subsampled_separate_scans_decode_identically() {
         for (sampling, width) in SAMPLINGS.into_iter().flat_map(|it| [203, 120].map(|to| (it, to)))
         {
             let made = |scans| {
@@ -276,7 +281,7 @@ mod tests {
             };
             let pixels = |png: &[u8]| crate::decode::png::decode(png, &|| false).unwrap();
             let (parts, one) = (pixels(&made(Scans::Parts)), pixels(&made(Scans::One)));
-            assert_eq!((parts.sides(), parts.layout), (one.sides(), one.layout));
+            assert_eq!((parts.dimensions(), parts.layout), (one.dimensions(), one.layout));
             let pairs = parts.samples.iter().zip(&one.samples);
             let far = pairs.map(|(a, b)| u64::from(a.abs_diff(*b))).sum::<u64>();
             let far = far as f64 / one.samples.len() as f64;
@@ -285,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_scan_for_each_component_is_the_picture_of_one_with_a_single_scan() {
+    fn noninterleaved_scans_decode_identically() {
         for (sides, width) in [((203, 117), 203), ((203, 117), 120), ((64, 64), 64)] {
             let made = |scans| {
                 let file = file(sides, SamplingFactor::R_4_4_4, scans);
@@ -302,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn inks_are_the_same_picture_in_scans_of_their_own() {
+    fn cmyk_separate_scans_decode_identically() {
         let file = |colours, sampling, in_parts| {
             let inks = |x: u16, y: u16| [2 * x, 2 * y, x + y, x / 2].map(|ink| ink as u8);
             let rows = (0..60).flat_map(|y| (0..100).flat_map(move |x| inks(x, y)));

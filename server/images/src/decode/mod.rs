@@ -11,10 +11,10 @@ pub(super) mod webp;
 
 pub(super) use self::jpeg::layout_of;
 use super::Stop;
-use super::error::{Bound, Error};
+use super::error::{Error, LimitKind};
 use super::format::Format;
 use super::limits::SOURCE_BYTES_MAX;
-use super::picture::Picture;
+use super::picture::PixelBuffer;
 use super::plan::Plan;
 use super::scaled_jpeg;
 use super::source::Source;
@@ -22,7 +22,7 @@ use super::source::Source;
 /// Decoded picture.
 pub(super) enum Decoded {
     /// At its original size.
-    Pixels(Picture),
+    Pixels(PixelBuffer),
     /// Planes of a JPEG at a reduced size.
     Planes(scaled_jpeg::Decoded),
 }
@@ -34,7 +34,7 @@ pub(super) enum Decoded {
 /// [`Error::Undecodable`], and [`Error::TooLarge`] of a file that is too long.
 pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error> {
     if bytes.len() as u64 > SOURCE_BYTES_MAX {
-        return Err(Error::TooLarge(Bound::Bytes));
+        return Err(Error::TooLarge(LimitKind::Bytes));
     }
     let source = match format {
         Format::Jpeg => jpeg::read_source(bytes)?,

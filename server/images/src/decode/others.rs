@@ -17,10 +17,10 @@ use image::{ColorType, ImageDecoder, ImageError, ImageFormat, ImageReader, Limit
 
 use super::png;
 use crate::Stop;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX, SOURCE_SIDE_MAX};
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::source::Source;
 
 /// Number of copies of the stored pixels in memory: the decoder's, and that of this crate.
@@ -38,7 +38,7 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
     let decoder = decoder(format, &file)?;
     let (width, height) = decoder.dimensions();
     if u64::from(width.max(height)) > u64::from(SOURCE_SIDE_MAX) {
-        return Err(Error::TooLarge(Bound::Side));
+        return Err(Error::TooLarge(LimitKind::Side));
     }
     let pixels = u64::from(width) * u64::from(height);
     Ok(Source {
@@ -53,7 +53,7 @@ pub(super) fn decode(
     bytes: &[u8],
     source: &Source,
     stop: Stop<'_>,
-) -> Result<Picture, Error> {
+) -> Result<PixelBuffer, Error> {
     let file = match Chosen::of(format, bytes)? {
         Chosen::Png(png) => return png::decode(png, stop),
         Chosen::File(file) => file,
@@ -68,17 +68,17 @@ pub(super) fn decode(
     let mut samples = vec![0; length];
     decoder.read_image(&mut samples).map_err(decoding_error)?;
     let layout = match color {
-        ColorType::L8 | ColorType::L16 => Layout::Grey,
-        ColorType::La8 | ColorType::La16 => Layout::GreyAlpha,
-        ColorType::Rgb8 | ColorType::Rgb16 => Layout::Rgb,
-        ColorType::Rgba8 | ColorType::Rgba16 => Layout::Rgba,
+        ColorType::L8 | ColorType::L16 => PixelLayout::Grey,
+        ColorType::La8 | ColorType::La16 => PixelLayout::GreyAlpha,
+        ColorType::Rgb8 | ColorType::Rgb16 => PixelLayout::Rgb,
+        ColorType::Rgba8 | ColorType::Rgba16 => PixelLayout::Rgba,
         other => return Err(Error::Undecodable(format!("{other:?} samples"))),
     };
     if length == 2 * source.pixels() as usize * layout.channels() {
         to_eight_bits(&mut samples);
     }
     let profile = profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
-    Picture::new(source.sides, layout, samples, profile)
+    PixelBuffer::new(source.sides, layout, samples, profile)
 }
 
 /// Input of a decoder.
@@ -117,7 +117,7 @@ impl<'a> Chosen<'a> {
         let data = file.get(offset..).ok_or_else(broken)?;
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         let data = data.get(..length).unwrap_or(data);
-        if Format::of(data) == Some(Format::Png) {
+        if Format::detect(data) == Some(Format::Png) {
             return Ok(Self::Png(data));
         }
         // Builds an icon of only this picture, because the decoder would select by another rule.
@@ -161,8 +161,8 @@ fn to_eight_bits(samples: &mut Vec<u8>) {
 fn decoding_error(error: ImageError) -> Error {
     match error {
         ImageError::Limits(limit) => match limit.kind() {
-            LimitErrorKind::DimensionError => Error::TooLarge(Bound::Side),
-            _ => Error::TooLarge(Bound::Memory),
+            LimitErrorKind::DimensionError => Error::TooLarge(LimitKind::Side),
+            _ => Error::TooLarge(LimitKind::Memory),
         },
         other => Error::undecodable(other),
     }
@@ -192,21 +192,22 @@ mod tests {
         file.into_inner()
     }
 
-    fn read(bytes: &[u8]) -> Result<Picture, Error> {
-        let format = Format::of(bytes).unwrap();
+    fn read(bytes: &[u8]) -> Result<PixelBuffer, Error> {
+        let format = Format::detect(bytes).unwrap();
         let source = read_source(format, bytes)?;
         decode(format, bytes, &source, &|| false)
     }
 
     #[test]
     fn rare_formats_are_read_pixel_by_pixel() {
-        for (picture, layout) in [(colours(), Layout::Rgb), (with_alpha(), Layout::Rgba)] {
+        for (picture, layout) in [(colours(), PixelLayout::Rgb), (with_alpha(), PixelLayout::Rgba)]
+        {
             for format in [ImageFormat::Bmp, ImageFormat::Ico, ImageFormat::Pnm] {
-                if (format, layout) == (ImageFormat::Pnm, Layout::Rgba) {
+                if (format, layout) == (ImageFormat::Pnm, PixelLayout::Rgba) {
                     continue;
                 }
                 let read = read(&file(&picture, format)).unwrap();
-                assert_eq!((read.sides(), read.layout), ((7, 5), layout), "{format:?}");
+                assert_eq!((read.dimensions(), read.layout), ((7, 5), layout), "{format:?}");
                 assert_eq!(read.samples, picture.as_bytes(), "{format:?}");
             }
         }
@@ -219,12 +220,12 @@ mod tests {
         let read = read(&file(&deep.into(), ImageFormat::Pnm)).unwrap();
         assert_eq!(
             (read.layout, &*read.samples),
-            (Layout::Grey, &[0, 0, 1, 1, 128, 254, 255, 255][..])
+            (PixelLayout::Grey, &[0, 0, 1, 1, 128, 254, 255, 255][..])
         );
     }
 
     #[test]
-    fn icon_shows_its_largest_picture_of_either_kind() {
+    fn icon_decodes_to_its_largest_image() {
         let png = file(&with_alpha(), ImageFormat::Png);
         let icon = file(&with_alpha(), ImageFormat::Ico);
         assert_eq!(read(&icon).unwrap().samples, with_alpha().as_bytes());
@@ -245,7 +246,7 @@ mod tests {
         for format in [ImageFormat::Bmp, ImageFormat::Pnm, ImageFormat::Ico] {
             let file = file(&colours(), format);
             for end in 8..file.len() {
-                if Format::of(&file[..end]).is_some() {
+                if Format::detect(&file[..end]).is_some() {
                     let _ = read(&file[..end]);
                 }
             }

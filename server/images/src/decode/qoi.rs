@@ -5,15 +5,15 @@
 #![allow(clippy::big_endian_bytes, reason = "QOI is big-endian")]
 
 use crate::Stop;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::JOB_BYTES_MAX;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::source::Source;
 
 struct Header<'a> {
     sides: (u32, u32),
-    layout: Layout,
+    layout: PixelLayout,
     codes: &'a [u8],
 }
 
@@ -24,8 +24,8 @@ impl<'a> Header<'a> {
         let (width, rest) = rest.split_first_chunk().ok_or_else(broken)?;
         let (height, rest) = rest.split_first_chunk().ok_or_else(broken)?;
         let (layout, codes) = match rest {
-            [3, 0 | 1, codes @ ..] => (Layout::Rgb, codes),
-            [4, 0 | 1, codes @ ..] => (Layout::Rgba, codes),
+            [3, 0 | 1, codes @ ..] => (PixelLayout::Rgb, codes),
+            [4, 0 | 1, codes @ ..] => (PixelLayout::Rgba, codes),
             _ => return Err(broken()),
         };
         Ok(Self { sides: (u32::from_be_bytes(*width), u32::from_be_bytes(*height)), layout, codes })
@@ -37,12 +37,12 @@ pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     Ok(Source { is_lossless: true, ..Source::still(Format::Qoi, sides) })
 }
 
-pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
+pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<PixelBuffer, Error> {
     let Header { sides: (width, height), layout, codes } = Header::read(bytes)?;
     let channels = layout.channels();
     let length = (u64::from(width) * u64::from(height)).saturating_mul(channels as u64);
     if length > JOB_BYTES_MAX {
-        return Err(Error::TooLarge(Bound::Memory));
+        return Err(Error::TooLarge(LimitKind::Memory));
     }
     let mut samples = vec![0; length as usize];
     let mut pixels = Pixels { codes, seen: [[0; 4]; 64], pixel: [0, 0, 0, 255], run: 0 };
@@ -56,7 +56,7 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
             place.iter_mut().zip(pixel).for_each(|(place, sample)| *place = sample);
         }
     }
-    Picture::new((width, height), layout, samples, None)
+    PixelBuffer::new((width, height), layout, samples, None)
 }
 
 /// Iterator over RGBA pixels, until the codes end.
@@ -143,16 +143,16 @@ mod tests {
             [3, 2, 3, 6],
             [9, 8, 7, 6],
         ];
-        assert_eq!((picture.layout, picture.samples), (Layout::Rgba, expected.concat()));
+        assert_eq!((picture.layout, picture.samples), (PixelLayout::Rgba, expected.concat()));
         let opaque = decode(&file([2, 1], 3, &codes), &|| false).unwrap();
-        assert_eq!((opaque.layout, &*opaque.samples), (Layout::Rgb, &[9, 8, 7, 9, 8, 7][..]));
+        assert_eq!((opaque.layout, &*opaque.samples), (PixelLayout::Rgb, &[9, 8, 7, 9, 8, 7][..]));
         for end in 0..codes.len() {
             assert!(decode(&file([7, 1], 4, &codes[..end]), &|| false).is_err(), "{end}");
         }
     }
 
     #[test]
-    fn qoi_header_is_checked_and_a_stop_ends_the_work() {
+    fn qoi_header_is_checked_and_decode_is_cancellable() {
         let whole = file([1, 1], 4, &[0xc0]);
         assert_eq!(read_source(&whole).unwrap().sides, (1, 1));
         for end in 0..14 {
@@ -161,6 +161,6 @@ mod tests {
         assert!(read_source(&file([1, 1], 5, &[])).is_err());
         assert_eq!(decode(&whole, &|| true), Err(Error::Cancelled));
         let large = file([u32::MAX, u32::MAX], 4, &[]);
-        assert_eq!(decode(&large, &|| false), Err(Error::TooLarge(Bound::Memory)));
+        assert_eq!(decode(&large, &|| false), Err(Error::TooLarge(LimitKind::Memory)));
     }
 }

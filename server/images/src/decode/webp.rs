@@ -6,11 +6,11 @@ use image_webp::{DecodingError, WebPDecoder};
 
 use crate::Stop;
 use crate::animation;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::orientation;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::riff::{self, Chunks};
 use crate::source::Source;
 
@@ -27,30 +27,30 @@ pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     }
     let exif = decoder.exif_metadata().unwrap_or_default();
     Ok(Source {
-        orientation: exif.as_deref().map(orientation::of_exif).unwrap_or_default(),
+        orientation: exif.as_deref().map(orientation::from_exif).unwrap_or_default(),
         is_lossless: !decoder.is_lossy(),
         ..Source::still(Format::WebP, decoder.dimensions())
     })
 }
 
-pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
+pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<PixelBuffer, Error> {
     if animation::read_webp_source(bytes)?.is_some() {
-        return animation::first(bytes, source, stop);
+        return animation::first_frame(bytes, source, stop);
     }
     let mut decoder = decoder(bytes)?;
     let length = decoder.output_buffer_size().filter(|length| *length as u64 <= JOB_BYTES_MAX);
-    let mut samples = vec![0; length.ok_or(Error::TooLarge(Bound::Memory))?];
+    let mut samples = vec![0; length.ok_or(Error::TooLarge(LimitKind::Memory))?];
     decoder.read_image(&mut samples).map_err(decode_error)?;
-    let layout = if decoder.has_alpha() { Layout::Rgba } else { Layout::Rgb };
+    let layout = if decoder.has_alpha() { PixelLayout::Rgba } else { PixelLayout::Rgb };
     let profile = decoder.icc_profile().unwrap_or_default();
     let profile = profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
-    Picture::new(source.sides, layout, samples, profile)
+    PixelBuffer::new(source.sides, layout, samples, profile)
 }
 
 /// Returns the width and height according to the bitstream of a still file. The container may state others, which
 /// the library compares only after decompression.
 pub(crate) fn stream_sides(file: &[u8]) -> Result<(u32, u32), Error> {
-    let mut chunks = Chunks::of_file(file)?;
+    let mut chunks = Chunks::in_file(file)?;
     let Some((name, stream)) = chunks.find(|(name, _)| matches!(name, b"VP8 " | b"VP8L")) else {
         return Err(Error::undecodable("no image"));
     };
@@ -89,7 +89,7 @@ impl<'a> WithFlags<'a> {
 
     /// Returns the flags of a still picture that have no chunk.
     fn missing(bytes: &[u8]) -> Option<u8> {
-        let mut chunks = Chunks::of_file(bytes).ok()?;
+        let mut chunks = Chunks::in_file(bytes).ok()?;
         let mut missing = match chunks.next()? {
             (name, [flags, ..]) if name == *b"VP8X" => flags & (HAS_ALPHA | HAS_EXIF | HAS_XMP),
             _ => return None,
@@ -143,7 +143,7 @@ impl Seek for WithFlags<'_> {
 fn decode_error(error: DecodingError) -> Error {
     match error {
         DecodingError::ImageTooLarge | DecodingError::MemoryLimitExceeded => {
-            Error::TooLarge(Bound::Memory)
+            Error::TooLarge(LimitKind::Memory)
         }
         other => Error::undecodable(other),
     }
@@ -164,8 +164,8 @@ mod tests {
         ] {
             let source = read_source(file).unwrap();
             let picture = decode(file, &source, &|| false).unwrap();
-            assert_eq!(picture.layout, Layout::Rgb, "{name}");
-            let chunks = Chunks::of_file(file).unwrap();
+            assert_eq!(picture.layout, PixelLayout::Rgb, "{name}");
+            let chunks = Chunks::in_file(file).unwrap();
             let (_, stream) = chunks.into_iter().find(|(name, _)| name == b"VP8 ").unwrap();
             let mut plain = Vec::new();
             riff::push(&mut plain, *b"VP8 ", stream).unwrap();

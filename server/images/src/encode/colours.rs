@@ -19,7 +19,7 @@ const DIFFUSED: f32 = 7.0 / 8.0;
 
 /// Picture of palette indices.
 #[derive(Debug)]
-pub(crate) struct Indexed {
+pub(crate) struct PalettedImage {
     /// Red, green and blue of each palette entry.
     pub(crate) palette: Vec<u8>,
     /// Palette index of each pixel.
@@ -37,7 +37,7 @@ pub(crate) enum Dither {
     Diffusion,
 }
 
-impl Indexed {
+impl PalettedImage {
     /// Adds a transparent palette entry. There must be room for it.
     pub(crate) fn with_clear(mut self) -> Self {
         if self.clear.is_none() {
@@ -54,13 +54,13 @@ impl Indexed {
 /// # Errors
 ///
 /// [`Error::Cancelled`], and [`Error::Failed`] for more pixels than memory holds.
-pub(crate) fn reduce(
+pub(crate) fn quantize(
     pixels: &[[u8; 4]],
     width: usize,
     most: u16,
     dither: Dither,
     stop: Stop<'_>,
-) -> Result<Indexed, Error> {
+) -> Result<PalettedImage, Error> {
     let has_clear = pixels.iter().any(|pixel| !is_opaque(pixel));
     let most = usize::from(most.clamp(2, 256)) - usize::from(has_clear);
     let mut indexed = match exact(pixels, most) {
@@ -83,7 +83,7 @@ fn is_opaque(pixel: &[u8; 4]) -> bool {
 }
 
 /// Returns an exact palette if there are at most `most` colours.
-fn exact(pixels: &[[u8; 4]], most: usize) -> Option<Indexed> {
+fn exact(pixels: &[[u8; 4]], most: usize) -> Option<PalettedImage> {
     let mut numbers: HashMap<[u8; 3], u8> = HashMap::with_capacity(most);
     let mut palette = Vec::with_capacity(most * 3);
     let mut indices = Vec::with_capacity(pixels.len());
@@ -109,7 +109,7 @@ fn exact(pixels: &[[u8; 4]], most: usize) -> Option<Indexed> {
         }
         indices.push(index);
     }
-    Some(Indexed { palette, indices, clear: None })
+    Some(PalettedImage { palette, indices, clear: None })
 }
 
 /// Builds a palette with Wu's method in Oklab, and maps each pixel to its nearest entry.
@@ -119,7 +119,7 @@ fn nearest(
     most: usize,
     dither: Dither,
     stop: Stop<'_>,
-) -> Result<Indexed, Error> {
+) -> Result<PalettedImage, Error> {
     let size = PaletteSize::try_from(most).map_err(Error::failed)?;
     let map = {
         let opaque: Vec<Srgb<u8>> =
@@ -145,7 +145,7 @@ fn nearest(
     }
     let palette = oklab_to_srgb8(map.palette().as_slice());
     let palette = palette.iter().flat_map(|colour| [colour.red, colour.green, colour.blue]);
-    Ok(Indexed { palette: palette.collect(), indices, clear: None })
+    Ok(PalettedImage { palette: palette.collect(), indices, clear: None })
 }
 
 fn srgb([r, g, b, _]: &[u8; 4]) -> Srgb<u8> {
@@ -204,8 +204,8 @@ fn add(to: &mut [f32; 3], error: [f32; 3], part: f32) {
 mod tests {
     use super::*;
 
-    fn reduced(pixels: &[[u8; 4]], width: usize, most: u16, dither: Dither) -> Indexed {
-        let indexed = reduce(pixels, width, most, dither, &|| false).unwrap();
+    fn reduced(pixels: &[[u8; 4]], width: usize, most: u16, dither: Dither) -> PalettedImage {
+        let indexed = quantize(pixels, width, most, dither, &|| false).unwrap();
         assert_eq!(indexed.indices.len(), pixels.len());
         assert!(indexed.palette.len() / 3 <= usize::from(most), "{}", indexed.palette.len());
         let colours = indexed.palette.len() / 3;
@@ -213,7 +213,7 @@ mod tests {
         indexed
     }
 
-    fn colour(indexed: &Indexed, at: usize) -> Option<[u8; 3]> {
+    fn colour(indexed: &PalettedImage, at: usize) -> Option<[u8; 3]> {
         let index = indexed.indices[at];
         let colour = indexed.palette.as_chunks::<3>().0[usize::from(index)];
         (indexed.clear != Some(index)).then_some(colour)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn few_colours_stay_exactly_what_they_are() {
+    fn small_palettes_are_lossless() {
         let mut pixels: Vec<[u8; 4]> = (0..=254).map(|grey| [grey, grey, 254, 255]).collect();
         pixels.push([0, 0, 0, 0]);
         for dither in [Dither::None, Dither::Diffusion] {
@@ -265,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_is_clear_all_over_has_one_colour() {
+    fn transparent_image_has_a_single_palette_entry() {
         let indexed = reduced(&[[1, 2, 3, 127]; 4], 2, 256, Dither::Diffusion);
         assert_eq!((&*indexed.indices, indexed.clear), (&[0; 4][..], Some(0)));
     }
 
     #[test]
-    fn diffusion_keeps_the_mean_colour_of_an_area() {
+    fn dithering_preserves_the_mean_color() {
         let grey = |at: u16| (at % 64 * 4) as u8;
         let pixels: Vec<[u8; 4]> =
             (0..64 * 64).map(|at| [grey(at), grey(at), grey(at), 255]).collect();
@@ -292,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn the_question_whether_to_go_on_is_asked() {
-        let stopped = reduce(&plane(false), 64, 16, Dither::None, &|| true);
+    fn quantization_is_cancellable() {
+        let stopped = quantize(&plane(false), 64, 16, Dither::None, &|| true);
         assert_eq!(stopped.unwrap_err(), Error::Cancelled);
     }
 }

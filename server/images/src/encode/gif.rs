@@ -4,28 +4,32 @@ use std::borrow::Cow;
 
 use gif::{Encoder, Frame};
 
-use super::colours::{Dither, Indexed, reduce};
+use super::colours::{Dither, PalettedImage, quantize};
 use crate::Stop;
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Encodes a colour picture with at most `colours` colours.
-pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<Vec<u8>, Error> {
+pub(super) fn encode(
+    picture: &PixelBuffer,
+    colours: u16,
+    stop: Stop<'_>,
+) -> Result<Vec<u8>, Error> {
     let side = |side: u32| u16::try_from(side).map_err(Error::failed);
     let (width, height) = (side(picture.width)?, side(picture.height)?);
     let opaque: Vec<[u8; 4]>;
     let pixels = match picture.layout {
-        Layout::Rgba => picture.samples.as_chunks::<4>().0,
-        Layout::Rgb => {
+        PixelLayout::Rgba => picture.samples.as_chunks::<4>().0,
+        PixelLayout::Rgb => {
             let pixels = picture.samples.as_chunks::<3>().0;
             opaque = pixels.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect();
             &opaque
         }
-        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+        PixelLayout::Grey | PixelLayout::GreyAlpha | PixelLayout::Cmyk => {
             return Err(Error::failed("GIF requires colour"));
         }
     };
-    let indexed = reduce(pixels, width.into(), colours, Dither::Diffusion, stop)?;
+    let indexed = quantize(pixels, width.into(), colours, Dither::Diffusion, stop)?;
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, width, height, &[]).map_err(Error::failed)?;
     encoder.write_frame(&frame(indexed, (width, height))).map_err(Error::failed)?;
@@ -34,7 +38,7 @@ pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<
 }
 
 /// Creates a frame with this content at the upper left corner, without duration.
-pub(crate) fn frame(indexed: Indexed, (width, height): (u16, u16)) -> Frame<'static> {
+pub(crate) fn frame(indexed: PalettedImage, (width, height): (u16, u16)) -> Frame<'static> {
     Frame {
         width,
         height,

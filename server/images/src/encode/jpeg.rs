@@ -6,20 +6,20 @@
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, SamplingFactor};
 
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Minimum quality with full chroma resolution; below it chroma is subsampled by two in each direction, as in
 /// cameras.
 const FULL_COLOUR_QUALITY: u8 = 90;
 
 /// Encodes a picture without alpha.
-pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, Error> {
+pub(super) fn encode(picture: &PixelBuffer, quality: u8) -> Result<Vec<u8>, Error> {
     let side = |side: u32| u16::try_from(side).map_err(Error::failed);
     let (width, height) = (side(picture.width)?, side(picture.height)?);
     let color = match picture.layout {
-        Layout::Grey => ColorType::Luma,
-        Layout::Rgb => ColorType::Rgb,
-        Layout::GreyAlpha | Layout::Rgba | Layout::Cmyk => {
+        PixelLayout::Grey => ColorType::Luma,
+        PixelLayout::Rgb => ColorType::Rgb,
+        PixelLayout::GreyAlpha | PixelLayout::Rgba | PixelLayout::Cmyk => {
             return Err(Error::failed("JPEG supports neither alpha nor CMYK"));
         }
     };

@@ -44,7 +44,7 @@ pub(super) fn encode(
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
     let config = config.to_libwebp()?;
-    let mut picture = Picture::new(width, height)?;
+    let mut picture = OwnedPicture::new(width, height)?;
     picture.fill(pixels)?;
     picture.encode(&config, stop)
 }
@@ -73,11 +73,11 @@ impl Config {
 }
 
 /// Pixels in libwebp's memory.
-struct Picture {
+struct OwnedPicture {
     inner: ffi::WebPPicture,
 }
 
-impl Picture {
+impl OwnedPicture {
     fn new(width: u32, height: u32) -> Result<Self, Error> {
         let side = |side: u32| match side {
             1..=SIDE_MAX => Ok(side as c_int),
@@ -137,7 +137,7 @@ impl Picture {
     }
 }
 
-impl Drop for Picture {
+impl Drop for OwnedPicture {
     fn drop(&mut self) {
         // SAFETY: it was initialized, and its memory is freed nowhere else.
         unsafe { ffi::WebPPictureFree(&raw mut self.inner) }
@@ -189,7 +189,7 @@ mod tests {
 
     /// Compares with `webpx`, which wraps the same libwebp and was the encoder used before.
     #[test]
-    fn webp_bytes_equal_those_of_another_wrapper() {
+    fn webp_bytes_equal_reference_wrapper() {
         let (width, height) = (61, 37);
         let rgba: Vec<u8> = pixels(width * height).flatten().collect();
         let rgb: Vec<u8> = pixels(width * height).flat_map(|[r, g, b, _]| [r, g, b]).collect();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn webp_encoding_ends_at_a_stop_or_a_panic_of_it() {
+    fn webp_encoding_is_cancelled_by_stop_or_panic() {
         let config = Config { quality: Some(80), method: 4 };
         let stopped = encode((64, 64), pixels(4_096), config, &|| true);
         assert_eq!(stopped, Err(Error::Cancelled));

@@ -11,12 +11,12 @@ pub(super) mod webp;
 use super::Stop;
 use super::error::Error;
 use super::format::Format;
-use super::picture::Picture;
+use super::picture::PixelBuffer;
 use super::plan::Quality;
 
 /// Encodes a still picture in sRGB and ignores its profile.
 pub(super) fn encode(
-    picture: Picture,
+    picture: PixelBuffer,
     format: Format,
     quality: Quality,
     stop: Stop<'_>,
@@ -24,17 +24,15 @@ pub(super) fn encode(
     if stop() {
         return Err(Error::Cancelled);
     }
-    let picture = picture.without_idle_alpha();
+    let picture = picture.drop_opaque_alpha();
     match (format, quality) {
-        (Format::Jpeg, Quality::Lossy(quality)) => jpeg::encode(&picture.on_white(), quality),
+        (Format::Jpeg, Quality::Lossy(quality)) => {
+            jpeg::encode(&picture.flatten_on_white(), quality)
+        }
         (Format::Png, _) => png::encode(&picture),
-        (Format::Avif, Quality::Lossy(quality)) => {
-            avif::encode(&picture.in_colour(), quality, stop)
-        }
-        (Format::WebP, quality) => webp::encode(&picture.in_colour(), quality, stop),
-        (Format::Gif, Quality::Colours(colours)) => {
-            gif::encode(&picture.in_colour(), colours, stop)
-        }
+        (Format::Avif, Quality::Lossy(quality)) => avif::encode(&picture.to_rgb(), quality, stop),
+        (Format::WebP, quality) => webp::encode(&picture.to_rgb(), quality, stop),
+        (Format::Gif, Quality::Colours(colours)) => gif::encode(&picture.to_rgb(), colours, stop),
         (format, quality) => {
             Err(Error::Failed(format!("{} cannot be encoded at {quality:?}", format.extension())))
         }

@@ -3,18 +3,18 @@
 use png::{BitDepth, ColorType, Compression, Encoder};
 
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Encodes a picture.
-pub(super) fn encode(picture: &Picture) -> Result<Vec<u8>, Error> {
+pub(super) fn encode(picture: &PixelBuffer) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, picture.width, picture.height);
     encoder.set_color(match picture.layout {
-        Layout::Grey => ColorType::Grayscale,
-        Layout::GreyAlpha => ColorType::GrayscaleAlpha,
-        Layout::Rgb => ColorType::Rgb,
-        Layout::Rgba => ColorType::Rgba,
-        Layout::Cmyk => return Err(Error::failed("PNG does not support CMYK")),
+        PixelLayout::Grey => ColorType::Grayscale,
+        PixelLayout::GreyAlpha => ColorType::GrayscaleAlpha,
+        PixelLayout::Rgb => ColorType::Rgb,
+        PixelLayout::Rgba => ColorType::Rgba,
+        PixelLayout::Cmyk => return Err(Error::failed("PNG does not support CMYK")),
     });
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(Compression::Fast);

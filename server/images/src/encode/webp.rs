@@ -3,7 +3,7 @@
 use super::libwebp::{self, Config};
 use crate::Stop;
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Quality;
 
 /// Effort, 0 to 6. At 4, the default of libwebp, encoding takes twice the time of 2 for 4 % fewer bytes.
@@ -13,7 +13,7 @@ const LOSSLESS_METHOD: u8 = 2;
 
 /// Encodes a colour picture.
 pub(crate) fn encode(
-    picture: &Picture,
+    picture: &PixelBuffer,
     quality: Quality,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
@@ -23,14 +23,16 @@ pub(crate) fn encode(
             Config { quality: None, method: LOSSLESS_METHOD }
         }
     };
-    let (sides, samples) = (picture.sides(), &picture.samples);
+    let (sides, samples) = (picture.dimensions(), &picture.samples);
     match picture.layout {
-        Layout::Rgba => libwebp::encode(sides, samples.as_chunks().0.iter().copied(), config, stop),
-        Layout::Rgb => {
+        PixelLayout::Rgba => {
+            libwebp::encode(sides, samples.as_chunks().0.iter().copied(), config, stop)
+        }
+        PixelLayout::Rgb => {
             let pixels = samples.as_chunks().0.iter().map(|[r, g, b]| [*r, *g, *b, 255]);
             libwebp::encode(sides, pixels, config, stop)
         }
-        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+        PixelLayout::Grey | PixelLayout::GreyAlpha | PixelLayout::Cmyk => {
             Err(Error::failed("WebP requires colour"))
         }
     }

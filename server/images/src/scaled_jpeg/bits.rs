@@ -1,8 +1,7 @@
 //! Bit reader of entropy-coded data, without the zeros stuffed after `FF` (T.81, F.1.2.3 and F.2.2.5).
 //!
-//! Guarantees: never reads past a marker. After a marker or the end of the file zeros follow, and [`Bits::ran_out`]
-//! returns whether one of them was consumed.
-//! Non-goals: the meaning of the bits.
+//! Guarantees: never reads past a marker. After a marker or the end of the file zeros follow, and
+//! [`BitReader::ran_out`] returns whether one of them was consumed. Non-goals: the meaning of the bits.
 
 use super::markers::code;
 
@@ -10,7 +9,7 @@ use super::markers::code;
 ///
 /// Rare operations take a copy: a reader whose address is never taken stays in registers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bits<'a> {
+pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
     /// Offset of the next byte to load.
     at: usize,
@@ -24,14 +23,14 @@ pub(super) struct Bits<'a> {
 
 /// Reason why a block could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum BitError {
     /// Invalid code, or a coefficient beyond the block.
     Code,
     /// Marker or end of the file before the end of the block.
     RanOut,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> BitReader<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at, held: 0, count: 0, made_up: 0 }
     }
@@ -52,7 +51,7 @@ impl<'a> Bits<'a> {
 
     /// Skips buffered bits, 63 at most.
     #[inline(always)]
-    pub(super) fn pass(&mut self, count: u32) {
+    pub(super) fn skip_bits(&mut self, count: u32) {
         self.held <<= count;
         self.count = self.count.saturating_sub(count);
     }
@@ -62,7 +61,7 @@ impl<'a> Bits<'a> {
     pub(super) fn number(&mut self, count: u32) -> u32 {
         self.have(16);
         let number = ((self.held >> 1) >> (63 - count)) as u32;
-        self.pass(count);
+        self.skip_bits(count);
         number
     }
 
@@ -71,7 +70,7 @@ impl<'a> Bits<'a> {
     pub(super) fn bit(&mut self) -> bool {
         self.have(1);
         let set = self.held >> 63 == 1;
-        self.pass(1);
+        self.skip_bits(1);
         set
     }
 
@@ -79,7 +78,7 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub(super) fn extended(&mut self, count: u32) -> i32 {
         let number = ((self.held >> 1) >> (63 - count)) as i32;
-        self.pass(count);
+        self.skip_bits(count);
         extend(number, count)
     }
 
@@ -91,8 +90,8 @@ impl<'a> Bits<'a> {
 
     /// Returns the reason of a decoding error.
     #[cold]
-    pub(super) fn broken(self) -> Broken {
-        if self.ran_out() { Broken::RanOut } else { Broken::Code }
+    pub(super) fn broken(self) -> BitError {
+        if self.ran_out() { BitError::RanOut } else { BitError::Code }
     }
 
     /// Discards the buffer and advances to the next marker, and returns it; `None` at the end of the file. `FF` and
@@ -119,11 +118,11 @@ impl<'a> Bits<'a> {
     }
 
     /// Skips the marker that was found.
-    pub(super) fn pass_marker(&mut self) {
+    pub(super) fn skip_marker(&mut self) {
         self.at += 2;
     }
 
-    /// Returns the offset of the next byte to load: after [`Bits::find_marker`], that of the marker.
+    /// Returns the offset of the next byte to load: after [`BitReader::find_marker`], that of the marker.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -197,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_those_of_the_bytes_without_stuffing(
+        fn bit_reader_removes_byte_stuffing(
             data in prop::collection::vec(prop_oneof![Just(0xff_u8), any::<u8>()], 0..60),
             lengths in prop::collection::vec(1_u32..17, 1..80),
         ) {
@@ -209,7 +208,7 @@ mod tests {
                 }
             }
             stuffed.extend([0xff, 0xd9]);
-            let mut bits = Bits::new(&stuffed, 0);
+            let mut bits = BitReader::new(&stuffed, 0);
             let mut used = 0;
             for length in lengths {
                 let wanted = (used..used + length as usize).fold(0, |number, at| {
@@ -236,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn the_next_marker_is_found_behind_data_and_fill_bytes() {
-        let mut bits = Bits::new(&[1, 0xff, 0, 2, 0xff, 0xff, 0xd3, 9, 0xff], 0);
+    fn next_marker_is_found_after_fill_bytes() {
+        let mut bits = BitReader::new(&[1, 0xff, 0, 2, 0xff, 0xff, 0xd3, 9, 0xff], 0);
         assert_eq!(bits.find_marker().and_then(restart_number), Some(3));
-        bits.pass_marker();
+        bits.skip_marker();
         assert_eq!(bits.number(8), 9);
         assert_eq!((bits.find_marker(), bits.at()), (None, 9));
     }

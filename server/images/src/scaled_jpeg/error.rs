@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::planes::Condition;
+use super::planes::DecodeStatus;
 
 /// Error of decoding a JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Error {
     /// Bytes that do not begin with `FF D8 FF`.
     NotJpeg,
     /// End of the file before the first scan.
-    Short,
+    UnexpectedEof,
     /// Violation of the format that prevents decoding.
     Malformed {
         /// Description: a sentence without its full stop.
@@ -40,7 +40,7 @@ pub enum Unsupported {
     /// Hierarchical coding (SOF5 to SOF7, DHP, EXP).
     Hierarchical,
     /// Height that is defined after the first scan (DNL).
-    LateHeight,
+    Dnl,
 }
 
 /// Limit that was exceeded.
@@ -60,7 +60,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJpeg => f.write_str("not a JPEG file"),
-            Self::Short => f.write_str("the file ends before its first scan"),
+            Self::UnexpectedEof => f.write_str("the file ends before its first scan"),
             Self::Malformed { what, at } => write!(f, "{what}, at offset {at}"),
             Self::Unsupported(unsupported) => unsupported.fmt(f),
             Self::OverLimit(limit) => limit.fmt(f),
@@ -77,7 +77,7 @@ impl fmt::Display for Unsupported {
             Self::Arithmetic => f.write_str("JPEG with arithmetic coding"),
             Self::Lossless => f.write_str("lossless JPEG"),
             Self::Hierarchical => f.write_str("hierarchical JPEG"),
-            Self::LateHeight => f.write_str("JPEG with its height in a DNL segment"),
+            Self::Dnl => f.write_str("JPEG with its height in a DNL segment"),
         }
     }
 }
@@ -98,12 +98,12 @@ impl std::error::Error for Error {}
 impl Error {
     /// Converts an error after the first scan to a condition: there is something to show. Errors of the first scan,
     /// and cancellation, remain errors.
-    pub(super) fn after_a_scan(self, is_first: bool) -> Result<Condition, Self> {
+    pub(super) fn after_a_scan(self, is_first: bool) -> Result<DecodeStatus, Self> {
         match self {
             error if is_first => Err(error),
             Self::OverLimit(_) | Self::Cancelled => Err(self),
-            Self::Short => Ok(Condition::Truncated),
-            _ => Ok(Condition::Damaged),
+            Self::UnexpectedEof => Ok(DecodeStatus::Truncated),
+            _ => Ok(DecodeStatus::Damaged),
         }
     }
 }

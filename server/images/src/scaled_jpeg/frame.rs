@@ -30,7 +30,7 @@ pub(super) struct Component {
 
 impl Frame {
     /// Returns whether a marker begins a frame of any kind.
-    pub(super) fn begins(marker: u8) -> bool {
+    pub(super) fn is_start_of_frame(marker: u8) -> bool {
         matches!(marker, code::SOF0..=code::SOF15)
             && !matches!(marker, code::DHT | code::JPG | code::DAC)
     }
@@ -62,7 +62,7 @@ impl Frame {
             return Err(segment.malformed("a width of zero"));
         }
         if height == 0 {
-            return Err(Error::Unsupported(Unsupported::LateHeight));
+            return Err(Error::Unsupported(Unsupported::Dnl));
         }
         if width.max(height) > limits.side_max {
             return Err(Error::OverLimit(Limit::Side));
@@ -103,7 +103,7 @@ impl Frame {
 
     /// Returns the number of blocks across and down a component in a non-interleaved scan (A.2.2), without MCU
     /// padding.
-    pub(super) fn own_blocks(&self, component: &Component) -> (usize, usize) {
+    pub(super) fn unpadded_blocks(&self, component: &Component) -> (usize, usize) {
         let (across, down) = self.factors_max();
         let blocks = |side: u32, factor: usize, max: usize| {
             (side as usize * factor).div_ceil(max).div_ceil(8)

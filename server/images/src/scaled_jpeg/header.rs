@@ -19,7 +19,7 @@ pub struct Header {
     /// Whether it is progressive (SOF2).
     pub progressive: bool,
     /// Colour space of the components.
-    pub colour: Colour,
+    pub colour: ColorModel,
     /// Horizontal and vertical sampling factors of each component, in file order; (1, 1) for grey.
     pub sampling: Vec<(u8, u8)>,
     /// Exif orientation (tag 274) of the stored picture: 1 to 8; 1 if there is none.
@@ -44,7 +44,7 @@ impl Header {
 
 /// Colour space of the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
+pub enum ColorModel {
     /// One component.
     Grey,
     /// Luma and two colour differences, full range, by ITU-R BT.601, as in JFIF.
@@ -53,13 +53,13 @@ pub enum Colour {
     Rgb,
     /// Inverted cyan, magenta, yellow and black, as written by Adobe: 255 is no ink.
     Cmyk,
-    /// Luma and two colour differences of inverted cyan, magenta and yellow; then black, as in [`Colour::Cmyk`].
+    /// Luma and two colour differences of inverted cyan, magenta and yellow; then black, as in [`ColorModel::Cmyk`].
     Ycck,
 }
 
 /// File parsed up to its first scan.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct ParsedHead {
     pub(super) header: Header,
     pub(super) tables: Tables,
     /// Offset of the first SOS.
@@ -67,7 +67,7 @@ pub(super) struct Opened {
 }
 
 /// Parses a file up to its first scan.
-pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
+pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<ParsedHead, Error> {
     if !bytes.starts_with(&[0xff, 0xd8, 0xff]) {
         return Err(Error::NotJpeg);
     }
@@ -81,9 +81,9 @@ pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
                     frame.ok_or(segment.malformed("a scan before the frame header"))?;
                 let first = segment.payload.first().copied().unwrap_or(0);
                 let header = header(bytes, frame, first, &metadata, limits);
-                return Ok(Opened { header, tables, scan_at: segment.at });
+                return Ok(ParsedHead { header, tables, scan_at: segment.at });
             }
-            marker if Frame::begins(marker) => {
+            marker if Frame::is_start_of_frame(marker) => {
                 if frame.is_some() {
                     return Err(segment.malformed("a second frame header"));
                 }
@@ -130,17 +130,17 @@ fn header(
 
 /// Determines the colour space: JFIF has YCbCr only; then the Adobe segment decides, where unknown transforms count
 /// as YCbCr; then the component names. Four components are inks, whatever JFIF says.
-fn colour(frame: &Frame, metadata: &Metadata) -> Colour {
+fn colour(frame: &Frame, metadata: &Metadata) -> ColorModel {
     let ids: Vec<u8> = frame.components.iter().map(|component| component.id).collect();
     match (&*ids, metadata.is_jfif, metadata.adobe_transform) {
-        ([_], _, _) => Colour::Grey,
-        ([_, _, _, _], _, None | Some(0)) => Colour::Cmyk,
-        ([_, _, _, _], _, Some(_)) => Colour::Ycck,
-        (_, true, _) => Colour::YCbCr,
-        (_, false, Some(0)) => Colour::Rgb,
-        (_, false, Some(_)) => Colour::YCbCr,
-        (b"RGB", false, None) => Colour::Rgb,
-        (_, false, None) => Colour::YCbCr,
+        ([_], _, _) => ColorModel::Grey,
+        ([_, _, _, _], _, None | Some(0)) => ColorModel::Cmyk,
+        ([_, _, _, _], _, Some(_)) => ColorModel::Ycck,
+        (_, true, _) => ColorModel::YCbCr,
+        (_, false, Some(0)) => ColorModel::Rgb,
+        (_, false, Some(_)) => ColorModel::YCbCr,
+        (b"RGB", false, None) => ColorModel::Rgb,
+        (_, false, None) => ColorModel::YCbCr,
     }
 }
 

@@ -10,7 +10,7 @@
 //!
 //! Guarantees: invalid codes are an error; at most 32 bits are read for one coefficient.
 
-use super::bits::{Bits, Broken, extend};
+use super::bits::{BitError, BitReader, extend};
 use super::tables::{Class, Code};
 
 const NEAR_BITS: u32 = 10;
@@ -76,7 +76,7 @@ impl Huffman {
             symbols: code.values.clone(),
         };
         huffman.fill_near(code);
-        huffman.fill_whole(class);
+        huffman.fill_coefficient_table(class);
         if class == Class::Varying && blocks >= LEAP_BLOCKS_MIN {
             huffman.leaps = Some(huffman.leaps());
         }
@@ -104,7 +104,7 @@ impl Huffman {
         }
     }
 
-    fn fill_whole(&mut self, class: Class) {
+    fn fill_coefficient_table(&mut self, class: Class) {
         for (bits, (whole, near)) in self.whole.iter_mut().zip(self.near.iter()).enumerate() {
             let (length, symbol) = (u32::from(near >> 8), u32::from(near & 255));
             let (zeros, size) = (symbol >> 4, symbol & 15);
@@ -163,13 +163,13 @@ impl Huffman {
 
     /// Reads the next symbol; 16 bits must be buffered.
     #[inline(always)]
-    fn symbol(&self, bits: &mut Bits<'_>) -> Result<u32, Broken> {
+    fn symbol(&self, bits: &mut BitReader<'_>) -> Result<u32, BitError> {
         let near = self.near.get(bits.next::<NEAR_BITS>()).copied().unwrap_or(0);
         let (length, symbol) = match near {
             0 => self.far_symbol(bits.next::<16>() as u32).ok_or_else(|| bits.broken())?,
             near => (u32::from(near >> 8), u32::from(near & 255)),
         };
-        bits.pass(length);
+        bits.skip_bits(length);
         Ok(symbol)
     }
 
@@ -185,11 +185,11 @@ impl Huffman {
 
     /// Reads a DC difference.
     #[inline(always)]
-    pub(super) fn difference(&self, bits: &mut Bits<'_>) -> Result<i32, Broken> {
+    pub(super) fn difference(&self, bits: &mut BitReader<'_>) -> Result<i32, BitError> {
         bits.have(32);
         let whole = self.whole.get(bits.next::<NEAR_BITS>()).copied().unwrap_or(0);
         if whole != 0 {
-            bits.pass(whole & 255);
+            bits.skip_bits(whole & 255);
             return Ok(whole as i32 >> 16);
         }
         let size = self.symbol(bits)?;
@@ -201,11 +201,11 @@ impl Huffman {
 
     /// Reads the next AC coefficient.
     #[inline(always)]
-    pub(super) fn coefficient(&self, bits: &mut Bits<'_>) -> Result<Coefficient, Broken> {
+    pub(super) fn coefficient(&self, bits: &mut BitReader<'_>) -> Result<Coefficient, BitError> {
         bits.have(32);
         let whole = self.whole.get(bits.next::<NEAR_BITS>()).copied().unwrap_or(0);
         if whole != 0 {
-            bits.pass(whole & 255);
+            bits.skip_bits(whole & 255);
             let zeros = (whole >> 8 & 15) as usize;
             return Ok(Coefficient::Value { zeros, value: whole as i32 >> 16 });
         }
@@ -220,7 +220,7 @@ impl Huffman {
 
     /// Skips the rest of a block, from a zigzag position on.
     #[inline(always)]
-    pub(super) fn pass_block(&self, bits: &mut Bits<'_>, from: usize) -> Result<(), Broken> {
+    pub(super) fn skip_block(&self, bits: &mut BitReader<'_>, from: usize) -> Result<(), BitError> {
         let Some(leaps) = &self.leaps else { return self.pass_singly(bits, from) };
         let mut position = from;
         loop {
@@ -235,7 +235,7 @@ impl Huffman {
                     }
                     break;
                 }
-                bits.pass(u32::from(leap & 15));
+                bits.skip_bits(u32::from(leap & 15));
                 position += far;
                 if leap & leap::END != 0 {
                     return Ok(());
@@ -247,7 +247,7 @@ impl Huffman {
         }
     }
 
-    fn pass_singly(&self, bits: &mut Bits<'_>, from: usize) -> Result<(), Broken> {
+    fn pass_singly(&self, bits: &mut BitReader<'_>, from: usize) -> Result<(), BitError> {
         let mut position = from;
         while position < 64 {
             position = self.pass_one(bits, position)?;
@@ -257,7 +257,7 @@ impl Huffman {
 
     /// Skips one code and returns the next position; 64 after the end of the block.
     #[inline(always)]
-    fn pass_one(&self, bits: &mut Bits<'_>, position: usize) -> Result<usize, Broken> {
+    fn pass_one(&self, bits: &mut BitReader<'_>, position: usize) -> Result<usize, BitError> {
         Ok(match self.coefficient(bits)? {
             Coefficient::Value { zeros, .. } => position + zeros + 1,
             Coefficient::Zeros => position + 16,
@@ -268,7 +268,7 @@ impl Huffman {
 
 /// Checks that a block does not exceed 64 coefficients.
 #[inline(always)]
-fn at_the_end(position: usize, bits: Bits<'_>) -> Result<(), Broken> {
+fn at_the_end(position: usize, bits: BitReader<'_>) -> Result<(), BitError> {
     if position == 64 { Ok(()) } else { Err(bits.broken()) }
 }
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_gives_its_symbol_and_the_bits_behind_it() {
+    fn huffman_codes_decode_to_their_symbols() {
         let code = long_code();
         let huffman = Huffman::new(&code, Class::Varying, 0);
         for (bits, length, symbol) in codes(&code) {
@@ -327,7 +327,7 @@ mod tests {
                 let parts: &[(u32, u32)] =
                     if size == 0 { &[(bits, length)] } else { &[(bits, length), (behind, size)] };
                 let bytes = bytes_of(parts);
-                let mut reader = Bits::new(&bytes, 0);
+                let mut reader = BitReader::new(&bytes, 0);
                 let expected = match (symbol >> 4, size) {
                     (15, 0) => Coefficient::Zeros,
                     (run, 0) => Coefficient::End { run_bits: u32::from(run) },
@@ -342,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_are_no_code_are_broken() {
+    fn invalid_huffman_code_is_rejected() {
         let huffman = Huffman::new(&long_code(), Class::Varying, 0);
-        let mut bits = Bits::new(&[0xff, 0, 0xff, 0, 0, 0], 0);
-        assert_eq!(huffman.coefficient(&mut bits), Err(Broken::Code));
+        let mut bits = BitReader::new(&[0xff, 0, 0xff, 0, 0, 0], 0);
+        assert_eq!(huffman.coefficient(&mut bits), Err(BitError::Code));
         let none = Code { counts: [0; 16], values: Vec::new() };
         let huffman = Huffman::new(&none, Class::Constant, 0);
-        assert_eq!(huffman.difference(&mut Bits::new(&[0; 9], 0)), Err(Broken::Code));
+        assert_eq!(huffman.difference(&mut BitReader::new(&[0; 9], 0)), Err(BitError::Code));
     }
 
     #[test]
@@ -359,17 +359,17 @@ mod tests {
         };
         let huffman = Huffman::new(&code, Class::Constant, 0);
         let read = |parts: &[(u32, u32)]| {
-            huffman.difference(&mut Bits::new(&[bytes_of(parts), vec![0; 8]].concat(), 0))
+            huffman.difference(&mut BitReader::new(&[bytes_of(parts), vec![0; 8]].concat(), 0))
         };
         assert_eq!(read(&[(0, 3)]), Ok(0));
         assert_eq!(read(&[(1, 3), (2_047, 11)]), Ok(2_047));
         assert_eq!(read(&[(1, 3), (0, 11)]), Ok(-2_047));
         assert_eq!(read(&[(2, 3), (16_384, 15)]), Ok(16_384));
-        assert_eq!(read(&[(3, 3)]), Err(Broken::Code));
+        assert_eq!(read(&[(3, 3)]), Err(BitError::Code));
     }
 
     #[test]
-    fn leaps_end_where_single_steps_end() {
+    fn multi_block_skip_equals_single_steps() {
         let code = long_code();
         let single = Huffman::new(&code, Class::Varying, 0);
         let leaping = Huffman::new(&code, Class::Varying, LEAP_BLOCKS_MIN);
@@ -382,12 +382,12 @@ mod tests {
                 ((state >> 24) & (state >> 16)) as u8 & 0xfe
             })
             .collect();
-        let (mut slow, mut fast) = (Bits::new(&bytes, 0), Bits::new(&bytes, 0));
+        let (mut slow, mut fast) = (BitReader::new(&bytes, 0), BitReader::new(&bytes, 0));
         let (mut blocks, mut broken) = (0, 0);
         for from in (1..64).cycle() {
-            let ended = single.pass_block(&mut slow, from);
-            assert_eq!(leaping.pass_block(&mut fast, from), ended);
-            if ended == Err(Broken::RanOut) || slow.ran_out() {
+            let ended = single.skip_block(&mut slow, from);
+            assert_eq!(leaping.skip_block(&mut fast, from), ended);
+            if ended == Err(BitError::RanOut) || slow.ran_out() {
                 break;
             }
             (blocks, broken) = (blocks + 1, broken + u32::from(ended.is_err()));
@@ -395,7 +395,7 @@ mod tests {
                 // An invalid code is not consumed, so skip a bit.
                 assert_eq!(slow.bit(), fast.bit());
             }
-            let next = |mut bits: Bits<'_>| (bits.number(16), bits.number(16));
+            let next = |mut bits: BitReader<'_>| (bits.number(16), bits.number(16));
             assert_eq!(next(fast), next(slow));
         }
         assert!(blocks > 1_000 && broken > 10, "{blocks} blocks, {broken} broken");

@@ -5,19 +5,19 @@
 //! ignored. Invalid markers, which damaged data may contain, are ignored too.
 
 use super::Stop;
-use super::bits::{Bits, Broken, restart_number};
+use super::bits::{BitError, BitReader, restart_number};
 use super::error::Error;
 use super::markers::code;
-use super::planes::Condition;
+use super::planes::DecodeStatus;
 use super::scan::Grid;
 
 /// Decoder of the MCUs of a scan.
-pub(super) trait Mcus {
+pub(super) trait McuReader {
     /// Starts an interval by resetting the predictors.
     fn restart(&mut self);
 
     /// Decodes the MCU in a column and row of the grid.
-    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken>;
+    fn read(&mut self, bits: &mut BitReader<'_>, x: usize, y: usize) -> Result<(), BitError>;
 }
 
 /// Entropy-coded data of one scan.
@@ -35,52 +35,52 @@ impl Entropy<'_> {
     /// Decodes the scan and returns its condition, and an offset at or before the next marker.
     pub(super) fn read(
         &self,
-        mcus: &mut impl Mcus,
+        mcus: &mut impl McuReader,
         stop: Stop<'_>,
-    ) -> Result<(Condition, usize), Error> {
+    ) -> Result<(DecodeStatus, usize), Error> {
         let Grid { across, down } = self.grid;
         let total = across * down;
         let interval = if self.restart_interval == 0 { total } else { self.restart_interval };
-        let mut bits = Bits::new(self.bytes, self.at);
-        let mut condition = Condition::Whole;
+        let mut bits = BitReader::new(self.bytes, self.at);
+        let mut condition = DecodeStatus::Complete;
         let mut start = 0;
         while start < total {
             let end = (start + interval).min(total);
             mcus.restart();
             let read = read_interval(&mut bits, mcus, across, start..end, stop)?;
             if read.is_err() {
-                condition = Condition::Damaged;
+                condition = DecodeStatus::Damaged;
             }
             if end == total {
                 break;
             }
             let Some(left_out) = find_restart(&mut bits, start / interval) else {
                 condition = if bits.at() < self.bytes.len() {
-                    Condition::Damaged
+                    DecodeStatus::Damaged
                 } else {
-                    Condition::Truncated
+                    DecodeStatus::Truncated
                 };
                 break;
             };
             if left_out > 0 {
-                condition = Condition::Damaged;
+                condition = DecodeStatus::Damaged;
             }
             start = end + left_out * interval;
         }
-        if condition == Condition::Damaged && bits.find_marker().is_none() {
-            condition = Condition::Truncated;
+        if condition == DecodeStatus::Damaged && bits.find_marker().is_none() {
+            condition = DecodeStatus::Truncated;
         }
         Ok((condition, bits.at()))
     }
 }
 
 fn read_interval(
-    bits: &mut Bits<'_>,
-    mcus: &mut impl Mcus,
+    bits: &mut BitReader<'_>,
+    mcus: &mut impl McuReader,
     across: usize,
     interval: std::ops::Range<usize>,
     stop: Stop<'_>,
-) -> Result<Result<(), Broken>, Error> {
+) -> Result<Result<(), BitError>, Error> {
     let (mut x, mut y) = (interval.start % across, interval.start / across);
     // A copy, whose address is never taken.
     let mut own = *bits;
@@ -104,18 +104,18 @@ fn read_interval(
 
 /// Advances past the restart marker that ends an interval and returns the number of missing intervals; `None` if
 /// another marker or the end of the file comes first.
-fn find_restart(bits: &mut Bits<'_>, interval: usize) -> Option<usize> {
+fn find_restart(bits: &mut BitReader<'_>, interval: usize) -> Option<usize> {
     loop {
         let marker = bits.find_marker()?;
         match restart_number(marker) {
             Some(number) => {
-                bits.pass_marker();
+                bits.skip_marker();
                 let ahead = (usize::from(number) + 8 - interval % 8) % 8;
                 if ahead <= 4 {
                     return Some(ahead);
                 }
             }
-            None if marker < code::SOF0 => bits.pass_marker(),
+            None if marker < code::SOF0 => bits.skip_marker(),
             None => return None,
         }
     }

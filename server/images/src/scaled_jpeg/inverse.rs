@@ -18,37 +18,37 @@ use super::whole_block;
 pub(super) const COEFFICIENT_MAX: i32 = 4_095;
 
 /// Transforms one block to samples at an offset of a plane with a stride. An offset outside the plane does nothing.
-pub(super) type Inverse<B> = fn(&B, Flatness, &mut [u8], usize, usize);
+pub(super) type IdctFn<B> = fn(&B, BlockKind, &mut [u8], usize, usize);
 
 /// Retained coefficients of a block, row by row: 16 at the reduced scales, 64 at full size.
-pub(super) trait KeptBlock: Copy + AsRef<[i32]> + AsMut<[i32]> {
+pub(super) trait CoefficientBlock: Copy + AsRef<[i32]> + AsMut<[i32]> {
     /// Block of zeros.
     const ZERO: Self;
 
     /// Returns the inverse DCT of `across` x `down` points, at most the size of the block.
-    fn inverse(across: usize, down: usize) -> Inverse<Self>;
+    fn inverse(across: usize, down: usize) -> IdctFn<Self>;
 }
 
-impl KeptBlock for [i32; 16] {
+impl CoefficientBlock for [i32; 16] {
     const ZERO: Self = [0; 16];
 
-    fn inverse(across: usize, down: usize) -> Inverse<Self> {
-        of(across, down)
+    fn inverse(across: usize, down: usize) -> IdctFn<Self> {
+        for_size(across, down)
     }
 }
 
-impl KeptBlock for [i32; 64] {
+impl CoefficientBlock for [i32; 64] {
     const ZERO: Self = [0; 64];
 
-    fn inverse(_: usize, _: usize) -> Inverse<Self> {
+    fn inverse(_: usize, _: usize) -> IdctFn<Self> {
         whole_block::inverse
     }
 }
 
 /// Whether a block has AC coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flatness {
-    Flat,
+pub(super) enum BlockKind {
+    DcOnly,
     Varied,
 }
 
@@ -81,7 +81,7 @@ const fn weights<const N: usize>() -> [Line; 3] {
 }
 
 /// Returns the inverse DCT of `across` x `down` points, each 1 to 4.
-fn of(across: usize, down: usize) -> Inverse<[i32; 16]> {
+fn for_size(across: usize, down: usize) -> IdctFn<[i32; 16]> {
     match (across, down) {
         (1, 1) => block::<1, 1>,
         (1, 2) => block::<1, 2>,
@@ -112,12 +112,12 @@ pub(super) fn dequantised(coefficient: i32, step: u16) -> i32 {
 
 fn block<const ACROSS: usize, const DOWN: usize>(
     coefficients: &[i32; 16],
-    flatness: Flatness,
+    flatness: BlockKind,
     samples: &mut [u8],
     at: usize,
     stride: usize,
 ) {
-    let rows = if flatness == Flatness::Flat || ACROSS * DOWN == 1 {
+    let rows = if flatness == BlockKind::DcOnly || ACROSS * DOWN == 1 {
         let [constant, ..] = coefficients;
         [[sample((*constant + 4) >> 3); 4]; 4]
     } else {
@@ -209,13 +209,19 @@ mod tests {
 
     fn ours(coefficients: &[i32; 16], across: usize, down: usize) -> Vec<f64> {
         let mut samples = vec![0; across * down];
-        <[i32; 16]>::inverse(across, down)(coefficients, Flatness::Varied, &mut samples, 0, across);
+        <[i32; 16]>::inverse(across, down)(
+            coefficients,
+            BlockKind::Varied,
+            &mut samples,
+            0,
+            across,
+        );
         samples.into_iter().map(f64::from).collect()
     }
 
     proptest! {
         #[test]
-        fn every_size_is_within_one_of_the_definition(
+        fn idct_is_within_one_of_the_reference(
             coefficients in prop::array::uniform16(-600_i32..600),
             across in 1_usize..5,
             down in 1_usize..5,
@@ -243,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduced_transform_is_the_block_at_a_smaller_size() {
+    fn scaled_idct_equals_downscaled_block() {
         // A ramp of 8 columns, transformed at 8 points and back at n: a ramp of n columns with the same ends and the
         // same mean.
         let ramp: [f64; 8] = std::array::from_fn(|x| (x as f64 - 3.5) * 16.0);
@@ -268,25 +274,25 @@ mod tests {
     }
 
     #[test]
-    fn flat_blocks_are_the_mean_and_strides_are_kept() {
+    fn dc_only_block_is_its_mean() {
         let mut coefficients = [0; 16];
         coefficients[0] = 801;
         for (across, down) in [(1, 1), (2, 4), (4, 4), (3, 1)] {
             let mut samples = [9; 64];
-            of(across, down)(&coefficients, Flatness::Flat, &mut samples, 8, 8);
+            for_size(across, down)(&coefficients, BlockKind::DcOnly, &mut samples, 8, 8);
             for (at, sample) in samples.iter().enumerate() {
                 let inside = at % 8 < across && (1..=down).contains(&(at / 8));
                 assert_eq!(*sample, if inside { 228 } else { 9 }, "{at}");
             }
         }
         let mut short = [9; 3];
-        of(4, 4)(&coefficients, Flatness::Flat, &mut short, 0, 4);
-        of(4, 4)(&coefficients, Flatness::Flat, &mut short, 1 << 40, 4);
+        for_size(4, 4)(&coefficients, BlockKind::DcOnly, &mut short, 0, 4);
+        for_size(4, 4)(&coefficients, BlockKind::DcOnly, &mut short, 1 << 40, 4);
         assert_eq!(short, [9; 3], "what is outside is left alone");
     }
 
     #[test]
-    fn steps_and_coefficients_of_any_size_stay_within_the_bound() {
+    fn extreme_coefficients_do_not_overflow() {
         for coefficient in [i16::MIN, -1, 0, 1, i16::MAX] {
             for step in [1, 255, u16::MAX] {
                 let exact = i64::from(coefficient) * i64::from(step);

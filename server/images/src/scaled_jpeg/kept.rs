@@ -14,20 +14,20 @@ pub(super) const DROPPED: u8 = u8::MAX;
 
 /// Mask of the retained coefficients: the lowest `across` x `down` ones, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct CoefficientMask {
     /// Retained columns, and samples per block across: 1 to 4, or 8.
     pub(super) across: usize,
     /// Retained rows, and samples per block down: 1 to 4, or 8.
     pub(super) down: usize,
     /// Index among the retained coefficients by zigzag position, or [`DROPPED`].
-    pub(super) places: [u8; 64],
+    pub(super) positions: [u8; 64],
     /// Last retained zigzag position.
     pub(super) last: usize,
     /// Bit mask of the retained zigzag positions.
     pub(super) mask: u64,
 }
 
-impl Kept {
+impl CoefficientMask {
     pub(super) fn new(across: usize, down: usize) -> Self {
         let (mut places, mut last, mut mask) = ([DROPPED; 64], 0, 0);
         for (position, (place, natural)) in places.iter_mut().zip(ZIGZAG).enumerate() {
@@ -38,7 +38,7 @@ impl Kept {
                 mask |= 1 << position;
             }
         }
-        Self { across, down, places, last, mask }
+        Self { across, down, positions: places, last, mask }
     }
 
     /// Returns the number of retained coefficients: 1 to 16, or 64.
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_are_kept_row_by_row() {
-        let kept = Kept::new(2, 2);
+    fn coefficient_mask_retains_low_frequencies() {
+        let kept = CoefficientMask::new(2, 2);
         assert_eq!((kept.last, kept.mask, kept.count()), (4, 0b1_0111, 4));
-        assert_eq!(kept.places[..6], [0, 1, 2, DROPPED, 3, DROPPED]);
-        assert_eq!((Kept::new(1, 1).last, Kept::new(1, 1).mask), (0, 1));
-        assert_eq!((Kept::new(3, 3).last, Kept::new(4, 4).last), (12, 24));
-        assert_eq!(Kept::new(2, 1).mask, 0b11);
+        assert_eq!(kept.positions[..6], [0, 1, 2, DROPPED, 3, DROPPED]);
+        assert_eq!((CoefficientMask::new(1, 1).last, CoefficientMask::new(1, 1).mask), (0, 1));
+        assert_eq!((CoefficientMask::new(3, 3).last, CoefficientMask::new(4, 4).last), (12, 24));
+        assert_eq!(CoefficientMask::new(2, 1).mask, 0b11);
         let mut natural = ZIGZAG;
         natural.sort_unstable();
         assert!((0..64).eq(natural), "each position once");

@@ -2,21 +2,21 @@
 
 use super::frame::Frame;
 use super::huffman;
-use super::kept::Kept;
+use super::kept::CoefficientMask;
 use super::planes::Plane;
 use super::scale::Scale;
 
 /// Components of a frame at a scale.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ScaledComponent>,
     progressive: bool,
 }
 
 /// Component at a scale.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) kept: Kept,
+pub(super) struct ScaledComponent {
+    pub(super) mask: CoefficientMask,
     /// Blocks across and down, including MCU padding.
     pub(super) blocks: (usize, usize),
     /// Columns and rows of the plane that the picture covers.
@@ -34,8 +34,8 @@ impl Layout {
             let covered = |side: u32, factor: usize, samples: usize, max: usize| {
                 f64::from(side) * (factor * samples) as f64 / (8 * max) as f64
             };
-            Part {
-                kept: Kept::new(across, down),
+            ScaledComponent {
+                mask: CoefficientMask::new(across, down),
                 blocks: (mcus.0 * component.across, mcus.1 * component.down),
                 covered: (
                     covered(frame.width, component.across, across, across_max),
@@ -56,20 +56,20 @@ impl Layout {
     }
 }
 
-impl Part {
+impl ScaledComponent {
     /// Returns the number of samples from one row of the plane to the next.
     pub(super) fn stride(&self) -> usize {
-        self.blocks.0 * self.kept.across
+        self.blocks.0 * self.mask.across
     }
 
     /// Returns the number of rows of the plane in memory.
     fn rows(&self) -> usize {
-        self.blocks.1 * self.kept.down
+        self.blocks.1 * self.mask.down
     }
 
     /// Returns the coefficient memory of a progressive file in bytes, used until its last scan.
     fn coefficient_bytes(&self) -> u64 {
-        let count = self.kept.count();
+        let count = self.mask.count();
         let history = if count > 1 { size_of::<u64>() } else { 0 };
         (self.blocks.0 * self.blocks.1 * (count * size_of::<i16>() + history)) as u64
     }

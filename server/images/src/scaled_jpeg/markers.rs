@@ -64,8 +64,8 @@ impl<'a> Segments<'a> {
     pub(super) fn next(&mut self) -> Result<Segment<'a>, Error> {
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            self.at += memchr::memchr(0xff, rest).ok_or(Error::Short)?;
-            match self.bytes.get(self.at + 1).ok_or(Error::Short)? {
+            self.at += memchr::memchr(0xff, rest).ok_or(Error::UnexpectedEof)?;
+            match self.bytes.get(self.at + 1).ok_or(Error::UnexpectedEof)? {
                 // FF may be a fill byte before another; FF 00 is data.
                 0xff => self.at += 1,
                 0x00 => self.at += 2,
@@ -82,11 +82,12 @@ impl<'a> Segments<'a> {
             return Ok(Segment { marker, at, payload: &[], payload_at: at + 2 });
         }
         let rest = self.bytes.get(at + 2..).unwrap_or_default();
-        let length = usize::from(u16::from_be_bytes(*rest.first_chunk().ok_or(Error::Short)?));
+        let length =
+            usize::from(u16::from_be_bytes(*rest.first_chunk().ok_or(Error::UnexpectedEof)?));
         if length < 2 {
             return Err(Error::Malformed { what: "a segment shorter than its length", at });
         }
-        let payload = rest.get(2..length).ok_or(Error::Short)?;
+        let payload = rest.get(2..length).ok_or(Error::UnexpectedEof)?;
         self.at = at + 2 + length;
         Ok(Segment { marker, at, payload, payload_at })
     }
@@ -122,20 +123,20 @@ mod tests {
         assert_eq!((app.marker, app.at, app.payload, app.payload_at), (0xe0, 4, &[7, 8][..], 8));
         let scan = segments.next().unwrap();
         assert_eq!((scan.marker, scan.at, scan.payload), (code::SOS, 13, &[][..]));
-        assert_eq!(segments.next().unwrap_err(), Error::Short);
+        assert_eq!(segments.next().unwrap_err(), Error::UnexpectedEof);
     }
 
     #[test]
-    fn a_length_beyond_the_file_is_short_and_one_below_two_is_malformed() {
+    fn invalid_segment_lengths_are_rejected() {
         let next = |bytes: &[u8]| Segments::new(bytes, 0).next().map(|segment| segment.marker);
-        assert_eq!(next(&[0xff, 0xe0, 0, 3]), Err(Error::Short));
-        assert_eq!(next(&[0xff, 0xe0, 0]), Err(Error::Short));
+        assert_eq!(next(&[0xff, 0xe0, 0, 3]), Err(Error::UnexpectedEof));
+        assert_eq!(next(&[0xff, 0xe0, 0]), Err(Error::UnexpectedEof));
         assert!(matches!(next(&[0xff, 0xe0, 0, 1]), Err(Error::Malformed { at: 0, .. })));
         assert_eq!(next(&[0xff, 0xe0, 0, 3, 1]), Ok(0xe0));
     }
 
     #[test]
-    fn a_scan_ends_at_a_marker_that_is_no_restart() {
+    fn scan_ends_at_non_restart_marker() {
         let end = |bytes: &[u8]| end_of_scan(bytes, 0);
         assert_eq!(end(&[1, 0xff, 0, 2, 0xff, 0xd3, 3, 0xff, 0xff, 0xda]), 8);
         assert_eq!(end(&[1, 0xff, 0, 0xff]), 4);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_orientation_is_read_in_both_byte_orders() {
+    fn exif_orientation_is_read_in_both_byte_orders() {
         for little in [true, false] {
             for value in 1..=8 {
                 assert_eq!(exif_orientation(&tiff(little, value)), Some(value as u8));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_put_together_in_the_order_of_its_numbers() {
+    fn icc_segments_are_joined_by_sequence_number() {
         let bytes = [0, 1, 2, 3, 4, 5, 6, 7];
         let profile = |parts: &[(u8, u8)], bytes_max| with_parts(parts).profile(&bytes, bytes_max);
         assert_eq!(profile(&[(1, 1)], 2), Some(vec![2, 3]));

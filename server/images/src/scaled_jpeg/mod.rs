@@ -82,11 +82,11 @@ mod whole_block;
 mod tests;
 
 pub use self::error::{Error, Limit, Unsupported};
-pub use self::header::{Colour, Header};
+pub use self::header::{ColorModel, Header};
 pub use self::limits::Limits;
 pub use self::metadata::exif_orientation;
 pub use self::pixels::to_pixels;
-pub use self::planes::{Condition, Decoded, Plane};
+pub use self::planes::{DecodeStatus, Decoded, Plane};
 pub use self::scale::Scale;
 pub use self::upsample::full_size_pixels;
 

@@ -3,10 +3,10 @@
 //! YCbCr is full range BT.601, as in JFIF 1.02. Inks are stored inverted: Adobe's programs write them so, and every
 //! reader interprets four components so, with or without the Adobe segment (Technical Note 5116).
 
-use super::header::Colour;
+use super::header::ColorModel;
 
 /// Interleaves planes of one size to pixels: grey, red green blue, or four inks, of which 0 is none.
-pub fn to_pixels(colour: Colour, planes: &[&[u8]]) -> Vec<u8> {
+pub fn to_pixels(colour: ColorModel, planes: &[&[u8]]) -> Vec<u8> {
     let count = planes.iter().map(|plane| plane.len()).min().unwrap_or(0);
     let mut pixels = vec![0; planes.len() * count];
     interleave(colour, planes, &mut pixels);
@@ -14,11 +14,11 @@ pub fn to_pixels(colour: Colour, planes: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Writes as many pixels as all planes and the destination have.
-pub(super) fn interleave(colour: Colour, planes: &[&[u8]], pixels: &mut [u8]) {
+pub(super) fn interleave(colour: ColorModel, planes: &[&[u8]], pixels: &mut [u8]) {
     match (colour, planes) {
-        (Colour::YCbCr, [a, b, c]) => interleave_three([a, b, c], pixels, from_ycbcr),
+        (ColorModel::YCbCr, [a, b, c]) => interleave_three([a, b, c], pixels, from_ycbcr),
         (_, [a, b, c]) => interleave_three([a, b, c], pixels, |a, b, c| [a, b, c]),
-        (Colour::Ycck, [a, b, c, d]) => {
+        (ColorModel::Ycck, [a, b, c, d]) => {
             // YCbCr of inverted inks is, inverted, YCbCr of red, green and blue: so these are the inks.
             interleave_four([a, b, c, d], pixels, |y, cb, cr, k| {
                 let [cyan, magenta, yellow] = from_ycbcr(y, cb, cr);
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ycbcr_pixels_are_those_of_jfif() {
+    fn ycbcr_conversion_follows_jfif() {
         let table = [
             ((0, 128, 128), [0, 0, 0]),
             ((255, 128, 128), [255, 255, 255]),
@@ -75,16 +75,16 @@ mod tests {
             ((29, 255, 107), [0, 0, 254]),
         ];
         for ((y, cb, cr), rgb) in table {
-            assert_eq!(to_pixels(Colour::YCbCr, &[&[y], &[cb], &[cr]]), rgb, "{y} {cb} {cr}");
+            assert_eq!(to_pixels(ColorModel::YCbCr, &[&[y], &[cb], &[cr]]), rgb, "{y} {cb} {cr}");
         }
     }
 
     #[test]
-    fn pixels_of_other_colours_are_interleaved() {
+    fn rgb_and_cmyk_planes_are_interleaved() {
         let planes: [&[u8]; 4] = [&[255, 1], &[128, 2], &[128, 3], &[250, 4]];
-        assert_eq!(to_pixels(Colour::Grey, &planes[..1]), [255, 1]);
-        assert_eq!(to_pixels(Colour::Rgb, &planes[..3]), [255, 128, 128, 1, 2, 3]);
-        assert_eq!(to_pixels(Colour::Cmyk, &planes), [0, 127, 127, 5, 254, 253, 252, 251]);
-        assert_eq!(to_pixels(Colour::Ycck, &planes)[..4], [255, 255, 255, 5]);
+        assert_eq!(to_pixels(ColorModel::Grey, &planes[..1]), [255, 1]);
+        assert_eq!(to_pixels(ColorModel::Rgb, &planes[..3]), [255, 128, 128, 1, 2, 3]);
+        assert_eq!(to_pixels(ColorModel::Cmyk, &planes), [0, 127, 127, 5, 254, 253, 252, 251]);
+        assert_eq!(to_pixels(ColorModel::Ycck, &planes)[..4], [255, 255, 255, 5]);
     }
 }

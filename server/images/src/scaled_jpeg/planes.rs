@@ -13,7 +13,7 @@ pub struct Decoded {
     /// Planes in file order: one for grey, else three or four.
     pub planes: Vec<Plane>,
     /// Completeness of the data.
-    pub condition: Condition,
+    pub condition: DecodeStatus,
 }
 
 /// Component with one byte per sample.
@@ -34,9 +34,9 @@ pub struct Plane {
 
 /// Completeness of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Condition {
+pub enum DecodeStatus {
     /// No known damage.
-    Whole,
+    Complete,
     /// Corrupt entropy-coded data or later marker segment; parts of the picture are grey or coarse.
     Damaged,
     /// Truncated file; parts of the picture are, or may be, grey or coarse.

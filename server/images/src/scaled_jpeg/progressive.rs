@@ -10,28 +10,28 @@
 use std::ops::Range;
 
 use super::Stop;
-use super::bits::{Bits, Broken};
+use super::bits::{BitError, BitReader};
 use super::error::{Error, Limit};
 use super::frame::Frame;
-use super::header::{Opened, read_between};
+use super::header::{ParsedHead, read_between};
 use super::huffman::{Coefficient, Huffman};
-use super::intervals::{Entropy, Mcus};
-use super::inverse::{Flatness, KeptBlock, dequantised};
-use super::layout::{Layout, Part};
+use super::intervals::{Entropy, McuReader};
+use super::inverse::{BlockKind, CoefficientBlock, dequantised};
+use super::layout::{Layout, ScaledComponent};
 use super::limits::Limits;
 use super::markers::{Segment, Segments, code, end_of_scan};
-use super::planes::{Condition, Plane};
+use super::planes::{DecodeStatus, Plane};
 use super::scan::Scan;
 use super::tables::{Class, Tables};
 
 /// Decodes the scans of an opened file.
-pub(super) fn decode<B: KeptBlock>(
+pub(super) fn decode<B: CoefficientBlock>(
     bytes: &[u8],
-    opened: &Opened,
+    opened: &ParsedHead,
     layout: &Layout,
     limits: &Limits,
     stop: Stop<'_>,
-) -> Result<(Vec<Plane>, Condition), Error> {
+) -> Result<(Vec<Plane>, DecodeStatus), Error> {
     let frame = &opened.header.frame;
     let (mut found, mut condition) = find_scans(bytes, opened, limits, stop)?;
     mark_needed(&mut found, layout);
@@ -49,9 +49,9 @@ pub(super) fn decode<B: KeptBlock>(
     let mut tables_at = opened.scan_at;
     let mut is_first = true;
     for found in &found {
-        let read = scans
-            .read_tables(tables_at..found.segment.at)
-            .and_then(|()| if found.is_needed { scans.read(found) } else { Ok(Condition::Whole) });
+        let read = scans.read_tables(tables_at..found.segment.at).and_then(|()| {
+            if found.is_needed { scans.read(found) } else { Ok(DecodeStatus::Complete) }
+        });
         match read {
             Ok(read) => condition = condition.max(read),
             Err(error) => {
@@ -65,7 +65,7 @@ pub(super) fn decode<B: KeptBlock>(
     let mut planes = Vec::with_capacity(4);
     for (part, component) in layout.parts.iter().zip(scans.components) {
         if component.quantiser.is_none() {
-            condition = condition.max(Condition::Damaged);
+            condition = condition.max(DecodeStatus::Damaged);
         }
         planes.push(component.into_plane::<B>(part, stop)?);
     }
@@ -73,13 +73,17 @@ pub(super) fn decode<B: KeptBlock>(
 }
 
 /// Returns the number of blocks of all scans together.
-pub(super) fn scanned_blocks(bytes: &[u8], opened: &Opened, limits: &Limits) -> Result<u64, Error> {
+pub(super) fn scanned_blocks(
+    bytes: &[u8],
+    opened: &ParsedHead,
+    limits: &Limits,
+) -> Result<u64, Error> {
     let (found, _) = find_scans(bytes, opened, limits, &|| false)?;
     Ok(found.iter().map(|found| found.scan.blocks(&opened.header.frame)).sum())
 }
 
 /// Scan with its location.
-struct Found<'a> {
+struct ScanLocation<'a> {
     scan: Scan,
     segment: Segment<'a>,
     /// Offset of its entropy-coded data, and of the marker after it.
@@ -91,10 +95,10 @@ struct Found<'a> {
 /// Returns every scan up to the end of the image, and whether there was an end marker.
 fn find_scans<'a>(
     bytes: &'a [u8],
-    opened: &Opened,
+    opened: &ParsedHead,
     limits: &Limits,
     stop: Stop<'_>,
-) -> Result<(Vec<Found<'a>>, Condition), Error> {
+) -> Result<(Vec<ScanLocation<'a>>, DecodeStatus), Error> {
     let mut found = Vec::new();
     let mut segments = Segments::new(bytes, opened.scan_at);
     loop {
@@ -102,7 +106,9 @@ fn find_scans<'a>(
             code::SOS => {
                 Scan::read(&segment, &opened.header.frame).map(|scan| Some((scan, segment)))
             }
-            marker if Frame::begins(marker) => Err(segment.malformed("a second frame header")),
+            marker if Frame::is_start_of_frame(marker) => {
+                Err(segment.malformed("a second frame header"))
+            }
             _ => Ok(None),
         });
         match step {
@@ -116,9 +122,9 @@ fn find_scans<'a>(
                 let data_at = segments.at;
                 segments.at = end_of_scan(bytes, data_at);
                 let end = segments.at;
-                found.push(Found { scan, segment, data_at, end, is_needed: false });
+                found.push(ScanLocation { scan, segment, data_at, end, is_needed: false });
             }
-            Ok(None) if ends(bytes, segments.at) => return Ok((found, Condition::Whole)),
+            Ok(None) if ends(bytes, segments.at) => return Ok((found, DecodeStatus::Complete)),
             Ok(None) => {}
             Err(error) => {
                 let condition = error.after_a_scan(found.is_empty())?;
@@ -135,8 +141,8 @@ fn ends(bytes: &[u8], at: usize) -> bool {
 
 /// Marks the required scans: those with retained coefficients, and those with coefficients that a required refining
 /// scan depends on.
-fn mark_needed(found: &mut [Found<'_>], layout: &Layout) {
-    let mut wanted: Vec<u64> = layout.parts.iter().map(|part| part.kept.mask).collect();
+fn mark_needed(found: &mut [ScanLocation<'_>], layout: &Layout) {
+    let mut wanted: Vec<u64> = layout.parts.iter().map(|part| part.mask.mask).collect();
     for found in found.iter_mut().rev() {
         let scan = &found.scan;
         let band = band(scan.first, scan.last);
@@ -163,7 +169,7 @@ struct Coefficients {
     values: Vec<i16>,
     /// Bit mask of nonzero positions per block; empty if only the DC term is retained.
     nonzero: Vec<u64>,
-    places: [u8; 64],
+    positions: [u8; 64],
     count: usize,
     /// Blocks per row.
     across: usize,
@@ -172,12 +178,12 @@ struct Coefficients {
 }
 
 impl Coefficients {
-    fn new(part: &Part) -> Self {
-        let (count, blocks) = (part.kept.count(), part.blocks.0 * part.blocks.1);
+    fn new(part: &ScaledComponent) -> Self {
+        let (count, blocks) = (part.mask.count(), part.blocks.0 * part.blocks.1);
         Self {
             values: vec![0; blocks * count],
             nonzero: vec![0; if count > 1 { blocks } else { 0 }],
-            places: part.kept.places,
+            positions: part.mask.positions,
             count,
             across: part.blocks.0,
             quantiser: None,
@@ -190,22 +196,26 @@ impl Coefficients {
         self.values.get_mut(block * self.count)
     }
 
-    fn into_plane<B: KeptBlock>(self, part: &Part, stop: Stop<'_>) -> Result<Plane, Error> {
+    fn into_plane<B: CoefficientBlock>(
+        self,
+        part: &ScaledComponent,
+        stop: Stop<'_>,
+    ) -> Result<Plane, Error> {
         let mut plane = part.plane();
         let Some(quantiser) = self.quantiser else { return Ok(plane) };
         let mut steps = [0; 64];
-        for (place, step) in self.places.iter().zip(quantiser) {
+        for (place, step) in self.positions.iter().zip(quantiser) {
             if let Some(place) = steps.get_mut(usize::from(*place)) {
                 *place = step;
             }
         }
-        let inverse = B::inverse(part.kept.across, part.kept.down);
+        let inverse = B::inverse(part.mask.across, part.mask.down);
         let mut blocks = self.values.chunks_exact(self.count);
         for row in 0..part.blocks.1 {
             if stop() {
                 return Err(Error::Cancelled);
             }
-            let line = row * part.kept.down * plane.stride;
+            let line = row * part.mask.down * plane.stride;
             for (column, block) in blocks.by_ref().take(part.blocks.0).enumerate() {
                 let mut coefficients = B::ZERO;
                 for ((place, value), step) in coefficients.as_mut().iter_mut().zip(block).zip(steps)
@@ -214,8 +224,8 @@ impl Coefficients {
                 }
                 let is_flat =
                     coefficients.as_ref().iter().skip(1).all(|coefficient| *coefficient == 0);
-                let flatness = if is_flat { Flatness::Flat } else { Flatness::Varied };
-                let at = line + column * part.kept.across;
+                let flatness = if is_flat { BlockKind::DcOnly } else { BlockKind::Varied };
+                let at = line + column * part.mask.across;
                 inverse(&coefficients, flatness, &mut plane.samples, at, plane.stride);
             }
         }
@@ -243,7 +253,7 @@ impl Scans<'_> {
         Ok(())
     }
 
-    fn read(&mut self, found: &Found<'_>) -> Result<Condition, Error> {
+    fn read(&mut self, found: &ScanLocation<'_>) -> Result<DecodeStatus, Error> {
         let (scan, stop) = (&found.scan, self.stop);
         for selected in &scan.components {
             let component = self.frame.components.get(selected.component);
@@ -282,13 +292,18 @@ impl Scans<'_> {
         read.map(|(condition, _)| condition)
     }
 
-    fn code(&self, found: &Found<'_>, class: Class, number: usize) -> Result<Huffman, Error> {
+    fn code(
+        &self,
+        found: &ScanLocation<'_>,
+        class: Class,
+        number: usize,
+    ) -> Result<Huffman, Error> {
         let code = self.tables.code(class, number);
         let code = code.ok_or(found.segment.malformed("a scan without its Huffman table"))?;
         Ok(Huffman::new(code, class, 0))
     }
 
-    fn constants(&mut self, found: &Found<'_>) -> Result<Vec<Constant<'_>>, Error> {
+    fn constants(&mut self, found: &ScanLocation<'_>) -> Result<Vec<Constant<'_>>, Error> {
         let mut codes = Vec::with_capacity(4);
         for selected in &found.scan.components {
             codes.push(self.code(found, Class::Constant, selected.constant_code)?);
@@ -315,7 +330,7 @@ impl Scans<'_> {
         blocks
     }
 
-    fn band(&mut self, found: &Found<'_>) -> Result<Band<'_>, Error> {
+    fn band(&mut self, found: &ScanLocation<'_>) -> Result<Band<'_>, Error> {
         let scan = &found.scan;
         let nothing = found.segment.malformed("a scan without components");
         let [selected] = *scan.components else { return Err(nothing) };
@@ -363,18 +378,18 @@ struct Constant<'a> {
     before: i32,
 }
 
-impl Mcus for Constants<'_> {
+impl McuReader for Constants<'_> {
     fn restart(&mut self) {
         self.components.iter_mut().for_each(|component| component.before = 0);
     }
 
-    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut BitReader<'_>, x: usize, y: usize) -> Result<(), BitError> {
         for component in &mut self.components {
             for block in component.blocks.of(x, y) {
                 let constant = component.before + component.code.difference(bits)?;
                 component.before = constant.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
                 if bits.ran_out() {
-                    return Err(Broken::RanOut);
+                    return Err(BitError::RanOut);
                 }
                 if let Some(place) = component.blocks.coefficients.constant(block) {
                     *place = (component.before << self.shift) as i16;
@@ -391,15 +406,15 @@ struct RefinedConstants<'a> {
     one: i16,
 }
 
-impl Mcus for RefinedConstants<'_> {
+impl McuReader for RefinedConstants<'_> {
     fn restart(&mut self) {}
 
-    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut BitReader<'_>, x: usize, y: usize) -> Result<(), BitError> {
         for blocks in &mut self.components {
             for block in blocks.of(x, y) {
                 let bit = bits.bit();
                 if bits.ran_out() {
-                    return Err(Broken::RanOut);
+                    return Err(BitError::RanOut);
                 }
                 if let (true, Some(place)) = (bit, blocks.coefficients.constant(block)) {
                     *place |= self.one;
@@ -421,12 +436,12 @@ struct Band<'a> {
     ended: u32,
 }
 
-impl Mcus for Band<'_> {
+impl McuReader for Band<'_> {
     fn restart(&mut self) {
         self.ended = 0;
     }
 
-    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut BitReader<'_>, x: usize, y: usize) -> Result<(), BitError> {
         if self.ended > 0 {
             self.ended -= 1;
             return Ok(());
@@ -441,7 +456,7 @@ impl Mcus for Band<'_> {
                         return Err(bits.broken());
                     }
                     if bits.ran_out() {
-                        return Err(Broken::RanOut);
+                        return Err(BitError::RanOut);
                     }
                     block.set(position, (value << self.shift) as i16);
                     position += 1;
@@ -453,19 +468,19 @@ impl Mcus for Band<'_> {
                 }
             }
         }
-        if bits.ran_out() { Err(Broken::RanOut) } else { Ok(()) }
+        if bits.ran_out() { Err(BitError::RanOut) } else { Ok(()) }
     }
 }
 
 /// Refining AC scan of a band (G.1.2.3): a bit for each nonzero coefficient, and new ones of one bit.
 struct Refined<'a>(Band<'a>);
 
-impl Mcus for Refined<'_> {
+impl McuReader for Refined<'_> {
     fn restart(&mut self) {
         self.0.ended = 0;
     }
 
-    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut BitReader<'_>, x: usize, y: usize) -> Result<(), BitError> {
         let Self(scan) = self;
         let Some(mut block) = Block::of(scan.coefficients, x, y) else { return Ok(()) };
         let one = 1 << scan.shift;
@@ -491,7 +506,7 @@ impl Mcus for Refined<'_> {
             block.refine(bits, position..scan.last + 1, one)?;
             scan.ended -= 1;
         }
-        if bits.ran_out() { Err(Broken::RanOut) } else { Ok(()) }
+        if bits.ran_out() { Err(BitError::RanOut) } else { Ok(()) }
     }
 }
 
@@ -499,7 +514,7 @@ impl Mcus for Refined<'_> {
 struct Block<'a> {
     values: &'a mut [i16],
     nonzero: &'a mut u64,
-    places: &'a [u8; 64],
+    positions: &'a [u8; 64],
 }
 
 impl<'a> Block<'a> {
@@ -510,21 +525,21 @@ impl<'a> Block<'a> {
         Some(Self {
             values: coefficients.values.get_mut(start..start + coefficients.count)?,
             nonzero: coefficients.nonzero.get_mut(number)?,
-            places: &coefficients.places,
+            positions: &coefficients.positions,
         })
     }
 
     /// Returns the retained coefficient at a position.
     #[inline(always)]
-    fn kept(&mut self, position: usize) -> Option<&mut i16> {
-        let place = self.places.get(position)?;
+    fn retained_coefficient(&mut self, position: usize) -> Option<&mut i16> {
+        let place = self.positions.get(position)?;
         self.values.get_mut(usize::from(*place))
     }
 
     #[inline(always)]
     fn set(&mut self, position: usize, value: i16) {
         *self.nonzero |= 1 << (position & 63);
-        if let Some(place) = self.kept(position) {
+        if let Some(place) = self.retained_coefficient(position) {
             *place = value;
         }
     }
@@ -544,10 +559,10 @@ impl<'a> Block<'a> {
     #[inline(always)]
     fn refine(
         &mut self,
-        bits: &mut Bits<'_>,
+        bits: &mut BitReader<'_>,
         positions: Range<usize>,
         one: i32,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BitError> {
         if positions.is_empty() {
             return Ok(());
         }
@@ -559,9 +574,9 @@ impl<'a> Block<'a> {
                 continue;
             }
             if bits.ran_out() {
-                return Err(Broken::RanOut);
+                return Err(BitError::RanOut);
             }
-            if let Some(value) = self.kept(position)
+            if let Some(value) = self.retained_coefficient(position)
                 && i32::from(*value) & one == 0
             {
                 let grown = i32::from(*value) + if *value < 0 { -one } else { one };
@@ -586,9 +601,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_counted_between_coefficients_that_are_not() {
+    fn zero_runs_are_counted_between_coefficients() {
         let (mut values, mut nonzero, places) = ([0; 4], 0b1011 << 2, [0; 64]);
-        let block = Block { values: &mut values, nonzero: &mut nonzero, places: &places };
+        let block = Block { values: &mut values, nonzero: &mut nonzero, positions: &places };
         assert_eq!(block.after_zeros(1, 63, 0), 1);
         assert_eq!(block.after_zeros(1, 63, 1), 4);
         assert_eq!(block.after_zeros(2, 63, 0), 4);

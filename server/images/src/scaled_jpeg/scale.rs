@@ -34,7 +34,7 @@ impl Scale {
     }
 
     /// Returns a length of the source at this scale, in samples, rounded up.
-    pub fn of(self, length: u32) -> u32 {
+    pub fn scaled_len(self, length: u32) -> u32 {
         u32::try_from((u64::from(length) * u64::from(self.eighths())).div_ceil(8)).unwrap_or(length)
     }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::Scale;
 
     #[test]
-    fn a_scale_leaves_its_margin_to_the_resizer() {
+    fn scale_leaves_a_margin_for_the_resizer() {
         use Scale::{Eighth, Half, Quarter, ThreeEighths};
         let cases = [
             ((4000, 3000), (400, 300), Some(Eighth)),
@@ -108,7 +108,11 @@ mod tests {
         for scale in Scale::ALL {
             for length in [0_u32, 1, 7, 8, 9, 15, 16, 17, 65_535, u32::MAX] {
                 let exact = f64::from(length) * f64::from(scale.eighths()) / 8.0;
-                assert_eq!(f64::from(scale.of(length)), exact.ceil(), "{length} at {scale:?}");
+                assert_eq!(
+                    f64::from(scale.scaled_len(length)),
+                    exact.ceil(),
+                    "{length} at {scale:?}"
+                );
             }
         }
     }

@@ -81,7 +81,7 @@ impl Scan {
             [only] => frame
                 .components
                 .get(only.component)
-                .map_or((0, 0), |component| frame.own_blocks(component)),
+                .map_or((0, 0), |component| frame.unpadded_blocks(component)),
             _ => frame.mcus(),
         };
         Grid { across, down }

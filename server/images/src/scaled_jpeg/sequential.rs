@@ -2,29 +2,29 @@
 //! directly to its plane.
 
 use super::Stop;
-use super::bits::{Bits, Broken};
+use super::bits::{BitError, BitReader};
 use super::error::{Error, Limit};
 use super::frame::{Component, Frame};
-use super::header::{Opened, read_between};
+use super::header::{ParsedHead, read_between};
 use super::huffman::{Coefficient, Huffman};
-use super::intervals::{Entropy, Mcus};
-use super::inverse::{Flatness, Inverse, KeptBlock, dequantised};
-use super::kept::Kept;
+use super::intervals::{Entropy, McuReader};
+use super::inverse::{BlockKind, CoefficientBlock, IdctFn, dequantised};
+use super::kept::CoefficientMask;
 use super::layout::Layout;
 use super::limits::Limits;
 use super::markers::{Segment, Segments, code};
-use super::planes::{Condition, Plane};
+use super::planes::{DecodeStatus, Plane};
 use super::scan::Scan;
 use super::tables::{Class, Tables};
 
 /// Decodes the scans of an opened file.
-pub(super) fn decode<B: KeptBlock>(
+pub(super) fn decode<B: CoefficientBlock>(
     bytes: &[u8],
-    opened: &Opened,
+    opened: &ParsedHead,
     layout: &Layout,
     limits: &Limits,
     stop: Stop<'_>,
-) -> Result<(Vec<Plane>, Condition), Error> {
+) -> Result<(Vec<Plane>, DecodeStatus), Error> {
     let mut scans = Scans {
         frame: &opened.header.frame,
         layout,
@@ -32,7 +32,7 @@ pub(super) fn decode<B: KeptBlock>(
         planes: layout.parts.iter().map(|part| part.plane()).collect(),
         missing: layout.parts.iter().map(|_| true).collect(),
         blocks_left: limits.blocks_max,
-        condition: Condition::Whole,
+        condition: DecodeStatus::Complete,
         stop,
     };
     let mut segments = Segments::new(bytes, opened.scan_at);
@@ -41,7 +41,9 @@ pub(super) fn decode<B: KeptBlock>(
         let step = segments.next().and_then(|segment| match segment.marker {
             code::SOS => scans.read::<B>(bytes, &segment, &mut segments),
             code::EOI => Err(segment.malformed("a picture that ends before its scans")),
-            marker if Frame::begins(marker) => Err(segment.malformed("a second frame header")),
+            marker if Frame::is_start_of_frame(marker) => {
+                Err(segment.malformed("a second frame header"))
+            }
             _ => read_between(&segment, &mut scans.tables),
         });
         if let Err(error) = step {
@@ -61,12 +63,12 @@ struct Scans<'a> {
     /// Components that were in no scan yet.
     missing: Vec<bool>,
     blocks_left: u64,
-    condition: Condition,
+    condition: DecodeStatus,
     stop: Stop<'a>,
 }
 
 impl Scans<'_> {
-    fn read<B: KeptBlock>(
+    fn read<B: CoefficientBlock>(
         &mut self,
         bytes: &[u8],
         segment: &Segment<'_>,
@@ -106,7 +108,7 @@ impl Scans<'_> {
             let is_alone = scan.components.len() == 1;
             components.push(Part::new(
                 plane,
-                &part.kept,
+                &part.mask,
                 if is_alone { Component { across: 1, down: 1, ..*component } } else { *component },
                 quantiser,
                 (constant, varying),
@@ -138,11 +140,11 @@ struct Interleaved<'a, B> {
 #[derive(Clone, Copy)]
 struct Block<B> {
     coefficients: B,
-    flatness: Flatness,
+    flatness: BlockKind,
 }
 
-impl<B: KeptBlock> Block<B> {
-    const EMPTY: Self = Self { coefficients: B::ZERO, flatness: Flatness::Flat };
+impl<B: CoefficientBlock> Block<B> {
+    const EMPTY: Self = Self { coefficients: B::ZERO, flatness: BlockKind::DcOnly };
 }
 
 /// Component of a scan.
@@ -158,20 +160,20 @@ struct Part<'a, B> {
     last: usize,
     constant: &'a Huffman,
     varying: &'a Huffman,
-    inverse: Inverse<B>,
+    inverse: IdctFn<B>,
     /// DC term of the previous block.
     before: i32,
 }
 
-impl<'a, B: KeptBlock> Part<'a, B> {
+impl<'a, B: CoefficientBlock> Part<'a, B> {
     fn new(
         plane: &'a mut Plane,
-        kept: &Kept,
+        kept: &CoefficientMask,
         component: Component,
         quantiser: &[u16; 64],
         (constant, varying): (&'a Huffman, &'a Huffman),
     ) -> Self {
-        let mut steps = kept.places.map(|place| (place, 0));
+        let mut steps = kept.positions.map(|place| (place, 0));
         steps.iter_mut().zip(quantiser).for_each(|(step, quantiser)| step.1 = *quantiser);
         Self {
             samples: &mut plane.samples,
@@ -189,7 +191,7 @@ impl<'a, B: KeptBlock> Part<'a, B> {
 
     /// Decodes one block.
     #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, block: &mut Block<B>) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut BitReader<'_>, block: &mut Block<B>) -> Result<(), BitError> {
         let constant = self.before + self.constant.difference(bits)?;
         self.before = constant.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
         let coefficients = &mut block.coefficients;
@@ -199,7 +201,7 @@ impl<'a, B: KeptBlock> Part<'a, B> {
         if let Some(first) = coefficients.first_mut() {
             *first = dequantised(self.before, step);
         }
-        let (mut position, mut flatness) = (1, Flatness::Flat);
+        let (mut position, mut flatness) = (1, BlockKind::DcOnly);
         while position <= self.last {
             match self.varying.coefficient(bits)? {
                 Coefficient::Value { zeros, value } => {
@@ -207,7 +209,7 @@ impl<'a, B: KeptBlock> Part<'a, B> {
                     let (place, step) = *self.steps.get(position).ok_or_else(|| bits.broken())?;
                     if let Some(coefficient) = coefficients.get_mut(usize::from(place)) {
                         *coefficient = dequantised(value, step);
-                        flatness = Flatness::Varied;
+                        flatness = BlockKind::Varied;
                     }
                     position += 1;
                 }
@@ -216,12 +218,12 @@ impl<'a, B: KeptBlock> Part<'a, B> {
             }
         }
         if position < 64 {
-            self.varying.pass_block(bits, position)?;
+            self.varying.skip_block(bits, position)?;
         } else if position > 64 {
             return Err(bits.broken());
         }
         if bits.ran_out() {
-            return Err(Broken::RanOut);
+            return Err(BitError::RanOut);
         }
         block.flatness = flatness;
         Ok(())
@@ -229,18 +231,18 @@ impl<'a, B: KeptBlock> Part<'a, B> {
 
     /// Transforms a block to an offset of the plane.
     #[inline(always)]
-    fn lay(&mut self, block: &Block<B>, at: usize) {
+    fn write_block(&mut self, block: &Block<B>, at: usize) {
         (self.inverse)(&block.coefficients, block.flatness, self.samples, at, self.stride);
     }
 }
 
-impl<B: KeptBlock> Mcus for Interleaved<'_, B> {
+impl<B: CoefficientBlock> McuReader for Interleaved<'_, B> {
     fn restart(&mut self) {
         self.components.iter_mut().for_each(|part| part.before = 0);
     }
 
     #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut BitReader<'_>, x: usize, y: usize) -> Result<(), BitError> {
         for part in &mut self.components {
             let ((across, down), (columns, rows)) = (part.blocks, part.size);
             let mut line = y * down * rows * part.stride + x * across * columns;
@@ -254,7 +256,7 @@ impl<B: KeptBlock> Mcus for Interleaved<'_, B> {
                     whole += 1;
                 }
                 for (at, block) in self.row.iter().take(whole).enumerate() {
-                    part.lay(block, line + at * columns);
+                    part.write_block(block, line + at * columns);
                 }
                 read?;
                 line += rows * part.stride;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_have_one_byte_or_two() {
+    fn quantization_tables_have_8_or_16_bit_entries() {
         let narrow: Vec<u8> = [2].into_iter().chain(1..=64).collect();
         let tables = read(code::DQT, &narrow).unwrap();
         assert_eq!(tables.quantiser(2).unwrap()[..3], [1, 2, 3]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_must_fit() {
+    fn oversubscribed_huffman_code_is_rejected() {
         let code = |kind: u8, counts: &[u8], values: usize| {
             let mut payload = vec![kind];
             payload.extend(counts);

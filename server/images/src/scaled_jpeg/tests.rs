@@ -79,17 +79,20 @@ fn refused(file: &Small) -> Error {
 }
 
 #[test]
-fn planes_have_the_size_of_the_scaled_picture() {
+fn planes_have_the_scaled_dimensions() {
     for size in [(1, 1), (8, 8), (9, 17), (100, 75), (31, 64)] {
         for scale in Scale::ALL {
             let decoded = Small::new(size).decode(scale).unwrap();
             let [plane] = &*decoded.planes else { panic!("one plane") };
-            let wanted = (scale.of(size.0.into()) as usize, scale.of(size.1.into()) as usize);
+            let wanted = (
+                scale.scaled_len(size.0.into()) as usize,
+                scale.scaled_len(size.1.into()) as usize,
+            );
             assert_eq!((plane.width, plane.height), wanted, "{size:?} at {scale:?}");
             assert_eq!(plane.rows().map(<[u8]>::len).collect::<Vec<_>>(), vec![wanted.0; wanted.1]);
             assert!(plane.rows().flatten().all(|sample| *sample == 128));
-            assert_eq!(decoded.condition, Condition::Whole, "{size:?} at {scale:?}");
-            assert_eq!(decoded.header.colour, Colour::Grey);
+            assert_eq!(decoded.condition, DecodeStatus::Complete, "{size:?} at {scale:?}");
+            assert_eq!(decoded.header.colour, ColorModel::Grey);
         }
     }
 }
@@ -133,7 +136,7 @@ fn chroma_with_fewer_samples_is_scaled_down_less() {
 }
 
 #[test]
-fn what_is_left_to_others_is_unsupported() {
+fn unsupported_jpeg_variants_are_reported() {
     let with = |sof, precision, components: &[u8]| {
         let components = components.iter().map(|id| (*id, 0x11)).collect();
         refused(&Small { sof, precision, components, ..Small::new((8, 8)) })
@@ -152,12 +155,12 @@ fn what_is_left_to_others_is_unsupported() {
     let before = |before| refused(&Small { before, ..Small::new((8, 8)) });
     assert_eq!(before(segment(0xcc, &[0, 0])), unsupported(Unsupported::Arithmetic));
     assert_eq!(before(segment(0xde, &[8])), unsupported(Unsupported::Hierarchical));
-    assert_eq!(refused(&Small::new((8, 0))), unsupported(Unsupported::LateHeight));
+    assert_eq!(refused(&Small::new((8, 0))), unsupported(Unsupported::Dnl));
     assert!(Small { sof: 0xc1, ..Small::new((8, 8)) }.decode(Scale::Half).is_ok());
 }
 
 #[test]
-fn a_header_that_makes_no_sense_is_malformed() {
+fn malformed_header_is_rejected() {
     let malformed = |file: Small| {
         let error = refused(&file);
         assert!(matches!(error, Error::Malformed { .. }), "{error}");
@@ -189,7 +192,7 @@ fn a_header_that_makes_no_sense_is_malformed() {
 }
 
 #[test]
-fn limits_hold_before_the_work() {
+fn limits_are_checked_before_decoding() {
     let over = |file: &Small, limits: Limits| {
         decode(&file.bytes(), Scale::Eighth, &limits, &|| false).map(|decoded| decoded.condition)
     };
@@ -198,7 +201,7 @@ fn limits_hold_before_the_work() {
     let allowed = Limits { pixels_max: 1_024, side_max: 64, blocks_max: 16, scans_max: 0, ..usual };
     assert_eq!(
         over(&file, allowed),
-        Ok(Condition::Whole),
+        Ok(DecodeStatus::Complete),
         "scans are counted in progressive files"
     );
     for (limits, limit) in [
@@ -212,18 +215,18 @@ fn limits_hold_before_the_work() {
     let constant = [(0, 0, 0)].repeat(100);
     let file = Small::progressive((64, 16), &constant);
     let of_scans = Limits { scans_max: 100, blocks_max: 1_600, ..usual };
-    assert_eq!(over(&file, of_scans), Ok(Condition::Whole));
+    assert_eq!(over(&file, of_scans), Ok(DecodeStatus::Complete));
     let fewer = Limits { scans_max: 99, ..of_scans };
     assert_eq!(over(&file, fewer), Err(Error::OverLimit(Limit::Scans)));
     let fewer = Limits { blocks_max: 1_599, ..of_scans };
     assert_eq!(over(&file, fewer), Err(Error::OverLimit(Limit::Blocks)));
     let others = [vec![(0, 0, 0)], [(1, 63, 0)].repeat(99)].concat();
     let skipped = Small::progressive((64, 16), &others);
-    assert_eq!(over(&skipped, Limits { blocks_max: 16, ..of_scans }), Ok(Condition::Whole));
+    assert_eq!(over(&skipped, Limits { blocks_max: 16, ..of_scans }), Ok(DecodeStatus::Complete));
 }
 
 #[test]
-fn memory_is_what_was_foretold() {
+fn memory_use_matches_the_estimate() {
     for progressive in [false, true] {
         for factors in [0x11, 0x22, 0x21, 0x42] {
             let components = vec![(1, factors), (2, 0x11), (3, 0x11)];
@@ -253,7 +256,7 @@ fn memory_is_what_was_foretold() {
 }
 
 #[test]
-fn decoding_ends_when_it_is_told_to() {
+fn scaled_decode_is_cancellable() {
     for file in [Small::new((64, 64)), Small::progressive((64, 64), &[(0, 0, 0), (1, 63, 0)])] {
         let bytes = file.bytes();
         let asked = AtomicI32::new(0);
@@ -274,7 +277,7 @@ fn decoding_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn colours_follow_jfif_then_adobe_then_the_names() {
+fn color_model_follows_jfif_adobe_then_component_ids() {
     let jfif = segment(0xe0, b"JFIF\0\x01\x02\0\0\x01\0\x01\0\0");
     let adobe =
         |transform| segment(0xee, &[b"Adobe\0\x64\0\0\0\0" as &[u8], &[transform]].concat());
@@ -284,23 +287,23 @@ fn colours_follow_jfif_then_adobe_then_the_names() {
         let file = Small { components, scans, before: before.concat(), ..Small::new((8, 8)) };
         file.decode(Scale::Eighth).unwrap().header.colour
     };
-    assert_eq!(colour(&[1, 2, 3], &[]), Colour::YCbCr);
-    assert_eq!(colour(b"RGB", &[]), Colour::Rgb);
-    assert_eq!(colour(&[1, 2, 3], &[adobe(0)]), Colour::Rgb);
-    assert_eq!(colour(b"RGB", &[adobe(1)]), Colour::YCbCr);
-    assert_eq!(colour(b"RGB", std::slice::from_ref(&jfif)), Colour::YCbCr);
-    assert_eq!(colour(&[1, 2, 3], &[jfif.clone(), adobe(0)]), Colour::YCbCr);
-    assert_eq!(colour(&[1, 2, 3], &[adobe(2)]), Colour::YCbCr);
-    assert_eq!(colour(&[1, 2, 3], &[adobe(255)]), Colour::YCbCr);
-    assert_eq!(colour(&[1, 2, 3], &[segment(0xee, b"Adobe\0\x64\0\0")]), Colour::YCbCr);
-    assert_eq!(colour(&[1, 2, 3, 4], &[]), Colour::Cmyk);
-    assert_eq!(colour(&[1, 2, 3, 4], &[jfif]), Colour::Cmyk);
-    assert_eq!(colour(&[1, 2, 3, 4], &[adobe(0)]), Colour::Cmyk);
-    assert_eq!(colour(&[1, 2, 3, 4], &[adobe(2)]), Colour::Ycck);
+    assert_eq!(colour(&[1, 2, 3], &[]), ColorModel::YCbCr);
+    assert_eq!(colour(b"RGB", &[]), ColorModel::Rgb);
+    assert_eq!(colour(&[1, 2, 3], &[adobe(0)]), ColorModel::Rgb);
+    assert_eq!(colour(b"RGB", &[adobe(1)]), ColorModel::YCbCr);
+    assert_eq!(colour(b"RGB", std::slice::from_ref(&jfif)), ColorModel::YCbCr);
+    assert_eq!(colour(&[1, 2, 3], &[jfif.clone(), adobe(0)]), ColorModel::YCbCr);
+    assert_eq!(colour(&[1, 2, 3], &[adobe(2)]), ColorModel::YCbCr);
+    assert_eq!(colour(&[1, 2, 3], &[adobe(255)]), ColorModel::YCbCr);
+    assert_eq!(colour(&[1, 2, 3], &[segment(0xee, b"Adobe\0\x64\0\0")]), ColorModel::YCbCr);
+    assert_eq!(colour(&[1, 2, 3, 4], &[]), ColorModel::Cmyk);
+    assert_eq!(colour(&[1, 2, 3, 4], &[jfif]), ColorModel::Cmyk);
+    assert_eq!(colour(&[1, 2, 3, 4], &[adobe(0)]), ColorModel::Cmyk);
+    assert_eq!(colour(&[1, 2, 3, 4], &[adobe(2)]), ColorModel::Ycck);
 }
 
 #[test]
-fn missing_huffman_tables_are_the_standard_ones() {
+fn missing_huffman_tables_use_the_standard_ones() {
     // In the standard tables 00 is the difference 0 of luminance, and 1010 the end of its block.
     let without_tables = |table: u8| {
         let data = [0b0010_1000, 0xff, 0xd9];
@@ -312,7 +315,7 @@ fn missing_huffman_tables_are_the_standard_ones() {
         decode(&bytes, Scale::Full, &Limits::PHOTOGRAPH, &|| false)
     };
     let decoded = without_tables(0).unwrap();
-    assert_eq!(decoded.condition, Condition::Whole);
+    assert_eq!(decoded.condition, DecodeStatus::Complete);
     assert_eq!(decoded.planes[0].samples, [128; 64]);
     assert!(
         matches!(without_tables(2), Err(Error::Malformed { .. })),
@@ -351,25 +354,29 @@ fn restart_markers_put_decoding_right_after_damage() {
         file.decode(Scale::Eighth).unwrap().condition
     };
     let whole: [&[u8]; 4] = [&[0, 0xff, 0xd0], &[0, 0xff, 0xd1], &[0, 0xff, 0xd2], &[0]];
-    assert_eq!(decoded(whole), Condition::Whole);
+    assert_eq!(decoded(whole), DecodeStatus::Complete);
     let [first, second, third, fourth] = whole;
     let broken: &[u8] = &[0xff, 0, 0xff, 0xd1];
-    assert_eq!(decoded([first, broken, third, fourth]), Condition::Damaged);
-    assert_eq!(decoded([first, &[], third, fourth]), Condition::Damaged, "one is missing");
-    assert_eq!(decoded([first, second, &[], &[]]), Condition::Damaged, "the last are missing");
-    assert_eq!(decoded([first, &[0, 0xff, 0xd7], second, third]), Condition::Damaged, "a late one");
+    assert_eq!(decoded([first, broken, third, fourth]), DecodeStatus::Damaged);
+    assert_eq!(decoded([first, &[], third, fourth]), DecodeStatus::Damaged, "one is missing");
+    assert_eq!(decoded([first, second, &[], &[]]), DecodeStatus::Damaged, "the last are missing");
+    assert_eq!(
+        decoded([first, &[0, 0xff, 0xd7], second, third]),
+        DecodeStatus::Damaged,
+        "a late one"
+    );
 }
 
 #[test]
-fn later_scans_that_make_no_sense_leave_what_was_there() {
+fn invalid_later_scans_keep_earlier_data() {
     let mut file = Small::progressive((16, 16), &[(0, 0, 0), (1, 63, 0)]);
     file.scans.insert(1, segment(0xda, &[7]));
-    assert_eq!(file.decode(Scale::Eighth).unwrap().condition, Condition::Damaged);
+    assert_eq!(file.decode(Scale::Eighth).unwrap().condition, DecodeStatus::Damaged);
     let mut file = Small::progressive((16, 16), &[(0, 0, 0), (1, 63, 0)]);
     file.scans.insert(1, segment(0xc4, &[0x77]));
-    assert_eq!(file.decode(Scale::Half).unwrap().condition, Condition::Damaged);
+    assert_eq!(file.decode(Scale::Half).unwrap().condition, DecodeStatus::Damaged);
     // Three components, of which two have no scan.
     let components = vec![(1, 0x11), (2, 0x11), (3, 0x11)];
     let file = Small { components, ..Small::new((8, 8)) };
-    assert_eq!(file.decode(Scale::Half).unwrap().condition, Condition::Damaged);
+    assert_eq!(file.decode(Scale::Half).unwrap().condition, DecodeStatus::Damaged);
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn half_the_samples_are_interpolated() {
+    fn half_resolution_chroma_is_interpolated() {
         assert_eq!(rows((2, 1), (3, 1), &[0, 100, 200]), [[0, 25, 75, 125, 175, 200]]);
         assert_eq!(rows((1, 2), (1, 2), &[0, 100]), [[0], [25], [75], [100]]);
         let both = rows((2, 2), (2, 2), &[0, 80, 160, 240]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn other_shares_of_samples_are_repeated() {
+    fn other_sampling_ratios_are_replicated() {
         assert_eq!(rows((1, 1), (2, 1), &[5, 9]), [[5, 9]]);
         assert_eq!(rows((3, 1), (2, 1), &[5, 9]), [[5, 5, 5, 9, 9, 9]]);
         assert_eq!(rows((2, 4), (1, 1), &[7]), [[7, 7], [7, 7], [7, 7], [7, 7]]);

@@ -3,7 +3,7 @@
 //! As in [`super::inverse`], in floating point. At 8 points the even frequencies are symmetric around the middle and
 //! the odd ones antisymmetric, so each half is summed once for two samples.
 
-use super::inverse::{Flatness, rounded, sample};
+use super::inverse::{BlockKind, rounded, sample};
 
 /// sqrt(2) * cos(k * pi / 16), by k; the DC term has weight 1.
 const C1: f32 = 1.387_039_8;
@@ -23,12 +23,12 @@ const ODD: [[f32; 4]; 4] =
 /// Turns one block of dequantised coefficients into 8 x 8 samples. An offset outside the plane does nothing.
 pub(super) fn inverse(
     coefficients: &[i32; 64],
-    flatness: Flatness,
+    flatness: BlockKind,
     samples: &mut [u8],
     at: usize,
     stride: usize,
 ) {
-    let rows = if flatness == Flatness::Flat {
+    let rows = if flatness == BlockKind::DcOnly {
         let [constant, ..] = coefficients;
         [[sample((*constant + 4) >> 3); 8]; 8]
     } else {
@@ -127,7 +127,7 @@ mod tests {
 
     fn assert_within_one(coefficients: &[i32; 64]) {
         let mut samples = [0; 64];
-        inverse(coefficients, Flatness::Varied, &mut samples, 0, 8);
+        inverse(coefficients, BlockKind::Varied, &mut samples, 0, 8);
         for (ours, exact) in samples.into_iter().zip(exact(coefficients)) {
             assert!((f64::from(ours) - exact).abs() <= 1.0, "{ours} for {exact}");
         }
@@ -135,14 +135,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whole_block_is_within_one_of_the_definition(
+        fn full_size_idct_is_within_one_of_the_reference(
             coefficients in prop::collection::vec(-300_i32..300, 64),
         ) {
             assert_within_one(&coefficients.try_into().unwrap());
         }
 
         #[test]
-        fn whole_block_of_largest_coefficients_is_clamped(signs in any::<u64>()) {
+        fn full_size_idct_clamps_extreme_coefficients(signs in any::<u64>()) {
             assert_within_one(&std::array::from_fn(|at| {
                 if signs >> at & 1 == 1 { COEFFICIENT_MAX } else { -COEFFICIENT_MAX }
             }));
@@ -150,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn flat_whole_block_is_its_mean_within_the_stride() {
+    fn full_size_idct_of_dc_only_block_is_its_mean() {
         let mut coefficients = [0; 64];
         coefficients[0] = 801;
         let mut samples = [9; 200];
-        inverse(&coefficients, Flatness::Flat, &mut samples, 10, 10);
+        inverse(&coefficients, BlockKind::DcOnly, &mut samples, 10, 10);
         for (at, sample) in samples.into_iter().enumerate() {
             let is_inside = at % 10 < 8 && (1..9).contains(&(at / 10));
             assert_eq!(sample, if is_inside { 228 } else { 9 }, "{at}");
         }
-        inverse(&coefficients, Flatness::Flat, &mut samples[..7], 0, 8);
-        inverse(&coefficients, Flatness::Flat, &mut samples, 1 << 40, 8);
+        inverse(&coefficients, BlockKind::DcOnly, &mut samples[..7], 0, 8);
+        inverse(&coefficients, BlockKind::DcOnly, &mut samples, 1 << 40, 8);
         assert_eq!(samples[..10], [9; 10]);
     }
 }

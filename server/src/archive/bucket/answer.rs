@@ -210,7 +210,7 @@ mod tests {
 <CommonPrefixes><Prefix>x/</Prefix></CommonPrefixes></ListBucketResult>"#;
 
     #[test]
-    fn a_page_has_its_objects_and_where_it_goes_on() {
+    fn s3_list_page_is_parsed() {
         let read = page(LISTING.as_bytes()).unwrap();
         assert_eq!(read.next.as_deref(), Some("a&b=="));
         let [first, second] = read.objects.as_slice() else { panic!("{read:?}") };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_refused_in_a_sentence() {
+    fn invalid_s3_list_page_is_rejected() {
         let root = |inside: &str| format!("<ListBucketResult>{inside}</ListBucketResult>");
         for (xml, says) in [
             (String::new(), "not a bucket listing"),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_short_and_without_what_steers_a_terminal() {
+    fn s3_error_is_truncated_and_sanitized() {
         let long = "x".repeat(10_000);
         let xml =
             format!("<Error><Code>A\u{1b}[2J</Code><Message>{long}</Message><Region>eu</Region>");

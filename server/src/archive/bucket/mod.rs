@@ -24,11 +24,11 @@ use tokio::time::timeout;
 pub(super) use self::answer::ListedObject;
 use self::answer::{Page, Refusal, clean, page, refusal};
 use self::signature::{NO_BODY, Unsigned, authorization, escaped};
-use super::Reach;
-use super::tries::{Fault, Tries, wanted_rest};
-use crate::destination::Destination;
+use super::ImportNetworkPolicy;
+use super::tries::{DownloadFailure, Tries, requested_delay};
+use crate::destination::OutboundUrl;
 use crate::limits;
-use crate::outbound::{Fetched, Outbound};
+use crate::outbound::{FetchedFile, OutboundClient};
 
 /// Remote bucket and its access parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct BucketSource {
     pub region: String,
     /// Credentials; requests are anonymous without them.
     pub credentials: Option<Credentials>,
-    pub reach: Reach,
+    pub reach: ImportNetworkPolicy,
 }
 
 /// Signing credentials. Only the id is ever displayed.
@@ -57,8 +57,8 @@ pub struct Credentials {
 pub(super) struct Bucket(Arc<Inner>);
 
 struct Inner {
-    outbound: Outbound,
-    host: Destination,
+    outbound: OutboundClient,
+    host: OutboundUrl,
     /// Path prefix before a key, escaped.
     root: String,
     prefix: String,
@@ -98,7 +98,7 @@ impl BucketSource {
     }
 
     pub(super) fn open(&self) -> Result<Bucket, String> {
-        let host = Destination::parse(&self.address);
+        let host = OutboundUrl::parse(&self.address);
         let host = host.map_err(|why| format!("the bucket URL {why}"))?;
         if self.address.contains('?') {
             return Err("the bucket URL must have no query".to_owned());
@@ -146,8 +146,12 @@ impl Bucket {
     }
 
     /// Downloads a listed object, in its current version.
-    pub(super) async fn object(&self, listed: &ListedObject) -> Result<Fetched, Fault> {
-        let key = str::from_utf8(&listed.key).map_err(|_| Fault::lasting("it is not UTF-8"))?;
+    pub(super) async fn object(
+        &self,
+        listed: &ListedObject,
+    ) -> Result<FetchedFile, DownloadFailure> {
+        let key =
+            str::from_utf8(&listed.key).map_err(|_| DownloadFailure::lasting("it is not UTF-8"))?;
         let path = format!("{}/{}", self.0.root, escaped(key, true));
         match self.get(&path, "", listed.etag.as_deref()).await {
             Err((StatusCode::PRECONDITION_FAILED, _)) => self.get(&path, "", None).await,
@@ -156,7 +160,7 @@ impl Bucket {
         .map_err(|(_, fault)| fault)
     }
 
-    async fn page(&self, token: Option<&str>) -> Result<Page, Fault> {
+    async fn page(&self, token: Option<&str>) -> Result<Page, DownloadFailure> {
         let mut query = String::new();
         if let Some(token) = token {
             query = format!("continuation-token={}&", escaped(token, false));
@@ -169,9 +173,12 @@ impl Bucket {
         let (xml, is_whole) = beginning(body, limits::archives::IMPORT_PAGE_BYTES_MAX).await?;
         if !is_whole {
             let max = limits::archives::IMPORT_PAGE_BYTES_MAX;
-            return Err(Fault::lasting(format!("a page of the listing has more than {max} bytes")));
+            return Err(DownloadFailure::lasting(format!(
+                "a page of the listing has more than {max} bytes"
+            )));
         }
-        page(&xml).map_err(|why| Fault::lasting(format!("the listing cannot be read: {why}")))
+        page(&xml)
+            .map_err(|why| DownloadFailure::lasting(format!("the listing cannot be read: {why}")))
     }
 
     /// Sends a GET request. Path and query are escaped.
@@ -180,9 +187,9 @@ impl Bucket {
         path: &str,
         query: &str,
         etag: Option<&str>,
-    ) -> Result<Fetched, (StatusCode, Fault)> {
+    ) -> Result<FetchedFile, (StatusCode, DownloadFailure)> {
         let inner = &self.0;
-        let never = |why: &str| (StatusCode::BAD_REQUEST, Fault::lasting(why));
+        let never = |why: &str| (StatusCode::BAD_REQUEST, DownloadFailure::lasting(why));
         let mark = if query.is_empty() { "" } else { "?" };
         let target = PathAndQuery::try_from(format!("{path}{mark}{query}"));
         let target = target.map_err(|_| never("its name is too long for a URL"))?;
@@ -224,8 +231,8 @@ impl Bucket {
         let (headers, body) = fetched.into_parts();
         let read = beginning(body, limits::archives::IMPORT_REFUSAL_BYTES_MAX).await;
         let refusal = refusal(&read.map(|(xml, _)| xml).unwrap_or_default());
-        let rest = wanted_rest(retry_after);
-        Err((status, Fault { rest, ..refused(status, &headers, refusal) }))
+        let rest = requested_delay(retry_after);
+        Err((status, DownloadFailure { rest, ..refused(status, &headers, refusal) }))
     }
 }
 
@@ -265,7 +272,7 @@ impl Listing {
 }
 
 /// Converts an error response.
-fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
+fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> DownloadFailure {
     let Refusal { code, message, region } = refusal;
     let said = headers.get("x-amz-bucket-region").and_then(|it| it.to_str().ok()).map(clean);
     let region = said.filter(|it| !it.is_empty()).unwrap_or(region);
@@ -289,29 +296,30 @@ fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
     let passes = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
         || waits.contains(&status)
         || matches!(&*code, "SlowDown" | "RequestTimeout" | "InternalError" | "ServiceUnavailable");
-    if passes { Fault::passing(why) } else { Fault::lasting(why) }
+    if passes { DownloadFailure::passing(why) } else { DownloadFailure::lasting(why) }
 }
 
 /// Returns the start of a body, and whether it is complete.
 async fn beginning(
     mut body: impl Body<Data = Bytes, Error = hyper::Error> + Unpin,
     bytes_max: usize,
-) -> Result<(Vec<u8>, bool), Fault> {
+) -> Result<(Vec<u8>, bool), DownloadFailure> {
     let mut beginning = Vec::new();
     let read = timeout(limits::archives::IMPORT_PAGE_WAIT, async {
         while let Some(frame) = body.frame().await {
-            let frame = frame
-                .map_err(|why| Fault::passing(format!("the response was interrupted: {why}")))?;
+            let frame = frame.map_err(|why| {
+                DownloadFailure::passing(format!("the response was interrupted: {why}"))
+            })?;
             let data = frame.data_ref().map_or(&[][..], |data| data);
             let room = bytes_max - beginning.len();
             beginning.extend(data.iter().take(room));
             if data.len() > room {
-                return Ok::<_, Fault>(false);
+                return Ok::<_, DownloadFailure>(false);
             }
         }
         Ok(true)
     });
-    let is_whole = read.await.map_err(|_| Fault::passing("the response timed out"))??;
+    let is_whole = read.await.map_err(|_| DownloadFailure::passing("the response timed out"))??;
     Ok((beginning, is_whole))
 }
 
@@ -343,12 +351,12 @@ mod tests {
             is_virtual_hosted,
             region: "us-east-1".to_owned(),
             credentials: Some(credentials),
-            reach: Reach::default(),
+            reach: ImportNetworkPolicy::default(),
         }
     }
 
     #[test]
-    fn an_address_names_a_bucket_and_what_keys_begin_with() {
+    fn bucket_url_names_a_bucket_and_prefix() {
         for (address, is_virtual_hosted, root, prefix) in [
             ("https://a/pics", false, "/pics", ""),
             ("https://a/pics/", false, "/pics", ""),
@@ -385,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_says_why_and_whether_it_passes() {
+    fn invalid_s3_response_states_reason_and_retryability() {
         let told = |status: u16, xml: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let fault = refused(status, &HeaderMap::new(), refusal(xml.as_bytes()));

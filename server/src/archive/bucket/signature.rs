@@ -84,7 +84,7 @@ mod tests {
 
     /// Examples from "Authenticating Requests: Using the Authorization Header" in the S3 API reference.
     #[test]
-    fn the_examples_of_the_documentation_are_signed_as_there() {
+    fn sigv4_matches_the_documented_examples() {
         let credentials = Credentials {
             access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
             secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_is_escaped_once() {
+    fn sigv4_escapes_reserved_characters_once() {
         assert_eq!(escaped("a//b c+%20\u{e9}~*", true), "a//b%20c%2B%2520%C3%A9~%2A");
         assert_eq!(escaped("a/b", false), "a%2Fb");
     }

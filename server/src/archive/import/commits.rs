@@ -1,7 +1,7 @@
 //! Commit queue of an import: several files wait together, each in a batch of its own.
 //!
 //! A key's availability is checked here and required by the batch; after a conflict it is checked again. Guarantees:
-//! memory is bounded; when [`Commits::settle_all`] returns, every added file is durable or counted otherwise.
+//! memory is bounded; when [`ImportCommitter::flush`] returns, every added file is durable or counted otherwise.
 //! Non-goals: reading files.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,17 +9,17 @@ use std::thread;
 use std::time::Duration;
 
 use engine::{
-    Batch, Conflict, Error, Etag, FactName, ObjectName, Precondition, PutOptions, Staged, Store,
+    Batch, Conflict, Error, Etag, FactName, ObjectName, Precondition, PutOptions, StagedBody, Store,
 };
 
-use super::End;
-use crate::archive::work::Work;
-use crate::archive::{ArchiveError, ImportReport, OnConflict};
+use super::ImportAbort;
+use crate::archive::work::ProgressReporter;
+use crate::archive::{ArchiveError, ImportConflictRule, ImportReport};
 use crate::catalog::Catalog;
 use crate::limits;
-use crate::object_name::NameRule;
+use crate::object_name::ConflictRule;
 use crate::thumbnails::delete_thumbnail;
-use crate::versions::{Absent, keeping};
+use crate::versions::{Absent, retain_replaced_versions};
 
 /// Report text of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";
@@ -27,15 +27,15 @@ pub(super) const SKIPPED: &str = "an object with other content has its key";
 /// Pause after the committer's queue was full.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 
-pub(super) struct Commits<'a> {
+pub(super) struct ImportCommitter<'a> {
     store: &'a Store,
     /// Fact that requires the bucket to exist when a file is stored.
     bucket: FactName,
     /// Catalog, for the versioning rules of the bucket.
     catalog: &'a Catalog,
-    on_conflict: OnConflict,
-    settled: Receiver<Settled>,
-    settle: Sender<Settled>,
+    on_conflict: ImportConflictRule,
+    settled: Receiver<CommittedFile>,
+    settle: Sender<CommittedFile>,
     in_flight: usize,
     in_flight_bytes: u64,
 }
@@ -45,38 +45,38 @@ struct File {
     /// Name in the source.
     source: Vec<u8>,
     name: ObjectName,
-    staged: Staged,
+    staged: StagedBody,
     options: PutOptions,
 }
 
 /// Purpose of a batch.
 #[derive(Clone, Copy)]
-enum Doing {
+enum PendingAction {
     Importing,
     Replacing,
     Renaming,
 }
 
-struct Settled {
+struct CommittedFile {
     file: File,
-    doing: Doing,
+    doing: PendingAction,
     outcome: engine::Result<()>,
 }
 
 /// Decision about a file, given the current object.
 enum Decision {
-    Put { name: ObjectName, require: Precondition, doing: Doing },
+    Put { name: ObjectName, require: Precondition, doing: PendingAction },
     Unchanged,
     Skip,
     Fail,
 }
 
-impl<'a> Commits<'a> {
+impl<'a> ImportCommitter<'a> {
     pub(super) fn new(
         store: &'a Store,
         catalog: &'a Catalog,
         bucket: FactName,
-        on_conflict: OnConflict,
+        on_conflict: ImportConflictRule,
     ) -> Self {
         let (settle, settled) = channel();
         let (in_flight, in_flight_bytes) = (0, 0);
@@ -88,24 +88,24 @@ impl<'a> Commits<'a> {
         &mut self,
         source: Vec<u8>,
         name: ObjectName,
-        staged: Staged,
+        staged: StagedBody,
         options: PutOptions,
         report: &mut ImportReport,
-        work: &mut Work<'_>,
-    ) -> Result<(), End> {
+        work: &mut ProgressReporter<'_>,
+    ) -> Result<(), ImportAbort> {
         let bytes = staged.bytes();
         while self.in_flight >= limits::archives::IMPORT_IN_FLIGHT_MAX
             || (self.in_flight > 0
                 && self.in_flight_bytes + bytes > limits::archives::IMPORT_IN_FLIGHT_BYTES_MAX)
         {
-            work.tell()?;
+            work.check_cancelled()?;
             self.settle_one(report)?;
         }
         self.submit(File { source, name, staged, options }, report)
     }
 
     /// Waits for all added files.
-    pub(super) fn settle_all(&mut self, report: &mut ImportReport) -> Result<(), End> {
+    pub(super) fn flush(&mut self, report: &mut ImportReport) -> Result<(), ImportAbort> {
         let mut settled = Ok(());
         while self.in_flight > 0 {
             let one = self.settle_one(report);
@@ -114,7 +114,7 @@ impl<'a> Commits<'a> {
         settled
     }
 
-    fn submit(&mut self, file: File, report: &mut ImportReport) -> Result<(), End> {
+    fn submit(&mut self, file: File, report: &mut ImportReport) -> Result<(), ImportAbort> {
         let (name, require, doing) = match self.decide(&file)? {
             Decision::Put { name, require, doing } => (name, require, doing),
             Decision::Unchanged => {
@@ -126,9 +126,9 @@ impl<'a> Commits<'a> {
                 return Ok(());
             }
             Decision::Fail => {
-                let name = crate::archive::shown(&file.source);
+                let name = crate::archive::display_name(&file.source);
                 let advice = "use --on-conflict to replace or rename";
-                return Err(End::Stopped(format!("{name}: {SKIPPED}; {advice}")));
+                return Err(ImportAbort::Stopped(format!("{name}: {SKIPPED}; {advice}")));
             }
         };
         let batch = Batch::new()
@@ -137,7 +137,8 @@ impl<'a> Commits<'a> {
             .put(name.clone(), file.staged.clone(), file.options.clone());
         let mut batch = delete_thumbnail(batch, &name);
         if let Some(rules) = self.catalog.version_rules(&name.bucket) {
-            let kept = keeping(self.store, &name.bucket, rules, Absent::Ignore, batch)?;
+            let kept =
+                retain_replaced_versions(self.store, &name.bucket, rules, Absent::Ignore, batch)?;
             batch = kept.batch;
         }
         self.in_flight += 1;
@@ -145,13 +146,13 @@ impl<'a> Commits<'a> {
         let settle = self.settle.clone();
         self.store.submit(batch, move |outcome| {
             // The receiver is dropped only after all pending files are settled.
-            let _ = settle.send(Settled { file, doing, outcome: outcome.map(drop) });
+            let _ = settle.send(CommittedFile { file, doing, outcome: outcome.map(drop) });
         });
         Ok(())
     }
 
-    fn settle_one(&mut self, report: &mut ImportReport) -> Result<(), End> {
-        let Ok(Settled { file, doing, outcome }) = self.settled.recv() else {
+    fn settle_one(&mut self, report: &mut ImportReport) -> Result<(), ImportAbort> {
+        let Ok(CommittedFile { file, doing, outcome }) = self.settled.recv() else {
             return Err(Error::Closed.into());
         };
         self.in_flight -= 1;
@@ -160,14 +161,14 @@ impl<'a> Commits<'a> {
             Ok(()) => {
                 report.imported_bytes += file.staged.bytes();
                 *match doing {
-                    Doing::Importing => &mut report.imported_count,
-                    Doing::Replacing => &mut report.replaced_count,
-                    Doing::Renaming => &mut report.renamed_count,
+                    PendingAction::Importing => &mut report.imported_count,
+                    PendingAction::Replacing => &mut report.replaced_count,
+                    PendingAction::Renaming => &mut report.renamed_count,
                 } += 1;
                 Ok(())
             }
-            Err(Error::Conflict(Conflict::FactMissing(_))) => Err(End::Failed(
-                ArchiveError::Place("the bucket was deleted during the import".to_owned()),
+            Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ImportAbort::Failed(
+                ArchiveError::Location("the bucket was deleted during the import".to_owned()),
             )),
             // A concurrent write changed the key.
             Err(Error::Conflict(_)) => self.submit(file, report),
@@ -192,32 +193,32 @@ impl<'a> Commits<'a> {
             Decision::Put { name, require, doing }
         };
         let there = match self.store.get(&file.name)? {
-            None => return Ok(put(file.name.clone(), Doing::Importing)),
+            None => return Ok(put(file.name.clone(), PendingAction::Importing)),
             Some(there) if there.etag() == new => return Ok(Decision::Unchanged),
             Some(there) => there,
         };
         Ok(match self.on_conflict {
-            OnConflict::Skip => Decision::Skip,
-            OnConflict::Fail => Decision::Fail,
-            OnConflict::Replace => {
+            ImportConflictRule::Skip => Decision::Skip,
+            ImportConflictRule::Fail => Decision::Fail,
+            ImportConflictRule::Replace => {
                 let name = file.name.clone();
-                let require = Precondition::KeyIs(name.clone(), there.etag());
-                Decision::Put { name, require, doing: Doing::Replacing }
+                let require = Precondition::KeyHasEtag(name.clone(), there.etag());
+                Decision::Put { name, require, doing: PendingAction::Replacing }
             }
-            OnConflict::Rename => {
+            ImportConflictRule::Rename => {
                 let mut same_is_there = false;
                 let at = |key: &engine::ObjectKey| {
                     ObjectName::new(file.name.bucket.clone(), key.clone())
                 };
                 // A repeated import recognizes files that were renamed the first time.
-                let proposal = NameRule::Suffix.proposal(&file.name.key, |key| {
+                let proposal = ConflictRule::Rename.proposal(&file.name.key, |key| {
                     let same = holds_same(&at(key))?;
                     same_is_there |= same == Some(true);
                     Ok::<_, Error>(same == Some(false))
                 })?;
                 match proposal {
                     _ if same_is_there => Decision::Unchanged,
-                    Some(proposal) => put(at(&proposal.key), Doing::Renaming),
+                    Some(proposal) => put(at(&proposal.key), PendingAction::Renaming),
                     None => Decision::Skip,
                 }
             }

@@ -6,22 +6,26 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use engine::{ObjectName, Store, Watch};
+use engine::{ObjectName, ProgressCallback, Store};
 
-use super::{ArchiveError, Candidate, End, Importer, Records, Work, commits};
-use crate::archive::address_list::{AddressList, Listed};
-use crate::archive::arrivals::{Arriving, Fetches, Head, Look, Need, Piece, Remote};
+use super::{
+    ArchiveError, Candidate, ImportAbort, Importer, PaxRecords, ProgressReporter, commits,
+};
+use crate::archive::address_list::{UrlList, UrlListEntry};
+use crate::archive::arrivals::{
+    Download, DownloadDecision, DownloadEvent, DownloadHead, Downloader, HeadFilter, RemoteFile,
+};
 use crate::archive::bucket::{Bucket, BucketSource, ListedObject};
 use crate::archive::files::Input;
-use crate::archive::{OnConflict, Reach, place_error};
-use crate::limits::archives::IMPORT_FETCHES_MAX;
+use crate::archive::{ImportConflictRule, ImportNetworkPolicy, location_error};
+use crate::limits::archives::IMPORT_DOWNLOADS_MAX;
 
 /// Minimum age difference between a remote file and the object that is taken to be its copy.
 const OLDER_BY_MS: u64 = 1_000;
 
 /// Next item of a source.
 enum Next {
-    File(Box<(Candidate, Remote)>),
+    File(Box<(Candidate, RemoteFile)>),
     /// Already reported; nothing to download.
     Done,
     /// No data available yet.
@@ -31,37 +35,40 @@ enum Next {
 
 impl Importer<'_> {
     /// Imports the files of a URL list.
-    pub(super) fn addresses<'w>(
+    pub(super) fn import_urls<'w>(
         &mut self,
         path: &Path,
-        reach: &Reach,
-        watch: &'w mut Watch<'w>,
-    ) -> Result<(), End> {
-        let failed = |why: String| End::Failed(ArchiveError::Place(why));
-        let input = Input::open(path).map_err(|why| End::Failed(place_error("read", path)(why)))?;
+        reach: &ImportNetworkPolicy,
+        watch: &'w mut ProgressCallback<'w>,
+    ) -> Result<(), ImportAbort> {
+        let failed = |why: String| ImportAbort::Failed(ArchiveError::Location(why));
+        let input = Input::open(path)
+            .map_err(|why| ImportAbort::Failed(location_error("read", path)(why)))?;
         let outbound = reach.outbound().map_err(failed)?;
-        let mut work = Work::new(watch, 0, 0);
-        let fetches = Fetches::new().map_err(|why| failed(why.to_string()))?;
-        let mut list = AddressList::new(input);
-        let next = |importer: &mut Self, _: &mut Work<'_>| {
-            let listed = list.next().map_err(|why| End::Failed(place_error("read", path)(why)))?;
+        let mut work = ProgressReporter::new(watch, 0, 0);
+        let fetches = Downloader::new().map_err(|why| failed(why.to_string()))?;
+        let mut list = UrlList::new(input);
+        let next = |importer: &mut Self, _: &mut ProgressReporter<'_>| {
+            let listed = list
+                .next()
+                .map_err(|why| ImportAbort::Failed(location_error("read", path)(why)))?;
             Ok(match listed {
-                Listed::Address { name, address, key } => {
-                    match importer.admit(name, &key, 0, Records::default())? {
+                UrlListEntry::Url { name, address, key } => {
+                    match importer.admit(name, &key, 0, PaxRecords::default())? {
                         Some(file) => {
                             let outbound = outbound.clone();
-                            let remote = Remote::Address { outbound, address };
+                            let remote = RemoteFile::Url { outbound, address };
                             Next::File(Box::new((file, remote)))
                         }
                         None => Next::Done,
                     }
                 }
-                Listed::Refused { name, why } => {
+                UrlListEntry::Refused { name, why } => {
                     importer.report.refused.add(&name, why);
                     Next::Done
                 }
-                Listed::Later => Next::Later,
-                Listed::End => Next::End,
+                UrlListEntry::Pending => Next::Later,
+                UrlListEntry::End => Next::End,
             })
         };
         self.bring(&fetches, &mut work, next)
@@ -71,16 +78,16 @@ impl Importer<'_> {
     pub(super) fn bucket<'w>(
         &mut self,
         source: &BucketSource,
-        watch: &'w mut Watch<'w>,
-    ) -> Result<(), End> {
-        let failed = |why: String| End::Failed(ArchiveError::Place(why));
+        watch: &'w mut ProgressCallback<'w>,
+    ) -> Result<(), ImportAbort> {
+        let failed = |why: String| ImportAbort::Failed(ArchiveError::Location(why));
         let bucket = source.open().map_err(failed)?;
-        let mut work = Work::new(watch, 0, 0);
-        let fetches = Fetches::new().map_err(|why| failed(why.to_string()))?;
+        let mut work = ProgressReporter::new(watch, 0, 0);
+        let fetches = Downloader::new().map_err(|why| failed(why.to_string()))?;
         let mut listing = bucket.listing();
         let mut page = VecDeque::new();
         let mut has_begun = false;
-        let next = |importer: &mut Self, work: &mut Work<'_>| {
+        let next = |importer: &mut Self, work: &mut ProgressReporter<'_>| {
             let Some(listed) = page.pop_front() else {
                 return match fetches.wait_for(Box::pin(listing.next()), work)? {
                     Some(Ok(Some(objects))) => {
@@ -89,7 +96,7 @@ impl Importer<'_> {
                         Ok(Next::Later)
                     }
                     Some(Ok(None)) | None => Ok(Next::End),
-                    Some(Err(why)) if has_begun => Err(End::Stopped(why)),
+                    Some(Err(why)) if has_begun => Err(ImportAbort::Stopped(why)),
                     Some(Err(why)) => Err(failed(why)),
                 };
             };
@@ -99,7 +106,7 @@ impl Importer<'_> {
     }
 
     /// Decides about a listed object.
-    fn listed(&mut self, listed: ListedObject, bucket: &Bucket) -> Result<Next, End> {
+    fn listed(&mut self, listed: ListedObject, bucket: &Bucket) -> Result<Next, ImportAbort> {
         let name = listed.key.clone();
         if listed.is_folder() {
             // Folders exist with their files.
@@ -108,55 +115,55 @@ impl Importer<'_> {
             }
             return Ok(Next::Done);
         }
-        let Some(file) = self.admit(name.clone(), &name, 0, Records::default())? else {
+        let Some(file) = self.admit(name.clone(), &name, 0, PaxRecords::default())? else {
             return Ok(Next::Done);
         };
         // The listing may already show that no download is needed.
         let (bytes, modified_ms) = (Some(listed.bytes), listed.modified_ms);
-        let head = Head { bytes, modified_ms, ..Head::default() };
-        match self.look(&file)(&head) {
-            Need::Fetch => {}
+        let head = DownloadHead { bytes, modified_ms, ..DownloadHead::default() };
+        match self.decide(&file)(&head) {
+            DownloadDecision::Fetch => {}
             other => {
                 self.not_needed(&file, other);
                 return Ok(Next::Done);
             }
         }
-        if !self.has_room(&name, listed.bytes)? {
+        if !self.check_limits(&name, listed.bytes)? {
             return Ok(Next::Done);
         }
-        let remote = Remote::Object { bucket: bucket.clone(), listed };
+        let remote = RemoteFile::Object { bucket: bucket.clone(), listed };
         Ok(Next::File(Box::new((file, remote))))
     }
 
     /// Imports the files of a source, several downloads at a time.
     fn bring(
         &mut self,
-        fetches: &Fetches,
-        work: &mut Work<'_>,
-        mut next: impl FnMut(&mut Self, &mut Work<'_>) -> Result<Next, End>,
-    ) -> Result<(), End> {
+        fetches: &Downloader,
+        work: &mut ProgressReporter<'_>,
+        mut next: impl FnMut(&mut Self, &mut ProgressReporter<'_>) -> Result<Next, ImportAbort>,
+    ) -> Result<(), ImportAbort> {
         let mut coming = VecDeque::new();
         let mut has_ended = false;
         let mut stop = None;
         while !(has_ended || stop.is_some()) || !coming.is_empty() {
-            work.tell()?;
-            while !has_ended && stop.is_none() && coming.len() < IMPORT_FETCHES_MAX {
+            work.check_cancelled()?;
+            while !has_ended && stop.is_none() && coming.len() < IMPORT_DOWNLOADS_MAX {
                 match next(self, work) {
                     Ok(Next::File(found)) => {
                         let (file, remote) = *found;
-                        let look = self.look(&file);
-                        coming.extend(fetches.begin(remote, look).map(|it| (file, it)));
+                        let look = self.decide(&file);
+                        coming.extend(fetches.start(remote, look).map(|it| (file, it)));
                     }
                     Ok(Next::Done) => work.add_item()?,
                     Ok(Next::Later) => break,
                     Ok(Next::End) => has_ended = true,
                     // Downloads in progress are stored first.
-                    Err(End::Stopped(why)) => stop = Some(End::Stopped(why)),
+                    Err(ImportAbort::Stopped(why)) => stop = Some(ImportAbort::Stopped(why)),
                     Err(failed) => return Err(failed),
                 }
             }
             if let Some((file, arriving)) = coming.pop_front() {
-                self.take_arriving(file, arriving, fetches, work)?;
+                self.store_download(file, arriving, fetches, work)?;
                 work.add_item()?;
             }
         }
@@ -164,27 +171,29 @@ impl Importer<'_> {
     }
 
     /// Counts a file that is not downloaded.
-    fn not_needed(&mut self, file: &Candidate, need: Need) {
+    fn not_needed(&mut self, file: &Candidate, need: DownloadDecision) {
         match need {
-            Need::Refuse(why) => self.report.refused.add(&file.name, why),
-            Need::Skip => self.report.skipped.add(&file.name, commits::SKIPPED),
-            Need::Fetch | Need::Unchanged => self.report.unchanged_count += 1,
+            DownloadDecision::Refuse(why) => self.report.refused.add(&file.name, why),
+            DownloadDecision::Skip => self.report.skipped.add(&file.name, commits::SKIPPED),
+            DownloadDecision::Fetch | DownloadDecision::Unchanged => {
+                self.report.unchanged_count += 1
+            }
         }
     }
 
     /// Stores a file as it arrives, unless its content already exists.
-    fn take_arriving(
+    fn store_download(
         &mut self,
         mut file: Candidate,
-        mut arriving: Arriving,
-        fetches: &Fetches,
-        work: &mut Work<'_>,
-    ) -> Result<(), End> {
+        mut arriving: Download,
+        fetches: &Downloader,
+        work: &mut ProgressReporter<'_>,
+    ) -> Result<(), ImportAbort> {
         let mut upload = self.job.store.upload();
         loop {
             match fetches.next(&mut arriving, work)? {
-                Piece::Head(head) => {
-                    if !self.has_room(&file.name, head.bytes.unwrap_or(0))? {
+                DownloadEvent::Head(head) => {
+                    if !self.check_limits(&file.name, head.bytes.unwrap_or(0))? {
                         return Ok(());
                     }
                     file.records.content_type = head.content_type;
@@ -192,19 +201,19 @@ impl Importer<'_> {
                     file.records.created_ms = head.modified_ms;
                     upload = self.job.store.upload();
                 }
-                Piece::Bytes(bytes) => {
-                    if !self.has_room(&file.name, upload.bytes() + bytes.len() as u64)? {
+                DownloadEvent::Bytes(bytes) => {
+                    if !self.check_limits(&file.name, upload.bytes() + bytes.len() as u64)? {
                         return Ok(());
                     }
                     upload.push(&bytes)?;
                     work.add_bytes(bytes.len() as u64)?;
                 }
-                Piece::End => break,
-                Piece::NotNeeded(need) => {
+                DownloadEvent::End => break,
+                DownloadEvent::Skipped(need) => {
                     self.not_needed(&file, need);
                     return Ok(());
                 }
-                Piece::Failed(why) => {
+                DownloadEvent::Failed(why) => {
                     self.report.refused.add(&file.name, why);
                     return Ok(());
                 }
@@ -215,28 +224,33 @@ impl Importer<'_> {
     }
 
     /// Returns the decision whether a file is needed, given its metadata.
-    fn look(&self, file: &Candidate) -> Look {
+    fn decide(&self, file: &Candidate) -> HeadFilter {
         let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
         let (store, on_conflict) = (self.job.store.clone(), self.rules.on_conflict);
         if self.lists_once && file.is_respelled {
             // The object may be another file, so only the content can tell.
-            return Box::new(|_| Need::Fetch);
+            return Box::new(|_| DownloadDecision::Fetch);
         }
         Box::new(move |head| need(&store, &name, on_conflict, head))
     }
 }
 
-fn need(store: &Store, name: &ObjectName, on_conflict: OnConflict, head: &Head) -> Need {
+fn need(
+    store: &Store,
+    name: &ObjectName,
+    on_conflict: ImportConflictRule,
+    head: &DownloadHead,
+) -> DownloadDecision {
     let there = match store.get(name) {
         Ok(Some(there)) => there,
-        Ok(None) => return Need::Fetch,
-        Err(error) => return Need::Refuse(error.to_string()),
+        Ok(None) => return DownloadDecision::Fetch,
+        Err(error) => return DownloadDecision::Refuse(error.to_string()),
     };
-    let Some(bytes) = head.bytes else { return Need::Fetch };
+    let Some(bytes) = head.bytes else { return DownloadDecision::Fetch };
     let is_older = |at: u64| at.saturating_add(OLDER_BY_MS) <= there.modified_ms();
     match there.bytes() == bytes {
-        true if head.modified_ms.is_some_and(is_older) => Need::Unchanged,
-        false if on_conflict == OnConflict::Skip => Need::Skip,
-        _ => Need::Fetch,
+        true if head.modified_ms.is_some_and(is_older) => DownloadDecision::Unchanged,
+        false if on_conflict == ImportConflictRule::Skip => DownloadDecision::Skip,
+        _ => DownloadDecision::Fetch,
     }
 }

@@ -6,9 +6,9 @@
 
 use engine::Batch;
 
-use super::super::audit::Told;
+use super::super::audit::AuditRecord;
 use super::super::{
-    Account, AccountId, ApiKeyId, AuditAction, BucketContents, Catalog, CatalogError, Organisation,
+    Account, AccountId, ApiKeyId, AuditAction, Catalog, CatalogError, OnNonEmpty, Organisation,
     Role, invitation, last_use, password, standing,
 };
 use super::SessionChanges;
@@ -26,13 +26,13 @@ impl Catalog {
     pub fn delete_account(
         &self,
         id: &AccountId,
-        contents: BucketContents,
+        contents: OnNonEmpty,
     ) -> Result<u64, CatalogError> {
         let account = self.require_account(id)?;
         self.require_other_operator(&account)?;
         let removed = match contents {
-            BucketContents::MustBeGone => 0,
-            BucketContents::DeleteToo => self.delete_property(id)?,
+            OnNonEmpty::Refuse => 0,
+            OnNonEmpty::DeleteToo => self.delete_property(id)?,
         };
         let _changing = self.change();
         let account = self.require_account(id)?;
@@ -40,17 +40,17 @@ impl Catalog {
         self.require_no_property(&account)?;
         self.delete_api_keys_of(id)?;
         self.leave_organisations(id)?;
-        let (batch, ended) = self.end_sessions_in(Batch::new(), id, None)?;
+        let (batch, ended) = self.end_sessions_in_batch(Batch::new(), id, None)?;
         let batch = batch
             .delete_fact(id.fact()?)
             .delete_fact(standing::fact(id)?)
             .delete_fact(password::fact(id)?)
             .delete_fact(invitation::fact(id)?);
-        let told = Told::of(AuditAction::AccountDelete).account(id).target(id);
+        let told = AuditRecord::new(AuditAction::AccountDelete).account(id).target(id);
         let told = told.detail(format!("name: {}", account.name.as_str()));
-        self.0.store.commit(self.audited(batch, told)?)?;
-        self.show(|tables| {
-            SessionChanges { ended, begun: None }.show(tables);
+        self.0.store.commit(self.append_audit(batch, told)?)?;
+        self.publish(|tables| {
+            SessionChanges { ended, started: None }.publish(tables);
             tables.accounts.remove(id);
             tables.standings.remove(id);
             tables.passwords.remove(id);
@@ -64,7 +64,7 @@ impl Catalog {
         let is_other = |it: &Account| it.role == Role::Operator && it.id != account.id;
         let has_other = self.tables().accounts.values().any(|it| is_other(it));
         match account.role == Role::Operator && !has_other {
-            true => Err(CatalogError::Refused(format!(
+            true => Err(CatalogError::InvalidRequest(format!(
                 "the account {:?} is the only operator; make another account an operator first",
                 account.name.as_str()
             ))),
@@ -95,7 +95,7 @@ impl Catalog {
             self.require_no_locked_objects(&bucket)?;
         }
         for bucket in self.bucket_names_of(id) {
-            removed += self.delete_bucket(&bucket, BucketContents::DeleteToo)?.finish()?;
+            removed += self.delete_bucket(&bucket, OnNonEmpty::DeleteToo)?.finish()?;
         }
         for organisation in self.owned_organisations(id) {
             self.delete_organisation(&organisation.id)?;
@@ -114,10 +114,10 @@ impl Catalog {
             for key in keys {
                 batch = batch.delete_fact(key.fact()?).delete_fact(last_use::fact(key)?);
             }
-            let told = Told::of(AuditAction::KeyDelete).account(id);
+            let told = AuditRecord::new(AuditAction::KeyDelete).account(id);
             let told = told.detail(format!("keys of the deleted account: {}", keys.len()));
-            self.0.store.commit(self.audited(batch, told)?)?;
-            self.show(|tables| keys.iter().for_each(|key| drop(tables.api_keys.remove(key))));
+            self.0.store.commit(self.append_audit(batch, told)?)?;
+            self.publish(|tables| keys.iter().for_each(|key| drop(tables.api_keys.remove(key))));
         }
         Ok(())
     }
@@ -129,7 +129,8 @@ impl Catalog {
             if left.invited.remove(id).is_none() && !was_member {
                 continue;
             }
-            let told = Told::of(AuditAction::MemberRemove).organisation(&left.id).account(id);
+            let told =
+                AuditRecord::new(AuditAction::MemberRemove).organisation(&left.id).account(id);
             let told = told.target(&left.id).detail(format!("account: {id}"));
             self.put_record(left.id.fact()?, &left.stored(), told)?;
             self.show_organisation(left);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::audit::Told;
+use super::super::audit::AuditRecord;
 use super::super::{
     Account, AccountId, AccountName, AuditAction, Catalog, CatalogError, ChangedBy, Plan, Role,
     Standing,
@@ -36,11 +36,12 @@ impl Catalog {
         let mut account = Account::with_defaults(id, new.name, now_ms);
         account.role = if is_first { Role::Operator } else { Role::User };
         new.settings.apply(&mut account);
-        let told = Told::of(AuditAction::AccountCreate).account(&account.id).target(&account.id);
+        let told =
+            AuditRecord::new(AuditAction::AccountCreate).account(&account.id).target(&account.id);
         let told = told.detail(format!("name: {}", account.name.as_str()));
         self.add_record(account.id.fact()?, &account.stored(), told)?;
         let account = Arc::new(account);
-        self.show(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
+        self.publish(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
         Ok(account)
     }
 
@@ -65,9 +66,9 @@ impl Catalog {
         name: &AccountName,
         besides: Option<&AccountId>,
     ) -> Result<(), CatalogError> {
-        match self.account_called(name.as_str()) {
+        match self.account_by_name_or_id(name.as_str()) {
             Some(other) if Some(&other.id) != besides => {
-                Err(CatalogError::Exists(format!("the account {:?}", name.as_str())))
+                Err(CatalogError::AlreadyExists(format!("the account {:?}", name.as_str())))
             }
             _ => Ok(()),
         }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use engine::{Batch, Precondition};
 
-use super::super::audit::Told;
+use super::super::audit::AuditRecord;
 use super::super::last_use;
 use super::super::record::encode;
 use super::super::{
-    AccountId, ApiKey, ApiKeyId, AuditAction, Catalog, CatalogError, IssuedKey, KeyLimits, Scope,
+    AccountId, ApiKey, ApiKeyId, AuditAction, Catalog, CatalogError, IssuedKey, KeyRestrictions,
+    Scope,
 };
 use super::{check_count, check_total};
 use crate::limits::API_KEYS_PER_ACCOUNT_MAX;
@@ -18,7 +19,7 @@ pub struct NewApiKey {
     pub account: AccountId,
     pub name: String,
     pub scopes: Vec<Scope>,
-    pub limits: KeyLimits,
+    pub limits: KeyRestrictions,
 }
 
 impl Catalog {
@@ -28,12 +29,12 @@ impl Catalog {
         self.require_account(&new.account)?;
         if let Some(name) = &new.limits.bucket {
             let bucket = self.bucket(name);
-            if bucket.and_then(|bucket| self.role_in(&new.account, &bucket)).is_none() {
-                return Err(CatalogError::NoBucket(name.to_string()));
+            if bucket.and_then(|bucket| self.bucket_role(&new.account, &bucket)).is_none() {
+                return Err(CatalogError::BucketNotFound(name.to_string()));
             }
         }
         let now_ms = self.0.clock.unix_ms();
-        let gone = self.make_room_for_key(&new.account, now_ms)?;
+        let gone = self.key_to_evict(&new.account, now_ms)?;
         let entropy = &*self.0.entropy;
         let issued =
             ApiKey::issue(entropy, new.account, &new.name, &new.scopes, new.limits, now_ms)?;
@@ -47,10 +48,10 @@ impl Catalog {
         }
         let scopes: Vec<_> = issued.record.scopes.iter().map(|scope| scope.as_str()).collect();
         let detail = format!("name: {}, scopes: {}", issued.record.name, scopes.join(" "));
-        let told = Told::of(AuditAction::KeyCreate).key(&issued.record).detail(detail);
-        self.0.store.commit(self.audited(batch, told)?)?;
+        let told = AuditRecord::new(AuditAction::KeyCreate).key(&issued.record).detail(detail);
+        self.0.store.commit(self.append_audit(batch, told)?)?;
         let api_key = Arc::new(issued.record.clone());
-        self.show(|tables| {
+        self.publish(|tables| {
             gone.map(|id| tables.api_keys.remove(&id));
             tables.insert_api_key(api_key);
         });
@@ -58,7 +59,7 @@ impl Catalog {
     }
 
     /// Returns the key that a new one replaces: if the account is at its limit, the oldest one that is no longer valid.
-    fn make_room_for_key(
+    fn key_to_evict(
         &self,
         account: &AccountId,
         now_ms: u64,
@@ -69,7 +70,7 @@ impl Catalog {
         if own.len() < API_KEYS_PER_ACCOUNT_MAX {
             return check_total(tables.api_keys.len(), "API keys").map(|()| None);
         }
-        let dead = own.iter().filter(|api_key| !api_key.is_live(now_ms));
+        let dead = own.iter().filter(|api_key| !api_key.is_active(now_ms));
         match dead.min_by_key(|api_key| api_key.created_ms) {
             Some(api_key) => Ok(Some(api_key.id.clone())),
             None => {
@@ -83,16 +84,16 @@ impl Catalog {
     pub fn revoke_api_key(&self, id: &ApiKeyId) -> Result<Arc<ApiKey>, CatalogError> {
         let _changing = self.change();
         let found = self.api_key(id);
-        let found = found.ok_or_else(|| CatalogError::Missing(format!("the API key {id}")))?;
+        let found = found.ok_or_else(|| CatalogError::NotFound(format!("the API key {id}")))?;
         if found.revoked_ms.is_some() {
             return Ok(found);
         }
         let mut revoked = ApiKey::clone(&found);
         revoked.revoked_ms = Some(self.0.clock.unix_ms());
-        let told = Told::of(AuditAction::KeyDelete).key(&revoked);
+        let told = AuditRecord::new(AuditAction::KeyDelete).key(&revoked);
         self.put_record(id.fact()?, &revoked.stored(), told)?;
         let revoked = Arc::new(revoked);
-        self.show(|tables| tables.insert_api_key(revoked.clone()));
+        self.publish(|tables| tables.insert_api_key(revoked.clone()));
         Ok(revoked)
     }
 }

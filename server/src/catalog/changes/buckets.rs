@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{BucketName, ObjectName};
 
-use super::super::audit::{Told, difference};
+use super::super::audit::{AuditRecord, changed_settings};
 use super::super::{
     Access, AccountId, AllowedTypes, AuditAction, Bucket, BucketKind, CacheControl, Catalog,
     CatalogError, CorsOrigins, CorsRule, OrganisationId, PublicAccessBlock, ServeHtml,
@@ -78,7 +78,7 @@ impl Catalog {
         self.check_placeholder(&bucket, &new.settings)?;
         set_versions(&mut bucket, &new.settings, after_lsn)?;
         new.settings.apply(&mut bucket);
-        let told = Told::of(AuditAction::BucketCreate).bucket(&bucket);
+        let told = AuditRecord::new(AuditAction::BucketCreate).bucket(&bucket);
         self.add_record(bucket.fact()?, &bucket.stored(), told)?;
         Ok(self.show_bucket(bucket))
     }
@@ -98,13 +98,13 @@ impl Catalog {
         let is_rejected = block.is_some_and(|it| it.rejects_grants(change.may_be_hidden));
         if is_granting && is_rejected {
             let rule = "the bucket blocks public access: an S3 client removes that (DeletePublicAccessBlock)";
-            return Err(CatalogError::BadSetting { setting: "access", rule: rule.to_owned() });
+            return Err(CatalogError::InvalidSetting { setting: "access", rule: rule.to_owned() });
         }
         set_versions(&mut bucket, &change, self.0.store.last_lsn()?)?;
         change.apply(&mut bucket);
         bucket.updated_ms = self.0.clock.unix_ms();
-        let detail = difference(&before.stored(), &bucket.stored(), &[]);
-        let told = Told::of(AuditAction::BucketChange).bucket(&bucket).detail(detail);
+        let detail = changed_settings(&before.stored(), &bucket.stored(), &[]);
+        let told = AuditRecord::new(AuditAction::BucketChange).bucket(&bucket).detail(detail);
         self.put_record(bucket.fact()?, &bucket.stored(), told)?;
         Ok(self.show_bucket(bucket))
     }
@@ -117,10 +117,10 @@ impl Catalog {
     ) -> Result<(), CatalogError> {
         let what = format!("the bucket {name}");
         if self.bucket(name).is_some() {
-            return Err(CatalogError::Exists(what));
+            return Err(CatalogError::AlreadyExists(what));
         }
         if self.tables().removals.contains_key(name) {
-            return Err(CatalogError::Exists(format!("{what} is being deleted: it")));
+            return Err(CatalogError::AlreadyExists(format!("{what} is being deleted: it")));
         }
         check_total(self.tables().buckets.len(), "buckets")?;
         let owned = self.bucket_names_of(owner).len();
@@ -129,7 +129,7 @@ impl Catalog {
 
     fn show_bucket(&self, bucket: Bucket) -> Arc<Bucket> {
         let bucket = Arc::new(bucket);
-        self.show(|tables| tables.insert_bucket(bucket.clone()));
+        self.publish(|tables| tables.insert_bucket(bucket.clone()));
         bucket
     }
 
@@ -145,7 +145,7 @@ impl Catalog {
         }
         match self.bucket(&placeholder.bucket) {
             Some(other) if other.owner == bucket.owner => Ok(()),
-            _ => Err(CatalogError::BadSetting {
+            _ => Err(CatalogError::InvalidSetting {
                 setting: "placeholder",
                 rule: format!("the account has no bucket {}", placeholder.bucket),
             }),
@@ -166,7 +166,7 @@ fn set_versions(
     bucket.object_lock = change.object_lock.or(bucket.object_lock);
     let is_enabled = bucket.versioning.is_some_and(|it| it.state == VersioningState::Enabled);
     match bucket.object_lock.is_some() && !is_enabled {
-        true => Err(CatalogError::BadSetting {
+        true => Err(CatalogError::InvalidSetting {
             setting: "versioning",
             rule: "object lock requires enabled versioning".to_owned(),
         }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::Batch;
 
-use super::super::audit::Told;
+use super::super::audit::AuditRecord;
 use super::super::{
     AccountId, AuditAction, Bucket, Catalog, CatalogError, MemberRole, Organisation,
     OrganisationId, OrganisationName,
@@ -35,7 +35,7 @@ impl Catalog {
             invited: BTreeMap::new(),
             created_ms: self.0.clock.unix_ms(),
         };
-        let told = told(AuditAction::OrganisationCreate, &organisation);
+        let told = organisation_audit_record(AuditAction::OrganisationCreate, &organisation);
         let told = told.detail(format!("name: {}", organisation.name.as_str()));
         self.add_record(organisation.id.fact()?, &organisation.stored(), told)?;
         Ok(self.show_organisation(organisation))
@@ -49,7 +49,7 @@ impl Catalog {
     ) -> Result<Arc<Organisation>, CatalogError> {
         self.edit_organisation(id, |organisation| {
             organisation.name = name;
-            let told = told(AuditAction::OrganisationChange, organisation);
+            let told = organisation_audit_record(AuditAction::OrganisationChange, organisation);
             Ok(told.detail(format!("name: {}", organisation.name.as_str())))
         })
     }
@@ -94,7 +94,8 @@ impl Catalog {
                 )?;
             }
             organisation.invited.insert(account.clone(), role);
-            let told = told(AuditAction::MemberInvite, organisation).account(account);
+            let told =
+                organisation_audit_record(AuditAction::MemberInvite, organisation).account(account);
             Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
         })
     }
@@ -106,7 +107,7 @@ impl Catalog {
         account: &AccountId,
     ) -> Result<Arc<Organisation>, CatalogError> {
         self.edit_organisation(id, |organisation| {
-            let missing = || CatalogError::Missing(format!("the invitation of {account}"));
+            let missing = || CatalogError::NotFound(format!("the invitation of {account}"));
             let role = *organisation.invited.get(account).ok_or_else(missing)?;
             put_member(organisation, account, role)
         })
@@ -131,10 +132,11 @@ impl Catalog {
             let invited = organisation.invited.remove(account);
             match organisation.members.remove(account).or(invited) {
                 Some(_) => {
-                    let told = told(AuditAction::MemberRemove, organisation).account(account);
+                    let told = organisation_audit_record(AuditAction::MemberRemove, organisation)
+                        .account(account);
                     Ok(told.detail(format!("account: {account}")))
                 }
-                None => Err(CatalogError::Missing(format!("the member {account}"))),
+                None => Err(CatalogError::NotFound(format!("the member {account}"))),
             }
         })
     }
@@ -148,17 +150,17 @@ impl Catalog {
         if buckets > 0 {
             return Err(CatalogError::HasBuckets(id.clone(), buckets));
         }
-        let told = told(AuditAction::OrganisationDelete, &organisation);
+        let told = organisation_audit_record(AuditAction::OrganisationDelete, &organisation);
         let told = told.detail(format!("name: {}", organisation.name.as_str()));
-        self.0.store.commit(self.audited(Batch::new().delete_fact(id.fact()?), told)?)?;
-        self.show(|tables| tables.organisations.remove(id));
+        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), told)?)?;
+        self.publish(|tables| tables.organisations.remove(id));
         Ok(())
     }
 
     fn edit_organisation(
         &self,
         id: &OrganisationId,
-        edit: impl FnOnce(&mut Organisation) -> Result<Told, CatalogError>,
+        edit: impl FnOnce(&mut Organisation) -> Result<AuditRecord, CatalogError>,
     ) -> Result<Arc<Organisation>, CatalogError> {
         let _changing = self.change();
         let mut organisation = Organisation::clone(&*self.require_organisation(id)?);
@@ -170,7 +172,7 @@ impl Catalog {
     pub(super) fn show_organisation(&self, organisation: Organisation) -> Arc<Organisation> {
         let organisation = Arc::new(organisation);
         let id = organisation.id.clone();
-        self.show(|tables| tables.organisations.insert(id, organisation.clone()));
+        self.publish(|tables| tables.organisations.insert(id, organisation.clone()));
         organisation
     }
 
@@ -178,7 +180,7 @@ impl Catalog {
         &self,
         id: &OrganisationId,
     ) -> Result<Arc<Organisation>, CatalogError> {
-        let missing = || CatalogError::Missing(format!("the organisation {id}"));
+        let missing = || CatalogError::NotFound(format!("the organisation {id}"));
         self.organisation(id).ok_or_else(missing)
     }
 }
@@ -188,19 +190,19 @@ fn put_member(
     organisation: &mut Organisation,
     account: &AccountId,
     role: MemberRole,
-) -> Result<Told, CatalogError> {
+) -> Result<AuditRecord, CatalogError> {
     if organisation.owner == *account && role != MemberRole::Owner {
         return Err(CatalogError::OwnsOrganisation);
     }
     organisation.invited.remove(account);
     organisation.members.insert(account.clone(), role);
-    let told = told(AuditAction::MemberAdd, organisation).account(account);
+    let told = organisation_audit_record(AuditAction::MemberAdd, organisation).account(account);
     Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
 }
 
 /// Returns an audit entry about an organisation, which affects its administrators, and its owner even after its
 /// deletion.
-fn told(action: AuditAction, organisation: &Organisation) -> Told {
+fn organisation_audit_record(action: AuditAction, organisation: &Organisation) -> AuditRecord {
     let id = &organisation.id;
-    Told::of(action).organisation(id).account(&organisation.owner).target(id)
+    AuditRecord::new(action).organisation(id).account(&organisation.owner).target(id)
 }

@@ -9,32 +9,32 @@ use std::sync::Arc;
 use engine::Batch;
 use unicode_normalization::UnicodeNormalization;
 
-use super::super::audit::Told;
-use super::super::last_use::{HOUR_MS, LastUse};
+use super::super::audit::AuditRecord;
+use super::super::last_use::{HOUR_MS, LastUsed};
 use super::super::record::encode;
 use super::super::secret::{IssuedSecret, SecretHash};
-use super::super::session::{Session, SessionState, StartedSession, Visitor};
+use super::super::session::{ClientInfo, Session, SessionInfo, StartedSession};
 use super::super::{
     Account, AccountId, AuditAction, Catalog, CatalogError, Invitation, IssuedInvitation,
     PasswordHash, SessionId, Standing, Tables, invitation, password,
 };
 use super::check_total;
-use crate::limits::{INVITATION_LIFE, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
+use crate::limits::{INVITATION_LIFETIME, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
 
 /// Changes of sessions in a batch, published when it is durable.
 #[derive(Default)]
 pub(in super::super) struct SessionChanges {
     pub(in super::super) ended: Vec<SessionId>,
-    pub(super) begun: Option<(Arc<Session>, u64)>,
+    pub(super) started: Option<(Arc<Session>, u64)>,
 }
 
 impl SessionChanges {
-    pub(in super::super) fn show(self, tables: &mut Tables) {
+    pub(in super::super) fn publish(self, tables: &mut Tables) {
         for id in &self.ended {
             tables.remove_session(id);
         }
-        if let Some((session, hour)) = self.begun {
-            tables.insert_session(session, LastUse::at(hour));
+        if let Some((session, hour)) = self.started {
+            tables.insert_session(session, LastUsed::at(hour));
         }
     }
 }
@@ -42,7 +42,7 @@ impl SessionChanges {
 /// Lookup of sessions.
 impl Catalog {
     /// Returns the account with the name that was entered at sign-in, and its password hash. Ids are not accepted.
-    pub fn account_to_sign_in(
+    pub fn account_by_sign_in_name(
         &self,
         name: &str,
     ) -> Option<(Arc<Account>, Option<Arc<PasswordHash>>)> {
@@ -64,12 +64,12 @@ impl Catalog {
     }
 
     /// Returns the password hash of an account, if it has a password.
-    pub fn password_of(&self, account: &AccountId) -> Option<Arc<PasswordHash>> {
+    pub fn password_hash_of(&self, account: &AccountId) -> Option<Arc<PasswordHash>> {
         self.tables().passwords.get(account).cloned()
     }
 
     /// Returns the valid session with a presented secret, and records its use.
-    pub fn recognise_session(&self, presented: &SecretHash) -> Option<Arc<Session>> {
+    pub fn find_session_by_secret(&self, presented: &SecretHash) -> Option<Arc<Session>> {
         let now_ms = self.0.clock.unix_ms();
         let (session, last_use) = {
             let tables = self.tables();
@@ -77,26 +77,26 @@ impl Catalog {
             (known.session.clone(), known.last_use.clone())
         };
         let seen_ms = last_use.hour().saturating_mul(HOUR_MS);
-        if !session.hash.is(presented) || now_ms >= session.ends_ms(seen_ms) {
+        if !session.hash.matches(presented) || now_ms >= session.ends_ms(seen_ms) {
             return None;
         }
-        self.0.unwritten_sessions.note(&session.id, &last_use, now_ms);
+        self.0.unwritten_sessions.record_use(&session.id, &last_use, now_ms);
         Some(session)
     }
 
     /// Returns the valid session with this id.
-    pub fn session(&self, id: &SessionId) -> Option<SessionState> {
+    pub fn session(&self, id: &SessionId) -> Option<SessionInfo> {
         let state = state_of(self.tables().sessions.get(id)?);
         (self.0.clock.unix_ms() < state.ends_ms).then_some(state)
     }
 
     /// Returns the valid sessions of an account, the most recently used first.
-    pub fn sessions_of(&self, account: &AccountId) -> Vec<SessionState> {
+    pub fn sessions_of(&self, account: &AccountId) -> Vec<SessionInfo> {
         let now_ms = self.0.clock.unix_ms();
         let tables = self.tables();
         let own = tables.sessions.values().filter(|known| known.session.account == *account);
         let mut own: Vec<_> = own.map(state_of).filter(|state| now_ms < state.ends_ms).collect();
-        own.sort_by_key(|state| std::cmp::Reverse((state.seen_ms, state.session.created_ms)));
+        own.sort_by_key(|state| std::cmp::Reverse((state.last_seen_ms, state.session.created_ms)));
         own
     }
 
@@ -104,7 +104,7 @@ impl Catalog {
     pub fn invitation(&self, text: &str) -> Option<Arc<Invitation>> {
         let (account, hash) = invitation::parse(text)?;
         let found = self.tables().invitations.get(&account).cloned();
-        found.filter(|invitation| invitation.hash.is(&hash))
+        found.filter(|invitation| invitation.hash.matches(&hash))
     }
 }
 
@@ -116,12 +116,12 @@ impl Catalog {
         &self,
         account: &AccountId,
         checked: &Arc<PasswordHash>,
-        visitor: Visitor,
+        visitor: ClientInfo,
         instead_of: Option<&SessionId>,
     ) -> Result<StartedSession, CatalogError> {
         let _changing = self.change();
         let account = self.require_account(account)?;
-        if !self.password_of(&account.id).is_some_and(|now| Arc::ptr_eq(&now, checked)) {
+        if !self.password_hash_of(&account.id).is_some_and(|now| Arc::ptr_eq(&now, checked)) {
             return Err(CatalogError::PasswordChanged);
         }
         let mut batch = Batch::new();
@@ -130,11 +130,11 @@ impl Catalog {
             batch = batch.delete_fact(id.fact()?);
             changes.ended.push(id.clone());
         }
-        let (batch, started) = self.begin_session(batch, &account, visitor, &mut changes)?;
-        let told = Told::of(AuditAction::SessionBegin).account(&account.id);
-        let batch = self.audited(batch, told.target(&started.session.id))?;
+        let (batch, started) = self.add_session_to_batch(batch, &account, visitor, &mut changes)?;
+        let told = AuditRecord::new(AuditAction::SessionBegin).account(&account.id);
+        let batch = self.append_audit(batch, told.target(&started.session.id))?;
         self.0.store.commit(batch)?;
-        self.show(|tables| changes.show(tables));
+        self.publish(|tables| changes.publish(tables));
         Ok(started)
     }
 
@@ -150,20 +150,20 @@ impl Catalog {
         let _changing = self.change();
         self.require_account(account)?;
         if let Some(checked) = checked
-            && !self.password_of(account).is_some_and(|now| Arc::ptr_eq(&now, checked))
+            && !self.password_hash_of(account).is_some_and(|now| Arc::ptr_eq(&now, checked))
         {
             return Err(CatalogError::PasswordChanged);
         }
-        let (batch, ended) = self.end_sessions_in(Batch::new(), account, but)?;
-        let batch = self.put_password_in(batch, account, &hash)?;
+        let (batch, ended) = self.end_sessions_in_batch(Batch::new(), account, but)?;
+        let batch = self.add_password_to_batch(batch, account, &hash)?;
         let batch = batch.delete_fact(invitation::fact(account)?);
         let count = ended.len();
-        let told = Told::of(AuditAction::PasswordChange).account(account).target(account);
+        let told = AuditRecord::new(AuditAction::PasswordChange).account(account).target(account);
         let told = told.detail(format!("sessions that end: {count}"));
-        self.0.store.commit(self.audited(batch, told)?)?;
-        let changes = SessionChanges { ended, begun: None };
-        self.show(|tables| {
-            changes.show(tables);
+        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let changes = SessionChanges { ended, started: None };
+        self.publish(|tables| {
+            changes.publish(tables);
             tables.passwords.insert(account.clone(), Arc::new(hash));
             tables.invitations.remove(account);
         });
@@ -175,24 +175,24 @@ impl Catalog {
         let _changing = self.change();
         let known = self.tables().sessions.get(id).map(|known| known.session.account.clone());
         let Some(account) = known else { return Ok(()) };
-        let told = Told::of(AuditAction::SessionEnd).account(&account).target(id);
-        self.0.store.commit(self.audited(Batch::new().delete_fact(id.fact()?), told)?)?;
-        self.show(|tables| tables.remove_session(id));
+        let told = AuditRecord::new(AuditAction::SessionEnd).account(&account).target(id);
+        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), told)?)?;
+        self.publish(|tables| tables.remove_session(id));
         Ok(())
     }
 
     /// Ends all sessions of an account; returns their number.
     pub fn end_sessions_of(&self, account: &AccountId) -> Result<usize, CatalogError> {
         let _changing = self.change();
-        let (batch, ended) = self.end_sessions_in(Batch::new(), account, None)?;
+        let (batch, ended) = self.end_sessions_in_batch(Batch::new(), account, None)?;
         if ended.is_empty() {
             return Ok(0);
         }
         let count = ended.len();
-        let told = Told::of(AuditAction::SessionEnd).account(account);
+        let told = AuditRecord::new(AuditAction::SessionEnd).account(account);
         let told = told.detail(format!("all sessions of the account: {count}"));
-        self.0.store.commit(self.audited(batch, told)?)?;
-        self.show(|tables| SessionChanges { ended, begun: None }.show(tables));
+        self.0.store.commit(self.append_audit(batch, told)?)?;
+        self.publish(|tables| SessionChanges { ended, started: None }.publish(tables));
         Ok(count)
     }
 
@@ -204,13 +204,13 @@ impl Catalog {
             return Err(CatalogError::Suspended);
         }
         let IssuedSecret { text, hash } = IssuedSecret::issue(&*self.0.entropy);
-        let life_ms = u64::try_from(INVITATION_LIFE.as_millis()).unwrap_or(u64::MAX);
+        let life_ms = u64::try_from(INVITATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
         let expires_ms = self.0.clock.unix_ms().saturating_add(life_ms);
         let id = account.id.clone();
         let invitation = Invitation { account: id.clone(), hash, expires_ms };
-        let told = Told::of(AuditAction::AccountInvite).account(&id).target(&id);
+        let told = AuditRecord::new(AuditAction::AccountInvite).account(&id).target(&id);
         self.put_record(invitation::fact(&id)?, &invitation.stored(), told)?;
-        self.show(|tables| tables.invitations.insert(id.clone(), Arc::new(invitation)));
+        self.publish(|tables| tables.invitations.insert(id.clone(), Arc::new(invitation)));
         Ok(IssuedInvitation { text: format!("{id}_{text}"), expires_ms })
     }
 
@@ -219,7 +219,7 @@ impl Catalog {
         &self,
         invitation: &Arc<Invitation>,
         hash: PasswordHash,
-        visitor: Visitor,
+        visitor: ClientInfo,
     ) -> Result<StartedSession, CatalogError> {
         let _changing = self.change();
         let id = &invitation.account;
@@ -227,20 +227,20 @@ impl Catalog {
         let now = self.tables().invitations.get(id).cloned();
         let is_live = self.0.clock.unix_ms() < invitation.expires_ms;
         if !is_live || !now.is_some_and(|now| Arc::ptr_eq(&now, invitation)) {
-            return Err(CatalogError::LinkGone);
+            return Err(CatalogError::LinkInvalid);
         }
-        let (batch, ended) = self.end_sessions_in(Batch::new(), id, None)?;
-        let batch = self.put_password_in(batch, id, &hash)?;
+        let (batch, ended) = self.end_sessions_in_batch(Batch::new(), id, None)?;
+        let batch = self.add_password_to_batch(batch, id, &hash)?;
         let batch = batch.delete_fact(invitation::fact(id)?);
-        let mut changes = SessionChanges { ended, begun: None };
-        let (batch, started) = self.begin_session(batch, &account, visitor, &mut changes)?;
-        let told = |action| Told::of(action).account(id);
+        let mut changes = SessionChanges { ended, started: None };
+        let (batch, started) = self.add_session_to_batch(batch, &account, visitor, &mut changes)?;
+        let told = |action| AuditRecord::new(action).account(id);
         let password = told(AuditAction::PasswordChange).target(id).detail("by invitation");
-        let batch = self.audited(batch, password)?;
+        let batch = self.append_audit(batch, password)?;
         let begun = told(AuditAction::SessionBegin).target(&started.session.id);
-        self.0.store.commit(self.audited(batch, begun)?)?;
-        self.show(|tables| {
-            changes.show(tables);
+        self.0.store.commit(self.append_audit(batch, begun)?)?;
+        self.publish(|tables| {
+            changes.publish(tables);
             tables.passwords.insert(id.clone(), Arc::new(hash));
             tables.invitations.remove(id);
         });
@@ -251,11 +251,11 @@ impl Catalog {
 /// Parts of the batches of other changes.
 impl Catalog {
     /// Adds a new session of an account to a batch. At the limit of sessions the least recently used one ends.
-    pub(in super::super) fn begin_session(
+    pub(in super::super) fn add_session_to_batch(
         &self,
         mut batch: Batch,
         account: &Account,
-        visitor: Visitor,
+        visitor: ClientInfo,
         changes: &mut SessionChanges,
     ) -> Result<(Batch, StartedSession), CatalogError> {
         if account.standing == Standing::Suspended {
@@ -283,12 +283,12 @@ impl Catalog {
         let session = Session { id, account: account.id.clone(), hash, created_ms, visitor };
         let (fact, hour) = (session.fact()?, created_ms / HOUR_MS);
         let batch = batch.put_fact(fact.clone(), encode(&fact, &session.stored(hour))?);
-        changes.begun = Some((Arc::new(session.clone()), hour));
+        changes.started = Some((Arc::new(session.clone()), hour));
         Ok((batch, StartedSession { session, secret }))
     }
 
     /// Adds the end of an account's sessions, except one, to a batch; returns the ended sessions.
-    pub(in super::super) fn end_sessions_in(
+    pub(in super::super) fn end_sessions_in_batch(
         &self,
         mut batch: Batch,
         account: &AccountId,
@@ -307,7 +307,7 @@ impl Catalog {
     }
 
     /// Adds a password to a batch.
-    pub(in super::super) fn put_password_in(
+    pub(in super::super) fn add_password_to_batch(
         &self,
         batch: Batch,
         account: &AccountId,
@@ -387,8 +387,8 @@ impl Catalog {
                 batch = batch.delete_fact(invitation::fact(account)?);
             }
             self.0.store.commit(batch)?;
-            self.show(|tables| {
-                SessionChanges { ended: sessions, begun: None }.show(tables);
+            self.publish(|tables| {
+                SessionChanges { ended: sessions, started: None }.publish(tables);
                 invitations.iter().for_each(|it| drop(tables.invitations.remove(it)));
             });
             swept += count;
@@ -396,8 +396,8 @@ impl Catalog {
     }
 }
 
-fn state_of(known: &super::super::KnownSession) -> SessionState {
+fn state_of(known: &super::super::CachedSession) -> SessionInfo {
     let seen_ms = known.last_use.hour().saturating_mul(HOUR_MS).max(known.session.created_ms);
     let ends_ms = known.session.ends_ms(seen_ms);
-    SessionState { session: known.session.clone(), seen_ms, ends_ms }
+    SessionInfo { session: known.session.clone(), last_seen_ms: seen_ms, ends_ms }
 }

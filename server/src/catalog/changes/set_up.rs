@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use engine::{Batch, BucketName, Precondition};
 
-use super::super::audit::Told;
+use super::super::audit::AuditRecord;
 use super::super::record::encode;
 use super::super::{
     Access, Account, AccountId, AccountName, ApiKey, AuditAction, Bucket, BucketKind, Catalog,
-    CatalogError, IssuedKey, KeyLimits, PasswordHash, Role, Scope, Standing, StartedSession,
-    Visitor, invitation,
+    CatalogError, ClientInfo, IssuedKey, KeyRestrictions, PasswordHash, Role, Scope, Standing,
+    StartedSession, invitation,
 };
 use super::sessions::SessionChanges;
 
@@ -23,13 +23,13 @@ const KEY_SCOPES: &[Scope] =
     &[Scope::Upload, Scope::Delete, Scope::Read, Scope::List, Scope::Presign];
 
 /// Parameters of a set-up.
-pub struct SetUp {
+pub struct NewSetup {
     /// Name of a new account, or of an existing one that becomes an operator.
     pub name: AccountName,
     pub password: PasswordHash,
     /// Optional for an existing account that owns a bucket.
     pub bucket: Option<FirstBucket>,
-    pub visitor: Visitor,
+    pub visitor: ClientInfo,
 }
 
 /// First bucket of a server.
@@ -39,7 +39,7 @@ pub struct FirstBucket {
 }
 
 /// Result of a set-up; the only place of the key and of the session's secret.
-pub struct SetUpDone {
+pub struct SetupResult {
     pub account: Arc<Account>,
     pub bucket: Option<Arc<Bucket>>,
     pub key: IssuedKey,
@@ -48,12 +48,12 @@ pub struct SetUpDone {
 
 impl Catalog {
     /// Creates the operator, or makes an existing account one, with a password, a bucket, a key and a session.
-    pub fn set_up(&self, new: SetUp) -> Result<SetUpDone, CatalogError> {
+    pub fn set_up(&self, new: NewSetup) -> Result<SetupResult, CatalogError> {
         let _changing = self.change();
         if !self.needs_set_up() {
-            return Err(CatalogError::SetUpDone);
+            return Err(CatalogError::SetupDone);
         }
-        let SetUp { name, password, bucket, visitor } = new;
+        let NewSetup { name, password, bucket, visitor } = new;
         let batch = Batch::new();
         let (batch, account) = self.put_operator(batch, name)?;
         let (batch, bucket) = match bucket {
@@ -64,32 +64,33 @@ impl Catalog {
             None if !self.bucket_names_of(&account.id).is_empty() => (batch, None),
             None => {
                 let rule = "required: the account owns no bucket".into();
-                return Err(CatalogError::BadSetting { setting: "bucketName", rule });
+                return Err(CatalogError::InvalidSetting { setting: "bucketName", rule });
             }
         };
-        let limits = KeyLimits {
+        let limits = KeyRestrictions {
             bucket: bucket.as_ref().map(|bucket| bucket.name.clone()),
-            ..KeyLimits::default()
+            ..KeyRestrictions::default()
         };
         let (entropy, now_ms) = (&*self.0.entropy, self.0.clock.unix_ms());
         let key = ApiKey::issue(entropy, account.id.clone(), KEY_NAME, KEY_SCOPES, limits, now_ms)?;
         let key_fact = key.record.id.fact()?;
         let batch = batch.put_fact(key_fact.clone(), encode(&key_fact, &key.record.stored())?);
-        let batch = self.put_password_in(batch, &account.id, &password)?;
+        let batch = self.add_password_to_batch(batch, &account.id, &password)?;
         let batch = batch.delete_fact(invitation::fact(&account.id)?);
-        let (batch, ended) = self.end_sessions_in(batch, &account.id, None)?;
-        let mut sessions = SessionChanges { ended, begun: None };
-        let (mut batch, started) = self.begin_session(batch, &account, visitor, &mut sessions)?;
-        let entry = |action| Told::of(action).account(&account.id);
+        let (batch, ended) = self.end_sessions_in_batch(batch, &account.id, None)?;
+        let mut sessions = SessionChanges { ended, started: None };
+        let (mut batch, started) =
+            self.add_session_to_batch(batch, &account, visitor, &mut sessions)?;
+        let entry = |action| AuditRecord::new(action).account(&account.id);
         let made = bucket.as_ref().map(|it| entry(AuditAction::BucketCreate).bucket(it));
         let begun = entry(AuditAction::SessionBegin).target(&started.session.id);
         let issued = entry(AuditAction::KeyCreate).key(&key.record);
         for entry in made.into_iter().chain([issued, begun]) {
-            batch = self.audited(batch, entry)?;
+            batch = self.append_audit(batch, entry)?;
         }
         self.0.store.commit(batch)?;
         let (account, bucket) = (Arc::new(account), bucket.map(Arc::new));
-        self.show(|tables| {
+        self.publish(|tables| {
             tables.accounts.insert(account.id.clone(), account.clone());
             tables.passwords.insert(account.id.clone(), Arc::new(password));
             tables.invitations.remove(&account.id);
@@ -97,9 +98,9 @@ impl Catalog {
                 tables.insert_bucket(bucket);
             }
             tables.insert_api_key(Arc::new(key.record.clone()));
-            sessions.show(tables);
+            sessions.publish(tables);
         });
-        Ok(SetUpDone { account, bucket, key, started })
+        Ok(SetupResult { account, bucket, key, started })
     }
 
     /// Adds the account of that name to the batch, as an operator in good standing.
@@ -108,7 +109,7 @@ impl Catalog {
         batch: Batch,
         name: AccountName,
     ) -> Result<(Batch, Account), CatalogError> {
-        let (batch, account, action, detail) = match self.account_called(name.as_str()) {
+        let (batch, account, action, detail) = match self.account_by_name_or_id(name.as_str()) {
             Some(account) => {
                 let detail = "role: operator, by set-up".to_owned();
                 (batch, Account::clone(&account), AuditAction::AccountChange, detail)
@@ -124,8 +125,9 @@ impl Catalog {
         let account = Account { role: Role::Operator, standing: Standing::Good, ..account };
         let fact = account.id.fact()?;
         let batch = batch.put_fact(fact.clone(), encode(&fact, &account.stored())?);
-        let entry = Told::of(action).account(&account.id).target(&account.id).detail(detail);
-        Ok((self.audited(batch, entry)?, account))
+        let entry =
+            AuditRecord::new(action).account(&account.id).target(&account.id).detail(detail);
+        Ok((self.append_audit(batch, entry)?, account))
     }
 
     fn put_first_bucket(

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use engine::{Batch, BucketName, Conflict, Error, FactName, Precondition};
 
-use super::super::audit::{Told, difference};
+use super::super::audit::{AuditRecord, changed_settings};
 use super::super::event::{self, EventPattern};
 use super::super::{AuditAction, Catalog, CatalogError, Webhook, WebhookId, WebhookSecret};
 use super::check_count;
-use crate::destination::Destination;
+use crate::destination::OutboundUrl;
 use crate::limits;
 
 /// Parameters of a new webhook.
 pub struct NewWebhook {
     pub bucket: BucketName,
-    pub destination: Destination,
+    pub destination: OutboundUrl,
     /// Not empty.
     pub events: Vec<EventPattern>,
     pub prefix: String,
@@ -24,7 +24,7 @@ pub struct NewWebhook {
 /// Change of a webhook; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookChange {
-    pub destination: Option<Destination>,
+    pub destination: Option<OutboundUrl>,
     /// Not empty.
     pub events: Option<Vec<EventPattern>>,
     pub prefix: Option<String>,
@@ -58,10 +58,10 @@ impl Catalog {
             created_ms: now_ms,
             updated_ms: now_ms,
         });
-        let told = Told::of(AuditAction::WebhookCreate).bucket(&bucket).target(&webhook.id);
+        let told = AuditRecord::new(AuditAction::WebhookCreate).bucket(&bucket).target(&webhook.id);
         self.add_record(webhook.id.fact()?, &webhook.stored(), told)?;
-        self.0.outbox.begin(webhook.id.clone(), bucket.owner.clone());
-        self.show(|tables| tables.insert_webhook(webhook.clone()));
+        self.0.outbox.add_queue(webhook.id.clone(), bucket.owner.clone());
+        self.publish(|tables| tables.insert_webhook(webhook.clone()));
         Ok(webhook)
     }
 
@@ -80,7 +80,7 @@ impl Catalog {
                 (webhook.enabled, webhook.disabled_reason) = (enabled, None);
             }
         })?;
-        self.0.outbox.stir(id, self.0.clock.unix_ms());
+        self.0.outbox.reset_backoff(id, self.0.clock.unix_ms());
         Ok(edited)
     }
 
@@ -103,11 +103,11 @@ impl Catalog {
         change(&mut webhook);
         webhook.updated_ms = self.0.clock.unix_ms();
         // Webhook URLs may contain secrets of the receivers.
-        let detail = difference(&before.stored(), &webhook.stored(), &["url", "secret"]);
-        let told = self.told_of(AuditAction::WebhookChange, &webhook).detail(detail);
+        let detail = changed_settings(&before.stored(), &webhook.stored(), &["url", "secret"]);
+        let told = self.webhook_audit_record(AuditAction::WebhookChange, &webhook).detail(detail);
         self.put_record(id.fact()?, &webhook.stored(), told)?;
         let webhook = Arc::new(webhook);
-        self.show(|tables| tables.insert_webhook(webhook.clone()));
+        self.publish(|tables| tables.insert_webhook(webhook.clone()));
         Ok(webhook)
     }
 
@@ -117,10 +117,10 @@ impl Catalog {
             let _changing = self.change();
             let webhook = self.require_webhook(id)?;
             let batch = Batch::new().delete_fact(id.fact()?).delete_fact(event::state_fact(id)?);
-            let told = self.told_of(AuditAction::WebhookDelete, &webhook);
-            self.0.store.commit(self.audited(batch, told)?)?;
-            self.show(|tables| tables.remove_webhook(id));
-            self.0.outbox.end(id);
+            let told = self.webhook_audit_record(AuditAction::WebhookDelete, &webhook);
+            self.0.store.commit(self.append_audit(batch, told)?)?;
+            self.publish(|tables| tables.remove_webhook(id));
+            self.0.outbox.remove_queue(id);
             webhook
         };
         self.remove_webhook_leftovers()?;
@@ -141,9 +141,9 @@ impl Catalog {
     /// Removes leftovers of deleted webhooks from the store: events that were being committed when the webhook was
     /// deleted, or whose removal was interrupted.
     pub fn remove_webhook_leftovers(&self) -> Result<(), CatalogError> {
-        while let Some(id) = self.0.outbox.take_leftover() {
+        while let Some(id) = self.0.outbox.take_orphan() {
             if let Err(error) = self.remove_leftovers_of(&id) {
-                self.0.outbox.note_leftover(id);
+                self.0.outbox.record_orphan(id);
                 return Err(error);
             }
         }
@@ -170,11 +170,11 @@ impl Catalog {
         Ok(())
     }
 
-    fn told_of(&self, action: AuditAction, webhook: &Webhook) -> Told {
-        let told = Told::of(action).target(&webhook.id);
+    fn webhook_audit_record(&self, action: AuditAction, webhook: &Webhook) -> AuditRecord {
+        let told = AuditRecord::new(action).target(&webhook.id);
         match self.bucket(&webhook.bucket) {
             Some(bucket) => told.bucket(&bucket),
-            None => told.bucket_named(&webhook.bucket),
+            None => told.deleted_bucket(&webhook.bucket),
         }
     }
 
@@ -182,11 +182,11 @@ impl Catalog {
         &self,
         id: &WebhookId,
     ) -> Result<Arc<Webhook>, CatalogError> {
-        self.webhook(id).ok_or_else(|| CatalogError::Missing(format!("the webhook {id}")))
+        self.webhook(id).ok_or_else(|| CatalogError::NotFound(format!("the webhook {id}")))
     }
 
     /// Commits a batch if the webhook exists; otherwise does nothing.
-    pub(in super::super) fn commit_if_there(
+    pub(in super::super) fn commit_if_webhook_exists(
         &self,
         id: &WebhookId,
         batch: Batch,

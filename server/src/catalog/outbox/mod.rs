@@ -37,18 +37,18 @@ struct Queues {
     by_webhook: BTreeMap<WebhookId, Queue>,
     /// Webhooks that want a turn, by the time of it.
     wakes: BTreeSet<(u64, WebhookId)>,
-    shares: BTreeMap<AccountId, Share>,
+    shares: BTreeMap<AccountId, AccountUsage>,
     pending: usize,
-    turns: usize,
+    leases: usize,
     /// Deleted webhooks that may have leftovers in the store.
     leftovers: BTreeSet<WebhookId>,
 }
 
 /// Share of one account in the outbox.
 #[derive(Default)]
-struct Share {
+struct AccountUsage {
     pending: usize,
-    turns: usize,
+    leases: usize,
 }
 
 /// Event counts of a webhook.
@@ -68,21 +68,21 @@ pub struct OutboxTotals {
     pub webhooks: usize,
     pub events: EventCounts,
     /// Webhooks that are being sent to.
-    pub turns: usize,
+    pub leases: usize,
     /// Events dropped at a limit since the start.
     pub dropped: u64,
 }
 
 /// Outcome of a delivery attempt.
-pub(super) enum Left {
+pub(super) enum EventOutcome {
     Delivered,
-    Died,
+    DeadLettered,
     /// Retried, not before this time.
-    Waits(u64),
+    Retry(u64),
 }
 
 impl Outbox {
-    pub(super) fn numbers(&self) -> MutexGuard<'_, u64> {
+    pub(super) fn lock_sequence(&self) -> MutexGuard<'_, u64> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,36 +95,36 @@ impl Outbox {
     }
 
     /// Creates a queue.
-    pub(super) fn begin(&self, webhook: WebhookId, account: AccountId) {
+    pub(super) fn add_queue(&self, webhook: WebhookId, account: AccountId) {
         self.queues().by_webhook.insert(webhook, Queue::new(account));
     }
 
     /// Removes a queue; its leftovers in the store are to be removed.
-    pub(super) fn end(&self, webhook: &WebhookId) {
+    pub(super) fn remove_queue(&self, webhook: &WebhookId) {
         let mut queues = self.queues();
         if let Some(queue) = queues.by_webhook.remove(webhook) {
             queues.wakes.retain(|(_, id)| id != webhook);
             queues.count_pending(&queue.account, queue.pending(), 0);
             if queue.is_busy {
-                queues.count_turns(&queue.account, 1, 0);
+                queues.adjust_lease_count(&queue.account, 1, 0);
             }
         }
         queues.leftovers.insert(webhook.clone());
     }
 
     /// Records an unknown webhook with leftovers in the store.
-    pub(super) fn note_leftover(&self, webhook: WebhookId) {
+    pub(super) fn record_orphan(&self, webhook: WebhookId) {
         self.queues().leftovers.insert(webhook);
     }
 
     /// Takes one of the webhooks that may have leftovers.
-    pub(super) fn take_leftover(&self) -> Option<WebhookId> {
+    pub(super) fn take_orphan(&self) -> Option<WebhookId> {
         self.queues().leftovers.pop_first()
     }
 
     /// Adds an event found in the store.
-    pub(super) fn found(&self, webhook: &WebhookId, number: u64, attempts: u32, next_ms: u64) {
-        let mut last = self.numbers();
+    pub(super) fn load_event(&self, webhook: &WebhookId, number: u64, attempts: u32, next_ms: u64) {
+        let mut last = self.lock_sequence();
         *last = number.max(*last);
         let mut queues = self.queues();
         let Some(queue) = queues.by_webhook.get_mut(webhook) else {
@@ -140,17 +140,17 @@ impl Outbox {
     }
 
     /// Counts a dead letter found in the store.
-    pub(super) fn found_dead(&self, webhook: &WebhookId, number: u64) {
-        let mut last = self.numbers();
+    pub(super) fn load_dead_letter(&self, webhook: &WebhookId, number: u64) {
+        let mut last = self.lock_sequence();
         *last = number.max(*last);
         if self.with(webhook, |queue| queue.dead += 1).is_none() {
-            self.note_leftover(webhook.clone());
+            self.record_orphan(webhook.clone());
         }
     }
 
-    pub(super) fn found_state(&self, webhook: &WebhookId, state: DeliveryState) {
+    pub(super) fn load_state(&self, webhook: &WebhookId, state: DeliveryState) {
         if self.with(webhook, |queue| queue.state = state).is_none() {
-            self.note_leftover(webhook.clone());
+            self.record_orphan(webhook.clone());
         }
     }
 
@@ -163,7 +163,7 @@ impl Outbox {
         let account = queue.account.clone();
         let has_room = queue.pending() < limits::WEBHOOK_PENDING_MAX
             && of_account < limits::WEBHOOK_PENDING_PER_ACCOUNT_MAX
-            && in_all < limits::WEBHOOK_PENDING_IN_ALL_MAX;
+            && in_all < limits::WEBHOOK_PENDING_TOTAL_MAX;
         if !has_room {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -207,15 +207,15 @@ impl Outbox {
     }
 
     /// Takes the turn of the longest waiting webhook.
-    pub(super) fn take_turn(&self, now_ms: u64) -> Option<WebhookId> {
+    pub(super) fn lease_webhook(&self, now_ms: u64) -> Option<WebhookId> {
         let mut queues = self.queues();
-        if queues.turns >= limits::WEBHOOK_TURNS_MAX {
+        if queues.leases >= limits::WEBHOOK_DELIVERIES_MAX {
             return None;
         }
         let has_turn_left = |webhook: &WebhookId| {
             let account = &queues.by_webhook.get(webhook)?.account;
-            let turns = queues.shares.get(account).map_or(0, |share| share.turns);
-            (turns < limits::WEBHOOK_TURNS_PER_ACCOUNT_MAX).then_some(())
+            let turns = queues.shares.get(account).map_or(0, |share| share.leases);
+            (turns < limits::WEBHOOK_DELIVERIES_PER_ACCOUNT_MAX).then_some(())
         };
         let due = queues.wakes.iter().take_while(|(when_ms, _)| *when_ms <= now_ms);
         let (_, webhook) = due.into_iter().find(|(_, webhook)| has_turn_left(webhook).is_some())?;
@@ -223,20 +223,20 @@ impl Outbox {
         let queue = queues.by_webhook.get_mut(&webhook)?;
         queue.is_busy = true;
         let account = queue.account.clone();
-        queues.count_turns(&account, 0, 1);
+        queues.adjust_lease_count(&account, 0, 1);
         queues.wake(&webhook, now_ms);
         Some(webhook)
     }
 
     /// Ends a turn.
-    pub(super) fn end_turn(&self, webhook: &WebhookId, now_ms: u64) {
+    pub(super) fn release_webhook(&self, webhook: &WebhookId, now_ms: u64) {
         let mut queues = self.queues();
         let Some(queue) = queues.by_webhook.get_mut(webhook).filter(|queue| queue.is_busy) else {
             return;
         };
         queue.is_busy = false;
         let account = queue.account.clone();
-        queues.count_turns(&account, 1, 0);
+        queues.adjust_lease_count(&account, 1, 0);
         queues.wake(webhook, now_ms);
     }
 
@@ -246,12 +246,12 @@ impl Outbox {
     }
 
     /// Records the outcome of an event with a number of earlier failed attempts, and the new delivery state.
-    pub(super) fn left(
+    pub(super) fn record_outcome(
         &self,
         webhook: &WebhookId,
         number: u64,
         attempts: u32,
-        left: &Left,
+        left: &EventOutcome,
         state: DeliveryState,
     ) {
         let mut queues = self.queues();
@@ -263,13 +263,13 @@ impl Outbox {
         let dropped = queue.state.dropped;
         queue.state = DeliveryState { dropped, ..state };
         match left {
-            Left::Waits(next_ms) => {
+            EventOutcome::Retry(next_ms) => {
                 queue.add(number, *next_ms, 0);
                 queue.retrying += usize::from(attempts == 0);
             }
-            Left::Delivered | Left::Died => {
+            EventOutcome::Delivered | EventOutcome::DeadLettered => {
                 queue.retrying -= usize::from(attempts > 0).min(queue.retrying);
-                queue.dead += usize::from(matches!(left, Left::Died));
+                queue.dead += usize::from(matches!(left, EventOutcome::DeadLettered));
                 let account = queue.account.clone();
                 queues.count_pending(&account, 1, 0);
             }
@@ -277,12 +277,12 @@ impl Outbox {
     }
 
     /// Resets the consecutive failures after a success.
-    pub(super) fn note_success(&self, webhook: &WebhookId) {
+    pub(super) fn record_success(&self, webhook: &WebhookId) {
         self.with(webhook, |queue| queue.failures = 0);
     }
 
     /// Counts a failure; returns the number of consecutive ones.
-    pub(super) fn note_failure(&self, webhook: &WebhookId) -> u32 {
+    pub(super) fn record_failure(&self, webhook: &WebhookId) -> u32 {
         let count = |queue: &mut Queue| {
             queue.failures = queue.failures.saturating_add(1);
             queue.failures
@@ -291,12 +291,12 @@ impl Outbox {
     }
 
     /// Puts a webhook in back-off.
-    pub(super) fn rest(&self, webhook: &WebhookId, until_ms: u64) {
+    pub(super) fn back_off(&self, webhook: &WebhookId, until_ms: u64) {
         self.with(webhook, |queue| queue.rest_until_ms = until_ms.max(queue.rest_until_ms));
     }
 
     /// Ends the back-off, since the destination may have changed.
-    pub(super) fn stir(&self, webhook: &WebhookId, now_ms: u64) {
+    pub(super) fn reset_backoff(&self, webhook: &WebhookId, now_ms: u64) {
         let mut queues = self.queues();
         if let Some(queue) = queues.by_webhook.get_mut(webhook) {
             (queue.rest_until_ms, queue.failures) = (0, 0);
@@ -307,7 +307,7 @@ impl Outbox {
     }
 
     /// Subtracts deleted dead letters.
-    pub(super) fn dead_gone(&self, webhook: &WebhookId, gone: usize) {
+    pub(super) fn record_purged(&self, webhook: &WebhookId, gone: usize) {
         self.with(webhook, |queue| queue.dead = queue.dead.saturating_sub(gone));
     }
 
@@ -335,7 +335,7 @@ impl Outbox {
         }
         let webhooks = queues.by_webhook.len();
         let dropped = self.dropped.load(Ordering::Relaxed);
-        OutboxTotals { webhooks, events, turns: queues.turns, dropped }
+        OutboxTotals { webhooks, events, leases: queues.leases, dropped }
     }
 
     /// Returns whether any event waits for its due time.
@@ -353,7 +353,7 @@ impl Queues {
     /// Inserts a webhook at its position among those that want a turn.
     fn wake(&mut self, webhook: &WebhookId, now_ms: u64) {
         let Some(queue) = self.by_webhook.get_mut(webhook) else { return };
-        let wanted_ms = queue.wants_turn_ms(now_ms);
+        let wanted_ms = queue.due_at_ms(now_ms);
         // A waiting webhook retains its position.
         if let (Some(old_ms), Some(new_ms)) = (queue.wake_ms, wanted_ms)
             && old_ms <= new_ms
@@ -374,15 +374,15 @@ impl Queues {
         self.forget_empty(account);
     }
 
-    fn count_turns(&mut self, account: &AccountId, fewer: usize, more: usize) {
-        self.turns = (self.turns + more).saturating_sub(fewer);
+    fn adjust_lease_count(&mut self, account: &AccountId, fewer: usize, more: usize) {
+        self.leases = (self.leases + more).saturating_sub(fewer);
         let share = self.shares.entry(account.clone()).or_default();
-        share.turns = (share.turns + more).saturating_sub(fewer);
+        share.leases = (share.leases + more).saturating_sub(fewer);
         self.forget_empty(account);
     }
 
     fn forget_empty(&mut self, account: &AccountId) {
-        if self.shares.get(account).is_some_and(|share| share.pending + share.turns == 0) {
+        if self.shares.get(account).is_some_and(|share| share.pending + share.leases == 0) {
             self.shares.remove(account);
         }
     }

@@ -78,7 +78,7 @@ impl Queue {
     }
 
     /// Returns when the queue wants a turn; a time in the past counts as now.
-    pub(super) fn wants_turn_ms(&self, now_ms: u64) -> Option<u64> {
+    pub(super) fn due_at_ms(&self, now_ms: u64) -> Option<u64> {
         if self.is_busy {
             return None;
         }

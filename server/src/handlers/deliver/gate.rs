@@ -19,7 +19,7 @@ const HARMLESS: &[&[u8]] =
     &[b"audio", b"document", b"empty", b"font", b"frame", b"iframe", b"image", b"track", b"video"];
 
 /// Rejects a request for a file that a page of this origin would run or apply.
-pub(super) fn check(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(super) fn reject_active_embeds(headers: &HeaderMap) -> Result<(), ApiError> {
     let is = |name: HeaderName, value: &[u8]| headers.get(name).is_some_and(|it| it == value);
     // A request for a service worker script has its own header, whatever the page's origin.
     let is_worker = is(SERVICE_WORKER, b"script");
@@ -44,7 +44,7 @@ mod tests {
         let pairs = pairs
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        check(&pairs.collect()).is_ok()
+        reject_active_embeds(&pairs.collect()).is_ok()
     }
 
     #[test]
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_that_show_or_read_are_allowed() {
+    fn passive_fetch_destinations_are_allowed() {
         let site = ("sec-fetch-site", "same-origin");
         for destination in HARMLESS {
             let destination = std::str::from_utf8(destination).unwrap();

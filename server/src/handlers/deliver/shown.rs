@@ -8,120 +8,120 @@ use bytes::Bytes;
 use engine::{Etag, Object};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use images::{Bound, Format, Wanted, Wish};
+use images::{Format, LimitKind, OutputFormat, TransformOptions};
 
-use super::Undelivered;
+use super::DeliveryMiss;
 use crate::catalog::Bucket;
-use crate::client_address::client_address;
-use crate::content_type::{Activity, activity, essence};
+use crate::client_address::client_ip;
+use crate::content_type::{ActiveContent, active_content, essence};
 use crate::error::ApiError;
-use crate::image_wish::image_wish;
+use crate::image_wish::transform_params;
 use crate::object_attributes::StoredAttributes;
 use crate::object_name::split_extension;
 use crate::query::Query;
 use crate::state::AppState;
 use crate::stored_headers::StoredHeaders;
-use crate::variants::{self, Found, Missing};
+use crate::variants::{self, RenderTask, VariantLookup};
 
 /// Representation of a file.
-pub(super) struct Shown<'a> {
-    content: Held<'a>,
+pub(super) struct Representation<'a> {
+    content: RepresentationSource<'a>,
     file_name: Cow<'a, str>,
-    skipped: Option<Bound>,
+    skipped: Option<LimitKind>,
     is_negotiated: bool,
 }
 
 /// Location of the bytes.
-pub(super) enum Content<'a> {
+pub(super) enum RepresentationData<'a> {
     /// Object in the store.
     Stored(&'a Object),
     /// Buffer in memory.
-    Made(&'a Bytes),
+    Memory(&'a Bytes),
 }
 
-enum Held<'a> {
+enum RepresentationSource<'a> {
     /// File, borrowed, or a variant of it.
     Stored(Cow<'a, Object>),
-    Made(variants::Made),
+    Rendered(variants::RenderedVariant),
 }
 
 const IMAGE_TRANSFORM: HeaderName = HeaderName::from_static("x-image-transform");
 
-impl<'a> Shown<'a> {
+impl<'a> Representation<'a> {
     /// Selects the representation of a file that the caller may read.
-    pub(super) async fn of(
+    pub(super) async fn select(
         app: &AppState,
         request: &Parts,
         query: &Query,
         bucket: &Bucket,
         object: &'a Object,
-    ) -> Result<Self, Undelivered> {
+    ) -> Result<Self, DeliveryMiss> {
         let as_stored = || Self {
-            content: Held::Stored(Cow::Borrowed(object)),
+            content: RepresentationSource::Stored(Cow::Borrowed(object)),
             file_name: object.name().key.file_name().into(),
             skipped: None,
             is_negotiated: false,
         };
-        if query.is_empty() || !is_picture(object.content_type()) {
+        if query.is_empty() || !may_be_raster_image(object.content_type()) {
             return Ok(as_stored());
         }
-        let wish = image_wish(query, &request.headers)?;
-        if !wish.is_any() {
+        let wish = transform_params(query, &request.headers)?;
+        if !wish.is_identity() {
             return Ok(as_stored());
         }
-        let is_negotiated = matches!(wish.format, Wanted::Auto { .. });
-        let of_variant = |content: Held<'a>, format: Format| {
+        let is_negotiated = matches!(wish.format, OutputFormat::Auto { .. });
+        let of_variant = |content: RepresentationSource<'a>, format: Format| {
             let (stem, _) = split_extension(object.name().key.file_name());
             let file_name = format!("{stem}.{}", format.extension()).into();
             Self { content, file_name, skipped: None, is_negotiated }
         };
-        Ok(match Box::pin(look_or_make(app, request, bucket, object, &wish)).await? {
-            variants::Shown::AsStored => Self { is_negotiated, ..as_stored() },
-            variants::Shown::Skipped(bound) => {
+        Ok(match Box::pin(lookup_or_render(app, request, bucket, object, &wish)).await? {
+            variants::VariantSource::Original => Self { is_negotiated, ..as_stored() },
+            variants::VariantSource::OverLimit(bound) => {
                 Self { skipped: Some(bound), is_negotiated, ..as_stored() }
             }
-            variants::Shown::Kept(variant, format) => {
-                of_variant(Held::Stored(Cow::Owned(variant)), format)
+            variants::VariantSource::Cached(variant, format) => {
+                of_variant(RepresentationSource::Stored(Cow::Owned(variant)), format)
             }
-            variants::Shown::Made(made) => {
+            variants::VariantSource::Rendered(made) => {
                 let format = made.format;
-                of_variant(Held::Made(made), format)
+                of_variant(RepresentationSource::Rendered(made), format)
             }
         })
     }
 
-    pub(super) fn content(&self) -> Content<'_> {
+    pub(super) fn content(&self) -> RepresentationData<'_> {
         match &self.content {
-            Held::Stored(object) => Content::Stored(object),
-            Held::Made(made) => Content::Made(&made.bytes),
+            RepresentationSource::Stored(object) => RepresentationData::Stored(object),
+            RepresentationSource::Rendered(made) => RepresentationData::Memory(&made.bytes),
         }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         match &self.content {
-            Held::Stored(object) => object.bytes(),
-            Held::Made(made) => made.bytes.len() as u64,
+            RepresentationSource::Stored(object) => object.bytes(),
+            RepresentationSource::Rendered(made) => made.bytes.len() as u64,
         }
     }
 
     pub(super) fn etag(&self) -> Etag {
         match &self.content {
-            Held::Stored(object) => object.etag(),
-            Held::Made(made) => made.etag,
+            RepresentationSource::Stored(object) => object.etag(),
+            RepresentationSource::Rendered(made) => made.etag,
         }
     }
 
     pub(super) fn content_type(&self) -> &str {
         match &self.content {
-            Held::Stored(object) => object.content_type(),
-            Held::Made(made) => made.format.content_type(),
+            RepresentationSource::Stored(object) => object.content_type(),
+            RepresentationSource::Rendered(made) => made.format.content_type(),
         }
     }
 
     /// Returns the cached variant that is served, if any.
     pub(super) fn variant(&self) -> Option<&Object> {
         match &self.content {
-            Held::Stored(Cow::Owned(variant)) => Some(variant),
+            RepresentationSource::Stored(Cow::Owned(variant)) => Some(variant),
             _ => None,
         }
     }
@@ -133,7 +133,9 @@ impl<'a> Shown<'a> {
 
     /// Returns the response headers that were stored with the file, if the file itself is served.
     pub(super) fn stored_headers(&self) -> Option<StoredHeaders> {
-        let Held::Stored(Cow::Borrowed(object)) = &self.content else { return None };
+        let RepresentationSource::Stored(Cow::Borrowed(object)) = &self.content else {
+            return None;
+        };
         let headers = StoredAttributes::of(object).headers;
         (!headers.is_empty()).then_some(headers)
     }
@@ -151,18 +153,18 @@ impl<'a> Shown<'a> {
 }
 
 /// Looks up the variant for the transform options, and renders it if it is missing and permitted.
-async fn look_or_make(
+async fn lookup_or_render(
     app: &AppState,
     request: &Parts,
     bucket: &Bucket,
     object: &Object,
-    wish: &Wish,
-) -> Result<variants::Shown, Undelivered> {
-    match app.variants.look(object, wish).await? {
-        Found::Shown(shown) => Ok(shown),
-        Found::Missing(missing) => {
+    wish: &TransformOptions,
+) -> Result<variants::VariantSource, DeliveryMiss> {
+    match app.variants.lookup(object, wish).await? {
+        VariantLookup::Shown(shown) => Ok(shown),
+        VariantLookup::Miss(missing) => {
             pay(app, request, object, &missing)?;
-            Ok(app.variants.make(missing, &bucket.traffic).await?)
+            Ok(app.variants.render(missing, &bucket.traffic).await?)
         }
     }
 }
@@ -172,20 +174,20 @@ fn pay(
     app: &AppState,
     request: &Parts,
     object: &Object,
-    missing: &Missing,
+    missing: &RenderTask,
 ) -> Result<(), ApiError> {
-    if app.variants.is_in_work(missing) {
+    if app.variants.is_rendering(missing) {
         return Ok(());
     }
-    let address = client_address(&request.extensions);
+    let address = client_ip(&request.extensions);
     let bucket = &object.name().bucket;
-    let taken = app.allowances.take_picture_time(address, bucket, missing.cost_ms());
+    let taken = app.rate_limiter.charge_image_cpu(address, bucket, missing.cost_ms());
     taken.map_err(|refused| ApiError::rate_limited(&refused))
 }
 
 /// Returns whether a file may be a raster image; a vector image is served as it is.
-fn is_picture(content_type: &str) -> bool {
+fn may_be_raster_image(content_type: &str) -> bool {
     let is_image =
         essence(content_type).get(..6).is_some_and(|it| it.eq_ignore_ascii_case("image/"));
-    is_image && activity(content_type) == Activity::Inert
+    is_image && active_content(content_type) == ActiveContent::None
 }

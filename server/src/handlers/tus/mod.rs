@@ -24,16 +24,16 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use utoipa::ToSchema;
 
-pub use self::sweep::{sweep, sweep_now_and_then};
-use self::wish::Wish;
-use self::work::{Work, may_pass};
+pub use self::sweep::{expire_uploads, run_expiry_loop};
+use self::wish::CreateUploadParams;
+use self::work::{UploadSession, is_transient};
 use crate::auth::Caller;
-use crate::delivery_headers::allow_every_origin;
+use crate::delivery_headers::allow_any_origin;
 use crate::error::ApiError;
 use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
 use crate::query::Query;
 use crate::state::AppState;
-use crate::tus::{check_version, number, state_version};
+use crate::tus::{check_version, insert_version_header, number};
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -96,8 +96,8 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     check_version(&head.headers)?;
-    let wish = Wish::of(&head.headers, &query)?;
-    let mut work = Work::begin(&app, &caller, wish).await?;
+    let wish = CreateUploadParams::from_request(&head.headers, &query)?;
+    let mut work = UploadSession::create(&app, &caller, wish).await?;
     let mut response = answer(StatusCode::CREATED);
     // Relative, so that it is valid for any host and path under which the client reaches the server.
     let id = work.upload.id;
@@ -109,7 +109,7 @@ pub async fn create(
         work = work.receive(&head.headers, body).await?;
         put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     }
-    tell(&work, &mut response).await?;
+    insert_upload_headers(&work, &mut response).await?;
     Ok(response)
 }
 
@@ -143,17 +143,18 @@ pub async fn state(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
-    let work = Work::find(&app, &caller, &id).await?;
+    let work = UploadSession::find(&app, &caller, &id).await?;
     // Any other error makes clients restart the upload from its first byte.
-    let locked = |why: ApiError| if may_pass(&why) { ApiError::upload_waits(&why) } else { why };
-    let work = work.completed().await.map_err(locked)?;
+    let locked =
+        |why: ApiError| if is_transient(&why) { ApiError::upload_waits(&why) } else { why };
+    let work = work.finish_pending().await.map_err(locked)?;
     let mut response = answer(StatusCode::OK);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     put(&mut response, UPLOAD_LENGTH, &work.upload.length.to_string());
     if !work.upload.metadata.is_empty() {
         put(&mut response, UPLOAD_METADATA, &work.upload.metadata);
     }
-    tell(&work, &mut response).await?;
+    insert_upload_headers(&work, &mut response).await?;
     Ok(response)
 }
 
@@ -197,7 +198,7 @@ pub async fn append(
     }
     let offset = number(&head.headers, "upload-offset")?
         .ok_or_else(|| ApiError::bad_header("Upload-Offset", "is missing"))?;
-    let mut work = Work::find(&app, &caller, &id).await?.completed().await?;
+    let mut work = UploadSession::find(&app, &caller, &id).await?.finish_pending().await?;
     if offset != work.upload.received.bytes {
         return Err(ApiError::wrong_offset(work.upload.received.bytes));
     }
@@ -206,7 +207,7 @@ pub async fn append(
     }
     let mut response = answer(StatusCode::NO_CONTENT);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
-    tell(&work, &mut response).await?;
+    insert_upload_headers(&work, &mut response).await?;
     Ok(response)
 }
 
@@ -231,7 +232,7 @@ pub async fn terminate(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
-    let work = Work::find(&app, &caller, &id).await?;
+    let work = UploadSession::find(&app, &caller, &id).await?;
     work.terminate().await?;
     Ok(answer(StatusCode::NO_CONTENT))
 }
@@ -278,9 +279,12 @@ fn is_chunk(headers: &HeaderMap) -> bool {
 }
 
 /// Adds the headers of every response about an upload: its expiry, or the URL of its file.
-async fn tell(work: &Work, response: &mut Response) -> Result<(), ApiError> {
+async fn insert_upload_headers(
+    work: &UploadSession,
+    response: &mut Response,
+) -> Result<(), ApiError> {
     if work.upload.is_stored {
-        let (file, thumbnail) = work.addresses().await?;
+        let (file, thumbnail) = work.file_urls().await?;
         for (name, url) in [(OBJECT_URL, file), (THUMBNAIL_URL, thumbnail)] {
             if let Some(url) = url {
                 put(response, name, &url);
@@ -297,8 +301,8 @@ fn answer(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    allow_every_origin(headers);
-    state_version(headers);
+    allow_any_origin(headers);
+    insert_version_header(headers);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -14,25 +14,25 @@ use crate::limits;
 use crate::state::AppState;
 
 /// Sweeps immediately, and then periodically.
-pub async fn sweep_now_and_then(app: AppState) {
+pub async fn run_expiry_loop(app: AppState) {
     loop {
         let swept = app.clone();
-        match blocking(move || sweep(&swept)).await {
+        match blocking(move || expire_uploads(&swept)).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "resumable uploads expired"),
             Err(error) => tracing::warn!("failed to expire resumable uploads: {error}"),
         }
-        tokio::time::sleep(limits::TUS_SWEEP_WAIT).await;
+        tokio::time::sleep(limits::TUS_SWEEP_INTERVAL).await;
     }
 }
 
 /// Removes expired uploads, and returns their number. Blocks on the disk.
-pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
+pub fn expire_uploads(app: &AppState) -> Result<usize, CatalogError> {
     // Lists the files first, so that an upload created concurrently is not among them.
     let files = app.store.resumable_uploads()?;
     // An upload in use may not have a record yet.
     let begun: BTreeSet<_> =
-        files.iter().copied().filter(|id| app.open_uploads.is_taken(*id)).collect();
+        files.iter().copied().filter(|id| app.upload_locks.is_locked(*id)).collect();
     let now_ms = app.clock.unix_ms();
     let (mut kept, mut stored, mut expired) = (BTreeSet::new(), BTreeSet::new(), 0);
     #[cfg(feature = "s3")]
@@ -47,7 +47,7 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
         for upload in page {
             let is_evicted = !upload.is_stored && !app.catalog.staging().contains(upload.id);
             let is_over = upload.expires_ms <= now_ms || is_evicted;
-            if !is_over || app.open_uploads.is_taken(upload.id) {
+            if !is_over || app.upload_locks.is_locked(upload.id) {
                 let ids = if upload.is_stored { &mut stored } else { &mut kept };
                 ids.insert(upload.id);
                 continue;
@@ -55,14 +55,14 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
             app.store.commit(Batch::new().delete_fact(upload.fact()?.0))?;
             app.catalog.staging().remove(upload.id);
             app.store.remove_upload(upload.id)?;
-            app.open_uploads.close(upload.id);
+            app.upload_locks.close(upload.id);
             expired += 1;
         }
     }
     for id in files {
         // No request writes to the bytes of a stored file.
         let is_worked_on =
-            !stored.contains(&id) && (begun.contains(&id) || app.open_uploads.is_taken(id));
+            !stored.contains(&id) && (begun.contains(&id) || app.upload_locks.is_locked(id));
         if !kept.contains(&id) && !is_worked_on {
             app.store.remove_upload(id)?;
         }

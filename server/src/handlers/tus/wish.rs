@@ -7,10 +7,10 @@ use http::header::HeaderMap;
 use crate::error::ApiError;
 use crate::handlers::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
 use crate::query::{Query, parse_flag};
-use crate::tus::{Metadata, number};
+use crate::tus::{UploadMetadata, number};
 
 /// Parameters of a new upload.
-pub(super) struct Wish {
+pub(super) struct CreateUploadParams {
     pub(super) bucket: String,
     pub(super) path: String,
     pub(super) overwrite: bool,
@@ -21,8 +21,8 @@ pub(super) struct Wish {
     pub(super) metadata: String,
 }
 
-impl Wish {
-    pub(super) fn of(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+impl CreateUploadParams {
+    pub(super) fn from_request(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         // Extensions of tus that the server does not announce.
         for (name, refused) in
             [("upload-defer-length", "Upload-Defer-Length"), ("upload-concat", "Upload-Concat")]
@@ -43,10 +43,10 @@ impl Wish {
             }
             None => String::new(),
         };
-        let metadata = Metadata::parse(&text)?;
+        let metadata = UploadMetadata::parse(&text)?;
         let wanted = |names: &[&str]| match metadata.text(names) {
             Some(value) => Ok(Some(value.to_owned())),
-            None => query.text(names),
+            None => query.string(names),
         };
         let flag = |names: &[&str]| match metadata.text(names) {
             Some(value) => match parse_flag(value) {

@@ -12,47 +12,51 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::body::Body;
-use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, Staged};
+use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
 use uuid::Uuid;
 
-use super::wish::Wish;
+use super::wish::CreateUploadParams;
 use crate::auth::Caller;
-use crate::bridge::{blocking, commit, to_its_end};
+use crate::bridge::{blocking, commit, run_to_completion};
 use crate::catalog::{
-    Amount, Bucket, EventKind, PendingUpload, Scope, StagedUpload, Thumbnail, Wishes,
+    Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
+    UploadParams,
 };
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
-use crate::intake::{Destination, Manner, Received, ThumbnailKept, keep, make_room, wanted_keys};
+use crate::intake::{
+    StagedFile, ThumbnailCache, UploadOptions, UploadTarget, reserve_quota, resolve_keys,
+    store_files,
+};
 use crate::limits;
-use crate::object_name::{NameRule, Naming, file_name};
-use crate::open_uploads::{Turn, Waiting};
+use crate::object_name::{ConflictRule, Naming, file_name};
+use crate::open_uploads::{SuspendedUpload, UploadLock};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::{Place, bucket_of, key_in, public_url};
-use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
-use crate::tus::{ChunkChecksum, Metadata};
+use crate::target::{PathInBucket, key_in_folder, parse_bucket_name, public_url};
+use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
+use crate::tus::{ChunkChecksum, UploadMetadata};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]
-pub(super) struct Work {
+pub(super) struct UploadSession {
     app: AppState,
     caller: Caller,
     pub(super) upload: PendingUpload,
     /// Released when the last clone is dropped.
-    turn: Arc<Turn>,
+    lock: Arc<UploadLock>,
 }
 
-impl Work {
+impl UploadSession {
     /// Creates the requested upload.
-    pub(super) async fn begin(
+    pub(super) async fn create(
         app: &AppState,
         caller: &Caller,
-        wish: Wish,
+        wish: CreateUploadParams,
     ) -> Result<Self, ApiError> {
-        let bucket = bucket_of(&wish.bucket)?;
+        let bucket = parse_bucket_name(&wish.bucket)?;
         let upload = PendingUpload {
             id: app.entropy.uuid(),
             account: caller.account().id.clone(),
@@ -63,12 +67,12 @@ impl Work {
             thumbnail: wish.thumbnail,
             length: wish.length,
             metadata: wish.metadata,
-            received: engine::Received::default(),
+            received: engine::ResumePoint::default(),
             expires_ms: 0,
             is_stored: false,
             key: None,
         };
-        let turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
+        let turn = app.upload_locks.acquire(upload.id).await.ok_or_else(ApiError::upload_locked)?;
         let work = Self::at(app, caller, upload, turn);
         let destination = work.destination()?;
         let claimed = work.claim(&destination).await?;
@@ -87,7 +91,7 @@ impl Work {
             .await?;
             work.save(received).await?;
             claimed.keep();
-            work.leave_open(Waiting::Growing(Box::new(open))).await;
+            work.leave_open(SuspendedUpload::Partial(Box::new(open))).await;
             Ok(work)
         })
         .await
@@ -97,12 +101,12 @@ impl Work {
     /// limit of unfinished uploads per account; fails if one is exceeded.
     async fn claim(
         &self,
-        Destination { bucket, place, .. }: &Destination,
+        UploadTarget { bucket, place, .. }: &UploadTarget,
     ) -> Result<Claimed, ApiError> {
         let (app, upload) = (&self.app, &self.upload);
         check_length(bucket, upload.length)?;
         let replaced = match self.replaced_key(place)? {
-            Some(key) if app.catalog.is_limited(bucket) => {
+            Some(key) if app.catalog.has_quota(bucket) => {
                 let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key));
                 blocking(move || store.get(&name)).await?
             }
@@ -113,13 +117,15 @@ impl Work {
             account: upload.account.clone(),
             bucket: bucket.name.clone(),
             length: upload.length,
-            replaced: replaced
-                .map_or_else(Amount::default, |old| Amount { objects: 1, bytes: old.bytes() }),
+            replaced: replaced.map_or_else(StoredAmount::default, |old| StoredAmount {
+                objects: 1,
+                bytes: old.bytes(),
+            }),
             bodies: BTreeMap::new(),
             touched_ms: app.clock.unix_ms(),
             is_completing: false,
         };
-        let room = make_room(app, bucket, staged.claim(), None).await?;
+        let room = reserve_quota(app, bucket, staged.claim(), None).await?;
         let bound = limits::UNFINISHED_BYTES_MAX;
         let is_counted = app.catalog.staging().insert(upload.id, staged, bound);
         drop(room);
@@ -130,18 +136,18 @@ impl Work {
     }
 
     /// Returns the key whose object the upload replaces, as far as it is known before the content.
-    fn replaced_key(&self, place: &Place) -> Result<Option<ObjectKey>, ApiError> {
+    fn replaced_key(&self, place: &PathInBucket) -> Result<Option<ObjectKey>, ApiError> {
         let PendingUpload { overwrite, randomize_name, metadata, .. } = &self.upload;
         if !overwrite || *randomize_name {
             return Ok(None);
         }
         match place {
-            Place::File(key) => Ok(Some(key.clone())),
-            Place::Folder(folder) => {
-                let metadata = Metadata::parse(metadata)?;
+            PathInBucket::File(key) => Ok(Some(key.clone())),
+            PathInBucket::Folder(folder) => {
+                let metadata = UploadMetadata::parse(metadata)?;
                 let name = metadata.text(&["filename", "name"]);
-                let name = file_name(Naming::Kept, name, || None, self.app.entropy.uuid());
-                Ok(key_in(folder, &name).ok())
+                let name = file_name(Naming::ClientName, name, || None, self.app.entropy.uuid());
+                Ok(key_in_folder(folder, &name).ok())
             }
         }
     }
@@ -154,7 +160,7 @@ impl Work {
             blocking(move || PendingUpload::find(&store, &account, id))
         };
         look().await?.ok_or_else(ApiError::upload_not_found)?;
-        let turn = app.open_uploads.turn(id).await.ok_or_else(ApiError::upload_locked)?;
+        let turn = app.upload_locks.acquire(id).await.ok_or_else(ApiError::upload_locked)?;
         // The previous holder of the turn may have changed it.
         let upload = look().await?.ok_or_else(ApiError::upload_not_found)?;
         if upload.expires_ms <= app.clock.unix_ms() {
@@ -170,8 +176,8 @@ impl Work {
         Ok(work)
     }
 
-    fn at(app: &AppState, caller: &Caller, upload: PendingUpload, turn: Turn) -> Self {
-        Self { app: app.clone(), caller: caller.clone(), upload, turn: Arc::new(turn) }
+    fn at(app: &AppState, caller: &Caller, upload: PendingUpload, turn: UploadLock) -> Self {
+        Self { app: app.clone(), caller: caller.clone(), upload, lock: Arc::new(turn) }
     }
 
     /// Runs a step to completion, even if its caller is dropped: the turn is held until then.
@@ -179,20 +185,22 @@ impl Work {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        to_its_end(step(self.clone())).await
+        run_to_completion(step(self.clone())).await
     }
 
     /// Stores a complete upload that is not stored yet, because the server was killed or had no space: a client that
     /// sees the full offset sends no more requests.
-    pub(super) async fn completed(self) -> Result<Self, ApiError> {
+    pub(super) async fn finish_pending(self) -> Result<Self, ApiError> {
         if self.upload.is_stored || self.upload.received.bytes < self.upload.length {
             return Ok(self);
         }
-        let waiting = self.turn.take();
+        let waiting = self.lock.take();
         self.step(|work| async move {
             match waiting {
-                Some(Waiting::Whole(staged, thumbnail)) => work.stored(staged, thumbnail).await,
-                Some(Waiting::Growing(open)) => work.finished(*open).await,
+                Some(SuspendedUpload::Complete(staged, thumbnail)) => {
+                    work.stored(staged, thumbnail).await
+                }
+                Some(SuspendedUpload::Partial(open)) => work.finished(*open).await,
                 None => {
                     let open = work.resumed().await?;
                     work.finished(open).await
@@ -203,10 +211,10 @@ impl Work {
     }
 
     /// Returns the destination of the file, after checking that the caller may write there.
-    fn destination(&self) -> Result<Destination, ApiError> {
+    fn destination(&self) -> Result<UploadTarget, ApiError> {
         let PendingUpload { bucket, path, .. } = &self.upload;
         let bucket = self.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
-        let destination = Destination::of_address(bucket, Place::parse(path)?);
+        let destination = UploadTarget::from_path(bucket, PathInBucket::parse(path)?);
         check_destination(&self.caller, &destination)?;
         Ok(destination)
     }
@@ -219,14 +227,14 @@ impl Work {
     ) -> Result<Self, ApiError> {
         // The limit of the bucket may have been lowered since the upload was created.
         check_length(&self.destination()?.bucket, self.upload.length)?;
-        let mut checksum = ChunkChecksum::of(headers)?;
+        let mut checksum = ChunkChecksum::from_header(headers)?;
         let missing = self.upload.length - self.upload.received.bytes;
         let mut body = RequestBody::new(headers, body, BodyLimits::new(missing))?;
         let mut open = self.open().await?;
         let ended = loop {
             let chunk = tokio::select! {
                 biased;
-                () = self.turn.is_asked_for() => break Err(ApiError::upload_locked()),
+                () = self.lock.preempted() => break Err(ApiError::upload_locked()),
                 chunk = body.chunk() => chunk,
             };
             let chunk = match chunk {
@@ -242,7 +250,7 @@ impl Work {
                 open = self.step(|_work| blocking(push)).await?;
             }
             let unsaved = open.bytes() - self.upload.received.bytes;
-            if checksum.is_none() && unsaved >= limits::TUS_SAVE_BYTES {
+            if checksum.is_none() && unsaved >= limits::TUS_SYNC_EVERY_BYTES {
                 (self, open) = self.step(|work| work.synced(open)).await?;
             }
         };
@@ -250,7 +258,7 @@ impl Work {
             // The chunk is dropped with `open`: the next request resumes from the last saved offset.
             Some(checksum) => {
                 ended?;
-                if !checksum.holds() {
+                if !checksum.matches() {
                     return Err(ApiError::checksum_mismatch());
                 }
                 Ok(())
@@ -262,7 +270,7 @@ impl Work {
             if work.upload.received.bytes == work.upload.length {
                 return work.finished(open).await;
             }
-            work.leave_open(Waiting::Growing(Box::new(open))).await;
+            work.leave_open(SuspendedUpload::Partial(Box::new(open))).await;
             ended.map(|()| work)
         })
         .await
@@ -270,7 +278,7 @@ impl Work {
 
     /// Opens the upload at its saved offset.
     async fn open(&self) -> Result<ResumableUpload, ApiError> {
-        if let Some(Waiting::Growing(open)) = self.turn.take() {
+        if let Some(SuspendedUpload::Partial(open)) = self.lock.take() {
             return Ok(*open);
         }
         self.step(|work| async move { work.resumed().await }).await
@@ -293,8 +301,8 @@ impl Work {
         }
     }
 
-    async fn leave_open(&self, upload: Waiting) {
-        let closed = self.turn.leave_open(upload, self.app.clock.unix_ms());
+    async fn leave_open(&self, upload: SuspendedUpload) {
+        let closed = self.lock.suspend(upload, self.app.clock.unix_ms());
         if closed.is_some() {
             blocking(move || drop(closed)).await;
         }
@@ -315,17 +323,17 @@ impl Work {
     }
 
     /// Saves the durable offset.
-    async fn save(&mut self, received: engine::Received) -> Result<(), ApiError> {
-        let expires_ms = self.app.clock.unix_ms() + limits::TUS_KEPT_MS;
-        self.note(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
+    async fn save(&mut self, received: engine::ResumePoint) -> Result<(), ApiError> {
+        let expires_ms = self.app.clock.unix_ms() + limits::TUS_EXPIRY_MS;
+        self.persist(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
     }
 
     /// Persists the state of the upload, then updates the copy in memory.
-    async fn note(&mut self, upload: PendingUpload) -> Result<(), ApiError> {
+    async fn persist(&mut self, upload: PendingUpload) -> Result<(), ApiError> {
         let (fact, value) = upload.fact()?;
         commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
         let (id, bytes, now_ms) = (upload.id, upload.received.bytes, self.app.clock.unix_ms());
-        self.app.catalog.staging().note_received(id, id, bytes, now_ms);
+        self.app.catalog.staging().record_received(id, id, bytes, now_ms);
         self.upload = upload;
         Ok(())
     }
@@ -338,20 +346,24 @@ impl Work {
 
     /// Stores the file, with the record of completion in the same batch. An upload that cannot be stored for now is
     /// retained.
-    async fn stored(mut self, staged: Staged, thumbnail: Option<Staged>) -> Result<Self, ApiError> {
-        let thumbnail = ThumbnailKept::new(thumbnail);
+    async fn stored(
+        mut self,
+        staged: StagedBody,
+        thumbnail: Option<StagedBody>,
+    ) -> Result<Self, ApiError> {
+        let thumbnail = ThumbnailCache::new(thumbnail);
         match self.try_store(staged.clone(), thumbnail.clone()).await {
             Ok(key) => {
                 // Only needed for the URL in later responses.
                 let (is_stored, key) = (true, Some(key));
-                self.note(PendingUpload { is_stored, key, ..self.upload.clone() }).await?;
+                self.persist(PendingUpload { is_stored, key, ..self.upload.clone() }).await?;
                 self.remove_bytes().await?;
                 Ok(self)
             }
-            Err(error) if may_pass(&error) => {
+            Err(error) if is_transient(&error) => {
                 // A small body is quickly read again, and would take shared memory.
                 if staged.is_big() {
-                    self.leave_open(Waiting::Whole(staged, thumbnail.made())).await;
+                    self.leave_open(SuspendedUpload::Complete(staged, thumbnail.get())).await;
                 }
                 Err(error)
             }
@@ -365,39 +377,41 @@ impl Work {
 
     async fn try_store(
         &self,
-        staged: Staged,
-        thumbnail_kept: ThumbnailKept,
+        staged: StagedBody,
+        thumbnail_kept: ThumbnailCache,
     ) -> Result<ObjectKey, ApiError> {
         let destination = self.destination()?;
-        let metadata = Metadata::parse(&self.upload.metadata)?;
+        let metadata = UploadMetadata::parse(&self.upload.metadata)?;
         let text = |names: &[&str]| metadata.text(names).map(str::to_owned);
         let name = text(&["filename", "name"]);
-        let file = Received::new(name, text(&["filetype", "type"]), staged);
-        let file = file.keeping(thumbnail_kept);
+        let file = StagedFile::new(name, text(&["filetype", "type"]), staged);
+        let file = file.with_thumbnail_cache(thumbnail_kept);
         let files = vec![file];
-        let naming = if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
-        let rule = if self.upload.overwrite { NameRule::Overwrite } else { NameRule::Suffix };
-        let thumbnail = Thumbnail::of_flag(self.upload.thumbnail);
-        let keys = wanted_keys(&self.app, &destination, naming, &files)?;
-        keys.iter().try_for_each(|key| self.caller.check_file(key))?;
+        let naming = if self.upload.randomize_name { Naming::Random } else { Naming::ClientName };
+        let rule =
+            if self.upload.overwrite { ConflictRule::Overwrite } else { ConflictRule::Rename };
+        let thumbnail = ThumbnailChoice::from_flag(self.upload.thumbnail);
+        let keys = resolve_keys(&self.app, &destination, naming, &files)?;
+        keys.iter().try_for_each(|key| self.caller.require_key_access(key))?;
         let done = PendingUpload { is_stored: true, ..self.upload.clone() };
         let (fact, value) = done.fact()?;
         let along = Batch::new().put_fact(fact, value);
-        let wishes = Wishes { naming, rule, thumbnail };
-        let manner = Manner::new(wishes, EventKind::CreatedInPieces).completing(self.upload.id);
-        let kept = keep(&self.app, &destination.bucket, manner, along, files, &keys).await?;
+        let wishes = UploadParams { naming, rule, thumbnail };
+        let manner =
+            UploadOptions::new(wishes, EventKind::CreatedByMultipart).completing(self.upload.id);
+        let kept = store_files(&self.app, &destination.bucket, manner, along, files, &keys).await?;
         let object = kept.into_iter().next().map(|file| file.object);
         let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
         Ok(object.name().key.clone())
     }
 
     /// Returns the URL of the file, and of its thumbnail if there is one.
-    pub(super) async fn addresses(&self) -> Result<(Option<String>, Option<String>), ApiError> {
+    pub(super) async fn file_urls(&self) -> Result<(Option<String>, Option<String>), ApiError> {
         let Some(key) = self.upload.key.clone() else { return Ok((None, None)) };
         let name = ObjectName::new(self.upload.bucket.clone(), key);
         let address = |name: &ObjectName| public_url(self.app.public_url.as_str(), name);
         let url = address(&name);
-        let Ok(thumbnail) = thumbnail_of(&name) else { return Ok((Some(url), None)) };
+        let Ok(thumbnail) = thumbnail_object_name(&name) else { return Ok((Some(url), None)) };
         let (store, wanted) = (self.app.store.clone(), thumbnail.clone());
         let there = blocking(move || store.get(&wanted)).await?;
         let is_its = there.is_some_and(|there| is_thumbnail_of(&there, &name.key));
@@ -414,7 +428,7 @@ impl Work {
         let (fact, _) = self.upload.fact()?;
         commit(&self.app.store, Batch::new().delete_fact(fact)).await?;
         self.app.catalog.staging().remove(self.upload.id);
-        let waiting = self.turn.take();
+        let waiting = self.lock.take();
         blocking(move || drop(waiting)).await;
         self.remove_bytes().await
     }
@@ -454,7 +468,7 @@ fn check_length(bucket: &Bucket, bytes: u64) -> Result<(), ApiError> {
 }
 
 /// Returns whether a storing error may be transient.
-pub(super) fn may_pass(error: &ApiError) -> bool {
+pub(super) fn is_transient(error: &ApiError) -> bool {
     error.status().is_server_error() || error.status() == StatusCode::CONFLICT
 }
 

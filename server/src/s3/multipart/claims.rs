@@ -7,11 +7,11 @@
 use engine::ObjectName;
 use uuid::Uuid;
 
-use super::super::objects::find;
+use super::super::objects::head_object;
 use crate::bridge::blocking;
-use crate::catalog::{Amount, Bucket, MultipartUpload};
+use crate::catalog::{Bucket, MultipartUpload, StoredAmount};
 use crate::error::ApiError;
-use crate::intake::make_room;
+use crate::intake::reserve_quota;
 use crate::limits;
 use crate::state::AppState;
 
@@ -21,14 +21,14 @@ pub(super) async fn count_upload(
     bucket: &Bucket,
     upload: &MultipartUpload,
 ) -> Result<(), ApiError> {
-    let replaced = match app.catalog.is_limited(bucket) {
-        true => find(app, &ObjectName::new(bucket.name.clone(), upload.key.clone())).await?,
+    let replaced = match app.catalog.has_quota(bucket) {
+        true => head_object(app, &ObjectName::new(bucket.name.clone(), upload.key.clone())).await?,
         false => None,
     };
     let replaced = replaced.filter(|old| !old.is_derived());
-    let replaced = replaced.map(|old| Amount { objects: 1, bytes: old.bytes() });
+    let replaced = replaced.map(|old| StoredAmount { objects: 1, bytes: old.bytes() });
     let staged = upload.staged(replaced.unwrap_or_default());
-    let room = make_room(app, bucket, staged.claim(), None).await?;
+    let room = reserve_quota(app, bucket, staged.claim(), None).await?;
     let bound = limits::UNFINISHED_BYTES_MAX;
     let is_counted = app.catalog.staging().insert(upload.id, staged, bound);
     drop(room);
@@ -59,7 +59,7 @@ impl PartClaim {
         let replaced = before.map_or(0, |part| part.received.bytes);
         let (staging, id) = (app.catalog.staging(), upload.id);
         let growth = staging.claim_growth(id, bytes).ok_or_else(ApiError::upload_not_found)?;
-        let room = make_room(app, bucket, growth, None).await?;
+        let room = reserve_quota(app, bucket, growth, None).await?;
         let bound = limits::UNFINISHED_BYTES_MAX;
         let length = staging.begin_part(id, body, bytes, bound);
         drop(room);
@@ -86,7 +86,7 @@ impl PartClaim {
     /// Counts a stored part for as long as its upload counts.
     pub(super) fn keep(mut self, bytes: u64) {
         let now_ms = self.app.clock.unix_ms();
-        self.app.catalog.staging().note_received(self.upload, self.body, bytes, now_ms);
+        self.app.catalog.staging().record_received(self.upload, self.body, bytes, now_ms);
         self.is_kept = true;
     }
 }

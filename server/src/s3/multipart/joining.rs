@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Error, ObjectName, Staged};
+use engine::{Error, ObjectName, StagedBody};
 use http::StatusCode;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
@@ -22,15 +22,15 @@ use super::super::checksums::{
     Algorithm, RunningChecksum, composite, copy_checksums, response_of, value_of,
 };
 use super::super::conditions::WriteConditions;
-use super::super::errors::{refusal, refused};
-use super::super::objects::{hex, manner, strong};
+use super::super::errors::{s3_error, to_s3_error};
+use super::super::objects::{hex, strong_etag, upload_options};
 use super::super::stored::{Described, StoredParts};
 use super::super::versioning::id_of;
 use super::{algorithm_of, find};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
 use crate::error::ApiError;
-use crate::intake::{Received, keep};
+use crate::intake::{StagedFile, store_files};
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
@@ -38,7 +38,7 @@ use crate::state::AppState;
 type Output = CompleteMultipartUploadOutput;
 
 /// Implements CompleteMultipartUpload.
-pub(in crate::s3) async fn complete(
+pub(in crate::s3) async fn complete_multipart_upload(
     app: &AppState,
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<Output> {
@@ -46,15 +46,15 @@ pub(in crate::s3) async fn complete(
     let input = request.input;
     let CompleteMultipartUploadInput { bucket, key, upload_id, .. } = &input;
     let found = find(app, &caller, bucket, key, upload_id).await;
-    let (bucket, upload) = found.map_err(|error| refused(&error))?;
-    let wanted = Wanted::of(&input)?;
+    let (bucket, upload) = found.map_err(|error| to_s3_error(&error))?;
+    let wanted = ObjectOptions::of(&input)?;
     let app = app.clone();
     let output = move |joined: Joined| {
         let checksum = response_of(joined.checksum.as_ref());
         let mut output = Output {
             bucket: Some(input.bucket.clone()),
             key: Some(input.key.clone()),
-            e_tag: strong(joined.etag),
+            e_tag: strong_etag(joined.etag),
             version_id: joined.version_id,
             ..Output::default()
         };
@@ -65,7 +65,7 @@ pub(in crate::s3) async fn complete(
     // A separate task continues after a client disconnect.
     let mut joining: JoinHandle<S3Result<Joined>> =
         tokio::spawn(async move { joined(&app, bucket, upload, wanted).await });
-    match tokio::time::timeout(limits::S3_JOINING_WAIT, &mut joining).await {
+    match tokio::time::timeout(limits::S3_COMPLETE_KEEPALIVE_DELAY, &mut joining).await {
         Ok(ended) => Ok(output(ended_with(ended)?)),
         Err(_) => {
             let future = async move { Ok(output(ended_with(joining.await)?)) };
@@ -75,8 +75,8 @@ pub(in crate::s3) async fn complete(
 }
 
 /// Requested properties of the object.
-struct Wanted {
-    parts: Vec<NamedPart>,
+struct ObjectOptions {
+    parts: Vec<ListedPart>,
     conditions: WriteConditions,
     /// Checksum of the object in base64, if the client knows it.
     checksum: Checksum,
@@ -84,7 +84,7 @@ struct Wanted {
 }
 
 /// Part listed in a request.
-struct NamedPart {
+struct ListedPart {
     number: u32,
     etag: Option<String>,
     checksum: Checksum,
@@ -98,13 +98,13 @@ struct Joined {
     version_id: Option<String>,
 }
 
-impl Wanted {
+impl ObjectOptions {
     fn of(input: &CompleteMultipartUploadInput) -> S3Result<Self> {
         let parts = input.multipart_upload.as_ref().and_then(|it| it.parts.as_deref());
         let mut checksum = Checksum::default();
         copy_checksums!(input => checksum);
         Ok(Self {
-            parts: named_parts(parts.unwrap_or_default())?,
+            parts: parse_listed_parts(parts.unwrap_or_default())?,
             conditions: WriteConditions {
                 if_match: input.if_match.clone(),
                 if_none_match: input.if_none_match.clone(),
@@ -116,25 +116,25 @@ impl Wanted {
 }
 
 fn ended_with(ended: Result<S3Result<Joined>, tokio::task::JoinError>) -> S3Result<Joined> {
-    ended.unwrap_or_else(|why| Err(refused(&ApiError::internal(why.to_string()))))
+    ended.unwrap_or_else(|why| Err(to_s3_error(&ApiError::internal(why.to_string()))))
 }
 
 /// Parses the listed parts, which must be in ascending order.
-fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<NamedPart>> {
-    let mut parts: Vec<NamedPart> = Vec::with_capacity(named.len());
+fn parse_listed_parts(named: &[CompletedPart]) -> S3Result<Vec<ListedPart>> {
+    let mut parts: Vec<ListedPart> = Vec::with_capacity(named.len());
     for part in named {
         let number = super::number_of(part.part_number.unwrap_or_default())?;
         if parts.last().is_some_and(|last| last.number >= number) {
             let message = "Parts must be listed in ascending order";
-            return Err(refusal(S3ErrorCode::InvalidPartOrder, message));
+            return Err(s3_error(S3ErrorCode::InvalidPartOrder, message));
         }
         let mut checksum = Checksum::default();
         copy_checksums!(part => checksum);
         let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
-        parts.push(NamedPart { number, etag, checksum });
+        parts.push(ListedPart { number, etag, checksum });
     }
     if parts.is_empty() {
-        return Err(refusal(S3ErrorCode::MalformedXML, "The list of parts is empty"));
+        return Err(s3_error(S3ErrorCode::MalformedXML, "The list of parts is empty"));
     }
     Ok(parts)
 }
@@ -143,11 +143,11 @@ async fn joined(
     app: &AppState,
     bucket: Arc<Bucket>,
     upload: MultipartUpload,
-    wanted: Wanted,
+    wanted: ObjectOptions,
 ) -> S3Result<Joined> {
-    let ours = |error: ApiError| refused(&error);
+    let ours = |error: ApiError| to_s3_error(&error);
     // Held until the object is stored, so that a concurrent request can neither assemble nor abort the same parts.
-    let turn = app.open_uploads.turn(upload.id).await;
+    let turn = app.upload_locks.acquire(upload.id).await;
     let _turn = turn.ok_or_else(|| ours(ApiError::upload_locked()))?;
     let (store, account, id) = (app.store.clone(), upload.account.clone(), upload.id);
     let look = move || {
@@ -181,7 +181,7 @@ async fn joined(
         lock: upload.lock,
     };
     let attributes = described.attributes(etag.clone(), checksum.clone(), parts_of(&chosen));
-    let received = Received::new(None, described.content_type, staged);
+    let received = StagedFile::new(None, described.content_type, staged);
     let received =
         received.with_s3(described.headers, attributes, described.tags).locked(described.lock);
     let done = MultipartUpload {
@@ -190,9 +190,9 @@ async fn joined(
         ..upload.clone()
     };
     let (fact, value) = done.fact().map_err(|error| ours(error.into()))?;
-    let manner = manner(EventKind::CreatedInPieces).completing(upload.id);
+    let manner = upload_options(EventKind::CreatedByMultipart).completing(upload.id);
     let (along, keys) = (along.put_fact(fact, value), [upload.key.clone()]);
-    let kept = keep(app, &bucket, manner, along, vec![received], &keys).await;
+    let kept = store_files(app, &bucket, manner, along, vec![received], &keys).await;
     let kept = kept.map_err(|error| ours(wanted.conditions.explain(error)))?;
     let version_id = kept.first().and_then(|kept| id_of(&bucket, &kept.object));
     let store = app.store.clone();
@@ -207,14 +207,14 @@ async fn joined(
 /// Returns the listed parts, if they were uploaded and their tags and checksums match.
 fn chosen(
     parts: Vec<UploadedPart>,
-    named: &[NamedPart],
+    named: &[ListedPart],
     algorithm: Option<Algorithm>,
 ) -> S3Result<Vec<UploadedPart>> {
     let mut parts: BTreeMap<u32, UploadedPart> =
         parts.into_iter().map(|part| (part.number, part)).collect();
-    let missing = || refusal(S3ErrorCode::InvalidPart, "A listed part was not uploaded");
+    let missing = || s3_error(S3ErrorCode::InvalidPart, "A listed part was not uploaded");
     let mut chosen = Vec::with_capacity(named.len());
-    for NamedPart { number, etag, checksum } in named {
+    for ListedPart { number, etag, checksum } in named {
         let part = parts.remove(number).ok_or_else(missing)?;
         let said = algorithm.and_then(|algorithm| value_of(checksum, algorithm));
         if etag.as_ref().is_some_and(|etag| *etag != part.etag)
@@ -232,17 +232,17 @@ fn check_sizes(bucket: &Bucket, parts: &[UploadedPart], said: Option<i64>) -> S3
     let bytes: u64 = parts.iter().map(|part| part.received.bytes).sum();
     let limit = bucket.file_bytes_max.unwrap_or(engine::limits::OBJECT_BYTES_MAX);
     if bytes > limit.min(engine::limits::OBJECT_BYTES_MAX) {
-        return Err(refused(&ApiError::file_over_limit(limit)));
+        return Err(to_s3_error(&ApiError::file_over_limit(limit)));
     }
     let but_the_last = parts.split_last().map_or(&[][..], |(_, others)| others);
     if but_the_last.iter().any(|part| part.received.bytes < limits::S3_PART_BYTES_MIN) {
         let message = "A part other than the last is smaller than 5 MiB";
-        return Err(refusal(S3ErrorCode::EntityTooSmall, message));
+        return Err(s3_error(S3ErrorCode::EntityTooSmall, message));
     }
     match said {
         Some(said) if u64::try_from(said) != Ok(bytes) => {
             let message = "The total size of the parts differs from x-amz-mp-object-size";
-            Err(refusal(S3ErrorCode::InvalidRequest, message))
+            Err(s3_error(S3ErrorCode::InvalidRequest, message))
         }
         _ => Ok(()),
     }
@@ -269,7 +269,7 @@ fn check_checksum(said: &Checksum, checksum: Option<&StoredChecksum>) -> S3Resul
     // Some clients send a composite checksum without the number of parts.
     let is_right = said.is_none_or(|said| said == value || value.split('-').next() == Some(said));
     let message = "The checksum of the object does not match";
-    is_right.then_some(()).ok_or_else(|| refusal(S3ErrorCode::BadDigest, message))
+    is_right.then_some(()).ok_or_else(|| s3_error(S3ErrorCode::BadDigest, message))
 }
 
 /// Returns the part data that is stored with the object.
@@ -311,7 +311,7 @@ fn join(
     store: &engine::Store,
     parts: &[UploadedPart],
     algorithm: Option<Algorithm>,
-) -> engine::Result<(Staged, Option<String>)> {
+) -> engine::Result<(StagedBody, Option<String>)> {
     let mut upload = store.upload();
     let mut checksum = RunningChecksum::new(algorithm);
     for part in parts {
@@ -335,14 +335,14 @@ fn lost(error: Error, ours: &impl Fn(ApiError) -> S3Error) -> S3Error {
     }
     tracing::error!(%error, "multipart part missing");
     let mut refusal =
-        refusal(S3ErrorCode::InvalidPart, "The data of a part is missing: upload the part again");
+        s3_error(S3ErrorCode::InvalidPart, "The data of a part is missing: upload the part again");
     refusal.set_status_code(StatusCode::BAD_REQUEST);
     refusal
 }
 
 #[cfg(test)]
 mod tests {
-    use engine::Received as Came;
+    use engine::ResumePoint as Came;
     use uuid::Uuid;
 
     use super::*;
@@ -358,10 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_named_in_their_order() {
+    fn complete_requires_ascending_part_numbers() {
         let numbers = |numbers: &[i32]| {
             let named: Vec<_> = numbers.iter().map(|number| completed(*number)).collect();
-            let named = named_parts(&named).map(|parts| parts.len());
+            let named = parse_listed_parts(&named).map(|parts| parts.len());
             named.map_err(|error| error.code().as_str().to_owned())
         };
         assert_eq!(numbers(&[1, 5, 10_000]).unwrap(), 3);
@@ -372,10 +372,10 @@ mod tests {
     }
 
     #[test]
-    fn only_parts_that_came_as_they_are_meant_are_put_together() {
+    fn complete_verifies_part_etags_and_checksums() {
         let parts = || vec![part(1, "aa"), part(3, "bb"), part(4, "cc")];
         let named = |named: &[(u32, &str)], checksum: &Checksum| -> Vec<_> {
-            let of = |(number, etag): &(u32, &str)| NamedPart {
+            let of = |(number, etag): &(u32, &str)| ListedPart {
                 number: *number,
                 etag: Some((*etag).to_owned()),
                 checksum: checksum.clone(),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entity_tag_is_that_of_s3() {
+    fn multipart_etag_matches_s3() {
         // The MD5 of the MD5 of "hello" and of that of nothing.
         let parts = [
             part(1, "5d41402abc4b2a76b9719d911017c592"),

@@ -10,9 +10,9 @@ use s3s::{S3Request, S3Result};
 
 use super::super::access::caller_of;
 use super::super::checksums::{copy_checksums, response_of};
-use super::super::errors::refused;
+use super::super::errors::to_s3_error;
 use super::super::listing::owner_of;
-use super::super::objects::{strong, time_of};
+use super::super::objects::{strong_etag, time_of};
 use super::{algorithm_of, find_open};
 use crate::bridge::blocking;
 use crate::catalog::{MultipartUpload, Scope};
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
-use crate::target::bucket_of;
+use crate::target::parse_bucket_name;
 
 /// Maximum parts, or uploads, per page.
 const PAGE_MAX: i32 = 1_000;
@@ -52,7 +52,7 @@ pub(in crate::s3) async fn list_parts(
             let mut listed = Part {
                 part_number: Some(part.number as i32),
                 size: i64::try_from(part.received.bytes).ok(),
-                e_tag: strong(part.etag),
+                e_tag: strong_etag(part.etag),
                 last_modified: time_of(part.stored_ms),
                 ..Part::default()
             };
@@ -76,24 +76,25 @@ pub(in crate::s3) async fn list_parts(
             ..ListPartsOutput::default()
         })
     };
-    listed.await.map_err(|error| refused(&error))
+    listed.await.map_err(|error| to_s3_error(&error))
 }
 
 /// Implements ListMultipartUploads: open uploads of the caller's account in a bucket, by key. Always a single page;
 /// uploads beyond it appear once the listed ones are completed.
-pub(in crate::s3) async fn list_uploads(
+pub(in crate::s3) async fn list_multipart_uploads(
     app: &AppState,
     request: S3Request<ListMultipartUploadsInput>,
 ) -> S3Result<ListMultipartUploadsOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
     let listed = async {
-        let bucket = caller.bucket(&app.catalog, &bucket_of(&input.bucket)?, Scope::List)?;
+        let bucket =
+            caller.bucket(&app.catalog, &parse_bucket_name(&input.bucket)?, Scope::List)?;
         let prefix = input.prefix.clone().unwrap_or_default();
-        caller.check_prefix(&prefix)?;
+        caller.require_prefix_access(&prefix)?;
         let (store, account) = (app.store.clone(), caller.account().id.clone());
         let found = blocking(move || {
-            MultipartUpload::of_account(&store, &account, limits::TUS_PENDING_MAX)
+            MultipartUpload::list_for_account(&store, &account, limits::TUS_PENDING_MAX)
         });
         let mut open = found.await?;
         open.retain(|upload| {
@@ -104,7 +105,7 @@ pub(in crate::s3) async fn list_uploads(
         let uploads = open.into_iter().map(|upload| Open {
             key: Some(upload.key.to_string()),
             upload_id: Some(upload.id.simple().to_string()),
-            initiated: time_of(upload.begun_ms),
+            initiated: time_of(upload.started_ms),
             ..Open::default()
         });
         Ok::<_, ApiError>(ListMultipartUploadsOutput {
@@ -116,5 +117,5 @@ pub(in crate::s3) async fn list_uploads(
             ..ListMultipartUploadsOutput::default()
         })
     };
-    listed.await.map_err(|error| refused(&error))
+    listed.await.map_err(|error| to_s3_error(&error))
 }

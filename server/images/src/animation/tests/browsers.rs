@@ -5,8 +5,8 @@ use gif::Repeat;
 use super::{Film, GifFrame, film_of, gif_of, image_of, made_of, others_film_of, source_of, wish};
 use crate::animation::canvas::CLEAR;
 use crate::format::Format;
-use crate::picture::Layout;
-use crate::wish::Wish;
+use crate::picture::PixelLayout;
+use crate::wish::TransformOptions;
 
 fn film((width, height): (u32, u32), file: &[u8]) -> Film {
     assert_eq!(source_of(file).unwrap().sides, (width, height));
@@ -16,7 +16,7 @@ fn film((width, height): (u32, u32), file: &[u8]) -> Film {
 }
 
 #[test]
-fn gif_with_a_first_frame_larger_than_its_screen_is_not_cut() {
+fn gif_first_frame_larger_than_screen_is_not_cropped() {
     for (file, frames) in [
         (&include_bytes!("../../../../../tests/fixtures/gif/screen_0x0.gif")[..], 1),
         (include_bytes!("../../../../../tests/fixtures/gif/screen_smaller.gif"), 1),
@@ -25,7 +25,8 @@ fn gif_with_a_first_frame_larger_than_its_screen_is_not_cut() {
         let film = film((40, 30), file);
         assert_eq!(film.len(), frames);
         assert!(film.iter().flat_map(|frame| &frame.0).all(|pixel| *pixel != CLEAR));
-        let small = made_of(file, &Wish { width: Some(20), ..wish(Format::WebP) }).unwrap();
+        let small =
+            made_of(file, &TransformOptions { width: Some(20), ..wish(Format::WebP) }).unwrap();
         assert_eq!(source_of(&small).unwrap().sides, (20, 15));
     }
 }
@@ -38,12 +39,12 @@ fn gif_without_palette_or_pixels_is_clear() {
     ] {
         let film = film(sides, file);
         assert!(film.len() == 1 && film[0].0.iter().all(|pixel| *pixel == CLEAR));
-        assert_eq!(image_of(file).layout, Layout::Rgba);
+        assert_eq!(image_of(file).layout, PixelLayout::Rgba);
     }
 }
 
 #[test]
-fn gif_frame_without_pixels_is_followed_by_the_others() {
+fn empty_gif_frame_does_not_end_the_animation() {
     let mut file = include_bytes!("../../../../../tests/fixtures/gif/empty_lzw.gif").to_vec();
     let whole = GifFrame::flat([0, 0, 40, 30], 1);
     let frame = gif_of((40, 30), Repeat::Infinite, &[whole]);
@@ -57,13 +58,13 @@ fn gif_frame_without_pixels_is_followed_by_the_others() {
 }
 
 #[test]
-fn gif_loops_for_ever_wherever_and_by_whatever_name_it_says_so() {
+fn gif_infinite_loop_extensions_are_recognized() {
     for file in [
         &include_bytes!("../../../../../tests/fixtures/gif/loop_after_frame.gif")[..],
         include_bytes!("../../../../../tests/fixtures/gif/animexts.gif"),
     ] {
         for (format, width) in [(Format::WebP, None), (Format::Gif, Some(20))] {
-            let made = made_of(file, &Wish { width, ..wish(format) }).unwrap();
+            let made = made_of(file, &TransformOptions { width, ..wish(format) }).unwrap();
             let (film, count) = others_film_of(&made);
             assert!(film.len() > 1);
             assert_eq!(count, None, "{format:?}");

@@ -30,7 +30,7 @@ fn seen(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_frame_stays_or_is_cleared_or_undone() {
+fn gif_disposal_methods_are_applied() {
     let film = |disposal| {
         let frames = [
             GifFrame::flat([0, 0, 5, 1], RED),
@@ -46,7 +46,7 @@ fn a_frame_stays_or_is_cleared_or_undone() {
 }
 
 #[test]
-fn the_first_frame_is_undone_to_nothing() {
+fn disposal_previous_of_first_frame_clears_it() {
     let frames = [
         GifFrame::flat([0, 0, 2, 1], RED).disposed(DisposalMethod::Previous),
         GifFrame::flat([1, 0, 1, 1], GREEN).disposed(DisposalMethod::Previous),
@@ -56,7 +56,7 @@ fn the_first_frame_is_undone_to_nothing() {
 }
 
 #[test]
-fn through_what_is_clear_the_frame_before_is_seen() {
+fn transparent_pixels_show_the_previous_frame() {
     let mut over = GifFrame::flat([0, 0, 3, 1], GREEN);
     over.indices = vec![GREEN, RED, GREEN];
     over.clear = Some(RED);
@@ -65,7 +65,7 @@ fn through_what_is_clear_the_frame_before_is_seen() {
 }
 
 #[test]
-fn what_stands_out_of_the_canvas_is_not_seen() {
+fn frame_outside_the_canvas_is_clipped() {
     let frames = [
         // As the first frame it would extend the canvas.
         GifFrame::flat([2, 1, 1, 1], RED),
@@ -79,7 +79,7 @@ fn what_stands_out_of_the_canvas_is_not_seen() {
 }
 
 #[test]
-fn a_frame_may_bring_its_palette() {
+fn local_palette_is_used() {
     let mut frame = GifFrame::flat([0, 0, 1, 1], 15 - RED);
     frame.has_own_palette = true;
     let frames = [frame, GifFrame::flat([1, 0, 1, 1], RED)];
@@ -87,7 +87,7 @@ fn a_frame_may_bring_its_palette() {
 }
 
 #[test]
-fn rows_may_come_interlaced() {
+fn interlaced_gif_rows_are_decoded() {
     for height in 1..20 {
         let mut frame = GifFrame::flat([0, 0, 2, height], 0);
         frame.is_interlaced = true;
@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(200))]
 
     #[test]
-    fn gifs_are_seen_as_the_image_crate_sees_them(
+    fn gif_frames_match_the_image_crate(
         frames in proptest::collection::vec(gif_frames(), 1..7)
     ) {
         // The first frame fits the canvas: it would extend it, which that crate does not support.
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn webps_are_seen_as_libwebp_sees_them(
+    fn webp_frames_match_libwebp(
         frames in proptest::collection::vec(webp_frames(12), 1..5)
     ) {
         let webp = webp_of((12, 12), 3, &frames);
@@ -174,7 +174,7 @@ proptest! {
 }
 
 #[test]
-fn frames_of_a_webp_replace_or_blend_and_are_cleared() {
+fn webp_blend_and_dispose_are_applied() {
     let flat = |place: [u32; 4], pixel: Pixel, flags| WebPFrame {
         place,
         pixels: vec![pixel; (place[2] * place[3]) as usize],

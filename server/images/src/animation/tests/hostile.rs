@@ -5,12 +5,12 @@ use proptest::prelude::{any, proptest};
 
 use super::{GifFrame, WebPFrame, colour, film_of, gif_of, made_of, source_of, webp_of, wish};
 use crate::animation::frames;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::PROFILE_BYTES_MAX;
 use crate::plan::plan;
 use crate::riff;
-use crate::wish::Wish;
+use crate::wish::TransformOptions;
 
 fn small_gif() -> Vec<u8> {
     let frames = [
@@ -38,7 +38,7 @@ fn small_webp() -> Vec<u8> {
 }
 
 #[test]
-fn a_profile_of_a_gif_that_is_too_long_is_left_out_of_account() {
+fn oversized_gif_profile_is_ignored() {
     let file = small_gif();
     let source = source_of(&file).unwrap();
     // After the screen descriptor and the palette.
@@ -58,7 +58,7 @@ fn a_profile_of_a_gif_that_is_too_long_is_left_out_of_account() {
 }
 
 #[test]
-fn a_file_that_ends_early_has_the_pictures_before() {
+fn truncated_animation_keeps_complete_frames() {
     for (file, others) in [(small_gif(), Format::WebP), (small_webp(), Format::Gif)] {
         let whole = film_of(&file).unwrap();
         let mut most = 0;
@@ -80,7 +80,7 @@ fn a_file_that_ends_early_has_the_pictures_before() {
 }
 
 #[test]
-fn a_first_picture_that_breaks_off_is_shown_as_far_as_it_goes() {
+fn truncated_first_frame_is_decoded_partially() {
     let mut frame = GifFrame::flat([0, 0, 64, 64], 0);
     frame.indices =
         (0..64 * 64).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 28) as u8).collect();
@@ -95,7 +95,7 @@ fn a_first_picture_that_breaks_off_is_shown_as_far_as_it_goes() {
 }
 
 #[test]
-fn headers_without_pictures_are_no_pictures() {
+fn header_without_frames_is_rejected() {
     let head = |width: u16, height: u16| {
         [&b"GIF89a"[..], &width.to_le_bytes(), &height.to_le_bytes(), &[0, 0, 0]].concat()
     };
@@ -109,19 +109,19 @@ fn headers_without_pictures_are_no_pictures() {
 }
 
 #[test]
-fn gif_canvas_size_is_checked_before_it_is_allocated() {
+fn gif_canvas_size_is_checked_before_allocation() {
     let vast = gif_of((u16::MAX, u16::MAX), Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
     let source = source_of(&vast).unwrap();
-    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Side)));
+    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(LimitKind::Side)));
     let large = gif_of((16_384, 16_384), Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
     let source = source_of(&large).unwrap();
-    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Pixels)));
+    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(LimitKind::Pixels)));
     let mut frame = gif_of((4, 4), Repeat::Infinite, &[GifFrame::flat([0, 0, 4, 4], 1)]);
     let at = frame.windows(10).position(|head| head == [b',', 0, 0, 0, 0, 4, 0, 4, 0, 0]).unwrap();
     frame[at + 5..at + 9].fill(0xff);
     let source = source_of(&frame).unwrap();
     assert_eq!(source.sides, (0xffff, 0xffff), "the first frame enlarges the screen");
-    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Side)));
+    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(LimitKind::Side)));
 }
 
 /// Builds a GIF whose frames, after a small one, state the maximum size, with this compressed data.
@@ -141,7 +141,7 @@ fn gif_with_vast_frame(canvas: (u16, u16), data: &[u8], frames: usize) -> Vec<u8
 }
 
 #[test]
-fn a_vast_frame_takes_neither_memory_nor_time() {
+fn oversized_frame_is_rejected_cheaply() {
     // A single colour: codes of ever longer runs.
     let mut packed = weezl_of(&vec![1; 3_000_000]);
     let film = film_of(&gif_with_vast_frame((8, 8), &packed, 1)).unwrap();
@@ -151,7 +151,7 @@ fn a_vast_frame_takes_neither_memory_nor_time() {
     // 50 of them exceed the pixel limit of an animation of this size.
     let packed = weezl_of(&vec![1; 3_000_000]);
     let bomb = gif_with_vast_frame((8, 8), &packed, 50);
-    assert_eq!(made_of(&bomb, &wish(Format::WebP)), Err(Error::TooLarge(Bound::Frames)));
+    assert_eq!(made_of(&bomb, &wish(Format::WebP)), Err(Error::TooLarge(LimitKind::Frames)));
 }
 
 /// Compresses as in a GIF, with eight bits per pixel.
@@ -170,7 +170,7 @@ fn weezl_of(indices: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn more_data_than_a_frame_has_room_for_are_passed_over() {
+fn excess_frame_data_is_ignored() {
     let gif = gif_of((8, 8), Repeat::Infinite, &vec![GifFrame::flat([0, 0, 8, 8], 1); 2]);
     let mut cut = gif.clone();
     let at = gif.windows(10).position(|head| head == [b',', 0, 0, 0, 0, 8, 0, 8, 0, 0]).unwrap();
@@ -185,20 +185,20 @@ fn more_data_than_a_frame_has_room_for_are_passed_over() {
 }
 
 #[test]
-fn numbers_that_are_too_large_are_refused() {
+fn overflowing_dimensions_are_rejected() {
     let frames = vec![GifFrame::flat([0, 0, 1, 1], 1); 257];
     let gif = gif_of((4, 4), Repeat::Finite(u16::MAX), &frames);
     let source = source_of(&gif).unwrap();
     assert_eq!(source.frames, 257);
-    assert_eq!(plan(&source, &wish(Format::WebP)), Err(Error::TooLarge(Bound::Frames)));
+    assert_eq!(plan(&source, &wish(Format::WebP)), Err(Error::TooLarge(LimitKind::Frames)));
     assert!(made_of(&gif, &wish(Format::Png)).is_ok(), "one picture of it");
     let gif = gif_of((4, 4), Repeat::Finite(u16::MAX), &frames[..256]);
     assert!(made_of(&gif, &wish(Format::WebP)).is_ok());
-    assert!(made_of(&gif, &Wish { width: Some(2), ..wish(Format::Gif) }).is_ok());
+    assert!(made_of(&gif, &TransformOptions { width: Some(2), ..wish(Format::Gif) }).is_ok());
 }
 
 #[test]
-fn a_file_cannot_have_more_pictures_than_it_was_planned_with() {
+fn frame_count_beyond_the_plan_is_rejected() {
     let gif = small_gif();
     let source = crate::Source { frames: 2, ..source_of(&gif).unwrap() };
     let plan = super::planned(&source, &wish(Format::WebP)).unwrap();
@@ -207,7 +207,7 @@ fn a_file_cannot_have_more_pictures_than_it_was_planned_with() {
 }
 
 #[test]
-fn a_frame_of_a_webp_is_where_and_as_large_as_it_says() {
+fn webp_frame_position_and_size_are_validated() {
     let webp = small_webp();
     let at = webp.windows(4).position(|name| name == b"ANMF").unwrap() + 8;
     for (byte, value) in [(0, 1), (3, 1), (6, 3), (6, 200), (8, 9), (9, 8), (11, 255)] {
@@ -218,10 +218,10 @@ fn a_frame_of_a_webp_is_where_and_as_large_as_it_says() {
 }
 
 #[test]
-fn a_picture_is_not_larger_than_the_container_says() {
+fn frame_larger_than_the_container_is_rejected() {
     let large = webpx::Encoder::new_rgba(&[90; 4 * 200 * 200], 200, 200).quality(50.0);
     let large = large.encode(enough::Unstoppable).unwrap();
-    let parts: Vec<_> = riff::Chunks::of_file(&large).unwrap().skip(1).collect();
+    let parts: Vec<_> = riff::Chunks::in_file(&large).unwrap().skip(1).collect();
     assert_eq!(parts.iter().map(|part| part.0).collect::<Vec<_>>(), [*b"ALPH", *b"VP8 "]);
     let with = |flags: u8, wrap: fn(&[u8]) -> Vec<u8>| {
         let mut chunks = Vec::new();
@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(1_500))]
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn arbitrary_bytes_do_not_panic(
         is_gif: bool,
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8)
     ) {

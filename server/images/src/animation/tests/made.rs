@@ -9,15 +9,15 @@ use super::{
 };
 use crate::animation::canvas::{CLEAR, Canvas, Pixel};
 use crate::animation::gif_writer::GifWriter;
-use crate::animation::plays::Plays;
+use crate::animation::plays::LoopCount;
 use crate::animation::webp_writer::WebPWriter;
-use crate::animation::writer::{Sequence, Writer};
-use crate::error::{Bound, Error};
+use crate::animation::writer::{FrameMerger, FrameWriter};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::plan::Quality;
 use crate::render;
 use crate::riff;
-use crate::wish::{Fit, Wish};
+use crate::wish::{Fit, TransformOptions};
 
 const SIDES: (u32, u32) = (16, 12);
 
@@ -48,7 +48,7 @@ fn delays(film: &Film) -> Vec<u32> {
 }
 
 #[test]
-fn delays_and_plays_are_kept() {
+fn delays_and_loop_count_are_preserved() {
     let hundredths = [5, 0, 1, 2, 300, u16::MAX];
     let milliseconds: Vec<u32> = hundredths.iter().map(|delay| u32::from(*delay) * 10).collect();
     let cases =
@@ -71,7 +71,7 @@ fn delays_and_plays_are_kept() {
 }
 
 #[test]
-fn equal_pictures_are_joined_and_no_time_is_lost() {
+fn equal_frames_are_merged_without_losing_time() {
     let frame = |delay, index| GifFrame { delay, ..GifFrame::flat([0, 0, 16, 12], index) };
     // Durations that browsers show for a tenth of a second count as that.
     let frames = [frame(30, 1), frame(20, 1), frame(0, 1), frame(7, 2), frame(0, 3), frame(1, 3)];
@@ -83,12 +83,12 @@ fn equal_pictures_are_joined_and_no_time_is_lost() {
 }
 
 #[test]
-fn what_stays_longer_than_a_format_can_say_is_written_again() {
+fn delay_beyond_the_format_maximum_is_split() {
     let frames = vec![GifFrame { delay: u16::MAX, ..GifFrame::flat([0, 0, 16, 12], 1) }; 40];
     let gif = gif_of((16, 12), Repeat::Infinite, &frames);
     let all_ms = 40 * 655_350;
     for (format, most) in [(Format::Gif, 655_350), (Format::WebP, 0xff_ffff)] {
-        let exactly = Wish { quality: Some(100), ..wish(format) };
+        let exactly = TransformOptions { quality: Some(100), ..wish(format) };
         let (film, _) = others_film_of(&made_of(&gif, &exactly).unwrap());
         assert_eq!(delays(&film).iter().sum::<u32>(), all_ms, "{format:?}");
         assert_eq!(delays(&film)[0], most);
@@ -100,16 +100,17 @@ fn what_stays_longer_than_a_format_can_say_is_written_again() {
 }
 
 #[test]
-fn the_first_picture_is_made_where_nothing_moves() {
+fn still_output_uses_the_first_frame() {
     let frames = [GifFrame::flat([2, 0, 14, 12], 1), GifFrame::flat([0, 0, 16, 12], 2)];
     let gif = gif_of((16, 12), Repeat::Infinite, &frames);
-    let webp = made_of(&gif, &Wish { quality: Some(100), ..wish(Format::WebP) }).unwrap();
+    let webp =
+        made_of(&gif, &TransformOptions { quality: Some(100), ..wish(Format::WebP) }).unwrap();
     for file in [gif, webp] {
         let shown = image_of(&file);
         let expected = drawn(SIDES, |x, _| if x < 2 { CLEAR } else { colour(1) });
-        assert_eq!(Canvas::of(shown), expected);
+        assert_eq!(Canvas::from_pixels(shown), expected);
         let jpeg = image_of(&made_of(&file, &wish(Format::Jpeg)).unwrap());
-        assert_eq!(jpeg.sides(), SIDES);
+        assert_eq!(jpeg.dimensions(), SIDES);
         let last = jpeg.samples.as_chunks::<3>().0[100];
         assert!(last[0] > 200 && last[1] < 60, "{last:?}");
         assert!(jpeg.samples.iter().step_by(3).take(2).all(|red| *red > 200));
@@ -117,7 +118,7 @@ fn the_first_picture_is_made_where_nothing_moves() {
 }
 
 #[test]
-fn every_picture_is_shrunk_and_cut() {
+fn every_frame_is_resized_and_cropped() {
     let frames = [
         GifFrame::flat([0, 0, 40, 20], 1),
         GifFrame::flat([20, 0, 20, 20], 2),
@@ -125,7 +126,7 @@ fn every_picture_is_shrunk_and_cut() {
     ];
     let gif = gif_of((40, 20), Repeat::Infinite, &frames);
     for format in [Format::Gif, Format::WebP] {
-        let square = Wish {
+        let square = TransformOptions {
             width: Some(10),
             height: Some(10),
             fit: Fit::Cover,
@@ -149,7 +150,7 @@ fn every_picture_is_shrunk_and_cut() {
 }
 
 #[test]
-fn every_picture_is_turned() {
+fn every_frame_is_rotated() {
     let webp = webp_with(0, &[50, 50]);
     // Exif tag 274: the left column is displayed on top.
     let exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
@@ -185,15 +186,15 @@ fn pictures(seed: u64, count: u32) -> Vec<Canvas> {
 const ROOM: usize = 1 << 20;
 
 fn gif_writer(sides: (u32, u32), colours: u16) -> GifWriter {
-    GifWriter::new(sides, colours, Plays::Forever, ROOM).unwrap()
+    GifWriter::new(sides, colours, LoopCount::Forever, ROOM).unwrap()
 }
 
 fn webp_writer(sides: (u32, u32), quality: Quality) -> WebPWriter {
-    WebPWriter::new(sides, quality, Plays::Forever, ROOM).unwrap()
+    WebPWriter::new(sides, quality, LoopCount::Forever, ROOM).unwrap()
 }
 
-fn written<W: Writer>(writer: W, pictures: &[Canvas]) -> Vec<u8> {
-    let mut sequence = Sequence::new(writer);
+fn written<W: FrameWriter>(writer: W, pictures: &[Canvas]) -> Vec<u8> {
+    let mut sequence = FrameMerger::new(writer);
     for (at, picture) in (0..).zip(pictures) {
         sequence.push(picture.clone(), 20 + at * 10, &|| false).unwrap();
     }
@@ -228,10 +229,10 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(100))]
 
     #[test]
-    fn what_is_written_in_few_colours_is_what_others_see(seed: u64, count in 1..9_u32) {
+    fn paletted_output_matches_other_decoders(seed: u64, count in 1..9_u32) {
         let pictures = pictures(seed, count);
         let given: Film = pictures.iter().zip(0..).map(|(picture, at)| {
-            (picture.keep(picture.whole()), 20 + at * 10)
+            (picture.snapshot(picture.full_area()), 20 + at * 10)
         }).collect();
         let gif = written(gif_writer(SIDES, 256), &pictures);
         prop_assert_eq!(joined(&others_film_of(&gif).0), joined(&given));
@@ -245,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn lossy_frames_are_near_what_they_were_and_fewer_colours_are_kept(seed: u64, alpha: bool) {
+    fn lossy_frames_stay_close_and_palettes_are_exact(seed: u64, alpha: bool) {
         let shade = |at: u32| drawn((32, 32), move |x, y| {
             let wave = (x * 6 + y * 2 + at * 9 + (seed % 97) as u32) % 256;
             let clear = alpha && x + at < 8;
@@ -258,7 +259,7 @@ proptest! {
             let (film, _) = others_film_of(&file);
             prop_assert_eq!(film.len(), 4);
             for ((seen, _), given) in film.iter().zip(&pictures) {
-                let given = given.keep(given.whole());
+                let given = given.snapshot(given.full_area());
                 let mut far = 0_u64;
                 for (seen, given) in seen.iter().zip(&given) {
                     prop_assert_eq!(seen[3], given[3]);
@@ -273,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn pictures_of_a_gif_survive_being_made_again(
+    fn gif_frames_survive_re_encoding(
         seed: u64, disposal in any::<bool>(), count in 2..6_u16
     ) {
         let frames: Vec<GifFrame> = (0..count).map(|at| {
@@ -294,7 +295,7 @@ proptest! {
 }
 
 #[test]
-fn what_does_not_change_costs_next_to_nothing() {
+fn static_frame_areas_cost_few_bytes() {
     let noise = |x: u32, y: u32| {
         let [r, g, b, _] = (x * 7_919 + y * 104_729).wrapping_mul(2_654_435_761).to_le_bytes();
         [r, g, b, 255]
@@ -314,7 +315,7 @@ fn what_does_not_change_costs_next_to_nothing() {
 }
 
 #[test]
-fn a_file_is_as_long_as_it_may_be_and_no_longer() {
+fn output_size_limit_is_exact() {
     let noise = |seed: u32| {
         drawn((40, 30), move |x, y| {
             let [r, g, b, a] =
@@ -323,28 +324,32 @@ fn a_file_is_as_long_as_it_may_be_and_no_longer() {
         })
     };
     let pictures: Vec<Canvas> = (1..6).map(noise).collect();
-    fn made<W: Writer>(writer: Result<W, Error>, pictures: &[Canvas]) -> Result<Vec<u8>, Error> {
-        let mut sequence = Sequence::new(writer?);
+    fn made<W: FrameWriter>(
+        writer: Result<W, Error>,
+        pictures: &[Canvas],
+    ) -> Result<Vec<u8>, Error> {
+        let mut sequence = FrameMerger::new(writer?);
         for picture in pictures {
             sequence.push(picture.clone(), 2_000_000, &|| false)?;
         }
         sequence.finish(&|| false)
     }
-    let gif = |room| made(GifWriter::new((40, 30), 200, Plays::Forever, room), &pictures);
-    let webp =
-        |room| made(WebPWriter::new((40, 30), Quality::Lossless, Plays::Forever, room), &pictures);
+    let gif = |room| made(GifWriter::new((40, 30), 200, LoopCount::Forever, room), &pictures);
+    let webp = |room| {
+        made(WebPWriter::new((40, 30), Quality::Lossless, LoopCount::Forever, room), &pictures)
+    };
     let (whole_gif, whole_webp) = (gif(ROOM).unwrap(), webp(ROOM).unwrap());
     assert_eq!(whole_gif.capacity(), whole_gif.len());
     assert_eq!(whole_webp.capacity(), whole_webp.len());
     assert_eq!(gif(whole_gif.len()).unwrap(), whole_gif);
     assert_eq!(webp(whole_webp.len()).unwrap(), whole_webp);
-    let too_large = Err(Error::TooLarge(Bound::Memory));
+    let too_large = Err(Error::TooLarge(LimitKind::Memory));
     assert_eq!(gif(whole_gif.len() - 1), too_large);
     assert_eq!(webp(whole_webp.len() - 1), too_large);
 }
 
 #[test]
-fn work_ends_when_nobody_waits_for_it() {
+fn abandoned_animation_render_stops() {
     let gif = gif_with(Repeat::Infinite, &[5, 5, 5]);
     let source = source_of(&gif).unwrap();
     for format in [Format::Gif, Format::WebP, Format::Png] {

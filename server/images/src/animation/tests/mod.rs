@@ -17,11 +17,11 @@ use super::canvas::{Canvas, Pixel};
 use crate::decode::{Decoded, decode};
 use crate::error::Error;
 use crate::format::Format;
-use crate::picture::Picture;
-use crate::plan::{Plan, Planned, plan};
+use crate::picture::PixelBuffer;
+use crate::plan::{Plan, PlanOutcome, plan};
 use crate::riff;
 use crate::source::Source;
-use crate::wish::{Wanted, Wish};
+use crate::wish::{OutputFormat, TransformOptions};
 use crate::{read_source, render};
 
 /// Returns the colours of the test files: 0 to 7 are the corners of the cube, the rest greys.
@@ -134,7 +134,7 @@ fn webp_of(sides: (u32, u32), count: u16, frames: &[WebPFrame]) -> Vec<u8> {
             false => encoder.lossless(true),
         };
         let still = encoder.encode(enough::Unstoppable).unwrap();
-        for (name, bytes) in riff::Chunks::of_file(&still).unwrap() {
+        for (name, bytes) in riff::Chunks::in_file(&still).unwrap() {
             if name != *b"VP8X" {
                 riff::push(&mut anmf, name, bytes).unwrap();
             }
@@ -153,14 +153,14 @@ fn film_of(bytes: &[u8]) -> Result<Film, Error> {
     let mut frames = super::frames::open(bytes, &source)?;
     let mut film = Film::new();
     while let Some(delay_ms) = frames.next(&|| false)? {
-        film.push((frames.canvas().keep(frames.canvas().whole()), delay_ms));
+        film.push((frames.canvas().snapshot(frames.canvas().full_area()), delay_ms));
     }
     Ok(film)
 }
 
 /// Decodes a file with the reference decoders, and returns the loop count in the unit of the format.
 fn others_film_of(bytes: &[u8]) -> (Film, Option<u32>) {
-    match Format::of(bytes).unwrap() {
+    match Format::detect(bytes).unwrap() {
         Format::Gif => {
             let frames = GifDecoder::new(Cursor::new(bytes)).unwrap().into_frames();
             let film = frames.map(|frame| {
@@ -191,28 +191,30 @@ fn others_film_of(bytes: &[u8]) -> (Film, Option<u32>) {
 }
 
 fn source_of(bytes: &[u8]) -> Result<Source, Error> {
-    read_source(Format::of(bytes).ok_or_else(|| Error::undecodable("unknown"))?, bytes)
+    read_source(Format::detect(bytes).ok_or_else(|| Error::undecodable("unknown"))?, bytes)
 }
 
-fn wish(format: Format) -> Wish {
-    Wish { format: Wanted::Format(format), ..Wish::default() }
+fn wish(format: Format) -> TransformOptions {
+    TransformOptions { format: OutputFormat::Format(format), ..TransformOptions::default() }
 }
 
-fn planned(source: &Source, wish: &Wish) -> Result<Plan, Error> {
+fn planned(source: &Source, wish: &TransformOptions) -> Result<Plan, Error> {
     match plan(source, wish)? {
-        Planned::Made(plan) => Ok(plan),
+        PlanOutcome::Transform(plan) => Ok(plan),
         // The stored format and size are requested: re-encoded nevertheless.
-        Planned::AsStored => planned(source, &Wish { width: Some(source.sides.0), ..*wish }),
+        PlanOutcome::Original => {
+            planned(source, &TransformOptions { width: Some(source.sides.0), ..*wish })
+        }
     }
 }
 
-fn made_of(bytes: &[u8], wish: &Wish) -> Result<Vec<u8>, Error> {
+fn made_of(bytes: &[u8], wish: &TransformOptions) -> Result<Vec<u8>, Error> {
     let source = source_of(bytes)?;
     render(bytes, &source, &planned(&source, wish)?, &|| false)
 }
 
 /// Returns the picture that a still format gets from a file.
-fn image_of(bytes: &[u8]) -> Picture {
+fn image_of(bytes: &[u8]) -> PixelBuffer {
     let png = made_of(bytes, &wish(Format::Png)).unwrap();
     let source = source_of(&png).unwrap();
     let plan = planned(&source, &wish(Format::Png)).unwrap();

@@ -10,8 +10,8 @@ use oxideav_av1::decoder::{SpecDecodeSession, SpecFrame};
 use oxideav_av1::sequence_header::{SequenceHeader, parse_sequence_header};
 use oxideav_av1::{ObuType, parse_obu};
 
-use super::items::Coding;
-use crate::error::{Bound, Error};
+use super::items::ColorCoding;
+use crate::error::{Error, LimitKind};
 use crate::limits::SOURCE_PIXELS_MAX;
 
 /// Maximum number of layers (frames that refine one another, the last of which is shown).
@@ -26,7 +26,7 @@ pub(super) struct Frame {
     /// Bits per sample: 8, 10, or 12.
     pub(super) bits: u32,
     /// Colour coding according to the bitstream.
-    pub(super) coding: Coding,
+    pub(super) coding: ColorCoding,
 }
 
 /// Samples row by row: one byte each, or two (little-endian) if they have more than eight bits.
@@ -42,9 +42,9 @@ pub(super) struct Plane {
 ///
 /// [`Error::Undecodable`], also if the size of the data differs; [`Error::TooLarge`].
 pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
-    let (units, header) = picture_units(data)?;
+    let (units, header) = required_obus(data)?;
     let colour = &header.color_config;
-    let coding = Coding {
+    let coding = ColorCoding {
         primaries: colour.color_primaries,
         transfer: colour.transfer_characteristics,
         matrix: colour.matrix_coefficients,
@@ -54,7 +54,7 @@ pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
     let pixels = u64::from(sides.0) * u64::from(sides.1);
     let pixels = u32::try_from(pixels).ok().filter(|_| pixels <= SOURCE_PIXELS_MAX);
     let mut session = SpecDecodeSession::new();
-    session.set_max_picture_size(pixels.ok_or(Error::TooLarge(Bound::Pixels))?);
+    session.set_max_picture_size(pixels.ok_or(Error::TooLarge(LimitKind::Pixels))?);
     let frames = session.decode_temporal_unit(&units).map_err(Error::undecodable)?;
     let frame = frames.into_iter().next_back();
     let frame = frame.ok_or_else(|| Error::undecodable("no visible frame"))?;
@@ -65,7 +65,7 @@ pub(super) fn decode(data: &[u8], sides: (u32, u32)) -> Result<Frame, Error> {
 }
 
 /// Returns the data without OBUs that the picture does not need, and its first sequence header.
-fn picture_units(mut data: &[u8]) -> Result<(Vec<u8>, SequenceHeader), Error> {
+fn required_obus(mut data: &[u8]) -> Result<(Vec<u8>, SequenceHeader), Error> {
     let mut units = Vec::with_capacity(data.len());
     let (mut header, mut pictures) = (None, 0);
     while !data.is_empty() {
@@ -94,7 +94,7 @@ fn picture_units(mut data: &[u8]) -> Result<(Vec<u8>, SequenceHeader), Error> {
 }
 
 impl Frame {
-    fn new(frame: SpecFrame, coding: Coding) -> Result<Self, Error> {
+    fn new(frame: SpecFrame, coding: ColorCoding) -> Result<Self, Error> {
         let sides = (frame.width, frame.height);
         let bits = u32::from(frame.bit_depth);
         let bytes = if bits > 8 { 2 } else { 1 };

@@ -1,20 +1,20 @@
 //! Assembles the tiles of an AVIF grid.
 
 use super::bitstream::Frame;
-use super::colour::Rows;
-use super::items::Coding;
+use super::colour::YuvConverter;
+use super::items::ColorCoding;
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Picture whose tiles are being decoded.
-pub(super) struct Canvas {
+pub(super) struct TileAssembler {
     sides: (u32, u32),
-    layout: Layout,
+    layout: PixelLayout,
     samples: Vec<u8>,
 }
 
-impl Canvas {
-    pub(super) fn new(sides: (u32, u32), layout: Layout) -> Self {
+impl TileAssembler {
+    pub(super) fn new(sides: (u32, u32), layout: PixelLayout) -> Self {
         let length = sides.0 as usize * sides.1 as usize * layout.channels();
         Self { sides, layout, samples: vec![0; length] }
     }
@@ -23,15 +23,15 @@ impl Canvas {
     pub(super) fn put_colour(
         &mut self,
         frame: &Frame,
-        coding: Coding,
+        coding: ColorCoding,
         corner: (u32, u32),
     ) -> Result<(), Error> {
-        let is_grey = matches!(self.layout, Layout::Grey | Layout::GreyAlpha);
+        let is_grey = matches!(self.layout, PixelLayout::Grey | PixelLayout::GreyAlpha);
         if is_grey != frame.is_grey() {
             return Err(Error::undecodable("some tiles are monochrome"));
         }
         let (channels, colours) = (self.layout.channels(), if is_grey { 1 } else { 3 });
-        let mut rows = Rows::new(frame, coding)?;
+        let mut rows = YuvConverter::new(frame, coding)?;
         let mut row = vec![0; frame.sides.0 as usize * colours];
         for (y, to) in self.rows_under(corner, frame.sides) {
             if is_grey {
@@ -51,7 +51,8 @@ impl Canvas {
     /// Writes the luma of an alpha tile at its upper left corner.
     pub(super) fn put_alpha(&mut self, frame: &Frame, corner: (u32, u32)) -> Result<(), Error> {
         let channels = self.layout.channels();
-        let mut rows = Rows::new(frame, Coding { matrix: UNSPECIFIED, ..frame.coding })?;
+        let mut rows =
+            YuvConverter::new(frame, ColorCoding { matrix: UNSPECIFIED, ..frame.coding })?;
         let mut row = vec![0; frame.sides.0 as usize];
         for (y, to) in self.rows_under(corner, frame.sides) {
             rows.grey(y, &mut row);
@@ -78,8 +79,8 @@ impl Canvas {
         }
     }
 
-    pub(super) fn finish(self, profile: Option<Vec<u8>>) -> Result<Picture, Error> {
-        Picture::new(self.sides, self.layout, self.samples, profile)
+    pub(super) fn finish(self, profile: Option<Vec<u8>>) -> Result<PixelBuffer, Error> {
+        PixelBuffer::new(self.sides, self.layout, self.samples, profile)
     }
 
     /// Returns the rows covered by a tile, from its left edge on, with their numbers in the tile.

@@ -4,11 +4,11 @@
 //! three to one.
 
 use super::bitstream::{Frame, Plane};
-use super::items::Coding;
+use super::items::ColorCoding;
 use crate::error::Error;
 
 /// Converter of the rows of a picture.
-pub(super) struct Rows<'a> {
+pub(super) struct YuvConverter<'a> {
     frame: &'a Frame,
     matrix: Matrix,
     brightness: Scale,
@@ -56,13 +56,13 @@ impl Scale {
     }
 }
 
-impl<'a> Rows<'a> {
+impl<'a> YuvConverter<'a> {
     /// Creates a converter.
     ///
     /// # Errors
     ///
     /// [`Error::Undecodable`] for an unsupported colour coding.
-    pub(super) fn new(frame: &'a Frame, coding: Coding) -> Result<Self, Error> {
+    pub(super) fn new(frame: &'a Frame, coding: ColorCoding) -> Result<Self, Error> {
         let is_whole = frame.planes.iter().all(|plane| plane.sides == frame.sides);
         let parts = |red, blue| Matrix::Parts { red, blue };
         let matrix = match (coding.matrix, coding.primaries) {
@@ -214,7 +214,7 @@ mod tests {
             let samples = if bits > 8 { wide.collect() } else { wide.step_by(2).collect() };
             Plane { sides: *sides, samples }
         };
-        let coding = Coding { primaries: 1, transfer: 13, matrix: 6, is_full: true };
+        let coding = ColorCoding { primaries: 1, transfer: 13, matrix: 6, is_full: true };
         Frame { sides, planes: planes.iter().map(plane).collect(), bits, coding }
     }
 
@@ -223,8 +223,8 @@ mod tests {
         let planes = samples.each_ref().map(|sample| ((1, 1), std::slice::from_ref(sample)));
         let frame = frame(bits, (1, 1), &planes);
         let mut found = [0; 3];
-        let coding = Coding { matrix, is_full, ..frame.coding };
-        Rows::new(&frame, coding).unwrap().rgb(0, &mut found);
+        let coding = ColorCoding { matrix, is_full, ..frame.coding };
+        YuvConverter::new(&frame, coding).unwrap().rgb(0, &mut found);
         found
     }
 
@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn colour_of_half_the_size_lies_between_pixels() {
+    fn chroma_upsampling_interpolates() {
         let brightness = [128_u16; 15];
         let half: [u16; 6] = [128, 228, 128, 128, 228, 128];
         let frame =
             frame(8, (5, 3), &[((5, 3), &brightness), ((3, 2), &[128; 6]), ((3, 2), &half)]);
         let mut row = [0; 15];
-        Rows::new(&frame, frame.coding).unwrap().rgb(1, &mut row);
+        YuvConverter::new(&frame, frame.coding).unwrap().rgb(1, &mut row);
         let reds: Vec<u8> = row.iter().step_by(3).copied().collect();
         let at = |part: f32| (128.0 + 1.402 * 100.0 * part + 0.5) as u8;
         for (found, part) in reds.iter().zip([0.0, 0.25, 0.75, 0.75, 0.25]) {
@@ -270,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_that_nobody_knows_is_an_error() {
+    fn unknown_matrix_coefficients_are_rejected() {
         let one = [0_u16];
         let known = frame(8, (1, 1), &[((1, 1), &one), ((1, 1), &one), ((1, 1), &one)]);
-        assert!(Rows::new(&known, Coding { matrix: 14, ..known.coding }).is_err());
+        assert!(YuvConverter::new(&known, ColorCoding { matrix: 14, ..known.coding }).is_err());
         let half = frame(8, (2, 1), &[((2, 1), &[0, 0]), ((1, 1), &one), ((1, 1), &one)]);
-        assert!(Rows::new(&half, Coding { matrix: 0, ..half.coding }).is_err());
-        assert!(Rows::new(&half, half.coding).is_ok());
+        assert!(YuvConverter::new(&half, ColorCoding { matrix: 0, ..half.coding }).is_err());
+        assert!(YuvConverter::new(&half, half.coding).is_ok());
     }
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::fields::{Fields, IsoBox};
+use super::fields::{BoxReader, IsoBox};
 use crate::error::Error;
 use crate::limits::PROFILE_BYTES_MAX;
 
@@ -33,14 +33,14 @@ pub(super) struct Container<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Property<'a> {
     pub(super) kind: [u8; 4],
-    pub(super) body: Fields<'a>,
+    pub(super) body: BoxReader<'a>,
 }
 
 #[derive(Debug, Default)]
 struct Item {
     kind: [u8; 4],
     is_protected: bool,
-    place: Place,
+    place: ItemLocation,
     /// Offset and length of each extent; a length of zero extends to the end.
     extents: Vec<(u64, u64)>,
     /// Property numbers, from one, and whether each is essential.
@@ -49,7 +49,7 @@ struct Item {
 
 /// Location of an item's data.
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum ItemLocation {
     #[default]
     File,
     Idat,
@@ -75,7 +75,7 @@ impl<'a> Container<'a> {
             properties: Vec::new(),
             references: Vec::new(),
         };
-        let mut fields = Fields::new(file);
+        let mut fields = BoxReader::new(file);
         while let Some(IsoBox { kind, body }) = fields.next_box()? {
             if kind == *b"meta" {
                 container.read_meta(body)?;
@@ -137,9 +137,9 @@ impl<'a> Container<'a> {
     pub(super) fn data(&self, item: u32) -> Result<Cow<'a, [u8]>, Error> {
         let item = self.item(item)?;
         let whole = match item.place {
-            Place::File => self.file,
-            Place::Idat => self.idat,
-            Place::Elsewhere => return Err(Error::undecodable("data in an external file")),
+            ItemLocation::File => self.file,
+            ItemLocation::Idat => self.idat,
+            ItemLocation::Elsewhere => return Err(Error::undecodable("data in an external file")),
         };
         let mut pieces = item.extents.iter().map(|(offset, length)| {
             let from = usize::try_from(*offset).ok()?;
@@ -176,7 +176,7 @@ impl<'a> Container<'a> {
         Ok(self.items.entry(item).or_default())
     }
 
-    fn read_meta(&mut self, mut meta: Fields<'a>) -> Result<(), Error> {
+    fn read_meta(&mut self, mut meta: BoxReader<'a>) -> Result<(), Error> {
         meta.version_and_flags()?;
         let mut length = 0;
         while let Some(IsoBox { kind, body }) = meta.next_box()? {
@@ -191,7 +191,7 @@ impl<'a> Container<'a> {
             match &kind {
                 b"pitm" => self.read_primary(body)?,
                 b"iinf" => self.read_items(body)?,
-                b"iloc" => self.read_places(body)?,
+                b"iloc" => self.read_item_locations(body)?,
                 b"iref" => self.read_references(body)?,
                 b"iprp" => self.read_properties(body)?,
                 _ => {}
@@ -200,13 +200,13 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    fn read_primary(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
+    fn read_primary(&mut self, mut fields: BoxReader<'a>) -> Result<(), Error> {
         let (version, _) = fields.version_and_flags()?;
         self.primary = fields.short_or_long(version > 0)?;
         Ok(())
     }
 
-    fn read_items(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
+    fn read_items(&mut self, mut fields: BoxReader<'a>) -> Result<(), Error> {
         let (version, _) = fields.version_and_flags()?;
         fields.short_or_long(version > 0)?;
         while let Some(IsoBox { kind, mut body }) = fields.next_box()? {
@@ -223,7 +223,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    fn read_places(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
+    fn read_item_locations(&mut self, mut fields: BoxReader<'a>) -> Result<(), Error> {
         let (version, _) = fields.version_and_flags()?;
         let (lengths, others) = (fields.u8()?, fields.u8()?);
         let (offset_bytes, length_bytes) = (usize::from(lengths >> 4), usize::from(lengths & 15));
@@ -240,9 +240,9 @@ impl<'a> Container<'a> {
             }
             let entry = self.entry(item)?;
             entry.place = match method {
-                0 if is_here => Place::File,
-                1 => Place::Idat,
-                _ => Place::Elsewhere,
+                0 if is_here => ItemLocation::File,
+                1 => ItemLocation::Idat,
+                _ => ItemLocation::Elsewhere,
             };
             entry.extents.clear();
             for _ in 0..count {
@@ -254,7 +254,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    fn read_references(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
+    fn read_references(&mut self, mut fields: BoxReader<'a>) -> Result<(), Error> {
         let (version, _) = fields.version_and_flags()?;
         while let Some(IsoBox { kind, mut body }) = fields.next_box()? {
             let from = body.short_or_long(version > 0)?;
@@ -266,7 +266,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    fn read_properties(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
+    fn read_properties(&mut self, mut fields: BoxReader<'a>) -> Result<(), Error> {
         while let Some(IsoBox { kind, mut body }) = fields.next_box()? {
             match &kind {
                 b"ipco" => {
@@ -281,7 +281,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    fn read_associations(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
+    fn read_associations(&mut self, mut fields: BoxReader<'a>) -> Result<(), Error> {
         let (version, flags) = fields.version_and_flags()?;
         for _ in 0..fields.u32()? {
             let item = fields.short_or_long(version > 0)?;

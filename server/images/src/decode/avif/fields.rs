@@ -6,15 +6,15 @@ use crate::error::Error;
 
 /// Remaining bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'a>(&'a [u8]);
+pub(super) struct BoxReader<'a>(&'a [u8]);
 
 /// Box: its type and content.
 pub(super) struct IsoBox<'a> {
     pub(super) kind: [u8; 4],
-    pub(super) body: Fields<'a>,
+    pub(super) body: BoxReader<'a>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> BoxReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_follow_one_another() {
+    fn consecutive_boxes_are_read() {
         let bytes = b"\0\0\0\x0aabcdXY\0\0\0\x01efgh\0\0\0\0\0\0\0\x11Z\0\0\0\0ijklrest";
-        let mut fields = Fields::new(bytes);
+        let mut fields = BoxReader::new(bytes);
         let mut found = Vec::new();
         while let Some(IsoBox { kind, body }) = fields.next_box().unwrap() {
             found.push((kind, body.rest()));
@@ -109,17 +109,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_there_is_or_shorter_than_its_head_is_an_error() {
+    fn invalid_box_sizes_are_rejected() {
         for bytes in
             [&b"\0\0\0\x0aabcdX"[..], b"\0\0\0\x07abcd", b"\0\0\0\x01abcd\0\0\0\0", b"\0\0"]
         {
-            assert!(Fields::new(bytes).next_box().is_err(), "{bytes:?}");
+            assert!(BoxReader::new(bytes).next_box().is_err(), "{bytes:?}");
         }
     }
 
     #[test]
     fn numbers_are_big_endian() {
-        let mut fields = Fields::new(&[1, 2, 3, 4, 5, 6, 7]);
+        let mut fields = BoxReader::new(&[1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(fields.u16().unwrap(), 0x0102);
         assert_eq!(fields.number(0).unwrap(), 0);
         assert_eq!(fields.version_and_flags().unwrap(), (3, 0x0004_0506));

@@ -4,7 +4,7 @@
 //! Non-goals: decoding.
 
 use super::container::Container;
-use super::fields::Fields;
+use super::fields::BoxReader;
 use crate::error::Error;
 use crate::limits::PROFILE_BYTES_MAX;
 use crate::orientation::Orientation;
@@ -15,22 +15,22 @@ const ALPHA: [&[u8]; 2] =
 
 /// Primary image to be decoded.
 #[derive(Debug)]
-pub(super) struct Shown<'a> {
-    pub(super) colour: Coded,
-    pub(super) alpha: Option<Coded>,
+pub(super) struct PrimaryImage<'a> {
+    pub(super) colour: CodedImage,
+    pub(super) alpha: Option<CodedImage>,
     /// Whether the colours are premultiplied by alpha.
     pub(super) is_premultiplied: bool,
     pub(super) orientation: Orientation,
     /// ICC profile.
     pub(super) profile: Option<&'a [u8]>,
     /// Colour coding of the container; `None` if only the bitstream has it.
-    pub(super) coding: Option<Coding>,
+    pub(super) coding: Option<ColorCoding>,
 }
 
 /// Image coded as one item, or as a grid of equal tiles, of which those on the right and bottom may extend beyond
 /// it.
 #[derive(Debug)]
-pub(super) struct Coded {
+pub(super) struct CodedImage {
     pub(super) sides: (u32, u32),
     /// Items, row by row.
     pub(super) tiles: Vec<u32>,
@@ -40,7 +40,7 @@ pub(super) struct Coded {
 
 /// Colour coding: code points of ITU-T H.273.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Coding {
+pub(super) struct ColorCoding {
     pub(super) primaries: u8,
     pub(super) transfer: u8,
     pub(super) matrix: u8,
@@ -48,7 +48,7 @@ pub(super) struct Coding {
     pub(super) is_full: bool,
 }
 
-impl Coded {
+impl CodedImage {
     /// Returns the tiles with their upper left corners.
     pub(super) fn placed(&self) -> impl Iterator<Item = ((u32, u32), u32)> {
         let (width, height) = self.tile_sides;
@@ -58,8 +58,8 @@ impl Coded {
     }
 }
 
-impl<'a> Shown<'a> {
-    pub(super) fn of(container: &Container<'a>) -> Result<Self, Error> {
+impl<'a> PrimaryImage<'a> {
+    pub(super) fn from_container(container: &Container<'a>) -> Result<Self, Error> {
         let primary = container.primary();
         let colour = coded(container, primary)?;
         let mut shown = Self {
@@ -80,7 +80,7 @@ impl<'a> Shown<'a> {
                 _ => {}
             }
         }
-        shown.orientation = Orientation::of_tag(tag(quarters, mirror));
+        shown.orientation = Orientation::from_exif_tag(tag(quarters, mirror));
         if let Some(alpha) = alpha_of(container, primary)? {
             let coded = coded(container, alpha)?;
             if coded.sides != shown.colour.sides {
@@ -92,14 +92,14 @@ impl<'a> Shown<'a> {
         Ok(shown)
     }
 
-    fn read_colour(&mut self, mut body: Fields<'a>) -> Result<(), Error> {
+    fn read_colour(&mut self, mut body: BoxReader<'a>) -> Result<(), Error> {
         match &body.kind()? {
             b"nclx" if self.coding.is_none() => {
                 // There are no code points above 255.
                 let mut point = || Ok(u8::try_from(body.u16()?).unwrap_or(u8::MAX));
                 let (primaries, transfer, matrix) = (point()?, point()?, point()?);
                 let is_full = body.u8()? & 0x80 != 0;
-                self.coding = Some(Coding { primaries, transfer, matrix, is_full });
+                self.coding = Some(ColorCoding { primaries, transfer, matrix, is_full });
             }
             b"prof" | b"rICC" if self.profile.is_none() => {
                 self.profile = Some(body.rest()).filter(|icc| icc.len() <= PROFILE_BYTES_MAX);
@@ -142,10 +142,10 @@ fn alpha_of(container: &Container<'_>, item: u32) -> Result<Option<u32>, Error> 
     Ok(None)
 }
 
-fn coded(container: &Container<'_>, item: u32) -> Result<Coded, Error> {
+fn coded(container: &Container<'_>, item: u32) -> Result<CodedImage, Error> {
     let sides = sides_of(container, item)?;
     match &container.kind(item)? {
-        b"av01" => Ok(Coded { sides, tiles: vec![item], columns: 1, tile_sides: sides }),
+        b"av01" => Ok(CodedImage { sides, tiles: vec![item], columns: 1, tile_sides: sides }),
         b"grid" => grid(container, item, sides),
         kind => Err(Error::Undecodable(format!("unsupported coding {}", kind.escape_ascii()))),
     }
@@ -160,9 +160,9 @@ fn sides_of(container: &Container<'_>, item: u32) -> Result<(u32, u32), Error> {
 }
 
 /// Parses a grid item: ISO/IEC 23008-12, 6.6.2.3.
-fn grid(container: &Container<'_>, item: u32, sides: (u32, u32)) -> Result<Coded, Error> {
+fn grid(container: &Container<'_>, item: u32, sides: (u32, u32)) -> Result<CodedImage, Error> {
     let data = container.data(item)?;
-    let mut fields = Fields::new(&data);
+    let mut fields = BoxReader::new(&data);
     let (version, flags) = (fields.u8()?, fields.u8()?);
     let (rows, columns) = (u32::from(fields.u8()?) + 1, u32::from(fields.u8()?) + 1);
     let mut side = || fields.short_or_long(flags & 1 != 0);
@@ -187,31 +187,32 @@ fn grid(container: &Container<'_>, item: u32, sides: (u32, u32)) -> Result<Coded
             return Err(broken());
         }
     }
-    Ok(Coded { sides, tiles, columns, tile_sides })
+    Ok(CodedImage { sides, tiles, columns, tile_sides })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::{Layout, Picture};
+    use crate::picture::{PixelBuffer, PixelLayout};
 
     /// Rotates the picture `ab/cd/ef` counter-clockwise, a quarter turn at a time.
     #[test]
-    fn rotation_and_mirror_are_one_of_eight_orientations() {
+    fn rotation_and_mirror_map_to_exif_orientations() {
         for quarters in 0..4 {
             for mirror in [None, Some(0), Some(1)] {
                 let mut expected =
-                    Picture::new((2, 3), Layout::Grey, b"abcdef".to_vec(), None).unwrap();
+                    PixelBuffer::new((2, 3), PixelLayout::Grey, b"abcdef".to_vec(), None).unwrap();
                 for _ in 0..quarters {
-                    expected = Orientation::of_tag(8).apply(expected);
+                    expected = Orientation::from_exif_tag(8).apply(expected);
                 }
                 match mirror {
-                    Some(0) => expected = Orientation::of_tag(4).apply(expected),
-                    Some(_) => expected = Orientation::of_tag(2).apply(expected),
+                    Some(0) => expected = Orientation::from_exif_tag(4).apply(expected),
+                    Some(_) => expected = Orientation::from_exif_tag(2).apply(expected),
                     None => {}
                 }
-                let stored = Picture::new((2, 3), Layout::Grey, b"abcdef".to_vec(), None).unwrap();
-                let seen = Orientation::of_tag(tag(quarters, mirror)).apply(stored);
+                let stored =
+                    PixelBuffer::new((2, 3), PixelLayout::Grey, b"abcdef".to_vec(), None).unwrap();
+                let seen = Orientation::from_exif_tag(tag(quarters, mirror)).apply(stored);
                 assert_eq!(seen, expected, "{quarters} {mirror:?}");
             }
         }

@@ -24,24 +24,24 @@ mod items;
 mod tests;
 
 use self::bitstream::Frame;
-use self::canvas::Canvas;
+use self::canvas::TileAssembler;
 use self::container::Container;
-use self::items::{Coded, Shown};
+use self::items::{CodedImage, PrimaryImage};
 use super::colours::{self, VideoCurve};
 use crate::Stop;
 use crate::error::Error;
 use crate::format::Format;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::source::Source;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
-    let shown = Shown::of(&Container::read(bytes)?)?;
+    let shown = PrimaryImage::from_container(&Container::read(bytes)?)?;
     Ok(Source { orientation: shown.orientation, ..Source::still(Format::Avif, shown.colour.sides) })
 }
 
-pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
+pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<PixelBuffer, Error> {
     let container = Container::read(bytes)?;
-    let shown = Shown::of(&container)?;
+    let shown = PrimaryImage::from_container(&container)?;
     if shown.colour.sides != source.sides {
         return Err(Error::undecodable("dimensions differ from the header"));
     }
@@ -52,15 +52,15 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
         let coding = shown.coding.unwrap_or(frame.coding);
         let (primaries, transfer) = (coding.primaries, coding.transfer);
         let named =
-            || colours::of_code_points(primaries, transfer, VideoCurve::Srgb, frame.is_grey());
+            || colours::icc_from_cicp(primaries, transfer, VideoCurve::Srgb, frame.is_grey());
         profile = profile.or_else(named);
         let layout = match (frame.is_grey(), shown.alpha.is_some()) {
-            (true, false) => Layout::Grey,
-            (true, true) => Layout::GreyAlpha,
-            (false, false) => Layout::Rgb,
-            (false, true) => Layout::Rgba,
+            (true, false) => PixelLayout::Grey,
+            (true, true) => PixelLayout::GreyAlpha,
+            (false, false) => PixelLayout::Rgb,
+            (false, true) => PixelLayout::Rgba,
         };
-        let canvas = canvas.get_or_insert_with(|| Canvas::new(source.sides, layout));
+        let canvas = canvas.get_or_insert_with(|| TileAssembler::new(source.sides, layout));
         canvas.put_colour(&frame, coding, corner)?;
     }
     let mut canvas = canvas.ok_or_else(|| Error::undecodable("no tiles"))?;
@@ -77,7 +77,7 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
 
 fn decode_tile(
     container: &Container<'_>,
-    coded: &Coded,
+    coded: &CodedImage,
     item: u32,
     stop: Stop<'_>,
 ) -> Result<Frame, Error> {

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::container::Container;
 use super::{decode, read_source};
 use crate::encode;
-use crate::error::{Bound, Error};
+use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::PROFILE_BYTES_MAX;
 use crate::orientation::Orientation;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Quality;
 
 /// Item of a file, with boxes as its properties.
@@ -78,25 +78,25 @@ fn file(items: &[Item]) -> Vec<u8> {
     [boxed(b"ftyp", &[b"avif\0\0\0\0mif1avif"]), meta].concat()
 }
 
-fn flat(layout: Layout, sides: (u32, u32), pixel: &[u8]) -> Picture {
+fn flat(layout: PixelLayout, sides: (u32, u32), pixel: &[u8]) -> PixelBuffer {
     let pixels = (sides.0 * sides.1) as usize;
-    Picture::new(sides, layout, pixel.repeat(pixels), None).unwrap()
+    PixelBuffer::new(sides, layout, pixel.repeat(pixels), None).unwrap()
 }
 
-fn written(picture: &Picture) -> Vec<u8> {
+fn written(picture: &PixelBuffer) -> Vec<u8> {
     encode::encode(picture.clone(), Format::Avif, Quality::Lossy(95), &|| false).unwrap()
 }
 
-fn read(bytes: &[u8]) -> Result<Picture, Error> {
+fn read(bytes: &[u8]) -> Result<PixelBuffer, Error> {
     decode(bytes, &read_source(bytes)?, &|| false)
 }
 
 /// Returns the data of an encoded picture, and of its alpha if it has one.
-fn coded(picture: &Picture) -> (Vec<u8>, Vec<u8>) {
+fn coded(picture: &PixelBuffer) -> (Vec<u8>, Vec<u8>) {
     let bytes = written(picture);
     let container = Container::read(&bytes).unwrap();
-    let shown = super::Shown::of(&container).unwrap();
-    let data = |coded: &super::Coded| container.data(coded.tiles[0]).unwrap().into_owned();
+    let shown = super::PrimaryImage::from_container(&container).unwrap();
+    let data = |coded: &super::CodedImage| container.data(coded.tiles[0]).unwrap().into_owned();
     (data(&shown.colour), shown.alpha.as_ref().map(data).unwrap_or_default())
 }
 
@@ -105,17 +105,19 @@ fn item(data: Vec<u8>, (width, height): (u32, u32)) -> Item {
     Item { kind: *b"av01", data, properties: vec![sides_box(width, height)], refers: Vec::new() }
 }
 
-fn assert_near(found: &Picture, expected: &Picture, most: u8) {
-    assert_eq!((found.sides(), found.layout), (expected.sides(), expected.layout));
+fn assert_near(found: &PixelBuffer, expected: &PixelBuffer, most: u8) {
+    assert_eq!((found.dimensions(), found.layout), (expected.dimensions(), expected.layout));
     for (at, (is, was)) in found.samples.iter().zip(&expected.samples).enumerate() {
         assert!(is.abs_diff(*was) <= most, "sample {at}: {is} instead of {was}");
     }
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn avif_round_trips() {
     for sides in [(1, 1), (2, 3), (7, 65), (16, 16), (97, 61)] {
-        for layout in [Layout::Rgb, Layout::Rgba, Layout::Grey, Layout::GreyAlpha] {
+        for layout in
+            [PixelLayout::Rgb, PixelLayout::Rgba, PixelLayout::Grey, PixelLayout::GreyAlpha]
+        {
             let smooth = |at: u32, channel: u32| {
                 let (x, y) = (at % sides.0, at / sides.0);
                 (40 + channel * 30 + (x + y) * 80 / (sides.0 + sides.1)) as u8
@@ -124,11 +126,11 @@ fn what_is_written_is_read_back() {
             let pixels = 0..sides.0 * sides.1;
             let samples =
                 pixels.flat_map(|at| (0..channels).map(move |channel| smooth(at, channel)));
-            let picture = Picture::new(sides, layout, samples.collect(), None).unwrap();
+            let picture = PixelBuffer::new(sides, layout, samples.collect(), None).unwrap();
             let bytes = written(&picture);
-            assert_eq!(Format::of(&bytes), Some(Format::Avif));
+            assert_eq!(Format::detect(&bytes), Some(Format::Avif));
             assert_eq!(read_source(&bytes).unwrap().sides, sides);
-            assert_near(&read(&bytes).unwrap(), &picture.in_colour(), 12);
+            assert_near(&read(&bytes).unwrap(), &picture.to_rgb(), 12);
         }
     }
 }
@@ -136,16 +138,16 @@ fn what_is_written_is_read_back() {
 #[test]
 fn ten_bits_and_brightness_alone_are_read() {
     let bytes = include_bytes!("../../../../../tests/fixtures/avif/ten_bits.avif");
-    assert_near(&read(bytes).unwrap(), &flat(Layout::Rgb, (20, 9), &[200, 100, 50]), 3);
+    assert_near(&read(bytes).unwrap(), &flat(PixelLayout::Rgb, (20, 9), &[200, 100, 50]), 3);
 
-    let (_, alpha) = coded(&flat(Layout::Rgba, (20, 9), &[0, 0, 0, 77]));
+    let (_, alpha) = coded(&flat(PixelLayout::Rgba, (20, 9), &[0, 0, 0, 77]));
     let bytes = file(&[item(alpha, (20, 9))]);
-    assert_near(&read(&bytes).unwrap(), &flat(Layout::Grey, (20, 9), &[77]), 2);
+    assert_near(&read(&bytes).unwrap(), &flat(PixelLayout::Grey, (20, 9), &[77]), 2);
 }
 
 #[test]
-fn a_turned_picture_says_so() {
-    let (data, _) = coded(&flat(Layout::Rgb, (8, 5), &[1, 2, 3]));
+fn avif_rotation_is_reported() {
+    let (data, _) = coded(&flat(PixelLayout::Rgb, (8, 5), &[1, 2, 3]));
     let cases = [
         (None, None, 1),
         (None, Some(1), 2),
@@ -162,8 +164,8 @@ fn a_turned_picture_says_so() {
         item.properties.extend(mirror.map(|mirror| boxed(b"imir", &[&[mirror]])));
         let bytes = file(&[item]);
         let source = read_source(&bytes).unwrap();
-        assert_eq!((source.sides, source.orientation), ((8, 5), Orientation::of_tag(tag)));
-        assert_eq!(read(&bytes).unwrap().sides(), (8, 5));
+        assert_eq!((source.sides, source.orientation), ((8, 5), Orientation::from_exif_tag(tag)));
+        assert_eq!(read(&bytes).unwrap().dimensions(), (8, 5));
     }
 }
 
@@ -177,15 +179,16 @@ fn grid(sides: (u32, u32)) -> Vec<Item> {
         refers: vec![(*b"dimg", vec![2, 3, 4, 5])],
         ..item(told.concat(), sides)
     }];
-    let tile = |colour: [u8; 3]| item(coded(&flat(Layout::Rgb, (16, 16), &colour)).0, (16, 16));
+    let tile =
+        |colour: [u8; 3]| item(coded(&flat(PixelLayout::Rgb, (16, 16), &colour)).0, (16, 16));
     items.extend(colours.map(tile));
     items
 }
 
 #[test]
-fn tiles_make_up_a_picture() {
+fn grid_tiles_are_assembled() {
     let picture = read(&file(&grid((30, 19)))).unwrap();
-    assert_eq!((picture.sides(), picture.layout), ((30, 19), Layout::Rgb));
+    assert_eq!((picture.dimensions(), picture.layout), ((30, 19), PixelLayout::Rgb));
     let corners = [
         ((0, 0), [200, 20, 20]),
         ((15, 15), [200, 20, 20]),
@@ -210,26 +213,26 @@ fn tiles_make_up_a_picture() {
 }
 
 #[test]
-fn colours_that_were_multiplied_by_alpha_are_divided_again() {
+fn premultiplied_alpha_is_undone() {
     let sides = (16, 16);
-    let (_, alpha) = coded(&flat(Layout::Rgba, sides, &[0, 0, 0, 128]));
-    let (colour, _) = coded(&flat(Layout::Rgb, sides, &[100, 50, 25]));
+    let (_, alpha) = coded(&flat(PixelLayout::Rgba, sides, &[0, 0, 0, 128]));
+    let (colour, _) = coded(&flat(PixelLayout::Rgb, sides, &[100, 50, 25]));
     let name = b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0";
     let mut items = [item(colour, sides), item(alpha, sides)];
     items[1].properties.push(boxed(b"auxC", &[&[0; 4], name]));
     items[1].refers = vec![(*b"auxl", vec![1])];
-    let straight = flat(Layout::Rgba, sides, &[100, 50, 25, 128]);
+    let straight = flat(PixelLayout::Rgba, sides, &[100, 50, 25, 128]);
     assert_near(&read(&file(&items)).unwrap(), &straight, 4);
     items[0].refers = vec![(*b"prem", vec![2])];
-    let divided = flat(Layout::Rgba, sides, &[199, 100, 50, 128]);
+    let divided = flat(PixelLayout::Rgba, sides, &[199, 100, 50, 128]);
     assert_near(&read(&file(&items)).unwrap(), &divided, 6);
     items[1].properties[0] = sides_box(16, 15);
     assert!(matches!(read_source(&file(&items)), Err(Error::Undecodable(_))));
 }
 
 #[test]
-fn a_profile_is_passed_on_and_wide_colours_get_one() {
-    let (data, _) = coded(&flat(Layout::Rgb, (4, 4), &[9, 9, 9]));
+fn profile_is_passed_on_and_wide_gamut_gets_one() {
+    let (data, _) = coded(&flat(PixelLayout::Rgb, (4, 4), &[9, 9, 9]));
     let with = |colour: &[u8]| {
         let mut item = item(data.clone(), (4, 4));
         item.properties.push(boxed(b"colr", &[colour]));
@@ -244,30 +247,30 @@ fn a_profile_is_passed_on_and_wide_colours_get_one() {
 }
 
 #[test]
-fn sides_that_the_data_does_not_have_are_an_error() {
-    let (data, _) = coded(&flat(Layout::Rgb, (16, 16), &[9, 9, 9]));
+fn declared_size_mismatch_is_rejected() {
+    let (data, _) = coded(&flat(PixelLayout::Rgb, (16, 16), &[9, 9, 9]));
     for sides in [(16, 15), (15, 16), (17, 16), (32, 8), (8_000, 6_000)] {
         let bytes = file(&[item(data.clone(), sides)]);
         assert_eq!(read_source(&bytes).unwrap().sides, sides);
         assert!(matches!(read(&bytes), Err(Error::Undecodable(_))), "{sides:?}");
     }
     let bytes = file(&[item(data.clone(), (65_535, 65_535))]);
-    assert_eq!(read(&bytes), Err(Error::TooLarge(Bound::Pixels)));
+    assert_eq!(read(&bytes), Err(Error::TooLarge(LimitKind::Pixels)));
     assert!(read_source(&file(&[Item { properties: Vec::new(), ..item(data, (1, 1)) }])).is_err());
 }
 
 #[test]
-fn more_pictures_than_layers_are_an_error() {
-    let (data, _) = coded(&flat(Layout::Rgb, (16, 16), &[9, 9, 9]));
+fn excess_layers_are_rejected() {
+    let (data, _) = coded(&flat(PixelLayout::Rgb, (16, 16), &[9, 9, 9]));
     let bytes = file(&[item(data.repeat(2), (16, 16))]);
-    assert_near(&read(&bytes).unwrap(), &flat(Layout::Rgb, (16, 16), &[9, 9, 9]), 3);
+    assert_near(&read(&bytes).unwrap(), &flat(PixelLayout::Rgb, (16, 16), &[9, 9, 9]), 3);
     let bytes = file(&[item(data.repeat(5), (16, 16))]);
     assert!(matches!(read(&bytes), Err(Error::Undecodable(_))));
 }
 
 #[test]
-fn what_a_reader_must_know_and_does_not_is_an_error() {
-    let (data, _) = coded(&flat(Layout::Rgb, (16, 16), &[9, 9, 9]));
+fn unknown_essential_property_is_rejected() {
+    let (data, _) = coded(&flat(PixelLayout::Rgb, (16, 16), &[9, 9, 9]));
     let mut cut = item(data.clone(), (16, 16));
     cut.properties.push(boxed(b"clap", &[&[0; 32]]));
     let Err(Error::Undecodable(why)) = read_source(&file(&[cut])) else { panic!("it was read") };
@@ -281,8 +284,8 @@ fn what_a_reader_must_know_and_does_not_is_an_error() {
 }
 
 #[test]
-fn work_that_nobody_waits_for_is_not_begun() {
-    let bytes = written(&flat(Layout::Rgb, (4, 4), &[9, 9, 9]));
+fn abandoned_avif_decode_does_not_start() {
+    let bytes = written(&flat(PixelLayout::Rgb, (4, 4), &[9, 9, 9]));
     let source = read_source(&bytes).unwrap();
     assert_eq!(decode(&bytes, &source, &|| true), Err(Error::Cancelled));
 }
@@ -290,16 +293,16 @@ fn work_that_nobody_waits_for_is_not_begun() {
 /// Builds a small file with all features.
 fn rich() -> Vec<u8> {
     let samples = (0..12 * 10 * 4).map(|at: u32| (at * at % 251) as u8).collect();
-    written(&Picture::new((12, 10), Layout::Rgba, samples, None).unwrap())
+    written(&PixelBuffer::new((12, 10), PixelLayout::Rgba, samples, None).unwrap())
 }
 
 #[test]
-fn a_file_that_breaks_off_is_never_a_panic() {
+fn truncated_avif_does_not_panic() {
     let (whole, tiled) = (rich(), file(&grid((30, 19))));
     for bytes in [&whole, &tiled] {
         for length in 0..bytes.len() {
             if let Ok(picture) = read(&bytes[..length]) {
-                assert_eq!(picture.sides(), read_source(bytes).unwrap().sides);
+                assert_eq!(picture.dimensions(), read_source(bytes).unwrap().sides);
             }
         }
     }
@@ -310,7 +313,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn broken_bytes_are_never_a_panic(
+    fn corrupt_avif_does_not_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         is_tiled in any::<bool>(),
     ) {
@@ -323,7 +326,7 @@ proptest! {
             && source.pixels() < 1_000_000
             && let Ok(picture) = decode(&bytes, &source, &|| false)
         {
-            prop_assert_eq!(picture.sides(), source.sides);
+            prop_assert_eq!(picture.dimensions(), source.sides);
         }
     }
 }

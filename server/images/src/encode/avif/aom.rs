@@ -58,8 +58,8 @@ pub(super) fn encode(planes: &Planes<'_>, quantiser: u8, speed: u8) -> Result<Ve
     let image = Image::new(planes)?;
     let mut encoder = Encoder::new(planes, quantiser.min(QUANTISER_MAX), speed.min(SPEED_MAX))?;
     let mut code = Vec::new();
-    encoder.give(Some(&image), &mut code)?;
-    encoder.give(None, &mut code)?;
+    encoder.encode_frame(Some(&image), &mut code)?;
+    encoder.encode_frame(None, &mut code)?;
     // A container does not need the temporal delimiter, an empty OBU, that begins a stream.
     match code.strip_prefix(&[0x12, 0x00]) {
         Some(behind) => Ok(behind.to_vec()),
@@ -199,7 +199,7 @@ impl Encoder {
     }
 
     /// Encodes a picture, or flushes the encoder without one, and appends the output.
-    fn give(&mut self, image: Option<&Image>, code: &mut Vec<u8>) -> Result<(), Failed> {
+    fn encode_frame(&mut self, image: Option<&Image>, code: &mut Vec<u8>) -> Result<(), Failed> {
         let image = image.map_or(ptr::null(), |image| image.0.as_ptr().cast_const());
         // SAFETY: the encoder was initialized, and the image is alive: libaom reads it in this call, or copies it.
         checked(unsafe { ffi::aom_codec_encode(&raw mut *self.0, image, 0, 1, 0) })?;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_picture_is_the_same_code() {
+    fn avif_encoding_is_deterministic() {
         let samples: Vec<u8> = (0..64 * 48_u32).map(|at| (at * at / 7) as u8).collect();
         let code = |quantiser| encode(&planes((64, 48), &samples), quantiser, 8).unwrap();
         assert_eq!(code(20), code(20));

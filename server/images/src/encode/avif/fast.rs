@@ -155,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantisers_fall_as_quality_rises() {
+    fn quantizer_falls_as_quality_rises() {
         let all: Vec<f32> = (1..=100).map(|asked| by_table(&QUANTISERS, asked)).collect();
         assert!(all.is_sorted_by(|finer, coarser| finer >= coarser), "{all:?}");
         assert!(all.iter().all(|quantiser| *quantiser <= f32::from(aom::QUANTISER_MAX)));
     }
 
     #[test]
-    fn colours_are_those_of_four_pixels_also_at_an_odd_edge() {
+    fn chroma_averages_four_pixels_at_odd_edges() {
         let (red, blue) = ([255, 0, 0], [0, 0, 255]);
         let pixels = [red, red, blue, red, red, blue, blue, blue, blue];
         let half = Colours::of(&pixels, (3, 3), false);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_any_size_is_written() {
+    fn avif_encodes_images_of_any_size() {
         for (width, height) in [(1, 1), (2, 3), (7, 5), (16, 16), (65, 33)] {
             for layout in [Layout::Rgb, Layout::Rgba] {
                 for quality in [1, 60, 90, 100] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_whether_to_go_on_is_asked() {
+    fn avif_encoding_is_cancellable() {
         let picture = Picture::new((1, 1), Layout::Rgb, vec![0; 3], None).unwrap();
         assert_eq!(encode(&picture, 60, &|| true).unwrap_err(), Error::Cancelled);
     }

@@ -5,11 +5,11 @@ use kernels::{Channels, encode_avif};
 use super::quality::by_table;
 use crate::Stop;
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Encodes a colour picture.
 pub(in super::super) fn encode(
-    picture: &Picture,
+    picture: &PixelBuffer,
     quality: u8,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
@@ -17,14 +17,14 @@ pub(in super::super) fn encode(
         return Err(Error::Cancelled);
     }
     let channels = match picture.layout {
-        Layout::Rgb => Channels::Rgb,
-        Layout::Rgba => Channels::Rgba,
-        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+        PixelLayout::Rgb => Channels::Rgb,
+        PixelLayout::Rgba => Channels::Rgba,
+        PixelLayout::Grey | PixelLayout::GreyAlpha | PixelLayout::Cmyk => {
             return Err(Error::failed("AVIF requires colour"));
         }
     };
     let quality = by_table(&QUALITIES, quality);
-    encode_avif(channels, &picture.samples, picture.sides(), quality).map_err(Error::failed)
+    encode_avif(channels, &picture.samples, picture.dimensions(), quality).map_err(Error::failed)
 }
 
 /// Requested qualities and those of this encoder with the same SSIMULACRA2 score as the output of libvips; measured
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn qualities_rise_from_one_to_a_hundred() {
+    fn avif_quality_is_monotonic() {
         let all: Vec<f32> = (1..=100).map(|asked| by_table(&QUALITIES, asked)).collect();
         assert!(all.is_sorted(), "{all:?}");
         assert_eq!((all[0], all[99]), (1.0, 100.0));

@@ -21,7 +21,7 @@ mod tests {
     use super::by_table;
 
     #[test]
-    fn what_lies_between_two_numbers_lies_on_their_line() {
+    fn quality_table_interpolates_linearly() {
         let table = [(1, 63), (50, 40), (60, 30), (100, 0)];
         let found = [0, 1, 50, 55, 60, 80, 100, 101].map(|asked| by_table(&table, asked));
         assert_eq!(found, [63.0, 63.0, 40.0, 35.0, 30.0, 15.0, 0.0, 0.0]);
