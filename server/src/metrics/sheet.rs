@@ -95,14 +95,14 @@ impl<'a> MetricWriter<'a> {
         measured: HistogramUnit,
         rows: impl IntoIterator<Item = (Labels<N>, HistogramSnapshot)>,
     ) -> fmt::Result {
-        let told = |value: u64| match measured {
+        let scaled = |value: u64| match measured {
             HistogramUnit::Microseconds => value as f64 / 1e6,
             HistogramUnit::Raw => value as f64,
         };
         self.rows(name, about, MetricType::Histogram, rows, |encoder, reading| {
-            let bounds = reading.bounds.iter().map(|bound| told(*bound)).chain([f64::INFINITY]);
+            let bounds = reading.bounds.iter().map(|bound| scaled(*bound)).chain([f64::INFINITY]);
             let ranges: Vec<_> = bounds.zip(reading.counts.iter().copied()).collect();
-            let sum = told(reading.sum);
+            let sum = scaled(reading.sum);
             encoder.encode_histogram::<NoLabelSet>(sum, reading.count(), &ranges, None)
         })
     }

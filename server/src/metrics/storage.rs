@@ -112,11 +112,19 @@ fn contents(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     plain("storage_mapped_segments", "Memory-mapped segments.", |stats| {
         stats.mapped_segments as u64
     })?;
-    plain(
-        "index_condemned",
-        "1 if the index is corrupt and is rebuilt from the log at the next start; no data is lost.",
-        |stats| u64::from(stats.index_is_corrupt),
-    )?;
+    let names = [
+        (
+            "index_rebuild_pending",
+            "1 if the index is corrupt and is rebuilt from the log at the next start; no data is lost.",
+        ),
+        (
+            "index_condemned",
+            "Deprecated name of `trug_index_rebuild_pending`; removed in version 0.2.",
+        ),
+    ];
+    for (name, about) in names {
+        plain(name, about, |stats| u64::from(stats.index_is_corrupt))?;
+    }
     sheet.gauges(
         "storage_segments",
         "Segment files, by kind.",
@@ -147,11 +155,16 @@ fn work(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         "Bytes copied by compaction.",
         store.compacted_bytes,
     )?;
-    sheet.counter(
-        "compaction_given_back_bytes",
-        "Disk bytes reclaimed by compaction.",
-        store.reclaimed_bytes,
-    )?;
+    let names = [
+        ("compaction_reclaimed_bytes", "Disk bytes reclaimed by compaction."),
+        (
+            "compaction_given_back_bytes",
+            "Deprecated name of `trug_compaction_reclaimed_bytes_total`; removed in version 0.2.",
+        ),
+    ];
+    for (name, about) in names {
+        sheet.counter(name, about, store.reclaimed_bytes)?;
+    }
     sheet.counter(
         "scrub_read_bytes",
         "Bytes read and verified by scrubbing.",

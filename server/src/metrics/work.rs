@@ -140,11 +140,16 @@ fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
             ([("outcome", "failed")], measures.webhooks_failed.get()),
         ],
     )?;
-    sheet.counter(
-        "webhook_given_up",
-        "Webhook events moved to the dead-letter queue.",
-        measures.webhooks_given_up.get(),
-    )?;
+    let names = [
+        ("webhook_dead_lettered", "Webhook events moved to the dead-letter queue."),
+        (
+            "webhook_given_up",
+            "Deprecated name of `trug_webhook_dead_lettered_total`; removed in version 0.2.",
+        ),
+    ];
+    for (name, about) in names {
+        sheet.counter(name, about, measures.webhooks_given_up.get())?;
+    }
     sheet.counter(
         "webhook_dropped",
         "Webhook events dropped because a queue was full.",
