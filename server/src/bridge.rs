@@ -160,9 +160,9 @@ pub fn body_from_memory(whole: &Bytes, pieces: Vec<BodyPart>) -> Body {
 /// Thread pool that reads response bodies from the disk.
 ///
 /// Data that was just read from the disk is verified there and touched for the first time, which costs more than
-/// sending it (`benches/README.md`, cold_beside). Threads of normal priority would delay the async workers: on a kernel
-/// that does not preempt within system calls, workers waited up to 50 ms. At most one piece of each connection waits
-/// here.
+/// sending it (`benches/README.md`, get_latency_under_cold_reads). Threads of normal priority would delay the async
+/// workers: on a kernel that does not preempt within system calls, workers waited up to 50 ms. At most one piece of
+/// each connection waits here.
 #[derive(Clone)]
 pub struct DiskReadPool(Arc<ThreadPool>);
 

@@ -262,8 +262,8 @@ async fn answer(
 ) -> Result<http::Response<Body>, std::convert::Infallible> {
     Ok(perform(operator, request).await.unwrap_or_else(|error| {
         log(&error);
-        let told = ApiError::new(error.status(), error.code(), log_and_reply(&error).to_owned());
-        told.response(&ErrorFormat::default()).map(Body::from)
+        let reply = ApiError::new(error.status(), error.code(), log_and_reply(&error).to_owned());
+        reply.response(&ErrorFormat::default()).map(Body::from)
     }))
 }
 

@@ -15,14 +15,14 @@ use crate::limits;
 /// Logs each corrupt location when it is found, and in one line how many were found before the start. Checks once more
 /// at the end.
 pub(crate) async fn log_corruption(store: Store, end: oneshot::Receiver<()>) {
-    let mut told = LoggedCorruption::default();
+    let mut logged = LoggedCorruption::default();
     let mut end = pin!(end);
     let mut is_last = false;
     loop {
         let asked = store.clone();
         match blocking(move || asked.damage()).await {
             Ok(known) => {
-                let NewCorruption { earlier, found } = told.news(known, store.opened_ms());
+                let NewCorruption { earlier, found } = logged.news(known, store.opened_ms());
                 if earlier > 0 {
                     tracing::error!("corruption: {earlier} known regions from earlier runs");
                 }
@@ -55,12 +55,12 @@ impl LoggedCorruption {
     fn news(&mut self, known: DamageList, opened_ms: u64) -> NewCorruption {
         let total = known.count();
         let is_first = self.0.is_none();
-        let told = self.0.take().unwrap_or_default();
+        let logged = self.0.take().unwrap_or_default();
         self.0 = Some(known.places.iter().map(|damage| (damage.segment, damage.offset)).collect());
         let mut found = known.places;
         found.retain(|damage| match is_first {
             true => damage.found_ms >= opened_ms,
-            false => !told.contains(&(damage.segment, damage.offset)),
+            false => !logged.contains(&(damage.segment, damage.offset)),
         });
         let earlier = if is_first { total - found.len() as u64 } else { 0 };
         NewCorruption { earlier, found }
@@ -83,20 +83,20 @@ mod tests {
             found_ms,
         };
         let list = |places: &[Damage]| DamageList { places: places.to_vec(), unlisted: 2 };
-        let told = |news: NewCorruption| {
+        let summary = |news: NewCorruption| {
             let offsets: Vec<_> = news.found.iter().map(|damage| damage.offset).collect();
             (news.earlier, offsets)
         };
         let (old, at_opening, new) = (damage(10, 99), damage(20, 100), damage(30, 150));
         let mut log = LoggedCorruption::default();
         let known = [old.clone(), at_opening.clone()];
-        assert_eq!(told(log.news(list(&known), 100)), (3, vec![20]));
-        assert_eq!(told(log.news(list(&known), 100)), (0, vec![]));
+        assert_eq!(summary(log.news(list(&known), 100)), (3, vec![20]));
+        assert_eq!(summary(log.news(list(&known), 100)), (0, vec![]));
         let known = [old, at_opening, new];
-        assert_eq!(told(log.news(list(&known), 100)), (0, vec![30]));
-        assert_eq!(told(log.news(list(&[]), 100)), (0, vec![]));
+        assert_eq!(summary(log.news(list(&known), 100)), (0, vec![30]));
+        assert_eq!(summary(log.news(list(&[]), 100)), (0, vec![]));
         // Repaired, and corrupt again.
-        assert_eq!(told(log.news(list(&known[2..]), 100)), (0, vec![30]));
-        assert_eq!(told(LoggedCorruption::default().news(list(&known), 200)), (5, vec![]));
+        assert_eq!(summary(log.news(list(&known[2..]), 100)), (0, vec![30]));
+        assert_eq!(summary(LoggedCorruption::default().news(list(&known), 200)), (5, vec![]));
     }
 }

@@ -278,7 +278,7 @@ pub fn resolve_keys(
 ) -> Result<Vec<ObjectKey>, ApiError> {
     let name_of = |file: &StagedFile, path_name: Option<&str>| {
         let own_name = path_name.or(file.client_name.as_deref());
-        file_name(naming, own_name, || file.content_extension(), app.entropy.uuid())
+        file_name(naming, own_name, || file.content_extension(), app.rng.uuid())
     };
     let keys_in = |folder: &FolderKey| {
         files
@@ -336,7 +336,7 @@ pub async fn store_files(
     let is_limited = app.catalog.has_quota(bucket);
     // In a versioned bucket a replaced object still uses its space.
     let makes_room = is_limited && bucket.versioning.is_none();
-    let is_told = app.catalog.has_webhooks(&bucket.name);
+    let has_webhooks = app.catalog.has_webhooks(&bucket.name);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or rejected.
         let (proposals, _claims, placed) = {
@@ -372,7 +372,7 @@ pub async fn store_files(
             }
             growth.count(file.staged.bytes(), replaces.as_ref());
             let options = file.options(&proposal.key);
-            if is_told {
+            if has_webhooks {
                 happenings.push(file.happening(event, &proposal.key, &options));
             }
             batch = batch.put(name.clone(), file.staged.clone(), options);

@@ -50,7 +50,7 @@ impl PartialSchema for FormFiles {
         ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(
-                "A form with files. File fields may have any name; other fields are ignored.",
+                "Multipart form with files. File fields may have any name; other fields are ignored.",
             ))
             .property_names(Some(
                 ObjectBuilder::new()

@@ -66,7 +66,7 @@ impl PartialSchema for Flag {
     fn schema() -> RefOr<Schema> {
         let words = ["1", "yes", "on", "0", "no", "off"];
         AnyOfBuilder::new()
-            .description(Some("An empty value is true."))
+            .description(Some("Boolean flag; an empty value is true."))
             .item(Object::with_type(Type::Boolean))
             .item(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)))
             .into()
@@ -103,8 +103,7 @@ impl IntoParams for NameFilterParameter {
         let words = ObjectBuilder::new()
             .schema_type(Type::String)
             .max_length(Some(limits::SEARCH_TEXT_CHARS_MAX));
-        let about = "Up to 16 words: only entries whose names contain all of them or whose ids \
-            begin with them.";
+        let about = "Up to 16 words. Selects entries whose names contain all words, or whose ids begin with them.";
         vec![query("q", words.into(), about)]
     }
 }
@@ -116,13 +115,17 @@ impl IntoParams for UploadParameters {
             query(
                 "overwrite",
                 flag(),
-                "Replace an existing file; otherwise the new file gets a free name.",
+                "Whether to replace an existing file; otherwise the new file gets an unused name.",
             ),
-            query("randomizeName", flag(), "Name the file by a random UUID and its extension."),
+            query(
+                "randomizeName",
+                flag(),
+                "Whether to name the file by a random UUID, with its extension.",
+            ),
             query(
                 "thumbnail",
                 flag(),
-                "Create thumbnails of images; default: as set for the bucket.",
+                "Whether to create thumbnails of images; default: the setting of the bucket.",
             ),
         ]
     }
@@ -142,7 +145,7 @@ impl IntoParams for BucketNameParameter {
 
 impl IntoParams for ListedBucketParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let mut name = query("bucketName", pattern(ANY_BUCKET), "The bucket; also `bucket`.");
+        let mut name = query("bucketName", pattern(ANY_BUCKET), "Bucket name. Alias: `bucket`.");
         name.required = Required::True;
         vec![name]
     }
@@ -150,7 +153,7 @@ impl IntoParams for ListedBucketParameter {
 
 impl IntoParams for NamedBucketParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let what = "Bucket to fill in; also `bucketName`.";
+        let what = "Bucket name to insert. Alias: `bucketName`.";
         vec![query("bucket", pattern(BUCKET), what)]
     }
 }
@@ -178,23 +181,27 @@ impl IntoParams for TransformParameters {
             .maximum(Some(10));
         let formats = ["webp", "jpg", "jpeg", "png", "avif", "gif", "auto"];
         vec![
-            query("format", word(&formats), "Output format; also `fm`, `f`, `output`."),
-            query("width", side(), "Maximum width in pixels; also `w`."),
-            query("height", side(), "Maximum height in pixels; also `h`."),
-            query("quality", quality.into(), "Quality; also `q`."),
+            query("format", word(&formats), "Output format. Aliases: `fm`, `f`, `output`."),
+            query("width", side(), "Maximum width in pixels. Alias: `w`."),
+            query("height", side(), "Maximum height in pixels. Alias: `h`."),
+            query("quality", quality.into(), "Output quality, 1 to 100. Alias: `q`."),
             query(
                 "fit",
                 word(&["contain", "cover", "fill", "scale-down"]),
-                "How an image of another aspect ratio fits `width` and `height`; also `resize`.",
+                "Fit mode for images of another aspect ratio than `width` and `height`. Alias: `resize`.",
             ),
-            query("dpr", density.into(), "Device pixel ratio: multiplies `width` and `height`."),
+            query(
+                "dpr",
+                density.into(),
+                "Device pixel ratio by which `width` and `height` are multiplied, at most 10.",
+            ),
         ]
     }
 }
 
 impl IntoParams for IdParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path("id", text(), "Id from the response.")]
+        vec![path("id", text(), "Id of the resource.")]
     }
 }
 
@@ -212,7 +219,8 @@ impl IntoParams for TusUploadParameters {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let id = SchemaFormat::Custom("uuid".to_owned());
         let id = ObjectBuilder::new().schema_type(Type::String).format(Some(id));
-        let mut all = vec![path("id", id.into(), "Last segment of `Location`.")];
+        let mut all =
+            vec![path("id", id.into(), "Upload id, the last path segment of `Location`.")];
         all.append(&mut TusVersionParameter::into_params(place));
         all
     }

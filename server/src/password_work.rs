@@ -51,9 +51,9 @@ impl PasswordHasher {
     pub async fn hash(
         &self,
         password: Password,
-        entropy: Arc<dyn Rng>,
+        rng: Arc<dyn Rng>,
     ) -> Result<Result<PasswordHash, CatalogError>, Busy> {
-        self.run_queued(move || PasswordHash::from_password(&password, &*entropy)).await
+        self.run_queued(move || PasswordHash::from_password(&password, &*rng)).await
     }
 
     async fn run_queued<T: Send + 'static>(

@@ -30,8 +30,8 @@ pub enum LinkState {
 
 impl SetupLink {
     /// Issues a link and returns its secret.
-    pub fn issue(&self, entropy: &dyn Rng, monotonic_ms: u64) -> String {
-        let IssuedSecret { text, hash } = IssuedSecret::issue(entropy);
+    pub fn issue(&self, rng: &dyn Rng, monotonic_ms: u64) -> String {
+        let IssuedSecret { text, hash } = IssuedSecret::issue(rng);
         let life_ms = u64::try_from(SETUP_LINK_LIFETIME.as_millis()).unwrap_or(u64::MAX);
         let issued = Issued { hash, expires_ms: monotonic_ms.saturating_add(life_ms) };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(issued);
@@ -58,14 +58,14 @@ mod tests {
 
     #[test]
     fn setup_link_expires_in_30_minutes_or_on_renewal() {
-        let (link, entropy) = (SetupLink::default(), SeededRng::new(1));
+        let (link, rng) = (SetupLink::default(), SeededRng::new(1));
         assert_eq!(link.check(&"a".repeat(52), 0), LinkState::Unknown);
-        let first = link.issue(&entropy, 1_000);
+        let first = link.issue(&rng, 1_000);
         let half_an_hour = 30 * 60 * 1_000;
         assert_eq!(link.check(&first, 1_000 + half_an_hour - 1), LinkState::Valid);
         assert_eq!(link.check(&first, 1_000 + half_an_hour), LinkState::Expired);
         assert_eq!(link.check(&first[1..], 1_000), LinkState::Unknown);
-        let second = link.issue(&entropy, 2_000);
+        let second = link.issue(&rng, 2_000);
         assert_eq!(link.check(&first, 2_000), LinkState::Unknown);
         assert_eq!(link.check(&second, 2_000), LinkState::Valid);
     }

@@ -43,7 +43,7 @@ pub struct ServeOptions {
     pub data: PathBuf,
     pub config: Config,
     pub clock: Arc<dyn Clock>,
-    pub entropy: Arc<dyn Rng>,
+    pub rng: Arc<dyn Rng>,
     /// Configuration changes while serving.
     pub changes: Option<mpsc::Receiver<ConfigChange>>,
     /// Sockets that already listen.
@@ -110,7 +110,7 @@ async fn serve_open(
     stop: watch::Receiver<Shutdown>,
     started: impl FnOnce(&StartupReport),
 ) -> Result<(), ServeError> {
-    let ServeOptions { store, data, config, clock, entropy, changes, inherited } = service;
+    let ServeOptions { store, data, config, clock, rng, changes, inherited } = service;
     let (listener, listen) = match inherited.listen {
         Some(socket) => taken(socket, config.listen)?,
         None => bind(config.listen).await?,
@@ -149,7 +149,7 @@ async fn serve_open(
     })?;
     let url = public_url.clone();
     let end_ms = config.tls.as_ref().and_then(TlsIdentity::not_after_ms);
-    let open = move || AppState::new(store, config, url, clock, entropy);
+    let open = move || AppState::new(store, config, url, clock, rng);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     state.metrics.certificate.set_expiry(end_ms);
     // Absolute path, for displayed command lines; falls back to the given path.
@@ -340,14 +340,14 @@ mod tests {
 
     fn service(data: PathBuf) -> ServeOptions {
         let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
-        let entropy: Arc<dyn Rng> = Arc::new(SeededRng::new(3));
+        let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(3));
         let disk = Arc::new(engine::disk::sim::SimDisk::with_seed(3));
-        let surroundings = Environment { disk, clock: clock.clone(), rng: entropy.clone() };
+        let surroundings = Environment { disk, clock: clock.clone(), rng: rng.clone() };
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config { listen, ..Config::default() };
         let inherited = InheritedSockets::default();
-        ServeOptions { store, data, config, clock, entropy, changes: None, inherited }
+        ServeOptions { store, data, config, clock, rng, changes: None, inherited }
     }
 
     fn put(store: &Store, key: &str, bytes: &[u8]) {
@@ -394,13 +394,13 @@ mod tests {
         let service = service(data.clone());
         let store = service.store.clone();
         let (stop, stopped) = watch::channel(Shutdown::Running);
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
         let server = tokio::spawn(serve(service, stopped, move |started| {
             assert!(started.set_up_link.is_some());
             assert_eq!(started.public_url, PublicUrl::from_listener(Scheme::Http, started.listen));
-            tell.send(started.listen).unwrap();
+            sender.send(started.listen).unwrap();
         }));
-        let listen = told.await.unwrap();
+        let listen = receiver.await.unwrap();
 
         assert!(ask(listen, "GET /-/health").await.starts_with("HTTP/1.1 200 OK"));
         assert!(ask(listen, "GET /none/a.png").await.contains("bucket_not_found"));

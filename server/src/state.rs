@@ -54,7 +54,7 @@ pub struct Inner {
     /// Base URL before `/{bucket}/{key}` in responses.
     pub public_url: PublicUrl,
     pub clock: Arc<dyn Clock>,
-    pub entropy: Arc<dyn Rng>,
+    pub rng: Arc<dyn Rng>,
     /// Names chosen by uploads in flight.
     pub claims: NameClaims<ObjectName>,
     pub rate_limiter: RateLimits,
@@ -121,11 +121,11 @@ impl AppState {
         config: Config,
         public_url: PublicUrl,
         clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Rng>,
+        rng: Arc<dyn Rng>,
     ) -> Result<Self, CatalogError> {
-        let catalog = Catalog::open(store.clone(), clock.clone(), entropy.clone())?;
+        let catalog = Catalog::open(store.clone(), clock.clone(), rng.clone())?;
         let conduct = catalog.account_activity().clone();
-        let allowances = RateLimits::new(&config, clock.clone(), &*entropy, conduct);
+        let allowances = RateLimits::new(&config, clock.clone(), &*rng, conduct);
         match catalog.renew_signing_keys() {
             // Files can be delivered even from a full disk; the key is created later.
             Err(CatalogError::Store(error)) => {
@@ -156,7 +156,7 @@ impl AppState {
         };
         let searches = SearchPool::start().map_err(no_thread("search"))?;
         let disk_reads = DiskReadPool::start().map_err(no_thread("read"))?;
-        let request_ids = RequestIds { start: entropy.next_u64(), count: AtomicU64::new(0) };
+        let request_ids = RequestIds { start: rng.next_u64(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         let session_cookie = SecretCookie::session(&public_url);
         let device_cookie = SecretCookie::device(&public_url);
@@ -168,7 +168,7 @@ impl AppState {
             config: ArcSwap::from_pointee(config),
             public_url,
             clock,
-            entropy,
+            rng,
             claims: NameClaims::default(),
             rate_limiter: allowances,
             metrics: measures,
@@ -235,7 +235,7 @@ impl AppState {
         self.0.dashboard_hosts.store(Arc::new(hosts));
         self.webhook_client.set_allowed_origins(&config.webhook_allow);
         self.import_client.set_allowed_origins(&config.import_allow);
-        self.rate_limiter.change(&config, &*self.entropy);
+        self.rate_limiter.change(&config, &*self.rng);
         self.0.config.store(Arc::new(config));
     }
 
@@ -253,7 +253,7 @@ impl AppState {
         if !self.catalog.needs_set_up() {
             return None;
         }
-        let secret = self.set_up_link.issue(&*self.entropy, self.clock.monotonic_ms());
+        let secret = self.set_up_link.issue(&*self.rng, self.clock.monotonic_ms());
         Some(format!("{}#{secret}", reserved::SET_UP_PATH))
     }
 

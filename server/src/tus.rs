@@ -134,7 +134,7 @@ pub(crate) fn insert_version_header(headers: &mut HeaderMap) {
         ("Tus-Version" = String),
         ("Tus-Extension" = String),
         ("Tus-Checksum-Algorithm" = String),
-        ("Tus-Max-Size" = u64, description = "Bytes."),
+        ("Tus-Max-Size" = u64, description = "Maximum file size in bytes."),
     )))
 )]
 pub fn option_headers(headers: &mut HeaderMap) {

@@ -44,14 +44,14 @@ impl AcmeHttpClient {
 
 /// Reads `Retry-After`, and replaces the header by its seconds, bounded by the maximum wait.
 fn bounded_rest(headers: &mut HeaderMap, now_ms: u64) -> Option<u64> {
-    let told = headers.remove(RETRY_AFTER)?;
-    let told = told.to_str().ok()?.trim();
-    let seconds = match told.parse::<u64>() {
+    let value = headers.remove(RETRY_AFTER)?;
+    let value = value.to_str().ok()?.trim();
+    let seconds = match value.parse::<u64>() {
         Ok(seconds) => seconds,
         // More digits than a number can hold.
-        Err(_) if !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit()) => u64::MAX,
+        Err(_) if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => u64::MAX,
         Err(_) => {
-            let at = httpdate::parse_http_date(told).ok()?.duration_since(UNIX_EPOCH).ok()?;
+            let at = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
             at.saturating_sub(Duration::from_millis(now_ms)).as_secs()
         }
     };
@@ -109,7 +109,7 @@ mod tests {
     fn acme_retry_after_is_parsed_and_capped() {
         let now_ms = 784_111_777_000;
         let longest = limits::acme::RETRY_AFTER_MAX.as_secs();
-        for (told, expected) in [
+        for (header, expected) in [
             ("120", Some(120)),
             (" 0 ", Some(0)),
             ("18446744073709551615", Some(longest)),
@@ -121,10 +121,10 @@ mod tests {
             ("-1", None),
             ("", None),
         ] {
-            let mut headers = HeaderMap::from_iter([(RETRY_AFTER, told.parse().unwrap())]);
-            assert_eq!(bounded_rest(&mut headers, now_ms), expected, "{told}");
+            let mut headers = HeaderMap::from_iter([(RETRY_AFTER, header.parse().unwrap())]);
+            assert_eq!(bounded_rest(&mut headers, now_ms), expected, "{header}");
             let left = headers.get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned());
-            assert_eq!(left, expected.map(|seconds| seconds.to_string()), "{told}");
+            assert_eq!(left, expected.map(|seconds| seconds.to_string()), "{header}");
         }
         assert_eq!(bounded_rest(&mut HeaderMap::new(), now_ms), None);
     }

@@ -89,10 +89,10 @@ mod tests {
             let text = format!(r#"{{"type":"{KIND}{kind}","detail":"it is so","status":400}}"#);
             serde_json::from_str::<Problem>(&text).unwrap()
         };
-        let told = AcmeError::from_acme(&problem("dns"), Some("a.example")).to_string();
+        let message = AcmeError::from_acme(&problem("dns"), Some("a.example")).to_string();
         assert!(
-            told.starts_with("a.example: it is so (dns); the ACME server cannot resolve"),
-            "{told}"
+            message.starts_with("a.example: it is so (dns); the ACME server cannot resolve"),
+            "{message}"
         );
         assert_eq!(
             AcmeError::from_acme(&problem("malformed"), None).to_string(),

@@ -26,14 +26,14 @@ pub struct Account {
     pub created_ms: u64,
 }
 
-/// Rights of an account beyond its own buckets, keys and files.
+/// Role of an account; operators manage accounts and the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Nothing.
     #[default]
     User,
-    /// It manages accounts.
+    /// Permission to manage accounts.
     Operator,
 }
 
@@ -41,7 +41,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountName(Arc<str>);
 
-/// Rate limits and fair use of the account. Accounts are on [`Plan::Business`] unless created with another plan.
+/// Plan of an account, which determines its rate limits and fair use; default `Business`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Plan {
     Free,

@@ -58,7 +58,7 @@ pub struct KeyRestrictions {
     pub expires_ms: Option<u64>,
 }
 
-/// What a key lets its holder do.
+/// Permission of an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -130,7 +130,7 @@ impl PresentedKey {
 impl ApiKey {
     /// Issues a key; its text is only in the result.
     pub(super) fn issue(
-        entropy: &dyn Rng,
+        rng: &dyn Rng,
         account: AccountId,
         name: &str,
         scopes: &[Scope],
@@ -148,9 +148,9 @@ impl ApiKey {
         if limits.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
             return Err(CatalogError::InvalidRequest("the expiry is in the past".into()));
         }
-        let id = ApiKeyId::issue(entropy);
+        let id = ApiKeyId::issue(rng);
         let mut secret = [0; SECRET_BYTES];
-        entropy.fill(&mut secret);
+        rng.fill(&mut secret);
         let secret = base32::encode(&secret);
         let text = format!("trug_{id}_{secret}_{}", check_of(id.as_str(), &secret));
         let mut scopes = scopes.to_vec();

@@ -65,7 +65,7 @@ pub struct Actor {
     pub request_id: Option<String>,
 }
 
-/// Credential of an action.
+/// Type of an actor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorKind {
@@ -257,16 +257,16 @@ pub(super) fn changed_settings<R: CatalogRecord>(before: &R, after: &R, hidden: 
     };
     let (before, after) = (fields(before), fields(after));
     let removed = before.keys().filter(|name| !after.contains_key(*name));
-    let mut told: Vec<_> = removed.map(|name| format!("{name}: none")).collect();
+    let mut changes: Vec<_> = removed.map(|name| format!("{name}: none")).collect();
     for (name, value) in after {
         if before.get(&name) == Some(&value) || name == "updated_ms" {
             continue;
         }
-        told.push(match value {
+        changes.push(match value {
             _ if hidden.contains(&&*name) => name,
             serde_json::Value::String(text) => format!("{name}: {text}"),
             value => format!("{name}: {value}"),
         });
     }
-    told.join(", ")
+    changes.join(", ")
 }

@@ -108,10 +108,10 @@ impl Catalog {
     pub(super) fn append_audit(
         &self,
         batch: Batch,
-        told: AuditRecord,
+        record: AuditRecord,
     ) -> Result<Batch, CatalogError> {
         let actor = self.1.as_deref().cloned().unwrap_or_default();
-        let entry = told.entry(self.now_ms(), actor);
+        let entry = record.entry(self.now_ms(), actor);
         let mut numbers = self.0.audit.numbers();
         let mut batch = batch;
         if let Some(oldest) = numbers.crowded_out(entry.retention_class()) {
@@ -127,25 +127,25 @@ impl Catalog {
     }
 
     /// Stores an entry for an action that does not change the catalog.
-    fn store_audit_entry(&self, told: AuditRecord) -> Result<(), CatalogError> {
-        self.0.store.commit(self.append_audit(Batch::new(), told)?)?;
+    fn store_audit_entry(&self, entry: AuditRecord) -> Result<(), CatalogError> {
+        self.0.store.commit(self.append_audit(Batch::new(), entry)?)?;
         Ok(())
     }
 
     /// Records a rejected sign-in to this account, or to an unknown one.
     pub fn audit_failed_sign_in(&self, account: Option<&AccountId>) -> Result<(), CatalogError> {
-        let told = AuditRecord::new(AuditAction::SessionRefused);
+        let entry = AuditRecord::new(AuditAction::SessionRefused);
         self.store_audit_entry(match account {
-            Some(account) => told.account(account).detail("wrong password"),
-            None => told.detail("unknown name"),
+            Some(account) => entry.account(account).detail("wrong password"),
+            None => entry.detail("unknown name"),
         })
     }
 
     /// Records the start of a requested compaction.
     pub fn audit_compaction(&self, dead_percent_min: u8) -> Result<(), CatalogError> {
-        let told = AuditRecord::new(AuditAction::CompactionBegin);
+        let entry = AuditRecord::new(AuditAction::CompactionBegin);
         self.store_audit_entry(
-            told.detail(format!("segments of which {dead_percent_min} % are dead")),
+            entry.detail(format!("segments of which {dead_percent_min} % are dead")),
         )
     }
 

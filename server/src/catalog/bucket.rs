@@ -79,7 +79,7 @@ pub struct Bucket {
     pub traffic: Arc<BucketCounters>,
 }
 
-/// What a bucket is for.
+/// Bucket type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BucketKind {
@@ -89,7 +89,7 @@ pub enum BucketKind {
     Phone,
 }
 
-/// Who may read files without a key.
+/// Read access to files without an API key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {

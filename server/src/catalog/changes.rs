@@ -59,11 +59,11 @@ impl Catalog {
         &self,
         fact: FactName,
         record: &impl CatalogRecord,
-        told: AuditRecord,
+        entry: AuditRecord,
     ) -> Result<(), CatalogError> {
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
         let batch = batch.put_fact(fact.clone(), encode(&fact, record)?);
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         Ok(())
     }
 
@@ -72,10 +72,10 @@ impl Catalog {
         &self,
         fact: FactName,
         record: &impl CatalogRecord,
-        told: AuditRecord,
+        entry: AuditRecord,
     ) -> Result<(), CatalogError> {
         let stored = encode(&fact, record)?;
-        self.0.store.commit(self.append_audit(Batch::new().put_fact(fact, stored), told)?)?;
+        self.0.store.commit(self.append_audit(Batch::new().put_fact(fact, stored), entry)?)?;
         Ok(())
     }
 
@@ -114,23 +114,23 @@ mod world {
     pub(super) struct World {
         pub(super) store: Store,
         pub(super) clock: Arc<SimClock>,
-        entropy: Arc<dyn Rng>,
+        rng: Arc<dyn Rng>,
     }
 
     impl World {
         pub(super) fn new() -> Self {
             let clock = Arc::new(SimClock::at(1_700_000_000_000));
-            let entropy: Arc<dyn Rng> = Arc::new(SeededRng::new(7));
+            let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(7));
             let disk = Arc::new(SimDisk::with_seed(7));
-            let surroundings = Environment { disk, clock: clock.clone(), rng: entropy.clone() };
+            let surroundings = Environment { disk, clock: clock.clone(), rng: rng.clone() };
             let mut options = OpenOptions::new(Create::IfMissing);
             options.background = Background::Threads;
             let (store, _) = Store::open(surroundings, options).unwrap();
-            Self { store, clock, entropy }
+            Self { store, clock, rng }
         }
 
         pub(super) fn catalog(&self) -> Catalog {
-            Catalog::open(self.store.clone(), self.clock.clone(), self.entropy.clone()).unwrap()
+            Catalog::open(self.store.clone(), self.clock.clone(), self.rng.clone()).unwrap()
         }
 
         pub(super) fn put(&self, bucket: &str, key: &str) {

@@ -209,9 +209,9 @@ impl ObjectEvent {
 }
 
 /// Generates an event id.
-pub(super) fn new_event_id(entropy: &dyn Rng) -> String {
+pub(super) fn new_event_id(rng: &dyn Rng) -> String {
     let mut bytes = [0; 10];
-    entropy.fill(&mut bytes);
+    rng.fill(&mut bytes);
     format!("evt_{}", base32::encode(&bytes))
 }
 

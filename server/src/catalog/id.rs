@@ -88,9 +88,9 @@ const ID_BYTES: usize = 10;
 const ID_CHARS: usize = 16;
 
 impl<K> Id<K> {
-    pub(super) fn issue(entropy: &dyn Rng) -> Self {
+    pub(super) fn issue(rng: &dyn Rng) -> Self {
         let mut bytes = [0; ID_BYTES];
-        entropy.fill(&mut bytes);
+        rng.fill(&mut bytes);
         Self(base32::encode(&bytes).into(), PhantomData)
     }
 

@@ -70,21 +70,21 @@ pub struct StoredName(pub BucketName);
 #[serde(try_from = "String", into = "String")]
 pub struct StoredFolder(pub FolderKey);
 
-/// What becomes of a file whose new name is taken.
+/// Handling of a name that is already in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnTaken {
-    /// It stays where it is.
+    /// The file stays where it is.
     #[default]
     Refuse,
-    /// It gets the first free name with ` (n)`.
+    /// The file gets the first free name with ` (n)`.
     Rename,
-    /// It takes the place of what is there. Also `replace`.
+    /// The file replaces the existing one. Also `replace`.
     #[serde(alias = "replace")]
     Overwrite,
 }
 
-/// How it is with a job.
+/// Job state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
@@ -308,7 +308,7 @@ impl Catalog {
             return Ok(None);
         }
         let job = Job {
-            id: JobId::issue(&*self.0.entropy),
+            id: JobId::issue(&*self.0.rng),
             account: new.account,
             issuer: new.issuer,
             work: new.work,
@@ -326,8 +326,8 @@ impl Catalog {
         let batch = batch.put_fact(fact.clone(), encode(&fact, &job.stored())?);
         let folders: Vec<_> = job.work.folders().iter().map(ToString::to_string).collect();
         let detail = format!("{} {}", job.work.kind(), folders.join(" to "));
-        let told = self.job_audit_record(AuditAction::JobBegin, &job).detail(detail.trim_end());
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let entry = self.job_audit_record(AuditAction::JobBegin, &job).detail(detail.trim_end());
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         Ok(Some(self.show_job(job)))
     }
 
@@ -442,22 +442,22 @@ impl Catalog {
         let _changing = self.change();
         let Some(job) = self.job(id).filter(|job| is_meant(job)) else { return Ok(None) };
         let mut job = Job::clone(&job);
-        let told = change(&mut job);
+        let entry = change(&mut job);
         let fact = job.id.fact()?;
         let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &job.stored())?);
-        if let Some(told) = told {
-            batch = self.append_audit(batch, told)?;
+        if let Some(entry) = entry {
+            batch = self.append_audit(batch, entry)?;
         }
         self.0.store.commit(batch)?;
         Ok(Some(self.show_job(job)))
     }
 
     fn job_audit_record(&self, action: AuditAction, job: &Job) -> AuditRecord {
-        let told = AuditRecord::new(action).account(&job.account).target(&job.id);
-        let Some(name) = job.work.bucket() else { return told };
+        let entry = AuditRecord::new(action).account(&job.account).target(&job.id);
+        let Some(name) = job.work.bucket() else { return entry };
         match self.bucket(name) {
-            Some(bucket) => told.bucket(&bucket),
-            None => told.deleted_bucket(name),
+            Some(bucket) => entry.bucket(&bucket),
+            None => entry.deleted_bucket(name),
         }
     }
 

@@ -121,7 +121,7 @@ pub struct Catalog(Arc<Inner>, Option<Arc<Actor>>);
 struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Rng>,
+    rng: Arc<dyn Rng>,
     /// Recent account activity, which is not persisted.
     activity: Arc<AccountActivity>,
     /// Held from reading the current state until the change is published, so that concurrent changes of one record are
@@ -220,7 +220,7 @@ impl Catalog {
     pub fn open(
         store: Store,
         clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Rng>,
+        rng: Arc<dyn Rng>,
     ) -> Result<Self, CatalogError> {
         let mut tables = Tables::default();
         each_fact(&store, bucket::PREFIX, |fact, name, bytes| {
@@ -326,7 +326,7 @@ impl Catalog {
             activity: Arc::new(AccountActivity::new(clock.clone())),
             store,
             clock,
-            entropy,
+            rng,
             write_lock: Mutex::new(()),
             tables: RwLock::new(tables),
             ledger: QuotaLedger::default(),

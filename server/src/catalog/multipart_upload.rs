@@ -468,7 +468,7 @@ mod tests {
         let found = |upload: &MultipartUpload| {
             MultipartUpload::find(&store, &upload.account, upload.id).unwrap().is_some()
         };
-        assert!(!found(&old) && found(&fresh) && found(&done), "who asks again is told");
+        assert!(!found(&old) && found(&fresh) && found(&done), "finished uploads are kept");
         assert!(done.parts(&store, 0, 9).unwrap().is_empty());
         // Its bytes were evicted for other uploads.
         staging.remove(fresh.id);

@@ -32,7 +32,7 @@ pub struct Organisation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganisationName(String);
 
-/// What a member may do with the buckets of an organisation; each may do what those before it may.
+/// Role of a member; each role includes the permissions of the preceding ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberRole {

@@ -94,9 +94,9 @@ impl Password {
 
 impl PasswordHash {
     /// Hashes a password. Takes a tenth of a second.
-    pub fn from_password(password: &Password, entropy: &dyn Rng) -> Result<Self, CatalogError> {
+    pub fn from_password(password: &Password, rng: &dyn Rng) -> Result<Self, CatalogError> {
         let mut salt = [0; SALT_BYTES];
-        entropy.fill(&mut salt);
+        rng.fill(&mut salt);
         let mut hash = Self { salt, ..Self::dummy() };
         hash.hash = hash.computed(password).map_err(|error| {
             CatalogError::InvalidRequest(format!("the password cannot be hashed: {error}"))

@@ -232,9 +232,9 @@ fn signing(secret: &[u8; SECRET_BYTES], bytes: &[u8]) -> Hmac<Sha256> {
 
 impl TokenId {
     /// Generates a token id.
-    pub fn issue(entropy: &dyn Rng) -> Self {
+    pub fn issue(rng: &dyn Rng) -> Self {
         let mut id = [0; ID_BYTES];
-        entropy.fill(&mut id);
+        rng.fill(&mut id);
         Self(id)
     }
 }

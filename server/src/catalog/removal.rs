@@ -82,8 +82,8 @@ impl Catalog {
         let stored = StoredRemoval { must_be_empty: must_be_empty.as_ref().map(|it| it.stored()) };
         let stored = encode(&fact, &stored)?;
         let batch = Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored);
-        let told = AuditRecord::new(AuditAction::BucketDelete).bucket(&bucket);
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let entry = AuditRecord::new(AuditAction::BucketDelete).bucket(&bucket);
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         self.fold_usage_of(&bucket);
         self.publish(|tables| {
             tables.remove_bucket(name);
@@ -134,9 +134,9 @@ impl BucketDeletion {
             let bucket_fact = bucket.fact()?;
             let stored = encode(&bucket_fact, &bucket.stored())?;
             let batch = Batch::new().put_fact(bucket_fact, stored).delete_fact(fact);
-            let told = AuditRecord::new(AuditAction::BucketCreate).bucket(bucket);
-            let told = told.detail("an upload restored it during its deletion");
-            store.commit(self.catalog.append_audit(batch, told)?)?;
+            let entry = AuditRecord::new(AuditAction::BucketCreate).bucket(bucket);
+            let entry = entry.detail("an upload restored it during its deletion");
+            store.commit(self.catalog.append_audit(batch, entry)?)?;
             self.catalog.restore_usage_of(bucket);
             self.catalog.publish(|tables| {
                 tables.removals.remove(&self.name);

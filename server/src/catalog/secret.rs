@@ -26,9 +26,9 @@ pub struct IssuedSecret {
 
 impl IssuedSecret {
     /// Generates a secret.
-    pub fn issue(entropy: &dyn Rng) -> Self {
+    pub fn issue(rng: &dyn Rng) -> Self {
         let mut bytes = [0; SECRET_BYTES];
-        entropy.fill(&mut bytes);
+        rng.fill(&mut bytes);
         let text = base32::encode(&bytes);
         let hash = SecretHash(sha256(&text));
         Self { text, hash }
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn secret_hash_matches_and_secret_is_not_printed() {
-        let entropy = SeededRng::new(1);
-        let (one, other) = (IssuedSecret::issue(&entropy), IssuedSecret::issue(&entropy));
+        let rng = SeededRng::new(1);
+        let (one, other) = (IssuedSecret::issue(&rng), IssuedSecret::issue(&rng));
         assert_eq!(one.text.len(), SECRET_CHARS);
         let presented = SecretHash::from_text(&one.text).unwrap();
         assert!(presented.matches(&one.hash) && !presented.matches(&other.hash));

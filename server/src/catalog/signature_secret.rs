@@ -69,7 +69,7 @@ impl Catalog {
             return Ok(());
         }
         let mut secret = [0; SECRET_BYTES];
-        self.0.entropy.fill(&mut secret);
+        self.0.rng.fill(&mut secret);
         let fact = FactName::parse(NAME)?;
         let stored = encode(&fact, &StoredSignatureSecret { secret: base32::encode(&secret) })?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));

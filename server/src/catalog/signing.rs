@@ -78,7 +78,7 @@ impl fmt::Debug for SigningKey {
 impl Catalog {
     /// Issues the id of a new grant.
     pub fn new_token_id(&self) -> TokenId {
-        TokenId::issue(&*self.0.entropy)
+        TokenId::issue(&*self.0.rng)
     }
 
     /// Signs a grant. `None` while there is no key, because none could be stored.
@@ -148,7 +148,7 @@ impl Catalog {
             Some(last) if !is_past(last.created_ms, limits::SIGNING_KEY_LIFETIME, now_ms) => None,
             last => {
                 let mut secret = [0; SECRET_BYTES];
-                self.0.entropy.fill(&mut secret);
+                self.0.rng.fill(&mut secret);
                 let number = last.map_or(0, |last| last.number) + 1;
                 Some(SigningKey { number, secret, created_ms: now_ms })
             }

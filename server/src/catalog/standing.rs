@@ -38,7 +38,7 @@ pub struct StandingChange {
     pub by: ChangedBy,
 }
 
-/// Who changes a standing.
+/// Originator of a standing change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedBy {
@@ -111,7 +111,7 @@ impl Catalog {
         if to != before {
             detail = format!("{detail} ({reason})");
         }
-        let told =
+        let entry =
             AuditRecord::new(AuditAction::AccountChange).account(&id).target(&id).detail(detail);
         let fact = id.fact()?;
         let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &account.stored())?);
@@ -130,7 +130,7 @@ impl Catalog {
             (batch, sessions.ended) = self.end_sessions_in_batch(batch, &id, None)?;
             batch = batch.delete_fact(invitation::fact(&id)?);
         }
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         let account = Arc::new(account);
         self.publish(|tables| {
             sessions.publish(tables);

@@ -221,7 +221,7 @@ impl Catalog {
         events: &mut Vec<(WebhookId, u64)>,
     ) -> Batch {
         for happening in happenings {
-            let event = happening.event(event::new_event_id(&*self.0.entropy), now_ms);
+            let event = happening.event(event::new_event_id(&*self.0.rng), now_ms);
             let wanting = webhooks.iter().filter(|it| it.matches(happening.kind, &happening.key));
             for webhook in wanting {
                 if !self.0.outbox.reserve(&webhook.id) {

@@ -20,9 +20,9 @@ const PREFIX: &str = "whsec_";
 pub struct WebhookSecret([u8; SECRET_BYTES]);
 
 impl WebhookSecret {
-    pub(super) fn issue(entropy: &dyn Rng) -> Self {
+    pub(super) fn issue(rng: &dyn Rng) -> Self {
         let mut bytes = [0; SECRET_BYTES];
-        entropy.fill(&mut bytes);
+        rng.fill(&mut bytes);
         Self(bytes)
     }
 

@@ -108,7 +108,7 @@ fn directory(text: &str) -> Result<OutboundUrl, ConfigError> {
 mod tests {
     use super::*;
 
-    fn told(
+    fn parse(
         domains: &str,
         contacts: &str,
         directory: &str,
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn acme_is_disabled_without_domains() {
-        assert_eq!(told("", "nobody", "nowhere"), Ok(None));
+        assert_eq!(parse("", "nobody", "nowhere"), Ok(None));
     }
 
     #[cfg(not(feature = "acme"))]
     #[test]
     fn acme_setting_without_feature_is_rejected() {
-        let error = told("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
+        let error = parse("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
         assert!(
             error.starts_with("acme_domains: ") && error.contains("--features acme"),
             "{error}"
@@ -144,7 +144,7 @@ mod tests {
     #[cfg(feature = "acme")]
     #[test]
     fn acme_domains_contacts_and_directory_are_validated() {
-        let found = told(
+        let found = parse(
             "CDN.example.com b.example cdn.example.com",
             "ann@example.com",
             limits::acme::DIRECTORY,
@@ -153,18 +153,19 @@ mod tests {
         assert_eq!(found.domains, ["cdn.example.com", "b.example"]);
         assert_eq!(found.contacts, ["mailto:ann@example.com"]);
         for bad in ["*.example.com", "127.0.0.1:80", "https://a.example", "a..b", "a."] {
-            let error = told(bad, "", limits::acme::DIRECTORY).unwrap_err();
+            let error = parse(bad, "", limits::acme::DIRECTORY).unwrap_err();
             assert!(error.starts_with("acme_domains: "), "{bad}: {error}");
         }
         for bad in ["ann", "@example.com", "ann@", "ann@a,b", "mailto:ann"] {
-            let error = told("a.example", bad, limits::acme::DIRECTORY).unwrap_err();
+            let error = parse("a.example", bad, limits::acme::DIRECTORY).unwrap_err();
             assert!(error.starts_with("acme_contact: "), "{bad}: {error}");
         }
         for bad in ["", "example.com", "http://example.com/directory", "https://u@example.com"] {
-            let error = told("a.example", "", bad).unwrap_err();
+            let error = parse("a.example", "", bad).unwrap_err();
             assert!(error.starts_with("acme_directory: "), "{bad}: {error}");
         }
         let many = vec!["a.example"; limits::acme::DOMAINS_MAX + 1].join(" ");
-        assert!(told(&many, "", limits::acme::DIRECTORY).unwrap_err().contains("exceed the limit"));
+        let error = parse(&many, "", limits::acme::DIRECTORY).unwrap_err();
+        assert!(error.contains("exceed the limit"), "{error}");
     }
 }

@@ -104,22 +104,22 @@ mod tests {
 
     #[test]
     fn otlp_endpoint_requires_the_build_feature() {
-        let told = |text: &str| {
+        let parse = |text: &str| {
             otlp(Some(text.to_owned()), Some(Ratio::ONE), Some("trug".to_owned()))
                 .map(|found| found.map(|found| found.traces.as_str().to_owned()))
                 .map_err(|error| error.to_string())
         };
         assert_eq!(otlp(None, None, None), Ok(None));
         if !cfg!(feature = "otel") {
-            assert!(told("http://127.0.0.1:4318").unwrap_err().contains("--features otel"));
+            assert!(parse("http://127.0.0.1:4318").unwrap_err().contains("--features otel"));
             return;
         }
         for text in ["http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
-            assert_eq!(told(text), Ok(Some("http://127.0.0.1:4318/v1/traces".to_owned())));
+            assert_eq!(parse(text), Ok(Some("http://127.0.0.1:4318/v1/traces".to_owned())));
         }
-        assert!(told("https://a.example/x").unwrap().unwrap().ends_with("/x/v1/traces"));
+        assert!(parse("https://a.example/x").unwrap().unwrap().ends_with("/x/v1/traces"));
         for bad in ["", "127.0.0.1:4318", "http://a/?key=1", "http://u:p@a", "grpc://a"] {
-            assert!(told(bad).unwrap_err().starts_with("otlp_endpoint: "), "{bad}");
+            assert!(parse(bad).unwrap_err().starts_with("otlp_endpoint: "), "{bad}");
         }
     }
 }

@@ -259,21 +259,21 @@ mod tests {
 
     #[test]
     fn unknown_setting_suggests_a_name() {
-        let told = |layer: Result<Layer, ConfigError>| layer.unwrap_err().to_string();
+        let message = |layer: Result<Layer, ConfigError>| layer.unwrap_err().to_string();
         let file = "listen = \"[::]:80\"\n\n# Long.\ndrain_second = 5\n";
         let expected =
             "trug.toml: line 4: unknown setting drain_second; did you mean drain_seconds?";
-        assert_eq!(told(Layer::from_toml(file, "trug.toml")), expected);
+        assert_eq!(message(Layer::from_toml(file, "trug.toml")), expected);
         let expected = "environment: unknown setting TRUG_LISTN; did you mean TRUG_LISTEN?";
-        assert_eq!(told(environment(&[("TRUG_LISTN", "x")])), expected);
+        assert_eq!(message(environment(&[("TRUG_LISTN", "x")])), expected);
         let words = ["listen=[::]:80", "colour=blue"];
         let expected = "--set: unknown setting colour";
-        assert_eq!(told(Layer::from_assignments(words.into_iter(), "--set")), expected);
-        let error = told(Layer::from_assignments(["listen"].into_iter(), "--set"));
+        assert_eq!(message(Layer::from_assignments(words.into_iter(), "--set")), expected);
+        let error = message(Layer::from_assignments(["listen"].into_iter(), "--set"));
         assert!(error.contains("drain_seconds=5"), "{error}");
-        let error = told(Layer::from_toml("listen = ", "trug.toml"));
+        let error = message(Layer::from_toml("listen = ", "trug.toml"));
         assert!(error.starts_with("trug.toml: ") && error.contains("line 1"), "{error}");
-        let error = told(Layer::from_toml("[listen]\na = 1", "trug.toml"));
+        let error = message(Layer::from_toml("[listen]\na = 1", "trug.toml"));
         assert!(error.contains("line 1: listen: ") && error.contains("is not text"), "{error}");
     }
 
@@ -302,16 +302,16 @@ mod tests {
         assert_eq!(config.scrub.unwrap().period.as_secs(), 9 * 86_400);
         let in_force = sources.effective();
         assert_eq!(in_force.len(), settings().len());
-        let told = |name: &str| {
+        let lookup = |name: &str| {
             let found = in_force.iter().find(|setting| setting.name == name).unwrap();
             (found.value.clone(), found.source.as_str())
         };
         let value = |text: &str| SettingDefault::Value(text.to_owned());
-        assert_eq!(told("listen"), (value("\"[::]:80\""), "trug.toml"));
-        assert_eq!(told("scrub_days"), (value("9"), "environment"));
-        assert_eq!(told("plan_rates"), (value("true"), "default"));
+        assert_eq!(lookup("listen"), (value("\"[::]:80\""), "trug.toml"));
+        assert_eq!(lookup("scrub_days"), (value("9"), "environment"));
+        assert_eq!(lookup("plan_rates"), (value("true"), "default"));
         assert_eq!(
-            told("public_url"),
+            lookup("public_url"),
             (SettingDefault::Description("the listen address"), "default")
         );
 

@@ -27,7 +27,7 @@ pub(super) struct FrameMeter<I> {
 /// Parser position in the incoming bytes (RFC 9113 sections 3.4 and 4.1).
 struct Frames {
     /// Bytes to skip: first the preface, then frame payloads.
-    passed_over: usize,
+    skip_bytes: usize,
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
 }
@@ -50,7 +50,7 @@ const END_STREAM: u8 = 1;
 impl<I> FrameMeter<I> {
     /// Wraps a connection. Counts outgoing bytes in `written`.
     pub(super) fn new(io: I, written: Arc<AtomicU64>) -> Self {
-        let frames = Frames { passed_over: PREFACE_BYTES, head: [0; HEAD_BYTES], head_bytes: 0 };
+        let frames = Frames { skip_bytes: PREFACE_BYTES, head: [0; HEAD_BYTES], head_bytes: 0 };
         let left = limits::HTTP2_EMPTY_FRAMES_BURST;
         let allowance =
             EmptyFrameBudget { remaining: left, counted_at: Instant::now(), written: 0 };
@@ -69,9 +69,9 @@ impl Frames {
     fn empty_in(&mut self, mut bytes: &[u8]) -> u64 {
         let mut count = 0;
         while !bytes.is_empty() {
-            if self.passed_over > 0 {
-                let (_, rest) = bytes.split_at(self.passed_over.min(bytes.len()));
-                self.passed_over -= bytes.len() - rest.len();
+            if self.skip_bytes > 0 {
+                let (_, rest) = bytes.split_at(self.skip_bytes.min(bytes.len()));
+                self.skip_bytes -= bytes.len() - rest.len();
                 bytes = rest;
                 continue;
             }
@@ -84,9 +84,9 @@ impl Frames {
                 self.head_bytes = 0;
                 let [high, middle, low, kind, flags, ..] = self.head;
                 let length = [high, middle, low].into_iter();
-                self.passed_over = length.fold(0, |sum, byte| sum << 8 | usize::from(byte));
+                self.skip_bytes = length.fold(0, |sum, byte| sum << 8 | usize::from(byte));
                 let carries = match kind {
-                    DATA => self.passed_over > 0 || flags & END_STREAM != 0,
+                    DATA => self.skip_bytes > 0 || flags & END_STREAM != 0,
                     kind => kind == HEADERS,
                 };
                 count += u64::from(!carries);

@@ -35,7 +35,7 @@ pub(super) struct ProgressBody {
 impl ProgressBody {
     /// Starts the work. `held` is dropped when the work has ended, which may be after the body is dropped.
     pub(super) fn start(app: AppState, request: AdminRequest, held: impl Send + 'static) -> Self {
-        let (told, progress) = watch::channel(WorkProgress::default());
+        let (sender, progress) = watch::channel(WorkProgress::default());
         let work = spawn_blocking(move || {
             let _held = held;
             execute(
@@ -43,8 +43,8 @@ impl ProgressBody {
                 &app.catalog.acting_as(Actor::operator()),
                 request,
                 &mut |progress| {
-                    told.send_replace(progress);
-                    match told.is_closed() || app.is_draining() {
+                    sender.send_replace(progress);
+                    match sender.is_closed() || app.is_draining() {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }

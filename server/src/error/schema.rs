@@ -93,17 +93,18 @@ impl PartialSchema for ApiError {
         };
         let sentence = || said(Type::String, "Human-readable message.");
         let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(CODES.to_vec()));
-        let code = code.description(Some("For programs."));
+        let code = code.description(Some("Machine-readable error code."));
         let never = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false]));
-        let policies = ArrayBuilder::new().items(said(Type::String, "Name of a rate limit."));
+        let policies =
+            ArrayBuilder::new().items(said(Type::String, "Name of an exceeded rate limit policy."));
         ObjectBuilder::new()
             .schema_type(Type::Object)
-            .description(Some("Error."))
+            .description(Some("Error response."))
             .property("success", never)
             .property("error", sentence())
             .property("message", sentence())
             .property("code", code)
-            .property("status", said(Type::Integer, "The status."))
+            .property("status", said(Type::Integer, "HTTP status code."))
             .property(
                 "requestId",
                 said(Type::String, "Request id, as in `X-Request-Id` and in the server log."),
@@ -113,21 +114,39 @@ impl PartialSchema for ApiError {
             .required("message")
             .required("code")
             .required("status")
-            .property("parameter", said(Type::String, "Invalid parameter or field."))
-            .property("header", said(Type::String, "Invalid header."))
+            .property("parameter", said(Type::String, "Name of the invalid parameter or field."))
+            .property("header", said(Type::String, "Name of the invalid header."))
             .property("retryAfter", said(Type::Integer, "Seconds to wait before retrying."))
-            .property("limit", said(Type::Integer, "Exceeded quota: bytes or files."))
-            .property("used", said(Type::Integer, "Used part of the quota."))
-            .property("quota", said(Type::String, "`account` or `bucket`."))
-            .property("measure", said(Type::String, "`bytes` or `files`."))
+            .property("limit", said(Type::Integer, "Exceeded limit, in bytes or files."))
+            .property("used", said(Type::Integer, "Current usage of the quota, in bytes or files."))
+            .property(
+                "quota",
+                said(Type::String, "Scope of the exceeded quota: `account` or `bucket`."),
+            )
+            .property(
+                "measure",
+                said(Type::String, "Unit of the exceeded quota: `bytes` or `files`."),
+            )
             .property("size", said(Type::Integer, "File size in bytes."))
-            .property("offset", said(Type::Integer, "Offset at which the upload continues."))
-            .property("contentType", said(Type::String, "Content type that is not allowed."))
+            .property(
+                "offset",
+                said(Type::Integer, "Offset in bytes at which the upload continues."),
+            )
+            .property("contentType", said(Type::String, "Rejected content type."))
             .property("bucketName", said(Type::String, "Bucket of the corrupt file."))
             .property("key", said(Type::String, "Path of the corrupt file."))
-            .property("type", said(Type::String, "Only as `application/problem+json`."))
-            .property("title", said(Type::String, "Only as `application/problem+json`."))
-            .property("detail", said(Type::String, "Only as `application/problem+json`."))
+            .property(
+                "type",
+                said(Type::String, "Problem type URI; only in `application/problem+json`."),
+            )
+            .property(
+                "title",
+                said(Type::String, "Problem title; only in `application/problem+json`."),
+            )
+            .property(
+                "detail",
+                said(Type::String, "Problem detail; only in `application/problem+json`."),
+            )
             .property("violated-policies", policies)
             .into()
     }

@@ -15,14 +15,14 @@ use crate::management::{AccountSettings, AccountView, account_change, account_vi
 use crate::replies::Json;
 use crate::state::AppState;
 
-/// One account.
+/// Account.
 #[derive(Serialize, ToSchema)]
 pub struct AccountReply {
     pub(super) success: bool,
     pub(super) account: AccountView,
 }
 
-/// What can be set of one's own account.
+/// Settings of the caller's account.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnAccountSettings {

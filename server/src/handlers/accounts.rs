@@ -27,7 +27,7 @@ use crate::target::last_segment;
 /// Description of the operation for authorization errors.
 const MANAGES: &str = "manages accounts";
 
-/// A page of accounts.
+/// Page of accounts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountsReply {
@@ -37,7 +37,7 @@ pub struct AccountsReply {
     next_cursor: Option<String>,
 }
 
-/// What a sweep did.
+/// Result of a fair-use sweep.
 #[derive(Serialize, ToSchema)]
 pub struct SweptReply {
     success: bool,

@@ -25,19 +25,19 @@ use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_segment;
 
-/// A new key: the only answer that holds one.
+/// New API key. No other response contains the key.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyIssuedReply {
     success: bool,
     key: String,
     api_key: ApiKeyView,
-    /// With what clients of S3 sign, where the server was built with the gateway for them.
+    /// S3 credentials; absent if the server is built without the S3 gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     s3: Option<S3CredentialsView>,
 }
 
-/// What a key opens.
+/// API key without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyReply {
@@ -45,7 +45,7 @@ pub struct ApiKeyReply {
     api_key: ApiKeyView,
 }
 
-/// A page of keys.
+/// Page of API keys.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeysReply {
@@ -81,7 +81,7 @@ pub async fn list(
     Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))
 }
 
-/// Creates an API key. It is returned only once.
+/// Creates an API key. The key is returned only once.
 #[utoipa::path(
     post,
     path = "/api/keys",

@@ -17,7 +17,7 @@ use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 
-/// Entries, the newest first.
+/// Page of audit log entries, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct AuditReply {
     success: bool,
@@ -35,10 +35,10 @@ pub struct AuditReply {
         ("bucketName" = Option<String>, Query, description = "Only entries about this bucket."),
         ("action" = Option<String>, Query, description = "Only actions with this prefix, such as \
             `bucket.`."),
-        ("actor" = Option<String>, Query, description = "Only actions of this key, session or \
-            account (id)."),
+        ("actor" = Option<String>, Query, description = "Only actions of this key, session or account, given by id, \
+            or by name of the key or account."),
         ("before" = Option<String>, Query, description = "`nextCursor` of the previous page."),
-        ("limit" = Option<u64>, Query, description = "Entries per page; default 100.", minimum = 1, maximum = 500),
+        ("limit" = Option<u64>, Query, description = "Entries per page, 1 to 500; default 100.", minimum = 1, maximum = 500),
     ),
     responses((status = OK, body = AuditReply))
 )]

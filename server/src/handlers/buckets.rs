@@ -31,16 +31,16 @@ use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_segment;
 
-/// One bucket.
+/// Bucket and the caller's scopes.
 #[derive(Serialize, ToSchema)]
 pub struct BucketReply {
     success: bool,
     bucket: BucketView,
-    /// What the caller may do in it, by role and by key.
+    /// Scopes of the caller in the bucket, by role and API key.
     scopes: Vec<Scope>,
 }
 
-/// A page of buckets.
+/// Page of buckets.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketsReply {
@@ -60,7 +60,7 @@ pub struct BucketDeletedReply {
     deleted: BucketDeletedView,
 }
 
-/// A page of folders of a bucket.
+/// Page of folders of a bucket.
 #[derive(Serialize, ToSchema)]
 pub struct FoldersReply {
     success: bool,
@@ -155,7 +155,7 @@ pub async fn show(
     reply(&app, &caller, move |_| Ok(bucket)).await
 }
 
-/// Lists folders of a bucket, by name, with the files and bytes that each holds, however deep.
+/// Lists folders of a bucket by name, with the number and total bytes of their files at any depth.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/folders",
@@ -164,7 +164,8 @@ pub async fn show(
     params(
         BucketNameParameter,
         PageParameters,
-        ("prefix" = Option<String>, Query, description = "The folder whose folders are listed, with the time of the latest change of each; empty for the bucket. Without it the top-level folders, without times."),
+        ("prefix" = Option<String>, Query, description = "Folder whose subfolders are listed, with modification \
+            times; empty for the root. If absent, top-level folders are listed without modification times."),
     ),
     responses((status = OK, body = FoldersReply))
 )]

@@ -187,12 +187,12 @@ pub async fn entrance() -> Response {
     tag = "Server",
     security(()),
     responses(
-        (status = OK, description = "The page.", body = String, content_type = "text/html; charset=utf-8"),
+        (status = OK, description = "HTML page.", body = String, content_type = "text/html; charset=utf-8"),
     )
 )]
 pub async fn shell(State(app): State<AppState>) -> Result<Response, ApiError> {
     let mut bytes = [0; 18];
-    app.entropy.fill(&mut bytes);
+    app.rng.fill(&mut bytes);
     let nonce = URL_SAFE_NO_PAD.encode(bytes);
     let page = BUNDLE.shell.replace("@nonce@", &nonce);
     let page = page.replace("@public-url@", &attribute(app.public_url.as_str()));
@@ -231,11 +231,11 @@ pub async fn view(state: State<AppState>, method: Method, uri: Uri) -> Result<Re
     tag = "Server",
     security(()),
     params(
-        ("version" = String, Path, description = "Build id, as in the page."),
-        ("name" = String, Path, description = "File name."),
+        ("version" = String, Path, description = "Build id of the assets, as in the dashboard page."),
+        ("name" = String, Path, description = "Asset file name."),
     ),
     responses(
-        (status = OK, description = "The file.", content_type = "*/*"),
+        (status = OK, description = "File content.", content_type = "*/*"),
         (status = NOT_MODIFIED, description = "Not modified."),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
     )

@@ -47,15 +47,15 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
     params(
         ObjectPathParameters,
         TransformParameters,
-        ("download" = Option<String>, Query, description = "Send as an attachment, with the \
-            file's name or this one."),
+        ("download" = Option<String>, Query, description = "File name of an attachment; empty, `1` or `true` for the \
+            name of the file."),
         ("token" = Option<String>, Query, description = "Token of a download link."),
-        ("Range" = Option<String>, Header, description = "Up to 8 byte ranges."),
+        ("Range" = Option<String>, Header, description = "Byte ranges, at most 8."),
         ("If-None-Match" = Option<String>, Header, description = "ETags of cached responses."),
     ),
     responses(
-        (status = OK, description = "The file.", content_type = "*/*"),
-        (status = PARTIAL_CONTENT, description = "One range, or several as `multipart/byteranges`.", content_type = "*/*"),
+        (status = OK, description = "File content.", content_type = "*/*"),
+        (status = PARTIAL_CONTENT, description = "One byte range, or several as `multipart/byteranges`.", content_type = "*/*"),
         (status = NOT_MODIFIED, description = "Not modified."),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`, or the bucket's placeholder.", content_type = "*/*"),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
@@ -177,7 +177,7 @@ async fn deliver_object(
         }
         ByteRange::Multiple(ranges) => {
             let content_type = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
-            let boundary = app.entropy.uuid().simple().to_string();
+            let boundary = app.rng.uuid().simple().to_string();
             let multirange =
                 MultipartRanges::new(&ranges, total, content_type.unwrap_or_default(), &boundary);
             headers.insert(header::CONTENT_TYPE, header_value(&multirange.content_type)?);

@@ -57,7 +57,7 @@ fn answer(asset: &StaticAsset, headers: &HeaderMap) -> Result<Response, ApiError
     tag = "Server",
     security(()),
     responses(
-        (status = OK, description = "OpenAPI 3.1.", body = serde_json::Value),
+        (status = OK, description = "OpenAPI 3.1 document.", body = serde_json::Value),
         (status = NOT_MODIFIED, description = "Not modified."),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
     )
@@ -74,7 +74,7 @@ pub async fn openapi(headers: HeaderMap) -> Result<Response, ApiError> {
     tag = "Server",
     security(()),
     responses(
-        (status = OK, description = "The page.", body = String, content_type = "text/html; charset=utf-8"),
+        (status = OK, description = "HTML page.", body = String, content_type = "text/html; charset=utf-8"),
         (status = NOT_MODIFIED, description = "Not modified."),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
     )

@@ -20,17 +20,17 @@ use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 use crate::target::public_url;
 
-/// Which file, and for how long.
+/// Request for a download link.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DownloadLinkWish {
     path: String,
-    /// Seconds, 1 to 604800; without it 3600.
+    /// Lifetime in seconds, 1 to 604800; default 3600.
     #[serde(default)]
     expires_in: Option<u64>,
 }
 
-/// An address of a file.
+/// Temporary download link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DownloadLinkReply {
@@ -78,7 +78,7 @@ pub async fn create(
     blocking(move || store.get(&looked_up)).await?.ok_or_else(ApiError::file_not_found)?;
     let expires_ms = app.clock.unix_ms().saturating_add(1_000 * expires_in);
     let grant = Grant {
-        id: TokenId::issue(&*app.entropy),
+        id: TokenId::issue(&*app.rng),
         purpose: Purpose::Read,
         bucket: name.bucket.clone(),
         lock: GrantPath::File(name.key.clone()),

@@ -31,26 +31,26 @@ use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 use crate::target::{normalize, public_url};
 
-/// A page of versions that can come back.
+/// Page of restorable versions.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GoneReply {
     success: bool,
-    /// May be few or none although there are more: only `nextCursor` tells.
+    /// Restorable versions, possibly few or none before the last page; a `nextCursor` of `null` ends the list.
     versions: Vec<GoneVersionView>,
     #[schema(required)]
     next_cursor: Option<String>,
 }
 
-/// A version of a file that counts no more.
+/// Deleted or replaced version of a file.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct GoneVersionView {
     path: String,
-    /// Names the version; greater for what was stored later.
+    /// Version id; greater for versions stored later.
     lsn: u64,
     state: GoneState,
-    /// Time of the deletion or replacement; null if the log no longer has it.
+    /// Time of the deletion or replacement; `null` if no longer known.
     #[schema(required)]
     deleted_at: Option<String>,
     bytes: u64,
@@ -59,12 +59,12 @@ struct GoneVersionView {
     etag: String,
     created_at: String,
     modified_at: String,
-    /// Until when it can come back, unless room becomes short; null where nothing is promised.
+    /// End of the guaranteed retention, unless disk space runs low; `null` without a guarantee.
     #[schema(required)]
     recoverable_until: Option<String>,
 }
 
-/// What became of it.
+/// Reason why a version is not current.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum GoneState {
@@ -72,27 +72,27 @@ enum GoneState {
     Replaced,
 }
 
-/// What is to come back.
+/// Request to restore a file.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UndeleteWish {
     path: String,
-    /// This version; without it the newest that is whole.
+    /// Id of the version to restore; default: the newest intact version.
     #[serde(default)]
     lsn: Option<u64>,
     #[serde(default)]
     on_conflict: Option<OnTaken>,
 }
 
-/// Where the file is again.
+/// Location of a restored file.
 #[derive(Serialize, ToSchema)]
 pub struct UndeletedReply {
     success: bool,
     path: String,
     url: String,
-    /// The version that came back; it has a new number now.
+    /// Id of the restored version; the restored file has a new one.
     lsn: u64,
-    /// Whether it got another name than it had.
+    /// Whether the file got a different name because its own was in use.
     renamed: bool,
 }
 
@@ -136,9 +136,7 @@ impl Cursor {
     }
 }
 
-/// Lists deleted and replaced versions that can be restored, recent ones first.
-/// the server started, the last first; then, by path, what the log tells of the time before. Where the log is too large
-/// to be read in one request, that comes in the order of the log.
+/// Lists deleted and replaced versions that can be restored: recent deletions first, then older ones by path.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/deleted",
@@ -212,10 +210,9 @@ pub async fn list(
     request_body = UndeleteWish,
     responses(
         (status = OK, body = UndeletedReply),
-        (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: it does not \
-            exist, or its space was reclaimed."),
-        (status = CONFLICT, description = "`already_exists`: a file has the name, or the version \
-            is current."),
+        (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: the version does not exist, or \
+            its space was reclaimed."),
+        (status = CONFLICT, description = "`already_exists`: the name is in use, or the version is current."),
         (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: without `lsn`, if the log \
             is too long to search in one request; `overloaded`."),
     )

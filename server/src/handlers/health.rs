@@ -20,7 +20,7 @@ struct HealthReply {
     store: &'static str,
 }
 
-/// Liveness probe with store health.
+/// Reports liveness and the health of the store.
 #[utoipa::path(
     get,
     path = "/-/health",
@@ -33,7 +33,7 @@ pub async fn health(State(app): State<AppState>) -> Response {
     reply("ok", &app.store.health())
 }
 
-/// Readiness probe: 200 if the server accepts requests and the store accepts at least deletions.
+/// Reports readiness: 200 if the server accepts requests and the store accepts at least deletions.
 #[utoipa::path(
     get,
     path = "/-/ready",

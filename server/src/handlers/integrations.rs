@@ -25,7 +25,7 @@ const ANY_BUCKET: &str = "BUCKET";
 /// Placeholder of the API key. lb-phone inserts its own in place of this word.
 const ANY_KEY: &str = "API_KEY";
 
-/// A custom uploader of ShareX.
+/// ShareX custom uploader.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 struct ShareX {
@@ -51,7 +51,7 @@ struct ShareXHeaders {
     authorization: String,
 }
 
-/// Returns a ShareX custom uploader without the API key.
+/// Returns a ShareX custom uploader with a placeholder for the API key.
 #[utoipa::path(
     get,
     path = "/-/integrations/sharex",
@@ -132,7 +132,7 @@ pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Plain
     )))
 }
 
-/// Returns curl commands.
+/// Returns example curl commands.
 #[utoipa::path(
     get,
     path = "/-/integrations/curl",

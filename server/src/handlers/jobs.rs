@@ -30,30 +30,30 @@ use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 use crate::target::{PathInBucket, check_object_path_writable, last_segment, parse_bucket_name};
 
-/// What is to be done.
+/// Request to start a job.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobWish {
     kind: JobKind,
-    /// Of all kinds but `compact` and `scrub`.
+    /// Bucket name; required except for `compact` and `scrub`.
     #[serde(default)]
     bucket_name: Option<String>,
-    /// The folder: it ends with `/`; empty, for `undeleteFolder` alone, it is the whole bucket.
+    /// Folder with a trailing slash; empty for the whole bucket, with `undeleteFolder` and `importUrls`.
     #[serde(default)]
     prefix: Option<String>,
-    /// Of `moveFolder`: the folder that it becomes.
+    /// Destination folder; only for `moveFolder`.
     #[serde(default)]
     to: Option<String>,
-    /// Of `moveFolder` and `importUrls`.
+    /// Conflict handling; only for `moveFolder` and `importUrls`.
     #[serde(default)]
     on_conflict: Option<OnTaken>,
-    /// Of `undeleteFolder`: only what was deleted then or later.
+    /// Earliest time of deletion in RFC 3339 format; only for `undeleteFolder`.
     #[serde(default)]
     since: Option<String>,
-    /// Of `compact`: segments of whose bytes at least so many percent are dead.
+    /// Minimum percentage of dead bytes in a segment, 1 to 100; only for `compact`.
     #[serde(default)]
     dead_percent_min: Option<u8>,
-    /// Of `importUrls`: at most 500 addresses, `http` or `https`.
+    /// URLs to import, at most 500, `http` or `https`; only for `importUrls`.
     #[serde(default)]
     #[schema(max_items = 500)]
     urls: Option<Vec<String>>,
@@ -71,14 +71,14 @@ enum JobKind {
     Scrub,
 }
 
-/// One job.
+/// Job.
 #[derive(Serialize, ToSchema)]
 pub struct JobReply {
     success: bool,
     job: JobView,
 }
 
-/// A page of jobs.
+/// Page of jobs.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobsReply {
@@ -99,46 +99,45 @@ struct JobView {
     prefix: Option<String>,
     #[schema(required)]
     to: Option<String>,
-    /// The account that began it.
+    /// Id of the account that started the job.
     account: String,
     state: JobState,
     done: u64,
-    /// As far as it is known.
+    /// Total work in `unit`, as far as known.
     total: u64,
-    /// What is counted: `files`, `addresses` or `bytes`.
+    /// Unit of `done` and `total`: `files`, `addresses` or `bytes`.
     unit: &'static str,
     created_at: String,
     #[schema(required)]
     started_at: Option<String>,
     #[schema(required)]
     ended_at: Option<String>,
-    /// Why it failed.
+    /// Error message of a failed job.
     #[schema(required)]
     error: Option<String>,
     #[schema(required)]
     error_code: Option<String>,
-    /// Of `importUrls`: the first addresses that no file was taken from.
+    /// First 50 URLs that were not imported; only for `importUrls`.
     failures: Vec<JobFailureView>,
     result: JobResultView,
 }
 
-/// An address that no file was taken from.
+/// URL that was not imported.
 #[derive(Serialize, ToSchema)]
 struct JobFailureView {
     url: String,
     error: String,
 }
 
-/// What came of it, so far.
+/// Result of a job so far.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JobResultView {
     /// Bytes of deleted, moved or restored files; reclaimed bytes of a compaction; verified bytes of a scrub.
     bytes: u64,
-    /// Unchanged files: the new name was in use, they changed concurrently, or their content was reclaimed.
-    /// Corrupt segments that were not compacted. URLs from which nothing was imported.
+    /// Skipped items: files (name in use, changed concurrently, or content reclaimed), corrupt segments, or URLs.
     skipped: u64,
-    /// Places of damage that are known, after a scrub.
+    /// Number of known corrupt locations, after a scrub.
     damage_count: u64,
 }
 
@@ -169,7 +168,7 @@ pub async fn list(
     Ok(Json(JobsReply { success: true, jobs, next_cursor }))
 }
 
-/// Starts a background job and returns at once.
+/// Starts a background job and returns immediately.
 #[utoipa::path(
     post,
     path = "/api/jobs",

@@ -53,14 +53,14 @@ enum Order {
     params(
         ListedBucketParameter,
         ("prefix" = Option<String>, Query, description = "Only keys with this prefix."),
-        ("delimiter" = Option<String>, Query, description = "Keys with the same text before the \
-            delimiter become one common prefix."),
+        ("delimiter" = Option<String>, Query, description = "Delimiter; keys with the same text before it are \
+            grouped into one common prefix."),
         ("startAfter" = Option<String>, Query, description = "Only keys after this one."),
-        ("maxKeys" = Option<u64>, Query, description = "Entries per page; at most 1000."),
+        ("maxKeys" = Option<u64>, Query, description = "Entries per page, at most 1000."),
         ("continuationToken" = Option<String>, Query, description = "`NextContinuationToken` of \
             the previous page."),
-        ("order" = inline(Option<Order>), Query, description = "`folders` requires `delimiter=/` \
-            and a folder as `prefix`."),
+        ("order" = inline(Option<Order>), Query, description = "Sort order. `folders` requires `delimiter=/` and a \
+            folder as `prefix`."),
     ),
     responses(
         (status = OK, body = ListReply),

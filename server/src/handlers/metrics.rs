@@ -15,8 +15,7 @@ use crate::error::ApiError;
 use crate::metrics;
 use crate::state::AppState;
 
-/// Prometheus metrics; requires `metrics_token`, 404 if it is not set.
-/// address.
+/// Returns Prometheus metrics. Requires the token of the setting `metrics_token`; 404 if not set.
 #[utoipa::path(
     get,
     path = "/-/metrics",
@@ -24,17 +23,18 @@ use crate::state::AppState;
     tag = "Server",
     security(()),
     params(
-        ("Authorization" = Option<String>, Header, description = "`Bearer` followed by the token."),
+        ("Authorization" = Option<String>, Header, description = "`Bearer` followed by the value of the setting \
+            `metrics_token`."),
     ),
     responses(
         (
             status = OK,
-            description = "OpenMetrics 1.0.",
+            description = "Metrics in the OpenMetrics 1.0 text format.",
             body = String,
             content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
         ),
         (status = UNAUTHORIZED, description = "`wrong_metrics_token`."),
-        (status = NOT_FOUND, description = "`not_found`: no such URL."),
+        (status = NOT_FOUND, description = "`not_found`: the setting `metrics_token` is not set."),
     )
 )]
 pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {

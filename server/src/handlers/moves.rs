@@ -17,7 +17,7 @@ use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::{check_writable, public_url};
 
-/// Which file goes where.
+/// Request to move or copy a file.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveWish {
@@ -27,17 +27,17 @@ pub struct MoveWish {
     on_conflict: Option<OnTaken>,
 }
 
-/// Where the file is now.
+/// New location of a moved or copied file.
 #[derive(Serialize, ToSchema)]
 pub struct MovedReply {
     success: bool,
     path: String,
     url: String,
-    /// Whether it got another name than was asked for.
+    /// Whether the file got a different name because the requested one was in use.
     renamed: bool,
 }
 
-/// Moves or renames one file inside its bucket, with its thumbnail.
+/// Moves or renames one file within its bucket, including its thumbnail.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/move",
@@ -48,8 +48,8 @@ pub struct MovedReply {
     responses(
         (status = OK, body = MovedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
-        (status = CONFLICT, description = "`already_exists`: a file has the new name; `conflict`: \
-            the file kept changing."),
+        (status = CONFLICT, description = "`already_exists`: the new name is in use; `conflict`: the file was \
+            changed concurrently."),
     )
 )]
 pub async fn move_one(
@@ -68,7 +68,7 @@ pub async fn move_one(
     Ok(reply(&app, &move_file(&app, &bucket, &from, &to, on_taken).await?))
 }
 
-/// Copies one file inside its bucket. The copy is subject to the limits of an upload.
+/// Copies one file within its bucket. The copy is subject to the limits of an upload.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/copy",
@@ -79,8 +79,8 @@ pub async fn move_one(
     responses(
         (status = OK, body = MovedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
-        (status = CONFLICT, description = "`already_exists`: a file has the new name; `conflict`: \
-            the file kept changing."),
+        (status = CONFLICT, description = "`already_exists`: the new name is in use; `conflict`: the file was \
+            changed concurrently."),
         (status = INSUFFICIENT_STORAGE, description = "`quota_exceeded`, `no_space`."),
     )
 )]

@@ -29,26 +29,26 @@ use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_segment;
 
-/// One organisation.
+/// Organisation.
 #[derive(Serialize, ToSchema)]
 pub struct OrganisationReply {
     success: bool,
     organisation: OrganisationView,
 }
 
-/// A page of organisations.
+/// Page of organisations.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganisationsReply {
     success: bool,
     organisations: Vec<OrganisationView>,
-    /// Those that invite the account, all of them.
+    /// All pending invitations of the account.
     invitations: Vec<MembershipInvitationView>,
     #[schema(required)]
     next_cursor: Option<String>,
 }
 
-/// Who belongs to an organisation.
+/// Members and invited accounts of an organisation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MembersReply {
@@ -66,13 +66,13 @@ pub struct OrganisationDeletedReply {
     deleted: OrganisationDeletedView,
 }
 
-/// An invitation that was declined.
+/// Response to a declined invitation.
 #[derive(Serialize, ToSchema)]
 pub struct OrganisationDeclinedReply {
     success: bool,
 }
 
-/// What can be set of an organisation.
+/// Organisation settings.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrganisationSettings {
@@ -83,7 +83,7 @@ pub struct OrganisationSettings {
     name: String,
 }
 
-/// Who is to belong to an organisation, and as what.
+/// Request to invite an account, or to change the role of a member.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberSettings {
@@ -192,7 +192,7 @@ pub async fn edit(
     params(IdParameter),
     responses(
         (status = OK, body = OrganisationDeletedReply),
-        (status = CONFLICT, description = "`organisation_not_empty`: it has buckets."),
+        (status = CONFLICT, description = "`organisation_not_empty`: the organisation owns buckets."),
     )
 )]
 pub async fn delete(
@@ -226,7 +226,7 @@ pub async fn members(
     Ok(members_of(&app, &organisation))
 }
 
-/// Invites an account, which becomes a member when it accepts, or gives a member another role.
+/// Invites an account to an organisation, or changes the role of a member.
 #[utoipa::path(
     post,
     path = "/api/organisations/{id}/members",
@@ -236,7 +236,7 @@ pub async fn members(
     request_body = MemberSettings,
     responses(
         (status = OK, body = MembersReply),
-        (status = CONFLICT, description = "`last_owner`: the account that owns it keeps its role."),
+        (status = CONFLICT, description = "`last_owner`: the role of the owning account cannot be changed."),
     )
 )]
 pub async fn set_member(
@@ -254,7 +254,7 @@ pub async fn set_member(
     members_reply(&app, &caller, move |catalog| catalog.invite_member(&id, &account, role)).await
 }
 
-/// Accepts the invitation of an organisation.
+/// Accepts an invitation to an organisation.
 #[utoipa::path(
     post,
     path = "/api/organisations/{id}/membership",
@@ -272,7 +272,7 @@ pub async fn accept_membership(
     reply(&app, &caller, move |catalog| catalog.accept_membership(&id, &account)).await
 }
 
-/// Declines the invitation of an organisation.
+/// Declines an invitation to an organisation.
 #[utoipa::path(
     delete,
     path = "/api/organisations/{id}/membership",
@@ -305,16 +305,16 @@ fn invitation_in(
     Ok((organisation.id.clone(), own))
 }
 
-/// Takes a member out, leaves, or takes an invitation back.
+/// Removes a member, leaves the organisation, or withdraws an invitation.
 #[utoipa::path(
     delete,
     path = "/api/organisations/{id}/members",
     operation_id = "removeMember",
     tag = "Organisations",
-    params(IdParameter, ("account" = String, Query, description = "The member's id.", min_length = 1)),
+    params(IdParameter, ("account" = String, Query, description = "Account id of the member.", min_length = 1)),
     responses(
         (status = OK, body = MembersReply),
-        (status = CONFLICT, description = "`last_owner`: the account that owns it does not leave."),
+        (status = CONFLICT, description = "`last_owner`: the owning account cannot leave."),
     )
 )]
 pub async fn remove_member(

@@ -40,9 +40,11 @@ const EXPIRY: &[&str] = &["expiresAt", "expiresIn", "ttl"];
     operation_id = "presignToken",
     tag = "Presigned uploads",
     params(
-        ("path" = Option<String>, Query, description = "`BUCKET/FOLDER/` or `BUCKET/FILE`; without the bucket where that is known."),
-        ("bucketName" = Option<String>, Query, description = "With it, `path` is relative to this bucket; also `bucket`."),
-        ("expiresAt" = Option<f64>, Query, description = "Seconds from now, or Unix time in seconds or milliseconds; brought to 1 to 3600 seconds. Also `expiresIn`, `ttl`."),
+        ("path" = Option<String>, Query, description = "`BUCKET/FOLDER/` or `BUCKET/FILE`. The bucket is optional if \
+            `bucketName` or the API key determines it."),
+        ("bucketName" = Option<String>, Query, description = "Bucket to which `path` is relative. Alias: `bucket`."),
+        ("expiresAt" = Option<f64>, Query, description = "Lifetime in seconds, or expiry as Unix time in seconds or \
+            milliseconds; clamped to 1 to 3600 seconds. Aliases: `expiresIn`, `ttl`."),
         UploadParameters,
     ),
     responses(
@@ -70,8 +72,10 @@ pub async fn presign_token(
     tag = "Presigned uploads",
     params(
         ObjectPathParameters,
-        ("expiresIn" = Option<f64>, Query, description = "As for a token; also `expiresAt`, `ttl`."),
-        ("thumbnail" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
+        ("expiresIn" = Option<f64>, Query, description = "Lifetime in seconds, or expiry as Unix time in seconds or \
+            milliseconds; clamped to 1 to 3600 seconds. Aliases: `expiresAt`, `ttl`."),
+        ("thumbnail" = Option<Flag>, Query, description = "Whether to create thumbnails of images; default: the \
+            setting of the bucket."),
     ),
     responses((status = OK, body = AddressReply))
 )]
@@ -109,18 +113,18 @@ fn issue_address(
     Ok(AddressReply::new(url, bucket.as_str(), key.as_str(), issued.expires_in, expires_ms))
 }
 
-/// Uploads files of a form with a one-time upload token.
+/// Uploads the files of a multipart form with a one-time upload token.
 #[utoipa::path(
     post,
     path = "/api/presigned-url/{token}",
     operation_id = "uploadWithToken",
     tag = "Presigned uploads",
     security(()),
-    params(("token" = String, Path, description = "The token.")),
+    params(("token" = String, Path, description = "Upload token.")),
     request_body(content = FormFiles, content_type = "multipart/form-data"),
     responses(
         (status = OK, body = UploadReply),
-        (status = FORBIDDEN, description = "`plan_required`: on the premium endpoint, from an account of a lower plan."),
+        (status = FORBIDDEN, description = "`plan_required`: the premium endpoint requires the plan Pro or Business."),
         (status = NOT_FOUND, description = "`token_not_found`."),
         (status = CONFLICT, description = "`token_in_use`, `conflict`."),
         (status = GONE, description = "`token_expired`, `token_used`, `token_revoked`."),
@@ -193,7 +197,7 @@ fn issue(
     let now_ms = app.clock.unix_ms();
     let expires_in = lifetime_param(query, now_ms)?;
     let grant = Grant {
-        id: TokenId::issue(&*app.entropy),
+        id: TokenId::issue(&*app.rng),
         purpose,
         bucket: target.bucket,
         lock: GrantPath::from(target.place),

@@ -36,12 +36,12 @@ const TOKEN: &[&str] = &["token"];
     operation_id = "putPresigned",
     tag = "Presigned uploads",
     security(()),
-    params(ObjectPathParameters, ("token" = String, Query, min_length = 1, description = "As it stands in the address that was issued.")),
+    params(ObjectPathParameters, ("token" = String, Query, min_length = 1, description = "Token of the presigned URL.")),
     request_body(content_type = "*/*"),
     responses(
         (status = OK, body = UploadReply),
         (status = NOT_FOUND, description = "`token_not_found`."),
-        (status = METHOD_NOT_ALLOWED, description = "`method_not_allowed`: there is no `token`."),
+        (status = METHOD_NOT_ALLOWED, description = "`method_not_allowed`: the `token` is missing."),
         (status = GONE, description = "`token_expired`, `token_revoked`."),
     )
 )]

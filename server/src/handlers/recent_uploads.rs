@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 
-/// The latest uploads, the newest first.
+/// Latest uploads, newest first.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentUploadsReply {
@@ -32,13 +32,13 @@ struct RecentUploadView {
     modified_at: String,
 }
 
-/// Lists the latest uploads of the buckets that the caller can list, the newest first.
+/// Lists the latest uploads to the buckets that the caller can list, newest first.
 #[utoipa::path(
     get,
     path = "/api/recent-uploads",
     operation_id = "listRecentUploads",
     tag = "Listing and search",
-    params(("limit" = Option<u64>, Query, description = "Number of uploads; default 8.", minimum = 1, maximum = 12)),
+    params(("limit" = Option<u64>, Query, description = "Maximum number of uploads, 1 to 12; default 8.", minimum = 1, maximum = 12)),
     responses((status = OK, body = RecentUploadsReply))
 )]
 pub async fn list(

@@ -37,9 +37,8 @@ const THUMBNAIL_MARK: &str = "_thumb";
     tag = "Listing and search",
     params(
         BucketParameter,
-        ("q" = Option<String>, Query, description = "Up to 16 words, 256 characters.", max_length = 256),
-        ("parent" = Option<String>, Query, description = "A folder, with or without a trailing \
-            slash."),
+        ("q" = Option<String>, Query, description = "Search text, at most 16 words and 256 characters.", max_length = 256),
+        ("parent" = Option<String>, Query, description = "Folder to search, with or without a trailing slash."),
         ("limit" = Option<u64>, Query, description = "Hits per page, 1 to 1000; default 20."),
         ("offset" = Option<u64>, Query, description = "Hits to skip; `offset` plus `limit` is at \
             most 10,000."),

@@ -15,7 +15,7 @@ use crate::state::AppState;
 /// Version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The version, the data folder, and every setting.
+/// Server version, data folder and settings.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsReply {
@@ -30,21 +30,21 @@ pub struct SettingsReply {
 #[serde(rename_all = "camelCase")]
 struct SettingView {
     name: &'static str,
-    /// As in the configuration file; null where it has no value. A secret is `"***"`.
+    /// Value as in the configuration file; `null` if not set, `"***"` for a secret.
     #[schema(required)]
     value: Option<String>,
-    /// What holds where there is no value.
+    /// Effect of the setting without a value.
     #[schema(required)]
     without_value: Option<&'static str>,
-    /// `default`, `environment`, the configuration file, or the option of the command line.
+    /// Source of the value: `default`, `environment`, the configuration file, or the command-line option.
     source: String,
-    /// What the setting means, as Markdown.
+    /// Description in Markdown.
     about: String,
-    /// `reload` or `restart`.
+    /// Required action after a change: `reload` or `restart`.
     change: &'static str,
 }
 
-/// Lists the settings that the server runs with. Operators only.
+/// Lists the effective server settings. Operators only.
 #[utoipa::path(
     get,
     path = "/api/settings",

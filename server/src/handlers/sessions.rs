@@ -29,13 +29,13 @@ use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 use crate::target::last_segment;
 
-/// Account of the session, if there is one.
+/// Current session and its account, if signed in.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionReply {
     success: bool,
     signed_in: bool,
-    /// Only without a session: whether no operator has a password.
+    /// Whether no operator has a password yet; only without a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     set_up_needed: Option<bool>,
@@ -47,21 +47,21 @@ pub struct SessionReply {
     session: Option<OwnSessionView>,
 }
 
-/// The session that asks.
+/// Current session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnSessionView {
     id: String,
     created_at: String,
-    /// When it ends unless it is used again.
+    /// Expiry time, extended by use of the session.
     expires_at: String,
 }
 
-/// The sessions of an account.
+/// Sessions of an account.
 #[derive(Serialize, ToSchema)]
 pub struct SessionsReply {
     success: bool,
-    /// The one that was used last comes first.
+    /// Sessions, most recently used first.
     sessions: Vec<SessionView>,
 }
 
@@ -69,15 +69,15 @@ pub struct SessionsReply {
 #[serde(rename_all = "camelCase")]
 struct SessionView {
     id: String,
-    /// Whether it is the one that asks.
+    /// Whether the session is the current one.
     current: bool,
     created_at: String,
-    /// To the hour.
+    /// Time of the last request, to the hour.
     last_seen_at: String,
     expires_at: String,
-    /// Where it began; empty where that is not known.
+    /// Client IP address at sign-in; empty if unknown.
     address: String,
-    /// What the browser called itself.
+    /// `User-Agent` of the browser at sign-in.
     agent: String,
 }
 
@@ -85,19 +85,19 @@ struct SessionView {
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct SignInBody {
-    /// The account's name.
+    /// Account name.
     name: String,
     #[schema(format = Password)]
     password: String,
 }
 
-/// The password that there is, and the one that is to be.
+/// Current and new password.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct PasswordBody {
     #[schema(format = Password)]
     current: String,
-    /// At least 10 characters, and at most 128 bytes.
+    /// New password, at least 10 characters and at most 128 bytes.
     #[schema(format = Password, min_length = 10, max_length = 128)]
     new: String,
 }
@@ -338,7 +338,7 @@ pub(super) async fn hash_new_password(
     app: &AppState,
     password: Password,
 ) -> Result<PasswordHash, ApiError> {
-    let hashed = app.passwords.hash(password, app.entropy.clone()).await;
+    let hashed = app.passwords.hash(password, app.rng.clone()).await;
     Ok(hashed.map_err(|_| ApiError::overloaded(1))??)
 }
 
@@ -357,7 +357,7 @@ pub(super) fn session_response(
     let state = app.catalog.session(&started.session.id).ok_or_else(ApiError::session_ended)?;
     let cookie = app.session_cookie.set(&started.secret);
     let mut response = with_cookie(answer(signed_in(app, &state)), cookie);
-    let device = app.catalog.device_token(&started.session.account, app.entropy.uuid());
+    let device = app.catalog.device_token(&started.session.account, app.rng.uuid());
     if let Some(device) = device {
         response.headers_mut().append(SET_COOKIE, app.device_cookie.set(&device));
     }

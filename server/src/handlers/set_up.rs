@@ -34,24 +34,24 @@ use crate::set_up_link::LinkState;
 use crate::state::AppState;
 use crate::target::last_segment;
 
-/// A set-up. With `check`, only the token is read, and nothing changes.
+/// Set-up request. With `check`, the token is checked and nothing changes.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct SetUpBody {
-    /// Part of the link after `#`.
+    /// Set-up token, the part of the link after `#`.
     #[schema(format = Password)]
     token: String,
-    /// Only checks the token.
+    /// Whether to only check the token.
     #[schema(required = false)]
     check: bool,
-    /// Name to sign in with. An existing account of that name becomes an operator; its buckets and keys do not change.
+    /// Account name. An existing account of that name becomes an operator; its buckets and keys do not change.
     #[schema(required = false, max_length = 100)]
     name: String,
-    /// At least 10 characters, and at most 128 bytes.
+    /// Password, at least 10 characters and at most 128 bytes.
     #[schema(required = false, format = Password, min_length = 10, max_length = 128)]
     password: String,
-    /// First bucket. Optional for an account that owns a bucket.
+    /// Name of the first bucket. Optional for an account that owns a bucket.
     #[schema(required = false)]
     bucket_name: String,
     #[schema(required = false)]
@@ -63,7 +63,7 @@ pub struct SetUpBody {
 #[serde(rename_all = "camelCase")]
 pub struct SetUpCheckReply {
     success: bool,
-    /// Names of existing accounts, at most 20.
+    /// Existing accounts, at most 20.
     accounts: Vec<SetUpAccount>,
 }
 
@@ -72,11 +72,11 @@ pub struct SetUpCheckReply {
 #[serde(rename_all = "camelCase")]
 pub struct SetUpAccount {
     name: String,
-    /// Whether it owns a bucket, so that a set-up needs no `bucketName`.
+    /// Whether the account owns a bucket, which makes `bucketName` optional.
     has_bucket: bool,
 }
 
-/// Reply to a set-up, or, with `check`, to its check.
+/// Result of a set-up or, with `check`, of checking its token.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum SetUpOutcome {
@@ -88,7 +88,7 @@ pub enum SetUpOutcome {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetUpReply {
-    /// Absent if no bucket was created.
+    /// First bucket; absent if none was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     bucket: Option<BucketView>,
@@ -102,21 +102,21 @@ pub struct SetUpReply {
     session: SessionReply,
 }
 
-/// Body of a request with an invitation.
+/// Request to accept or check an invitation.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct InvitationBody {
-    /// What stands behind the `#` of the link.
+    /// Invitation token, the part of the link after `#`.
     #[schema(format = Password)]
     token: String,
-    /// At least 10 characters, and at most 128 bytes; absent with `check`.
+    /// New password, at least 10 characters and at most 128 bytes; absent with `check`.
     #[schema(format = Password, min_length = 10, max_length = 128)]
     password: Option<String>,
-    /// Only tells whose account the invitation is for.
+    /// Whether to only check the token and return the name of the account.
     check: Option<bool>,
 }
 
-/// Reply to an invitation, or, with `check`, to its check.
+/// Result of accepting an invitation or, with `check`, of checking it.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum InvitationOutcome {
@@ -124,17 +124,17 @@ pub enum InvitationOutcome {
     Check(InvitationCheckReply),
 }
 
-/// The account that a valid invitation is for.
+/// Account of a valid invitation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationCheckReply {
     success: bool,
-    /// The name to sign in with.
+    /// Account name for signing in.
     name: String,
     expires_at: String,
 }
 
-/// An invitation. The only answer that holds it.
+/// New invitation. No other response contains its link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationReply {
@@ -146,7 +146,7 @@ pub struct InvitationReply {
 
 /// Creates the first operator with a bucket and an API key, and signs in.
 ///
-/// Possible until an operator has a password, with the link that the server prints when it starts.
+/// Available until an operator has a password. Requires the link that the server prints at startup.
 #[utoipa::path(
     post,
     path = "/-/set-up",

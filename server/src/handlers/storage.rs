@@ -12,12 +12,12 @@ use crate::management::{StorageView, storage};
 use crate::replies::Json;
 use crate::state::AppState;
 
-/// The disk, the segments, the damage, and what a compaction would do.
+/// Disk usage, segments, corruption, and estimated effect of a compaction.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageReply {
     success: bool,
-    /// The version of the server.
+    /// Server version.
     version: &'static str,
     #[schema(required)]
     data_folder: Option<String>,

@@ -28,7 +28,7 @@ pub const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
 pub const THUMBNAIL: &[&str] =
     &["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
 
-/// Uploads files of a form to a path, or into a folder if the path ends with `/`.
+/// Uploads the files of a multipart form to a path, or into a folder if the path ends with `/`.
 #[utoipa::path(
     post,
     path = "/{bucket}/{path}",

@@ -16,16 +16,16 @@ use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 
-/// What is stored.
+/// Stored bytes and objects, per bucket and in total.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReply {
     success: bool,
-    /// A page of the account's buckets, by name.
+    /// Page of the account's buckets, by name.
     buckets: Vec<BucketUsageView>,
     #[schema(required)]
     next_cursor: Option<String>,
-    /// All buckets of the account together; absent for a key that is for one bucket.
+    /// Total of all buckets of the account; absent for an API key limited to one bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<TotalView>,
 }
@@ -36,7 +36,7 @@ struct BucketUsageView {
     bucket_name: String,
     object_count: u64,
     total_bytes: u64,
-    /// Bytes that have come of unfinished uploads. Their declared lengths count against the quotas.
+    /// Received bytes of unfinished uploads. Quotas count the declared lengths instead.
     unfinished_bytes: u64,
     #[schema(required)]
     quota_objects: Option<u64>,

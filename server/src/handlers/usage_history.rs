@@ -19,23 +19,23 @@ use crate::query::Query;
 use crate::replies::{Json, iso_time};
 use crate::state::AppState;
 
-/// What happened over time.
+/// Usage over time.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryReply {
     success: bool,
     step: Step,
-    /// When the first point begins.
+    /// Start of the first interval.
     from: String,
-    /// Where the last one ends, or now.
+    /// End of the last interval, or the current time if earlier.
     to: String,
-    /// Since when minutes are known: when the server started. With minutes alone.
+    /// Start of the server, before which no minutes are recorded; only with `step=minute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
     points: Vec<PointView>,
 }
 
-/// How far apart points are.
+/// Interval of the points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
@@ -44,30 +44,30 @@ pub enum Step {
     Day,
 }
 
-/// What happened in one step.
+/// Usage in one interval.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PointView {
-    /// When it begins.
+    /// Start of the interval.
     time: String,
-    /// Requests that were answered.
+    /// Number of answered requests.
     requests: u64,
-    /// Those that failed here: 5xx.
+    /// Number of requests with a 5xx response.
     errors: u64,
-    /// Those that were refused: 4xx.
+    /// Number of requests with a 4xx response.
     refusals: u64,
-    /// Bytes of bodies that went out.
+    /// Response body bytes.
     bytes_out: u64,
-    /// Bytes of bodies that came in.
+    /// Request body bytes, including bytes of imported files.
     bytes_in: u64,
-    /// Pictures that were worked on.
+    /// Number of rendered images.
     images: u64,
-    /// Milliseconds of that.
+    /// Image render time in milliseconds.
     image_ms: u64,
-    /// Files at the end of it; `null` where nobody counted.
+    /// Number of files at the end of the interval; `null` if not counted.
     #[schema(required)]
     object_count: Option<u64>,
-    /// And their bytes.
+    /// Total bytes of files at the end of the interval; `null` if not counted.
     #[schema(required)]
     stored_bytes: Option<u64>,
 }
@@ -80,8 +80,8 @@ struct PointView {
     tag = "Accounts",
     params(
         ("step" = Option<Step>, Query, description = "Interval of the points; default `hour`."),
-        ("bucketName" = Option<String>, Query, description = "One bucket; default: all buckets of \
-            the account."),
+        ("bucketName" = Option<String>, Query, description = "Bucket name; default: all accessible buckets or, for \
+            operators, the whole server."),
         ("from" = Option<String>, Query, description = "RFC 3339 time in the first interval. \
             Default: one hour, one day or 30 days ago."),
         ("to" = Option<String>, Query, description = "RFC 3339 time after the start of the last \

@@ -32,7 +32,7 @@ use crate::webhooks;
 
 const EVENT_ID: &[&str] = &["eventId"];
 
-/// A new webhook: the only answer that holds its secret.
+/// New webhook. No other response contains its secret.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookCreatedReply {
     success: bool,
@@ -40,14 +40,14 @@ pub struct WebhookCreatedReply {
     created: WebhookCreatedView,
 }
 
-/// One webhook.
+/// Webhook.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookReply {
     success: bool,
     webhook: WebhookView,
 }
 
-/// The webhooks of a bucket.
+/// Webhooks of a bucket.
 #[derive(Serialize, ToSchema)]
 pub struct WebhooksReply {
     success: bool,
@@ -63,7 +63,7 @@ pub struct WebhookDeletedReply {
     deleted: WebhookDeletedView,
 }
 
-/// What came of a test.
+/// Result of a webhook test.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookTestedReply {
     success: bool,
@@ -71,7 +71,7 @@ pub struct WebhookTestedReply {
     tested: WebhookTestedView,
 }
 
-/// Page of failed events (dead letters).
+/// Page of dead letters.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersReply {
@@ -88,7 +88,7 @@ pub struct DeadLettersRetriedReply {
     retried: DeadLettersRetriedView,
 }
 
-/// Number of discarded events.
+/// Number of deleted dead letters.
 #[derive(Serialize, ToSchema)]
 pub struct DeadLettersForgottenReply {
     success: bool,
@@ -96,7 +96,7 @@ pub struct DeadLettersForgottenReply {
     forgotten: DeadLettersForgottenView,
 }
 
-/// Lists the webhooks of a bucket, in the order of ids.
+/// Lists the webhooks of a bucket by id.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/webhooks",
@@ -281,7 +281,7 @@ pub async fn dead_letters(
     params(
         BucketNameParameter,
         IdParameter,
-        ("eventId" = Option<String>, Query, description = "Only this webhook."),
+        ("eventId" = Option<String>, Query, description = "Id of the only affected event; default: all events."),
     ),
     responses(
         (status = OK, body = DeadLettersRetriedReply),
@@ -311,7 +311,7 @@ pub async fn retry_dead_letters(
     params(
         BucketNameParameter,
         IdParameter,
-        ("eventId" = Option<String>, Query, description = "Only this webhook."),
+        ("eventId" = Option<String>, Query, description = "Id of the only affected event; default: all events."),
     ),
     responses(
         (status = OK, body = DeadLettersForgottenReply),

@@ -38,16 +38,16 @@ pub(super) async fn run(
     };
     standing.check()?;
     start(app, id).await?;
-    let (shared, told) = (app.clone(), board.clone());
+    let (shared, shared_board) = (app.clone(), board.clone());
     let catalog = standing.catalog();
     let done = blocking(move || {
         let _turn = turn;
         let mut watch = |progress: WorkProgress| {
-            told.set_progress(|sums| {
+            shared_board.set_progress(|sums| {
                 sums.done = progress.done_bytes;
                 sums.total = progress.total_bytes;
             });
-            match told.is_cancelled() || shared.is_draining() {
+            match shared_board.is_cancelled() || shared.is_draining() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }

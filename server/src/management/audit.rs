@@ -26,57 +26,57 @@ pub struct AuditQuery {
     pub limit: u64,
 }
 
-/// Entries, the newest first.
+/// Page of audit log entries, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditView {
     pub entries: Vec<AuditEntryView>,
-    /// `before` of the next page.
+    /// `before` of the next page; `null` on the last page.
     #[schema(required)]
     pub next_cursor: Option<String>,
 }
 
-/// One change.
+/// Audit log entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntryView {
     pub id: String,
     pub time: String,
-    /// What was done, as `bucket.create`.
+    /// Action, such as `bucket.create`.
     pub action: String,
     pub actor: ActorView,
     #[schema(required)]
     pub bucket_name: Option<String>,
-    /// The id of what was changed, where it is no bucket.
+    /// Id of the changed resource, if not a bucket.
     #[schema(required)]
     pub target: Option<String>,
-    /// The name of the changed account, API key or organisation, as it is now.
+    /// Current name of the changed account, API key or organisation.
     #[serde(default)]
     #[schema(required)]
     pub target_name: Option<String>,
-    /// What is others now.
+    /// Changed settings.
     #[schema(required)]
     pub detail: Option<String>,
-    /// Where it came from.
+    /// Client IP address.
     #[schema(required)]
     pub address: Option<String>,
-    /// `X-Request-Id` of the answer.
+    /// Request id, as in `X-Request-Id` of the response.
     #[schema(required)]
     pub request_id: Option<String>,
 }
 
-/// Who did it.
+/// API key, session, operator or server that made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActorView {
     pub kind: ActorKind,
-    /// Of the key or the session.
+    /// Id of the API key or session.
     #[schema(required)]
     pub id: Option<String>,
-    /// Of the key, or of the account that is signed in.
+    /// Name of the API key, or of the signed-in account.
     #[schema(required)]
     pub name: Option<String>,
-    /// The id of the account.
+    /// Account id.
     #[schema(required)]
     pub account: Option<String>,
 }

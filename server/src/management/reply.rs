@@ -107,7 +107,7 @@ pub struct AccountView {
     pub role: Role,
     pub plan: Plan,
     pub standing: Standing,
-    /// How it came to its standing, the oldest change first; empty when it was good from the start.
+    /// Standing changes, oldest first; empty if the standing never changed.
     pub standing_changes: Vec<StandingChangeView>,
     /// Whether the account has a password.
     pub has_password: bool,
@@ -181,28 +181,28 @@ pub struct BucketView {
     pub total_bytes: u64,
 }
 
-/// A page of folders of a bucket, by name.
+/// Page of folders of a bucket, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoldersView {
     pub folders: Vec<FolderView>,
-    /// The last folder of the page, when there are more after it.
+    /// Last folder of the page; `null` on the last page.
     #[schema(required)]
     pub next_cursor: Option<String>,
 }
 
-/// A folder, and what it holds, however deep.
+/// Folder with the totals of its files at any depth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FolderView {
     pub folder: String,
     pub object_count: u64,
     pub total_bytes: u64,
-    /// Time of the latest change; null where it is not known.
+    /// Time of the latest change; `null` if unknown.
     #[serde(default)]
     #[schema(required)]
     pub modified_at: Option<String>,
-    /// Whether both numbers are exact: else the folder holds more.
+    /// Whether `objectCount` and `totalBytes` are exact; otherwise, they are lower bounds.
     #[serde(default)]
     pub is_exact: bool,
 }
@@ -219,10 +219,10 @@ pub struct BucketDeletedView {
 pub struct OrganisationView {
     pub id: String,
     pub name: String,
-    /// The account that owns it.
+    /// Id of the owning account.
     pub account: String,
     pub members: Vec<MemberView>,
-    /// Accounts that have not accepted yet, without their names.
+    /// Invited accounts that have not accepted yet, without their names.
     pub invited: Vec<InvitedMemberView>,
     pub created_at: String,
 }
@@ -242,13 +242,13 @@ pub struct InvitedMemberView {
     pub role: MemberRole,
 }
 
-/// An organisation that invites the account.
+/// Invitation of the account to an organisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MembershipInvitationView {
-    /// Of the organisation.
+    /// Organisation id.
     pub id: String,
-    /// Of the organisation.
+    /// Organisation name.
     pub name: String,
     pub role: MemberRole,
 }
@@ -272,7 +272,7 @@ pub struct ApiKeyView {
     pub created_at: String,
     #[schema(required)]
     pub expires_at: Option<String>,
-    /// To the hour.
+    /// Time of the last use, to the hour.
     #[schema(required)]
     pub last_used_at: Option<String>,
     #[schema(required)]
@@ -290,7 +290,7 @@ pub struct ApiKeyIssuedView {
     pub api_key: ApiKeyView,
 }
 
-/// With what clients of S3 sign.
+/// S3 credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct S3CredentialsView {

@@ -20,7 +20,7 @@ use crate::limits::BUCKET_LIST_MAX;
 use crate::parameters::bucket_name_schema;
 use crate::target::normalize;
 
-/// What can be set of an account.
+/// Account settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AccountSettings {
@@ -40,24 +40,24 @@ pub struct AccountSettings {
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,
-    /// Most bytes of all its buckets together.
+    /// Maximum total bytes of all buckets of the account; `null` removes the limit.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub storage_bytes_max: Option<Option<u64>>,
-    /// Most files of all its buckets together.
+    /// Maximum total number of files in all buckets of the account; `null` removes the limit.
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub object_count_max: Option<Option<u64>>,
 }
 
-/// What can be set of a bucket.
+/// Bucket settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct BucketSettings {
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub access: Option<Access>,
-    /// A key of the bucket, or `/bucket/key`.
+    /// Content for missing files: a key of the bucket, or `/bucket/key`.
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<String>,
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct NewAccountSettings;
 /// Settings of a new bucket, including those that cannot be changed later.
 pub struct NewBucketSettings;
 
-/// What can be set of a new key.
+/// Settings of a new API key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ApiKeySettings {
@@ -107,7 +107,7 @@ pub struct ApiKeySettings {
     #[serde(rename = "bucketName", alias = "bucket")]
     pub bucket: Option<String>,
     pub prefix: Option<String>,
-    /// A date and time as in RFC 3339.
+    /// Expiry time in RFC 3339 format.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
 }

@@ -9,7 +9,7 @@ use crate::catalog::{AccountId, Catalog, ChangedBy, Standing, StandingChange};
 use crate::fair_use::{FairUseStep, SweepReport};
 use crate::replies::iso_time;
 
-/// A change of a standing.
+/// Standing change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StandingChangeView {
@@ -20,18 +20,18 @@ pub struct StandingChangeView {
     pub by: ChangedBy,
 }
 
-/// What a sweep did.
+/// Result of a fair-use sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SweptView {
-    /// Accounts of the plan Free.
+    /// Number of accounts on the plan Free.
     pub account_count: u64,
-    /// Those that break fair use, whether or not it was time for a step.
+    /// Number of accounts that exceed fair use, whether or not a step was due.
     pub violation_count: u64,
     pub steps: Vec<StandingStepView>,
 }
 
-/// A step that it took.
+/// Standing change made by a fair-use sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StandingStepView {

@@ -45,7 +45,7 @@ pub struct StatsView {
     pub segments: Option<Vec<SegmentView>>,
 }
 
-/// What the store takes.
+/// Store health: which writes are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthView {
@@ -86,9 +86,9 @@ pub struct SegmentsView {
 #[serde(rename_all = "camelCase")]
 pub struct RetainedView {
     pub files: u64,
-    /// What they take on the disk; less as soon as room is short.
+    /// Disk space of retained files in bytes; reclaimed early when space runs low.
     pub bytes: u64,
-    /// When the first of them goes by itself; null where there is none.
+    /// Expiry time of the first retained file; `null` if there is none.
     #[schema(required)]
     pub next_release_at: Option<String>,
 }
@@ -113,7 +113,7 @@ pub struct SegmentView {
     pub damage_count: u64,
 }
 
-/// What kind of segment it is.
+/// Segment kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ClassView {

@@ -15,33 +15,33 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::limits::STORAGE_SEGMENTS_MAX;
 use crate::replies::iso_time;
 
-/// What is on the disk, and what can be done about it.
+/// Disk usage and health of the store.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageView {
     health: HealthView,
-    /// Null where the disk does not say.
+    /// Disk space; `null` if unknown.
     #[schema(required)]
     disk: Option<DiskView>,
     #[schema(required)]
     index: Option<IndexView>,
-    /// All segments of each kind.
+    /// Totals of each segment kind.
     kinds: Vec<KindView>,
-    /// Segments that are shared by small files, those with the most dead bytes first.
+    /// Segments of small files, those with the most dead bytes first; at most 500.
     segments: Vec<StorageSegmentView>,
     /// Whether there are more segments than listed.
     segments_truncated: bool,
-    /// Deleted large files in the undelete window, not included in the kinds.
+    /// Deleted large files in the undelete window, not included in `kinds`.
     retained: RetainedView,
-    /// Everything was verified then or later; null while something never was.
+    /// Time since which all data has been verified; `null` if some data was never verified.
     #[schema(required)]
     verified_since: Option<String>,
     #[schema(required)]
     last_backup: Option<LastBackupView>,
     damage_count: u64,
-    /// The first places.
+    /// First corrupt locations.
     damage: Vec<DamagedView>,
-    /// What a compaction would do now.
+    /// Estimated effect of a compaction.
     compaction: EstimateView,
 }
 
@@ -50,7 +50,7 @@ pub struct StorageView {
 struct DiskView {
     total_bytes: u64,
     free_bytes: u64,
-    /// What is to stay free: with less, nothing is uploaded.
+    /// Reserved free space in bytes; with less free space, uploads are rejected.
     reserve_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ struct DiskView {
 #[serde(rename_all = "camelCase")]
 struct IndexView {
     bytes: u64,
-    /// Changes that are in memory and in the log, and not in it yet.
+    /// Changes in memory and in the log that are not yet in the index file.
     waiting_changes: u64,
     /// Whether the index is corrupt; the next start rebuilds it.
     condemned: bool,
@@ -81,9 +81,9 @@ struct StorageSegmentView {
     bytes: u64,
     live_bytes: u64,
     dead_bytes: u64,
-    /// Records that are wanted.
+    /// Number of live records.
     objects: u64,
-    /// Whether the segment is sealed: nothing is appended to it.
+    /// Whether the segment is sealed, so that nothing is appended to it.
     sealed: bool,
     #[schema(required)]
     verified_at: Option<String>,
@@ -101,12 +101,12 @@ struct LastBackupView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DamagedView {
-    /// Null where it is not a file that is damaged, or not known which.
+    /// Bucket of the corrupt file; `null` if unknown, or if no file is affected.
     #[schema(required)]
     bucket_name: Option<String>,
     #[schema(required)]
     path: Option<String>,
-    /// The segment.
+    /// Segment file.
     file: String,
     offset: u64,
     what: String,
@@ -117,10 +117,10 @@ struct DamagedView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EstimateView {
-    /// With what is retained.
+    /// Reclaimable bytes, including retained files.
     would_free: u64,
     would_copy: u64,
-    /// How many segments would be replaced.
+    /// Number of segments to be replaced.
     segments: u64,
 }
 

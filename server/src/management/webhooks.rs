@@ -60,7 +60,7 @@ pub enum WebhookRequest {
     },
 }
 
-/// What can be set of a webhook.
+/// Webhook settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct WebhookSettings {
@@ -89,7 +89,7 @@ fn events_schema() -> RefOr<Schema> {
     ArrayBuilder::new().items(name).min_items(Some(1)).into()
 }
 
-/// A webhook, without its secret, and how its deliveries go.
+/// Webhook with its delivery statistics, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookView {
@@ -99,20 +99,20 @@ pub struct WebhookView {
     pub events: Vec<String>,
     pub prefix: String,
     pub enabled: bool,
-    /// Why the server disabled it.
+    /// Reason why the server disabled the webhook.
     pub disabled_reason: Option<String>,
-    /// Events that wait for delivery.
+    /// Number of events waiting for delivery.
     pub pending_count: u64,
-    /// Of these, those that failed at least once.
+    /// Number of waiting events that failed at least once.
     pub retrying_count: u64,
-    /// Failed events (dead letters).
+    /// Number of failed events (dead letters).
     pub dead_letter_count: u64,
-    /// Events that found no room.
+    /// Number of events dropped because the queue was full.
     pub dropped_count: u64,
     pub last_attempt_at: Option<String>,
-    /// The answer to it, where there was one.
+    /// HTTP status of the last delivery attempt; `null` without a response.
     pub last_status: Option<u16>,
-    /// Why it failed, where it did.
+    /// Error of the last delivery attempt; `null` if successful.
     pub last_error: Option<String>,
     pub last_delivery_at: Option<String>,
     pub created_at: String,
@@ -133,16 +133,16 @@ pub struct WebhookDeletedView {
     pub id: String,
 }
 
-/// What came of a test.
+/// Result of a webhook test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookTestedView {
     pub delivered: bool,
-    /// What the destination answered, where it did.
+    /// HTTP status of the response; `null` without a response.
     pub status: Option<u16>,
-    /// Why it does not count as delivered.
+    /// Reason why the test message does not count as delivered.
     pub delivery_error: Option<String>,
-    /// The beginning of the body of its answer.
+    /// Beginning of the response body.
     pub answer: String,
     pub duration_ms: u64,
 }
@@ -155,14 +155,14 @@ pub struct DeadLetterView {
     #[serde(rename = "type")]
     pub kind: String,
     pub key: String,
-    /// When it happened.
+    /// Time of the event.
     pub timestamp: String,
     pub attempt_count: u64,
     pub given_up_at: String,
-    /// What the destination answered last, where it did.
+    /// HTTP status of the last delivery attempt; `null` without a response.
     pub status: Option<u16>,
     pub delivery_error: String,
-    /// The beginning of the body of its answer.
+    /// Beginning of the response body.
     pub answer: String,
 }
 
@@ -173,14 +173,14 @@ pub struct DeadLettersView {
     pub dead_letters: Vec<DeadLetterView>,
 }
 
-/// How many of them were sent again.
+/// Number of events queued again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersRetriedView {
     pub retried_count: u64,
 }
 
-/// Number of discarded events.
+/// Number of deleted dead letters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersForgottenView {

@@ -30,32 +30,34 @@ use crate::handlers::{
 };
 use crate::parameters::Flag;
 
-const ABOUT: &str = "Object storage and image CDN for one box. Every error is JSON with `success: false`, a sentence in \
-    `error`, and a `code` for programs. Every GET answers HEAD, and every address OPTIONS. Keys are sent as \
-    `Authorization: Bearer KEY`, as `X-API-Key: KEY`, or as `?apiKey=KEY`.";
+const ABOUT: &str = "Object storage and image CDN for a single server. Errors are JSON with `success: false`, a \
+    message in `error`, and a machine-readable `code`. Every GET endpoint also supports HEAD, and every path \
+    OPTIONS. API keys are sent as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or `?apiKey=KEY`.";
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "trug", description = ABOUT),
     servers(
-        (url = "/", description = "The basic endpoint: this server."),
-        (url = "{premium}", description = "The premium endpoint: the same, for larger files of the plans Pro and Business.",
-            variables(("premium" = (default = "https://upload.example.com", description = "Its address")))),
+        (url = "/", description = "Basic endpoint: this server."),
+        (url = "{premium}", description = "Premium endpoint: the same API with a larger body limit, for accounts on \
+            the plans Pro and Business.",
+            variables(("premium" = (default = "https://upload.example.com", description = "URL of the premium endpoint.")))),
     ),
     tags(
-        (name = "Files", description = "Files sent, stored and deleted at their addresses."),
-        (name = "Resumable uploads", description = "tus 1.0."),
-        (name = "Presigned uploads", description = "Uploads by somebody without a key."),
+        (name = "Files", description = "Delivery, upload and deletion of files."),
+        (name = "Resumable uploads", description = "Resumable uploads by the tus 1.0 protocol."),
+        (name = "Presigned uploads", description = "Uploads without an API key."),
         (name = "Listing and search"),
         (name = "Buckets"),
-        (name = "Moves and undelete", description = "Files moved in their bucket, and brought back."),
-        (name = "Jobs", description = "Long work, behind the answer."),
-        (name = "Webhooks", description = "Who is told what happens in a bucket."),
+        (name = "Moves and undelete", description = "Moving, copying and restoring files of a bucket."),
+        (name = "Jobs", description = "Long operations in the background."),
+        (name = "Webhooks", description = "Event notifications of a bucket."),
         (name = "API keys"),
         (name = "Organisations"),
         (name = "Accounts"),
-        (name = "Sessions", description = "People who sign in with a password. For the dashboard: answers can be read by pages of this server alone."),
-        (name = "Integrations", description = "Ready configurations for other programs."),
+        (name = "Sessions", description = "Password sign-in for the dashboard. Responses can be read only by pages \
+            of the same origin."),
+        (name = "Integrations", description = "Ready-made configurations for other programs."),
         (name = "Server"),
     ),
     security(("bearer" = []), ("header" = []), ("query" = []), ("session" = [])),
@@ -249,13 +251,13 @@ fn keys(components: &mut Components) {
     components.add_security_scheme("header", SecurityScheme::ApiKey(header));
     let query = ApiKey::Query(ApiKeyValue::with_description(
         "apiKey",
-        "Ends up in the logs of proxies: prefer a header.",
+        "API key in the query. Proxies may log it: prefer a header.",
     ));
     components.add_security_scheme("query", SecurityScheme::ApiKey(query));
     let session = ApiKey::Cookie(ApiKeyValue::with_description(
         "trug-session",
-        "Of somebody who signed in, in requests of the dashboard's pages; where the public address is https it is \
-         called `__Host-trug-session`.",
+        "Session cookie of a signed-in user, for requests of the dashboard. With an https public URL it is \
+         named `__Host-trug-session`.",
     ));
     components.add_security_scheme("session", SecurityScheme::ApiKey(session));
 }

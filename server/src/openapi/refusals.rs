@@ -14,7 +14,7 @@ const SHARED: &[(u16, &str, &str)] = &[
     (
         400,
         "BadRequest",
-        "`bad_request`, `bad_parameter`, `bad_path`, `bad_json`, `bad_form`, `bad_header`, `no_file`, `too_many_files`, `incomplete_body`: `message` says what is wrong.",
+        "`bad_request`, `bad_parameter`, `bad_path`, `bad_json`, `bad_form`, `bad_header`, `no_file`, `too_many_files`, `incomplete_body`: `message` has the details.",
     ),
     (401, "Unauthorized", "`missing_api_key`, `invalid_api_key`, `session_ended`."),
     (
@@ -121,9 +121,9 @@ fn headers(status: u16) -> Vec<(&'static str, Header)> {
         401 => vec![("WWW-Authenticate", text("`Bearer`"))],
         429 => vec![
             retry(),
-            ("RateLimit-Policy", text("Rate limit: `\"upload-free\";q=100;w=60`.")),
-            ("RateLimit", text("Remaining requests: `\"upload-free\";r=0;t=17`.")),
-            ("X-RateLimit-Limit", number("Requests per minute.")),
+            ("RateLimit-Policy", text("Rate limit policy, such as `\"upload-free\";q=100;w=60`.")),
+            ("RateLimit", text("Remaining requests, such as `\"upload-free\";r=0;t=17`.")),
+            ("X-RateLimit-Limit", number("Limit of requests per minute.")),
             ("X-RateLimit-Remaining", number("Remaining requests.")),
             (
                 "X-RateLimit-Reset",

@@ -38,10 +38,10 @@ struct TableSlot {
 }
 
 impl PerIpTable {
-    pub(super) fn new(entropy: &dyn Rng) -> Self {
+    pub(super) fn new(rng: &dyn Rng) -> Self {
         let sets = (0..SETS).map(|_| Mutex::default()).collect();
         // Without knowing the factor, a client cannot choose addresses of one set.
-        Self(Arc::new(Sets { sets, mask: entropy.next_u64(), factor: entropy.next_u64() | 1 }))
+        Self(Arc::new(Sets { sets, mask: rng.next_u64(), factor: rng.next_u64() | 1 }))
     }
 
     /// Returns when the bucket of the address is full again; `None` if the address is unknown.

@@ -109,12 +109,12 @@ impl RateLimits {
     pub fn new(
         config: &Config,
         clock: Arc<dyn Clock>,
-        entropy: &dyn Rng,
+        rng: &dyn Rng,
         conduct: Arc<AccountActivity>,
     ) -> Self {
         let time = LimiterClock(clock);
         let rates = |name, throttled, count| Rates::new(name, throttled, count, &time);
-        let settable = ConfiguredLimits::new(config, &time, entropy);
+        let settable = ConfiguredLimits::new(config, &time, rng);
         Self {
             free: rates("upload-free", "upload-free-throttled", limits::UPLOADS_PER_MINUTE_FREE),
             starter: rates(
@@ -124,7 +124,7 @@ impl RateLimits {
             ),
             pro: rates("upload-pro", "upload-pro-throttled", limits::UPLOADS_PER_MINUTE_PRO),
             management: rates("management", "management-throttled", limits::MANAGEMENT_PER_MINUTE),
-            sign_ins: LoginLimits::new(&time, entropy),
+            sign_ins: LoginLimits::new(&time, rng),
             settable: ArcSwap::from_pointee(settable),
             activity: conduct,
             tidied_ms: AtomicU64::new(time.0.monotonic_ms()),
@@ -133,8 +133,8 @@ impl RateLimits {
     }
 
     /// Applies a new configuration. The usage of a changed limit is reset, that of others is not.
-    pub fn change(&self, config: &Config, entropy: &dyn Rng) {
-        let settable = ConfiguredLimits::after(&self.settable.load(), config, &self.time, entropy);
+    pub fn change(&self, config: &Config, rng: &dyn Rng) {
+        let settable = ConfiguredLimits::after(&self.settable.load(), config, &self.time, rng);
         self.settable.store(Arc::new(settable));
     }
 
@@ -259,23 +259,23 @@ impl RateLimits {
 }
 
 impl ConfiguredLimits {
-    fn new(config: &Config, time: &LimiterClock, entropy: &dyn Rng) -> Self {
+    fn new(config: &Config, time: &LimiterClock, rng: &dyn Rng) -> Self {
         let numbers = LimitValues::of(config);
         Self {
             plan_rates: config.plan_rates,
             business: numbers.business(time),
-            failures: numbers.failures(time, entropy),
-            requests: numbers.requests(time, entropy),
-            image_cpu: Arc::new(ImageCpuLimit::new(config, time, entropy)),
+            failures: numbers.failures(time, rng),
+            requests: numbers.requests(time, rng),
+            image_cpu: Arc::new(ImageCpuLimit::new(config, time, rng)),
             trusted: config.trusted_networks.clone(),
             numbers,
         }
     }
 
     /// Creates the limits of a new configuration, reusing unchanged ones.
-    fn after(was: &Self, config: &Config, time: &LimiterClock, entropy: &dyn Rng) -> Self {
+    fn after(was: &Self, config: &Config, time: &LimiterClock, rng: &dyn Rng) -> Self {
         let (old, numbers) = (was.numbers, LimitValues::of(config));
-        let mut is = Self::new(config, time, entropy);
+        let mut is = Self::new(config, time, rng);
         if old.business == numbers.business {
             is.business = was.business.clone();
         }
@@ -315,15 +315,15 @@ impl LimitValues {
         Arc::new(Rates::new(name, throttled, self.business, time))
     }
 
-    fn failures(self, time: &LimiterClock, entropy: &dyn Rng) -> Option<Arc<PerIpLimit>> {
+    fn failures(self, time: &LimiterClock, rng: &dyn Rng) -> Option<Arc<PerIpLimit>> {
         let quota = Quota::per_minute(NonZeroU32::new(self.failures)?);
-        Some(Arc::new(PerIpLimit::new("failed-auth", quota, time, entropy)))
+        Some(Arc::new(PerIpLimit::new("failed-auth", quota, time, rng)))
     }
 
-    fn requests(self, time: &LimiterClock, entropy: &dyn Rng) -> Option<Arc<PerIpLimit>> {
+    fn requests(self, time: &LimiterClock, rng: &dyn Rng) -> Option<Arc<PerIpLimit>> {
         let (rate, burst) = (NonZeroU32::new(self.requests.0)?, NonZeroU32::new(self.requests.1)?);
         let quota = Quota::per_second(rate).allow_burst(burst);
-        Some(Arc::new(PerIpLimit::new("address", quota, time, entropy)))
+        Some(Arc::new(PerIpLimit::new("address", quota, time, rng)))
     }
 }
 
@@ -383,14 +383,14 @@ struct PerIpLimit {
 }
 
 impl PerIpLimit {
-    fn new(name: &'static str, quota: Quota, time: &LimiterClock, entropy: &dyn Rng) -> Self {
+    fn new(name: &'static str, quota: Quota, time: &LimiterClock, rng: &dyn Rng) -> Self {
         let addresses = limits::ADDRESSES_PER_NETWORK;
         let burst = quota.burst_size().saturating_mul(addresses);
         let interval = quota.replenish_interval() / addresses.get();
         let of_network = Quota::with_period(interval).map(|quota| quota.allow_burst(burst));
         Self {
-            addresses: OfKeys::new(name, quota, time, entropy),
-            networks: OfKeys::new(name, of_network.unwrap_or(quota), time, entropy),
+            addresses: OfKeys::new(name, quota, time, rng),
+            networks: OfKeys::new(name, of_network.unwrap_or(quota), time, rng),
         }
     }
 
@@ -433,8 +433,8 @@ struct OfKeys {
 }
 
 impl OfKeys {
-    fn new(name: &'static str, quota: Quota, time: &LimiterClock, entropy: &dyn Rng) -> Self {
-        let table = PerIpTable::new(entropy);
+    fn new(name: &'static str, quota: Quota, time: &LimiterClock, rng: &dyn Rng) -> Self {
+        let table = PerIpTable::new(rng);
         Self {
             policy: RateLimitPolicy::of(name, quota),
             quota,

@@ -30,12 +30,12 @@ struct PerBucketLimit {
 }
 
 impl ImageCpuLimit {
-    pub(super) fn new(config: &Config, time: &LimiterClock, entropy: &dyn Rng) -> Self {
+    pub(super) fn new(config: &Config, time: &LimiterClock, rng: &dyn Rng) -> Self {
         let address = quota(config.image_ms_per_second_per_address);
         let bucket = quota(config.image_ms_per_second_per_bucket);
         Self {
             of_addresses: address
-                .map(|quota| PerIpLimit::new("pictures-address", quota, time, entropy)),
+                .map(|quota| PerIpLimit::new("pictures-address", quota, time, rng)),
             of_buckets: bucket.map(|quota| PerBucketLimit {
                 policy: RateLimitPolicy::of("pictures-bucket", quota),
                 limiter: RateLimiter::hashmap_with_clock(quota, time.clone()),

@@ -37,17 +37,17 @@ pub enum LoginAttempt {
 }
 
 impl LoginLimits {
-    pub(super) fn new(time: &LimiterClock, entropy: &dyn Rng) -> Self {
+    pub(super) fn new(time: &LimiterClock, rng: &dyn Rng) -> Self {
         let per_minute = NonZeroU32::new(FAILED_SIGN_INS_PER_MINUTE).unwrap_or(NonZeroU32::MIN);
         let at_once = NonZeroU32::new(FAILED_SIGN_INS_PER_NAME_BURST).unwrap_or(NonZeroU32::MIN);
         let of_name = Quota::with_period(FAILED_SIGN_IN_REFILL_INTERVAL);
         let of_name = of_name.unwrap_or(Quota::per_minute(NonZeroU32::MIN)).allow_burst(at_once);
         let of_address = Quota::per_minute(per_minute);
         Self {
-            addresses: PerIpLimit::new("sign-in-address", of_address, time, entropy),
-            names: OfKeys::new("sign-in-name", of_name, time, entropy),
-            devices: OfKeys::new("sign-in-device", of_name, time, entropy),
-            salt: entropy.next_u64(),
+            addresses: PerIpLimit::new("sign-in-address", of_address, time, rng),
+            names: OfKeys::new("sign-in-name", of_name, time, rng),
+            devices: OfKeys::new("sign-in-device", of_name, time, rng),
+            salt: rng.next_u64(),
         }
     }
 

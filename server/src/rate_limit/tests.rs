@@ -203,8 +203,8 @@ proptest! {
             let tank = tanks.entry((who, kind)).or_insert(Tank { rate, level: rate * MINUTE_MS, at_ms: 0 });
             for _ in 0..count {
                 let taken = world.allowances.charge(RateClass::Upload, &account);
-                let told = taken.map(|it| it.0.unwrap().remaining).map_err(|it| it.retry_after_seconds);
-                prop_assert_eq!(told, tank.take(now_ms));
+                let result = taken.map(|it| it.0.unwrap().remaining).map_err(|it| it.retry_after_seconds);
+                prop_assert_eq!(result, tank.take(now_ms));
             }
             world.clock.advance(wait_ms * 7);
             now_ms += wait_ms * 7;

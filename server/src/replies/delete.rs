@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::Json;
 
-/// The answer to a deletion.
+/// Result of a deletion.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteReply {
@@ -22,7 +22,7 @@ pub struct DeleteReply {
     aliases: DeleteAliases,
 }
 
-/// Other names for the number of files. Not part of the contract.
+/// Compatibility aliases of `deletedCount`. Not part of the API contract.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct DeleteAliases {
     deleted: usize,

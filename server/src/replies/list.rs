@@ -21,7 +21,7 @@ pub struct ListedObject {
     pub size: u64,
 }
 
-/// The answer to a listing. Both arrays are always there: clients have broken where S3's library left out an empty one.
+/// Page of objects. `Contents` and `CommonPrefixes` are always present, even if empty.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListReply {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::{Json, iso_time};
 
-/// A token was issued.
+/// One-time upload token and its URL.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenReply {
@@ -23,7 +23,7 @@ pub struct TokenReply {
     aliases: TokenAliases,
 }
 
-/// What templates for Fivemanage and Qbox read. Not part of the contract.
+/// Compatibility aliases for Fivemanage and Qbox templates. Not part of the API contract.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TokenAliases {
@@ -54,7 +54,7 @@ impl TokenReply {
     }
 }
 
-/// An address to put to was issued.
+/// Presigned PUT URL.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressReply {
@@ -68,7 +68,7 @@ pub struct AddressReply {
     aliases: AddressAliases,
 }
 
-/// Other names for bucket and key, and how the address is used. Not part of the contract.
+/// Compatibility aliases: bucket, key and HTTP method. Not part of the API contract.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AddressAliases {

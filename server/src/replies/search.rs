@@ -10,12 +10,12 @@ use utoipa::ToSchema;
 
 use super::Json;
 
-/// Which hits are wanted.
+/// Page of search hits.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub struct SearchPage {
-    /// How many at most.
+    /// Maximum number of hits.
     pub limit: usize,
-    /// How many are skipped.
+    /// Number of skipped hits.
     pub offset: usize,
 }
 
@@ -37,7 +37,7 @@ pub struct SearchFile {
     pub thumbnail_url: Option<String>,
 }
 
-/// One hit.
+/// Search hit.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchHit {
@@ -63,7 +63,7 @@ pub struct SearchHit {
     thumbnail_url: Option<String>,
 }
 
-/// The answer to a search.
+/// Search result.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchReply {

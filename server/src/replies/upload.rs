@@ -11,38 +11,38 @@ use utoipa::ToSchema;
 use super::Json;
 use crate::thumbnails::NoThumbnail;
 
-/// One stored file, as the answer to an upload describes it.
+/// Stored file.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadedFile {
-    /// The final file name.
+    /// Final file name.
     pub name: String,
-    /// The file name that the client sent.
+    /// File name sent by the client, if any.
     #[schema(required)]
     pub original_name: Option<String>,
-    /// The key, without the bucket.
+    /// Key, without the bucket.
     pub key: String,
-    /// The public address.
+    /// Public URL.
     pub url: String,
-    /// The public address of the thumbnail.
+    /// Public URL of the thumbnail; `null` if there is none.
     #[schema(required)]
     pub thumbnail_url: Option<String>,
-    /// Why there is no thumbnail, where one was asked for.
+    /// Reason why a requested thumbnail was not created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thumbnail_skipped: Option<NoThumbnail>,
-    /// Bytes.
+    /// File size in bytes.
     pub size: u64,
-    /// The type that is stored.
+    /// Stored media type.
     pub content_type: String,
-    /// The entity tag with its quotes.
+    /// Entity tag, including its quotes.
     pub etag: String,
-    /// When it was stored, as [`iso_time`](super::iso_time) writes it.
+    /// Time when the file was stored, in RFC 3339 format.
     pub last_modified: String,
-    /// Whether a ` (n)` was put in because the name was taken.
+    /// Whether ` (n)` was added to the name because it was in use.
     pub renamed: bool,
 }
 
-/// The answer to an upload.
+/// Result of an upload.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadReply {
@@ -62,7 +62,7 @@ pub struct UploadReply {
     aliases: UploadAliases,
 }
 
-/// What Fivemanage, Qbox and lb-upload templates read. Not part of the contract.
+/// Compatibility aliases for Fivemanage, Qbox and lb-upload templates. Not part of the API contract.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct UploadAliases {
     status: &'static str,

@@ -58,7 +58,7 @@ pub(super) async fn create_multipart_upload(
     let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
     let checksum = checksum_of(input.checksum_algorithm.as_ref(), input.checksum_type.as_ref())?;
     let upload = MultipartUpload {
-        id: app.entropy.uuid(),
+        id: app.rng.uuid(),
         account: caller.account().id.clone(),
         bucket: bucket.name.clone(),
         key,
@@ -295,7 +295,7 @@ impl PartWriter {
         number: u32,
         bytes: u64,
     ) -> Result<Self, ApiError> {
-        let file = app.entropy.uuid();
+        let file = app.rng.uuid();
         let turn = app.upload_locks.acquire(file).await.ok_or_else(ApiError::upload_locked)?;
         let claim = PartClaim::of(app, bucket, upload, number, file, bytes).await?;
         let store = app.store.clone();

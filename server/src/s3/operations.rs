@@ -87,10 +87,12 @@ operations! {
     done copy_object CopyObjectInput CopyObjectOutput copying::copy_object;
     done delete_object DeleteObjectInput DeleteObjectOutput deletions::delete;
     done delete_objects DeleteObjectsInput DeleteObjectsOutput deletions::delete_objects;
-    done create_multipart_upload CreateMultipartUploadInput CreateMultipartUploadOutput multipart::create_multipart_upload;
+    done create_multipart_upload CreateMultipartUploadInput CreateMultipartUploadOutput
+        multipart::create_multipart_upload;
     done upload_part UploadPartInput UploadPartOutput multipart::upload_part;
     done upload_part_copy UploadPartCopyInput UploadPartCopyOutput multipart::upload_part_copy;
-    done complete_multipart_upload CompleteMultipartUploadInput CompleteMultipartUploadOutput multipart::complete_multipart_upload;
+    done complete_multipart_upload CompleteMultipartUploadInput CompleteMultipartUploadOutput
+        multipart::complete_multipart_upload;
     done abort_multipart_upload AbortMultipartUploadInput AbortMultipartUploadOutput multipart::abort_multipart_upload;
     done list_parts ListPartsInput ListPartsOutput multipart::list_parts;
     done list_multipart_uploads ListMultipartUploadsInput ListMultipartUploadsOutput multipart::list_multipart_uploads;

@@ -24,17 +24,17 @@ pub use self::beside::{
 };
 pub use self::make::render_thumbnail;
 
-/// Why a file has no thumbnail that was asked for.
+/// Reason why no thumbnail was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoThumbnail {
-    /// It is none of the formats of pictures that are read.
+    /// Not an image format that can be decoded.
     NotAPicture,
     /// By its name it is a thumbnail itself.
     IsThumbnail,
-    /// It is a broken picture.
+    /// Corrupt image.
     Undecodable,
-    /// It is over a bound of what is worked on: bytes, pixels, a side, memory.
+    /// Image above a limit of bytes, pixels, side length or memory.
     TooLarge,
     /// Too many pictures wait to be made, or the bucket's allowance for making them is used up.
     Busy,

@@ -134,7 +134,7 @@ mod tests {
     #[tokio::test]
     async fn abandoned_render_is_cancelled() {
         let flights = Arc::new(SingleFlight::<u8, ()>::new());
-        let (told, gone) = tokio::sync::oneshot::channel();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
         let asking = {
             let flights = flights.clone();
             tokio::spawn(async move {
@@ -142,14 +142,14 @@ mod tests {
                     while !interest.is_abandoned() {
                         tokio::task::yield_now().await;
                     }
-                    let _ = told.send(());
+                    let _ = sender.send(());
                 };
                 flights.join(1, job).await
             })
         };
         tokio::task::yield_now().await;
         asking.abort();
-        gone.await.unwrap();
+        receiver.await.unwrap();
     }
 
     #[tokio::test]

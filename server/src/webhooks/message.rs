@@ -79,7 +79,7 @@ impl WebhookMessage {
         let data =
             TestPayload { bucket_name: webhook.bucket.as_str(), webhook_id: webhook.id.as_str() };
         let timestamp = iso_time(app.clock.unix_ms());
-        let id = format!("test_{}", app.entropy.uuid().simple());
+        let id = format!("test_{}", app.rng.uuid().simple());
         Self::signed(app, webhook, &id, &Payload { kind: TEST, timestamp, data })
     }
 

@@ -141,8 +141,7 @@ async fn deliver(
     };
     let now_ms = app.clock.unix_ms();
     let asked_ms = retry_after.map_or(0, |it| schedule::retry_after_ms(it, now_ms));
-    let next =
-        schedule::next_attempt(letter.event.attempts, now_ms, asked_ms, app.entropy.next_u64());
+    let next = schedule::next_attempt(letter.event.attempts, now_ms, asked_ms, app.rng.next_u64());
     app.metrics.webhooks_failed.add(1);
     if let NextAttempt::DeadLetter = next {
         app.metrics.webhooks_given_up.add(1);

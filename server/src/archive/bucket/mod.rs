@@ -394,19 +394,19 @@ mod tests {
 
     #[test]
     fn invalid_s3_response_states_reason_and_retryability() {
-        let told = |status: u16, xml: &str| {
+        let outcome = |status: u16, xml: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let fault = refused(status, &HeaderMap::new(), refusal(xml.as_bytes()));
             (fault.passes, fault.why)
         };
         let xml = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
         let why = "the S3 server responded with 503 SlowDown: Reduce your rate";
-        assert_eq!(told(503, xml), (true, why.to_owned()));
-        assert_eq!(told(404, ""), (false, "the S3 server responded with 404".to_owned()));
+        assert_eq!(outcome(503, xml), (true, why.to_owned()));
+        assert_eq!(outcome(404, ""), (false, "the S3 server responded with 404".to_owned()));
         let xml = "<Error><Code>PermanentRedirect</Code><Region>eu-central-1</Region></Error>";
-        let (passes, why) = told(301, xml);
+        let (passes, why) = outcome(301, xml);
         assert!(!passes && why.contains("--region eu-central-1"), "{why}");
-        assert!(told(307, "").1.contains("redirects are not followed"));
+        assert!(outcome(307, "").1.contains("redirects are not followed"));
         assert_eq!(time_text(1_369_353_600_000), "20130524T000000Z");
     }
 }

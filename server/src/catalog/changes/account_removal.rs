@@ -46,9 +46,9 @@ impl Catalog {
             .delete_fact(standing::fact(id)?)
             .delete_fact(password::fact(id)?)
             .delete_fact(invitation::fact(id)?);
-        let told = AuditRecord::new(AuditAction::AccountDelete).account(id).target(id);
-        let told = told.detail(format!("name: {}", account.name.as_str()));
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let entry = AuditRecord::new(AuditAction::AccountDelete).account(id).target(id);
+        let entry = entry.detail(format!("name: {}", account.name.as_str()));
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         self.publish(|tables| {
             SessionChanges { ended, started: None }.publish(tables);
             tables.accounts.remove(id);
@@ -114,9 +114,9 @@ impl Catalog {
             for key in keys {
                 batch = batch.delete_fact(key.fact()?).delete_fact(last_use::fact(key)?);
             }
-            let told = AuditRecord::new(AuditAction::KeyDelete).account(id);
-            let told = told.detail(format!("keys of the deleted account: {}", keys.len()));
-            self.0.store.commit(self.append_audit(batch, told)?)?;
+            let entry = AuditRecord::new(AuditAction::KeyDelete).account(id);
+            let entry = entry.detail(format!("keys of the deleted account: {}", keys.len()));
+            self.0.store.commit(self.append_audit(batch, entry)?)?;
             self.publish(|tables| keys.iter().for_each(|key| drop(tables.api_keys.remove(key))));
         }
         Ok(())
@@ -129,10 +129,10 @@ impl Catalog {
             if left.invited.remove(id).is_none() && !was_member {
                 continue;
             }
-            let told =
+            let entry =
                 AuditRecord::new(AuditAction::MemberRemove).organisation(&left.id).account(id);
-            let told = told.target(&left.id).detail(format!("account: {id}"));
-            self.put_record(left.id.fact()?, &left.stored(), told)?;
+            let entry = entry.target(&left.id).detail(format!("account: {id}"));
+            self.put_record(left.id.fact()?, &left.stored(), entry)?;
             self.show_organisation(left);
         }
         Ok(())

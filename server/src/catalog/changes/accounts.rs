@@ -31,15 +31,15 @@ impl Catalog {
         let _changing = self.change();
         self.require_free_name(&new.name, None)?;
         check_total(self.tables().accounts.len(), "accounts")?;
-        let (id, now_ms) = (AccountId::issue(&*self.0.entropy), self.0.clock.unix_ms());
+        let (id, now_ms) = (AccountId::issue(&*self.0.rng), self.0.clock.unix_ms());
         let is_first = self.tables().accounts.is_empty();
         let mut account = Account::with_defaults(id, new.name, now_ms);
         account.role = if is_first { Role::Operator } else { Role::User };
         new.settings.apply(&mut account);
-        let told =
+        let entry =
             AuditRecord::new(AuditAction::AccountCreate).account(&account.id).target(&account.id);
-        let told = told.detail(format!("name: {}", account.name.as_str()));
-        self.add_record(account.id.fact()?, &account.stored(), told)?;
+        let entry = entry.detail(format!("name: {}", account.name.as_str()));
+        self.add_record(account.id.fact()?, &account.stored(), entry)?;
         let account = Arc::new(account);
         self.publish(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
         Ok(account)

@@ -35,9 +35,8 @@ impl Catalog {
         }
         let now_ms = self.0.clock.unix_ms();
         let gone = self.key_to_evict(&new.account, now_ms)?;
-        let entropy = &*self.0.entropy;
-        let issued =
-            ApiKey::issue(entropy, new.account, &new.name, &new.scopes, new.limits, now_ms)?;
+        let rng = &*self.0.rng;
+        let issued = ApiKey::issue(rng, new.account, &new.name, &new.scopes, new.limits, now_ms)?;
         let fact = issued.record.id.fact()?;
         let stored = encode(&fact, &issued.record.stored())?;
         let mut batch = Batch::new()
@@ -48,8 +47,8 @@ impl Catalog {
         }
         let scopes: Vec<_> = issued.record.scopes.iter().map(|scope| scope.as_str()).collect();
         let detail = format!("name: {}, scopes: {}", issued.record.name, scopes.join(" "));
-        let told = AuditRecord::new(AuditAction::KeyCreate).key(&issued.record).detail(detail);
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let entry = AuditRecord::new(AuditAction::KeyCreate).key(&issued.record).detail(detail);
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         let api_key = Arc::new(issued.record.clone());
         self.publish(|tables| {
             gone.map(|id| tables.api_keys.remove(&id));
@@ -90,8 +89,8 @@ impl Catalog {
         }
         let mut revoked = ApiKey::clone(&found);
         revoked.revoked_ms = Some(self.0.clock.unix_ms());
-        let told = AuditRecord::new(AuditAction::KeyDelete).key(&revoked);
-        self.put_record(id.fact()?, &revoked.stored(), told)?;
+        let entry = AuditRecord::new(AuditAction::KeyDelete).key(&revoked);
+        self.put_record(id.fact()?, &revoked.stored(), entry)?;
         let revoked = Arc::new(revoked);
         self.publish(|tables| tables.insert_api_key(revoked.clone()));
         Ok(revoked)

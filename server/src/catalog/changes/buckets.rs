@@ -78,8 +78,8 @@ impl Catalog {
         self.check_placeholder(&bucket, &new.settings)?;
         set_versions(&mut bucket, &new.settings, after_lsn)?;
         new.settings.apply(&mut bucket);
-        let told = AuditRecord::new(AuditAction::BucketCreate).bucket(&bucket);
-        self.add_record(bucket.fact()?, &bucket.stored(), told)?;
+        let entry = AuditRecord::new(AuditAction::BucketCreate).bucket(&bucket);
+        self.add_record(bucket.fact()?, &bucket.stored(), entry)?;
         Ok(self.show_bucket(bucket))
     }
 
@@ -104,8 +104,8 @@ impl Catalog {
         change.apply(&mut bucket);
         bucket.updated_ms = self.0.clock.unix_ms();
         let detail = changed_settings(&before.stored(), &bucket.stored(), &[]);
-        let told = AuditRecord::new(AuditAction::BucketChange).bucket(&bucket).detail(detail);
-        self.put_record(bucket.fact()?, &bucket.stored(), told)?;
+        let entry = AuditRecord::new(AuditAction::BucketChange).bucket(&bucket).detail(detail);
+        self.put_record(bucket.fact()?, &bucket.stored(), entry)?;
         Ok(self.show_bucket(bucket))
     }
 

@@ -28,16 +28,16 @@ impl Catalog {
         let owned = self.tables().organisations.values().filter(|it| it.owner == *owner).count();
         check_count(owned, ORGANISATIONS_PER_ACCOUNT_MAX, "organisations of the account")?;
         let organisation = Organisation {
-            id: OrganisationId::issue(&*self.0.entropy),
+            id: OrganisationId::issue(&*self.0.rng),
             name,
             owner: owner.clone(),
             members: BTreeMap::from([(owner.clone(), MemberRole::Owner)]),
             invited: BTreeMap::new(),
             created_ms: self.0.clock.unix_ms(),
         };
-        let told = organisation_audit_record(AuditAction::OrganisationCreate, &organisation);
-        let told = told.detail(format!("name: {}", organisation.name.as_str()));
-        self.add_record(organisation.id.fact()?, &organisation.stored(), told)?;
+        let entry = organisation_audit_record(AuditAction::OrganisationCreate, &organisation);
+        let entry = entry.detail(format!("name: {}", organisation.name.as_str()));
+        self.add_record(organisation.id.fact()?, &organisation.stored(), entry)?;
         Ok(self.show_organisation(organisation))
     }
 
@@ -49,8 +49,8 @@ impl Catalog {
     ) -> Result<Arc<Organisation>, CatalogError> {
         self.edit_organisation(id, |organisation| {
             organisation.name = name;
-            let told = organisation_audit_record(AuditAction::OrganisationChange, organisation);
-            Ok(told.detail(format!("name: {}", organisation.name.as_str())))
+            let entry = organisation_audit_record(AuditAction::OrganisationChange, organisation);
+            Ok(entry.detail(format!("name: {}", organisation.name.as_str())))
         })
     }
 
@@ -94,9 +94,9 @@ impl Catalog {
                 )?;
             }
             organisation.invited.insert(account.clone(), role);
-            let told =
+            let entry =
                 organisation_audit_record(AuditAction::MemberInvite, organisation).account(account);
-            Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
+            Ok(entry.detail(format!("account: {account}, role: {}", role.as_str())))
         })
     }
 
@@ -132,9 +132,9 @@ impl Catalog {
             let invited = organisation.invited.remove(account);
             match organisation.members.remove(account).or(invited) {
                 Some(_) => {
-                    let told = organisation_audit_record(AuditAction::MemberRemove, organisation)
+                    let entry = organisation_audit_record(AuditAction::MemberRemove, organisation)
                         .account(account);
-                    Ok(told.detail(format!("account: {account}")))
+                    Ok(entry.detail(format!("account: {account}")))
                 }
                 None => Err(CatalogError::NotFound(format!("the member {account}"))),
             }
@@ -150,9 +150,9 @@ impl Catalog {
         if buckets > 0 {
             return Err(CatalogError::HasBuckets(id.clone(), buckets));
         }
-        let told = organisation_audit_record(AuditAction::OrganisationDelete, &organisation);
-        let told = told.detail(format!("name: {}", organisation.name.as_str()));
-        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), told)?)?;
+        let entry = organisation_audit_record(AuditAction::OrganisationDelete, &organisation);
+        let entry = entry.detail(format!("name: {}", organisation.name.as_str()));
+        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), entry)?)?;
         self.publish(|tables| tables.organisations.remove(id));
         Ok(())
     }
@@ -164,8 +164,8 @@ impl Catalog {
     ) -> Result<Arc<Organisation>, CatalogError> {
         let _changing = self.change();
         let mut organisation = Organisation::clone(&*self.require_organisation(id)?);
-        let told = edit(&mut organisation)?;
-        self.put_record(id.fact()?, &organisation.stored(), told)?;
+        let entry = edit(&mut organisation)?;
+        self.put_record(id.fact()?, &organisation.stored(), entry)?;
         Ok(self.show_organisation(organisation))
     }
 
@@ -196,8 +196,8 @@ fn put_member(
     }
     organisation.invited.remove(account);
     organisation.members.insert(account.clone(), role);
-    let told = organisation_audit_record(AuditAction::MemberAdd, organisation).account(account);
-    Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
+    let entry = organisation_audit_record(AuditAction::MemberAdd, organisation).account(account);
+    Ok(entry.detail(format!("account: {account}, role: {}", role.as_str())))
 }
 
 /// Returns an audit entry about an organisation, which affects its administrators, and its owner even after its

@@ -131,8 +131,8 @@ impl Catalog {
             changes.ended.push(id.clone());
         }
         let (batch, started) = self.add_session_to_batch(batch, &account, visitor, &mut changes)?;
-        let told = AuditRecord::new(AuditAction::SessionBegin).account(&account.id);
-        let batch = self.append_audit(batch, told.target(&started.session.id))?;
+        let entry = AuditRecord::new(AuditAction::SessionBegin).account(&account.id);
+        let batch = self.append_audit(batch, entry.target(&started.session.id))?;
         self.0.store.commit(batch)?;
         self.publish(|tables| changes.publish(tables));
         Ok(started)
@@ -158,9 +158,9 @@ impl Catalog {
         let batch = self.add_password_to_batch(batch, account, &hash)?;
         let batch = batch.delete_fact(invitation::fact(account)?);
         let count = ended.len();
-        let told = AuditRecord::new(AuditAction::PasswordChange).account(account).target(account);
-        let told = told.detail(format!("sessions that end: {count}"));
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let entry = AuditRecord::new(AuditAction::PasswordChange).account(account).target(account);
+        let entry = entry.detail(format!("sessions that end: {count}"));
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         let changes = SessionChanges { ended, started: None };
         self.publish(|tables| {
             changes.publish(tables);
@@ -175,8 +175,8 @@ impl Catalog {
         let _changing = self.change();
         let known = self.tables().sessions.get(id).map(|known| known.session.account.clone());
         let Some(account) = known else { return Ok(()) };
-        let told = AuditRecord::new(AuditAction::SessionEnd).account(&account).target(id);
-        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), told)?)?;
+        let entry = AuditRecord::new(AuditAction::SessionEnd).account(&account).target(id);
+        self.0.store.commit(self.append_audit(Batch::new().delete_fact(id.fact()?), entry)?)?;
         self.publish(|tables| tables.remove_session(id));
         Ok(())
     }
@@ -189,9 +189,9 @@ impl Catalog {
             return Ok(0);
         }
         let count = ended.len();
-        let told = AuditRecord::new(AuditAction::SessionEnd).account(account);
-        let told = told.detail(format!("all sessions of the account: {count}"));
-        self.0.store.commit(self.append_audit(batch, told)?)?;
+        let entry = AuditRecord::new(AuditAction::SessionEnd).account(account);
+        let entry = entry.detail(format!("all sessions of the account: {count}"));
+        self.0.store.commit(self.append_audit(batch, entry)?)?;
         self.publish(|tables| SessionChanges { ended, started: None }.publish(tables));
         Ok(count)
     }
@@ -203,13 +203,13 @@ impl Catalog {
         if account.standing == Standing::Suspended {
             return Err(CatalogError::Suspended);
         }
-        let IssuedSecret { text, hash } = IssuedSecret::issue(&*self.0.entropy);
+        let IssuedSecret { text, hash } = IssuedSecret::issue(&*self.0.rng);
         let life_ms = u64::try_from(INVITATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
         let expires_ms = self.0.clock.unix_ms().saturating_add(life_ms);
         let id = account.id.clone();
         let invitation = Invitation { account: id.clone(), hash, expires_ms };
-        let told = AuditRecord::new(AuditAction::AccountInvite).account(&id).target(&id);
-        self.put_record(invitation::fact(&id)?, &invitation.stored(), told)?;
+        let entry = AuditRecord::new(AuditAction::AccountInvite).account(&id).target(&id);
+        self.put_record(invitation::fact(&id)?, &invitation.stored(), entry)?;
         self.publish(|tables| tables.invitations.insert(id.clone(), Arc::new(invitation)));
         Ok(IssuedInvitation { text: format!("{id}_{text}"), expires_ms })
     }
@@ -234,10 +234,10 @@ impl Catalog {
         let batch = batch.delete_fact(invitation::fact(id)?);
         let mut changes = SessionChanges { ended, started: None };
         let (batch, started) = self.add_session_to_batch(batch, &account, visitor, &mut changes)?;
-        let told = |action| AuditRecord::new(action).account(id);
-        let password = told(AuditAction::PasswordChange).target(id).detail("by invitation");
+        let entry = |action| AuditRecord::new(action).account(id);
+        let password = entry(AuditAction::PasswordChange).target(id).detail("by invitation");
         let batch = self.append_audit(batch, password)?;
-        let begun = told(AuditAction::SessionBegin).target(&started.session.id);
+        let begun = entry(AuditAction::SessionBegin).target(&started.session.id);
         self.0.store.commit(self.append_audit(batch, begun)?)?;
         self.publish(|tables| {
             changes.publish(tables);
@@ -277,9 +277,9 @@ impl Catalog {
             batch = batch.delete_fact(id.fact()?);
             changes.ended.push(id);
         }
-        let IssuedSecret { text: secret, hash } = IssuedSecret::issue(&*self.0.entropy);
+        let IssuedSecret { text: secret, hash } = IssuedSecret::issue(&*self.0.rng);
         let created_ms = self.0.clock.unix_ms();
-        let id = SessionId::issue(&*self.0.entropy);
+        let id = SessionId::issue(&*self.0.rng);
         let session = Session { id, account: account.id.clone(), hash, created_ms, visitor };
         let (fact, hour) = (session.fact()?, created_ms / HOUR_MS);
         let batch = batch.put_fact(fact.clone(), encode(&fact, &session.stored(hour))?);

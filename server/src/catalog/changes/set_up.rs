@@ -71,8 +71,8 @@ impl Catalog {
             bucket: bucket.as_ref().map(|bucket| bucket.name.clone()),
             ..KeyRestrictions::default()
         };
-        let (entropy, now_ms) = (&*self.0.entropy, self.0.clock.unix_ms());
-        let key = ApiKey::issue(entropy, account.id.clone(), KEY_NAME, KEY_SCOPES, limits, now_ms)?;
+        let (rng, now_ms) = (&*self.0.rng, self.0.clock.unix_ms());
+        let key = ApiKey::issue(rng, account.id.clone(), KEY_NAME, KEY_SCOPES, limits, now_ms)?;
         let key_fact = key.record.id.fact()?;
         let batch = batch.put_fact(key_fact.clone(), encode(&key_fact, &key.record.stored())?);
         let batch = self.add_password_to_batch(batch, &account.id, &password)?;
@@ -116,7 +116,7 @@ impl Catalog {
             }
             None => {
                 let detail = format!("name: {}, by set-up", name.as_str());
-                let id = AccountId::issue(&*self.0.entropy);
+                let id = AccountId::issue(&*self.0.rng);
                 let batch = batch.require(Precondition::FactAbsent(id.fact()?));
                 let account = Account::with_defaults(id, name, self.0.clock.unix_ms());
                 (batch, account, AuditAction::AccountCreate, detail)

@@ -47,10 +47,10 @@ impl Catalog {
         }
         let now_ms = self.0.clock.unix_ms();
         let webhook = Arc::new(Webhook {
-            id: WebhookId::issue(&*self.0.entropy),
+            id: WebhookId::issue(&*self.0.rng),
             bucket: new.bucket,
             destination: new.destination,
-            secret: WebhookSecret::issue(&*self.0.entropy),
+            secret: WebhookSecret::issue(&*self.0.rng),
             events: new.events,
             prefix: new.prefix,
             enabled: new.enabled,
@@ -58,8 +58,9 @@ impl Catalog {
             created_ms: now_ms,
             updated_ms: now_ms,
         });
-        let told = AuditRecord::new(AuditAction::WebhookCreate).bucket(&bucket).target(&webhook.id);
-        self.add_record(webhook.id.fact()?, &webhook.stored(), told)?;
+        let entry =
+            AuditRecord::new(AuditAction::WebhookCreate).bucket(&bucket).target(&webhook.id);
+        self.add_record(webhook.id.fact()?, &webhook.stored(), entry)?;
         self.0.outbox.add_queue(webhook.id.clone(), bucket.owner.clone());
         self.publish(|tables| tables.insert_webhook(webhook.clone()));
         Ok(webhook)
@@ -104,8 +105,8 @@ impl Catalog {
         webhook.updated_ms = self.0.clock.unix_ms();
         // Webhook URLs may contain secrets of the receivers.
         let detail = changed_settings(&before.stored(), &webhook.stored(), &["url", "secret"]);
-        let told = self.webhook_audit_record(AuditAction::WebhookChange, &webhook).detail(detail);
-        self.put_record(id.fact()?, &webhook.stored(), told)?;
+        let entry = self.webhook_audit_record(AuditAction::WebhookChange, &webhook).detail(detail);
+        self.put_record(id.fact()?, &webhook.stored(), entry)?;
         let webhook = Arc::new(webhook);
         self.publish(|tables| tables.insert_webhook(webhook.clone()));
         Ok(webhook)
@@ -117,8 +118,8 @@ impl Catalog {
             let _changing = self.change();
             let webhook = self.require_webhook(id)?;
             let batch = Batch::new().delete_fact(id.fact()?).delete_fact(event::state_fact(id)?);
-            let told = self.webhook_audit_record(AuditAction::WebhookDelete, &webhook);
-            self.0.store.commit(self.append_audit(batch, told)?)?;
+            let entry = self.webhook_audit_record(AuditAction::WebhookDelete, &webhook);
+            self.0.store.commit(self.append_audit(batch, entry)?)?;
             self.publish(|tables| tables.remove_webhook(id));
             self.0.outbox.remove_queue(id);
             webhook
@@ -171,10 +172,10 @@ impl Catalog {
     }
 
     fn webhook_audit_record(&self, action: AuditAction, webhook: &Webhook) -> AuditRecord {
-        let told = AuditRecord::new(action).target(&webhook.id);
+        let entry = AuditRecord::new(action).target(&webhook.id);
         match self.bucket(&webhook.bucket) {
-            Some(bucket) => told.bucket(&bucket),
-            None => told.deleted_bucket(&webhook.bucket),
+            Some(bucket) => entry.bucket(&bucket),
+            None => entry.deleted_bucket(&webhook.bucket),
         }
     }
 

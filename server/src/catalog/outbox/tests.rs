@@ -8,21 +8,21 @@ const NOW_MS: u64 = 1_000_000;
 
 struct Fixture {
     outbox: Outbox,
-    entropy: SeededRng,
+    rng: SeededRng,
     numbers: u64,
 }
 
 impl Fixture {
     fn new() -> Self {
-        Self { outbox: Outbox::default(), entropy: SeededRng::new(1), numbers: 0 }
+        Self { outbox: Outbox::default(), rng: SeededRng::new(1), numbers: 0 }
     }
 
     fn account(&self) -> AccountId {
-        AccountId::issue(&self.entropy)
+        AccountId::issue(&self.rng)
     }
 
     fn webhook(&self, account: &AccountId) -> WebhookId {
-        let webhook = WebhookId::issue(&self.entropy);
+        let webhook = WebhookId::issue(&self.rng);
         self.outbox.add_queue(webhook.clone(), account.clone());
         webhook
     }

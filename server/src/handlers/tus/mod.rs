@@ -43,7 +43,7 @@ const OBJECT_URL: HeaderName = HeaderName::from_static("x-object-url");
 const THUMBNAIL_URL: HeaderName = HeaderName::from_static("x-thumbnail-url");
 const CHUNK_TYPE: &str = "application/offset+octet-stream";
 
-/// What `X-HTTP-Method-Override` may name.
+/// Methods accepted in `X-HTTP-Method-Override`.
 #[derive(ToSchema)]
 #[schema(rename_all = "UPPERCASE")]
 #[expect(dead_code, reason = "it describes what `overridden` reads")]
@@ -62,26 +62,27 @@ enum OverriddenMethod {
     params(
         TusVersionParameter,
         ("Upload-Length" = u64, Header, description = "Total size of the file in bytes.", maximum = 68_719_476_736_i64),
-        ("Upload-Metadata" = Option<String>, Header, description = "`bucketName`, `path`, `filename` and more: pairs of a name and a value in base64."),
-        ("bucketName" = Option<String>, Query, description = "Bucket, if `Upload-Metadata` has \
-            none."),
-        ("path" = Option<String>, Query, description = "A folder (with a trailing slash) or a \
-            file; default: the root."),
-        ("overwrite" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
-        ("randomizeName" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
-        ("thumbnail" = Option<Flag>, Query, description = "As for `POST /{bucket}/`."),
+        ("Upload-Metadata" = Option<String>, Header, description = "Comma-separated pairs of a name, such as \
+            `bucketName`, `path` or `filename`, and a base64 value."),
+        ("bucketName" = Option<String>, Query, description = "Bucket name, if not in `Upload-Metadata`."),
+        ("path" = Option<String>, Query, description = "Folder (with a trailing slash) or file; default: the root \
+            folder."),
+        ("overwrite" = Option<Flag>, Query, description = "Whether to replace an existing file; otherwise the new \
+            file gets an unused name."),
+        ("randomizeName" = Option<Flag>, Query, description = "Whether to name the file by a random UUID, with its \
+            extension."),
+        ("thumbnail" = Option<Flag>, Query, description = "Whether to create thumbnails of images; default: the \
+            setting of the bucket."),
     ),
     request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
     responses(
         (status = CREATED, description = "Upload created.", headers(
             ("Location" = String, description = "URL of the upload, relative to the request URL."),
-            ("Upload-Offset" = Option<u64>, description = "Received bytes, if the request had a \
-                body."),
-            ("Upload-Expires" = Option<String>, description = "Expiry of the upload."),
+            ("Upload-Offset" = Option<u64>, description = "Received bytes; only if the request had a body."),
+            ("Upload-Expires" = Option<String>, description = "Expiry time of the upload."),
             ("X-Object-Url" = Option<String>, description = "URL of the file, once the upload is \
                 complete."),
-            ("X-Thumbnail-Url" = Option<String>, description = "URL of its thumbnail, if it has \
-                one."),
+            ("X-Thumbnail-Url" = Option<String>, description = "URL of the thumbnail, if the file has one."),
         )),
         (status = NOT_FOUND, description = "`bucket_not_found`."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
@@ -121,19 +122,18 @@ pub async fn create(
     tag = "Resumable uploads",
     params(TusUploadParameters),
     responses(
-        (status = OK, description = "State of the upload.", headers(
+        (status = OK, description = "Upload offset and metadata.", headers(
             ("Upload-Offset" = u64, description = "Received bytes."),
             ("Upload-Length" = u64, description = "Total size of the file in bytes."),
-            ("Upload-Metadata" = Option<String>, description = "Metadata as sent."),
+            ("Upload-Metadata" = Option<String>, description = "Metadata as sent at creation."),
             ("X-Object-Url" = Option<String>, description = "URL of the file, once the upload is \
                 complete."),
-            ("X-Thumbnail-Url" = Option<String>, description = "URL of its thumbnail, if it has \
-                one."),
+            ("X-Thumbnail-Url" = Option<String>, description = "URL of the thumbnail, if the file has one."),
         )),
         (status = GONE, description = "`upload_expired`: start the upload again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
-        (status = LOCKED, description = "`upload_locked`; also while the complete upload cannot \
-            be committed."),
+        (status = LOCKED, description = "`upload_locked`: the upload is in use, or complete and waiting to be \
+            committed."),
     )
 )]
 pub async fn state(
@@ -158,7 +158,7 @@ pub async fn state(
     Ok(response)
 }
 
-/// Appends bytes to a resumable upload; the last ones commit the file.
+/// Appends bytes to a resumable upload, and commits the file once it is complete.
 #[utoipa::path(
     patch,
     path = "/api/tus/{id}",
@@ -166,8 +166,9 @@ pub async fn state(
     tag = "Resumable uploads",
     params(
         TusUploadParameters,
-        ("Upload-Offset" = u64, Header, description = "Offset of the body in the file."),
-        ("Upload-Checksum" = Option<String>, Header, description = "`sha1` or `sha256`, and the hash in base64."),
+        ("Upload-Offset" = u64, Header, description = "Offset of the body in the file, in bytes."),
+        ("Upload-Checksum" = Option<String>, Header, description = "Checksum of the body: `sha1` or `sha256`, a \
+            space, and the hash in base64."),
     ),
     request_body(content = Chunk, content_type = "application/offset+octet-stream"),
     responses(
@@ -175,8 +176,7 @@ pub async fn state(
             ("Upload-Offset" = u64, description = "Received bytes."),
             ("X-Object-Url" = Option<String>, description = "URL of the file, once the upload is \
                 complete."),
-            ("X-Thumbnail-Url" = Option<String>, description = "URL of its thumbnail, if it has \
-                one."),
+            ("X-Thumbnail-Url" = Option<String>, description = "URL of the thumbnail, if the file has one."),
         )),
         (status = CONFLICT, description = "`wrong_offset`, with `offset`; `conflict`."),
         (status = GONE, description = "`upload_expired`: start the upload again."),
@@ -245,8 +245,8 @@ pub async fn terminate(
     tag = "Resumable uploads",
     params(
         TusUploadParameters,
-        ("X-HTTP-Method-Override" = inline(OverriddenMethod), Header, description = "Method to \
-            apply, with its headers."),
+        ("X-HTTP-Method-Override" = inline(OverriddenMethod), Header, description = "Method to perform, with the \
+            headers of that method."),
     ),
     request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
     responses(

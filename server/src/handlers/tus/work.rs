@@ -58,7 +58,7 @@ impl UploadSession {
     ) -> Result<Self, ApiError> {
         let bucket = parse_bucket_name(&wish.bucket)?;
         let upload = PendingUpload {
-            id: app.entropy.uuid(),
+            id: app.rng.uuid(),
             account: caller.account().id.clone(),
             bucket,
             path: wish.path,
@@ -146,7 +146,7 @@ impl UploadSession {
             PathInBucket::Folder(folder) => {
                 let metadata = UploadMetadata::parse(metadata)?;
                 let name = metadata.text(&["filename", "name"]);
-                let name = file_name(Naming::ClientName, name, || None, self.app.entropy.uuid());
+                let name = file_name(Naming::ClientName, name, || None, self.app.rng.uuid());
                 Ok(key_in_folder(folder, &name).ok())
             }
         }
