@@ -31,7 +31,7 @@ fn main() {
     let rounds = if arguments.quick { 1 } else { 3 };
     alone(&arguments, count, rounds);
     println!();
-    beside(&arguments, count, rounds);
+    concurrent(&arguments, count, rounds);
 }
 
 /// Fills a store with so many objects, a share of which is dead, spread evenly.
@@ -116,7 +116,7 @@ struct Latencies {
     writes: Vec<f64>,
 }
 
-fn beside(arguments: &Arguments, count: u64, rounds: usize) {
+fn concurrent(arguments: &Arguments, count: u64, rounds: usize) {
     let length = Duration::from_millis(if arguments.quick { 300 } else { 4_000 });
     let (mut off, mut on) = (Vec::new(), Vec::new());
     let mut compacted = Vec::new();

@@ -22,7 +22,7 @@ use benches::rounds::median;
 use benches::server::Running;
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
-use benches::{beside, data, folder, process, stores};
+use benches::{data, folder, get_latency, process, stores};
 use engine::{Batch, PutOptions};
 
 const SEED: u64 = 9;
@@ -50,11 +50,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let folder = folder::make(&parent).map_err(text)?;
     let kind = Trug {
         program,
-        files: beside::make_files(folder.path()).map_err(text)?,
-        names: vec![beside::SMALL.to_owned()],
+        files: get_latency::make_files(folder.path()).map_err(text)?,
+        names: vec![get_latency::SMALL.to_owned()],
         settings: vec![("TRUG_BODY_BYTES_MAX", (UPLOAD_BYTES * 2).to_string())],
     };
-    let server = Running::start(&kind, folder.path(), beside::SMALL)?;
+    let server = Running::start(&kind, folder.path(), get_latency::SMALL)?;
     let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
     let mut uploads = Vec::new();
     for _ in 0..rounds {

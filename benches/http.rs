@@ -17,19 +17,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::arguments::Arguments;
-use benches::bare_loop::{self, Bare};
+use benches::epoll_baseline::{self, Bare};
 use benches::folder;
 use benches::hot_gets::{self, FILES, ROWS};
+use benches::http_connection::Wire;
 use benches::nginx::{self, Nginx};
 use benches::rounds;
 use benches::server::{Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
-use benches::wire::Wire;
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
-    let done = match bare_loop::serve(&arguments) {
+    let done = match epoll_baseline::serve(&arguments) {
         Ok(false) => run(&arguments),
         served => served.map(drop),
     };

@@ -133,7 +133,7 @@ const TASKS: [Task; 9] = [
 fn main() -> ExitCode {
     let arguments = Arguments::read();
     let done = match arguments.value("--picture") {
-        Some(told) => make_one(told),
+        Some(spec) => make_one(spec),
         None => measure(&arguments),
     };
     match done {
@@ -167,7 +167,7 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
             let mut failed = None;
             let samples = rounds::interleaved(round_count, 2, |contestant| {
                 match make_apart(contestant, task, &source, &made[contestant], times) {
-                    Ok(told) => sample(&told),
+                    Ok(measurement) => sample(&measurement),
                     Err(why) => {
                         failed = Some(why);
                         Sample::default()
@@ -216,10 +216,10 @@ fn measure_memory(folder: &Path) -> Result<(), String> {
         let name = task.sources[0];
         let source = source(folder, name);
         for (contestant, who) in ["ours", "sharp"].into_iter().enumerate() {
-            let told = make_apart(contestant, task, &source, &folder.join("made"), 1)?;
+            let measurement = make_apart(contestant, task, &source, &folder.join("made"), 1)?;
             let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-            let more = told.peak_bytes.saturating_sub(told.before_bytes);
-            let figures = [told.before_bytes, told.peak_bytes, more].map(mib);
+            let more = measurement.peak_bytes.saturating_sub(measurement.before_bytes);
+            let figures = [measurement.before_bytes, measurement.peak_bytes, more].map(mib);
             memory.row([name.to_owned(), who.to_owned()].into_iter().chain(figures).collect());
         }
     }
@@ -228,8 +228,8 @@ fn measure_memory(folder: &Path) -> Result<(), String> {
 }
 
 /// Returns pictures per second of CPU, and the CPU time of one: the first one does not count where there are more.
-fn sample(told: &Measurement) -> Sample {
-    let counted = if told.cpu.len() > 1 { &told.cpu[1..] } else { &told.cpu };
+fn sample(measurement: &Measurement) -> Sample {
+    let counted = if measurement.cpu.len() > 1 { &measurement.cpu[1..] } else { &measurement.cpu };
     let cpu_us = rounds::median(counted.iter().copied());
     Sample { per_second: 1e6 / cpu_us, cpu_us }
 }
@@ -244,20 +244,20 @@ fn make_apart(
 ) -> Result<Measurement, String> {
     let format = task.format.extension();
     let options = task.quality.map_or_else(|| json!({}), |quality| json!({ "quality": quality }));
-    let told = json!({
+    let spec = json!({
         "file": source, "made": made, "width": task.width, "format": format, "options": options,
         "times": times,
     })
     .to_string();
     let said = if contestant == 0 {
         let program = std::env::current_exe().map_err(text)?;
-        let output = Command::new(program).args(["--picture", &told]).output().map_err(text)?;
+        let output = Command::new(program).args(["--picture", &spec]).output().map_err(text)?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
         }
         String::from_utf8_lossy(&output.stdout).into_owned()
     } else {
-        sharp::render(&told)?
+        sharp::render(&spec)?
     };
     let numbers = |line: &str| line.split(' ').map(str::parse).collect::<Result<Vec<f64>, _>>();
     match &said.lines().map(numbers).collect::<Result<Vec<_>, _>>() {
@@ -271,20 +271,20 @@ fn make_apart(
 }
 
 /// Runs trug's rendering process; it prints the same figures as `render.mjs` of sharp.
-fn make_one(told: &str) -> Result<(), String> {
-    let told: Value = serde_json::from_str(told).map_err(|error| error.to_string())?;
-    let word = |name: &str| told[name].as_str().unwrap_or_default();
+fn make_one(spec: &str) -> Result<(), String> {
+    let spec: Value = serde_json::from_str(spec).map_err(|error| error.to_string())?;
+    let word = |name: &str| spec[name].as_str().unwrap_or_default();
     let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
     let wish = TransformOptions {
         format: OutputFormat::Format(Format::from_name(word("format")).ok_or("no format")?),
-        width: number(&told["width"]),
-        quality: told["options"]["quality"].as_u64().and_then(|quality| u8::try_from(quality).ok()),
+        width: number(&spec["width"]),
+        quality: spec["options"]["quality"].as_u64().and_then(|quality| u8::try_from(quality).ok()),
         ..TransformOptions::default()
     };
     let bytes = fs::read(word("file")).map_err(text)?;
     let (before, _) = process::own_memory_at_most();
     let (mut cpu, mut made) = (Vec::new(), Vec::new());
-    for _ in 0..number(&told["times"]).unwrap_or(1) {
+    for _ in 0..number(&spec["times"]).unwrap_or(1) {
         let start = process::own_cpu();
         let format = Format::detect(&bytes).ok_or("no picture")?;
         let source = read_source(format, &bytes).map_err(|error| error.to_string())?;

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use benches::arguments::Arguments;
-use benches::names::Names;
+use benches::name_generator::Names;
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, process, stores};

@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::bare_log::{self, WRITE_STRATEGIES};
 use benches::batched_fjall::BatchedFjall;
+use benches::raw_log_baseline::{self, WRITE_STRATEGIES};
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
 use benches::{data, folder, process, stores};
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
 /// Measures a bare log with groups of this length.
 fn bare_row(round_count: usize, folder: &Path, group_bytes: usize, size: usize) -> Vec<String> {
     let samples = rounds::interleaved(round_count, WRITE_STRATEGIES.len(), |way| {
-        bare_log::fill(folder, WRITE_STRATEGIES[way], group_bytes as u64, size as u64)
+        raw_log_baseline::fill(folder, WRITE_STRATEGIES[way], group_bytes as u64, size as u64)
             .expect("a bare log")
     });
     let mut row = vec![table::bytes(group_bytes as u64), table::bytes(size as u64)];

@@ -21,7 +21,7 @@ use benches::rounds::{self, Sample};
 use benches::server::Running;
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
-use benches::{beside, data, folder, process, stores};
+use benches::{data, folder, get_latency, process, stores};
 use engine::Store;
 use rustix::event::{Timespec, epoll};
 
@@ -51,11 +51,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let kind = Trug {
         program,
-        files: beside::make_files(folder.path()).map_err(text)?,
-        names: vec![beside::SMALL.to_owned()],
+        files: get_latency::make_files(folder.path()).map_err(text)?,
+        names: vec![get_latency::SMALL.to_owned()],
         settings: vec![("TRUG_PLAN_RATES", "false".to_owned())],
     };
-    let server = Running::start(&kind, folder.path(), beside::SMALL)?;
+    let server = Running::start(&kind, folder.path(), get_latency::SMALL)?;
     let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
     let engine = stores::open(&folder.path().join("engine")).0;
     process::touch_memory(MEMORY_BYTES);

@@ -5,15 +5,15 @@
 //! 64 coefficients and samples remain: 1.5 to 2 times. A progressive file at an eighth leaves most scans unread: more
 //! than 5 times.
 //!
-//! The picture is synthetic (`fuzz/src/photograph.rs`) and has more noise than most: about 3 MB. `--file PATH` uses
-//! another. Contestants take turns on one thread; the peer is `zune-jpeg`, which decodes all of it, to YCbCr.
+//! The picture is synthetic (`fuzz/src/synthetic_photo.rs`) and has more noise than most: about 3 MB. `--file PATH`
+//! uses another. Contestants take turns on one thread; the peer is `zune-jpeg`, which decodes all of it, to YCbCr.
 
 use std::time::Duration;
 
 use benches::arguments::Arguments;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
-use fuzz::photograph::{Encoding, Full, SyntheticPhoto};
+use fuzz::synthetic_photo::{Encoding, Full, SyntheticPhoto};
 use images::scaled_jpeg::{DecodeStatus, Limits, Scale, decode};
 
 const SCALES: [Scale; 3] = [Scale::Eighth, Scale::Quarter, Scale::Half];

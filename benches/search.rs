@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::names::Names;
+use benches::name_generator::Names;
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, process, stores};
@@ -125,11 +125,11 @@ fn open(data: &Path, names_bytes_max: u64) -> Store {
 
 /// Waits until the names are in memory, and prints the memory that they use.
 fn keep(store: &Store, names: u64) {
-    let (started, mut meanwhile) = (Instant::now(), Vec::new());
+    let (started, mut latencies_ms) = (Instant::now(), Vec::new());
     let stats = loop {
         let asked = Instant::now();
         store.search(&query("invoice"), || false).expect("hits");
-        meanwhile.push(asked.elapsed().as_secs_f64() * 1e3);
+        latencies_ms.push(asked.elapsed().as_secs_f64() * 1e3);
         let stats = store.stats().expect("counts");
         if stats.cached_names == names {
             break stats;
@@ -137,9 +137,9 @@ fn keep(store: &Store, names: u64) {
     };
     let (memory, _) = process::own_memory();
     println!(
-        "in memory after {:.2} s, searches meanwhile {:.0} ms; {:.1} bytes a name, of which {:.1} are its own; {} of memory in all\n",
+        "in memory after {:.2} s, concurrent searches {:.0} ms; {:.1} bytes a name, of which {:.1} are its own; {} of memory in all\n",
         started.elapsed().as_secs_f64(),
-        median(meanwhile),
+        median(latencies_ms),
         stats.cached_names_bytes as f64 / names as f64,
         own_bytes(names),
         table::bytes(memory),

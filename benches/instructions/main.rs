@@ -7,7 +7,7 @@
 //!
 //! `instructions [--accept] [PROGRAM]` compares with `benches/instructions/accepted.json`, or writes it.
 
-mod accepted;
+mod baseline;
 mod scenarios;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use benches::table::{self, Table};
 use tests::ServerProcess;
 use tests::commands::without_settings;
 
-use self::accepted::{Baseline, Verdict};
+use self::baseline::{Baseline, Verdict};
 use self::scenarios::{Asker, BUCKET, SCENARIOS, Scenario};
 
 /// Settings without rate limits that a run could reach.
@@ -60,7 +60,7 @@ fn compare(program: &Path, accept: bool) -> Result<bool, String> {
         let build = "cargo build --profile counted";
         return Err(format!("{} is missing: {build}", program.display()));
     }
-    let compiler = accepted::compiler()?;
+    let compiler = baseline::compiler()?;
     let mut now = Baseline { compiler, instructions: Default::default() };
     for scenario in SCENARIOS {
         let each = instructions_each(program, scenario)?;

@@ -1,7 +1,7 @@
 //! Request scenarios, the same for each run.
 
 use benches::data;
-use fuzz::photograph::{Encoding, SyntheticPhoto};
+use fuzz::synthetic_photo::{Encoding, SyntheticPhoto};
 use tests::{Connection, Form, ServerProcess};
 
 /// Bucket of all files, and the account that owns it.

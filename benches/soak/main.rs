@@ -15,8 +15,8 @@
 //! `cargo build --release && cargo bench -p benches --bench soak -- --minutes 30 --connections 10_000 --plot FILE.svg`
 
 mod client;
-mod course;
 mod plot;
+mod time_series;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ use benches::server::Running;
 use benches::table::{self, Table};
 use benches::trug::Trug;
 use benches::{data, folder};
-use fuzz::photograph::{Encoding, SyntheticPhoto};
+use fuzz::synthetic_photo::{Encoding, SyntheticPhoto};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tests::Connection;
@@ -37,7 +37,7 @@ use tests::commands::without_settings;
 use tokio::task::JoinSet;
 
 use self::client::{Client, ClientStats, Shared};
-use self::course::TimeSeries;
+use self::time_series::TimeSeries;
 
 /// Shared picture, which all request at various sizes.
 const PICTURE: &str = "picture.jpg";
@@ -82,7 +82,7 @@ async fn run(arguments: &Arguments) -> Result<bool, String> {
     }
     let mut course = TimeSeries::new(started);
     while started.elapsed() < length {
-        tokio::time::sleep(course::STEP).await;
+        tokio::time::sleep(time_series::STEP).await;
         let point =
             course.step(&shared, server.id(), &folder.path().join("store")).map_err(text)?;
         eprintln!("{point}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use super::course::Point;
+use super::time_series::Point;
 
 type Failure = Box<dyn std::error::Error>;
 

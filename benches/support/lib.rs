@@ -4,21 +4,21 @@
 //! Non-goals: what is measured.
 
 pub mod arguments;
-pub mod bare_log;
-pub mod bare_loop;
 #[cfg(feature = "peers")]
 pub mod batched_fjall;
-pub mod beside;
 pub mod data;
+pub mod epoll_baseline;
 pub mod folder;
+pub mod get_latency;
 pub mod hot_gets;
-pub mod names;
+pub mod http_connection;
+pub mod name_generator;
 pub mod nginx;
 pub mod process;
+pub mod raw_log_baseline;
 pub mod rounds;
 pub mod server;
 pub mod sharp;
 pub mod stores;
 pub mod table;
 pub mod trug;
-pub mod wire;

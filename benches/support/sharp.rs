@@ -8,8 +8,8 @@ use std::process::Command;
 /// # Errors
 ///
 /// When Node is missing, or sharp fails.
-pub fn render(told: &str) -> Result<String, String> {
-    run(Command::new("node").arg("render.mjs").arg(told))
+pub fn render(params: &str) -> Result<String, String> {
+    run(Command::new("node").arg("render.mjs").arg(params))
 }
 
 /// Installs sharp, as the lock file has it, when it is missing, and returns the versions of it and of libvips.

@@ -19,15 +19,15 @@
 
 mod copy;
 mod destination;
-mod source;
+mod snapshot;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use self::copy::Copier;
 use self::destination::Destination;
-use self::source::Source;
-pub(crate) use self::source::{IndexAccess, Published};
+use self::snapshot::Source;
+pub(crate) use self::snapshot::{IndexAccess, Published};
 use crate::disk::Disk;
 use crate::error::{Corruption, Error, Result};
 use crate::format::BackupFile;

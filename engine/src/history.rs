@@ -7,23 +7,23 @@
 //! verified; memory is bounded by [`limits::VERSIONS_MAX`] versions. Concurrent writes are never overwritten.
 //! Non-goals: current objects (the index), and retention.
 
-mod along;
-mod gone;
-mod scan;
+mod list_in_log_order;
+mod log_scan;
+mod noncurrent;
 mod undelete;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub(crate) use self::along::list_in_log_order;
-pub use self::along::{LogScanCursor, NoncurrentLogPage};
-pub use self::gone::{DeletedFilter, LsnRange, NoncurrentFilter, NoncurrentPage};
-pub(crate) use self::gone::{
+pub(crate) use self::list_in_log_order::list_in_log_order;
+pub use self::list_in_log_order::{LogScanCursor, NoncurrentLogPage};
+pub(crate) use self::log_scan::LogReader;
+use self::log_scan::{LogRecord, LogScan, verify};
+pub use self::noncurrent::{DeletedFilter, LsnRange, NoncurrentFilter, NoncurrentPage};
+pub(crate) use self::noncurrent::{
     is_current_again, list_noncurrent, may_be_recoverable, newest_deleted_versions,
     noncurrent_version,
 };
-pub(crate) use self::scan::LogReader;
-use self::scan::{LogRecord, LogScan, verify};
 pub(crate) use self::undelete::{RestoreContext, stage, undelete};
 pub use self::undelete::{RestoredObject, UndeleteReport, UndeleteRequest};
 use crate::commit::Etag;

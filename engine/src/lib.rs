@@ -42,11 +42,11 @@
 //! commit     replay    search          write path, replay of the log, fuzzy search
 //! upload                               staging of bodies
 //! segment    index                     data files and index
-//! space                                free disk space
+//! free_space                           free disk space
 //! error                                error type
 //! format  |  disk                      on-disk format | disk abstraction
-//! name   measures                      names, metrics
-//! limits  clock  entropy  progress     limits, clock, random numbers, progress
+//! name   metrics                       names, metrics
+//! limits  clock  rng  progress         limits, clock, random numbers, progress
 //! ```
 //!
 //! Start with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
@@ -57,22 +57,22 @@ pub mod clock;
 mod commit;
 mod compaction;
 pub mod disk;
-pub mod entropy;
 mod error;
 pub mod format;
+mod free_space;
 pub mod fsck;
 mod history;
 mod index;
 pub mod limits;
-mod measures;
+mod metrics;
 pub mod name;
 mod progress;
 mod recovery;
 mod replay;
+pub mod rng;
 mod scrub;
 mod search;
 mod segment;
-mod space;
 mod stats;
 mod store;
 mod upload;
@@ -87,7 +87,6 @@ pub use self::compaction::{
     CompactionInput, CompactionPlan, CompactionReport, CompactionRules, CompactionStep,
 };
 pub use self::disk::RealDisk;
-pub use self::entropy::{Rng, SeededRng, SystemRng};
 pub use self::error::{Conflict, Corruption, Error, Result};
 pub use self::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId, Usage};
 pub use self::history::{
@@ -98,10 +97,11 @@ pub use self::history::{
 pub use self::index::{
     DamageList, FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage, Object, UsagePage,
 };
-pub use self::measures::{Counter, Histogram, HistogramSnapshot, StoreMetrics};
+pub use self::metrics::{Counter, Histogram, HistogramSnapshot, StoreMetrics};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::progress::{ProgressCallback, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
+pub use self::rng::{Rng, SeededRng, SystemRng};
 pub use self::scrub::{ScrubOptions, ScrubReport};
 pub use self::search::{Hit, HitItem, HitPage, SearchOptions, SearchQuery};
 pub use self::segment::{Body, RetainedStats, Verification};

@@ -22,21 +22,20 @@
 //! overlay.
 //! Non-goals: repairing damage.
 
-mod compacted;
-mod image;
+mod compaction_state;
+mod replay_segment;
 mod report;
-mod tail;
+mod restore_backup;
 
 use std::sync::Arc;
 
-pub(crate) use self::compacted::CompactionState;
+pub(crate) use self::compaction_state::CompactionState;
+use self::replay_segment::SegmentReplay;
+pub(crate) use self::replay_segment::follows;
 pub use self::report::{LogDamage, RecoveryReport};
-use self::tail::SegmentReplay;
-pub(crate) use self::tail::follows;
 use crate::clock::Clock;
 use crate::commit::write_checkpoint;
 use crate::disk::Disk;
-use crate::entropy::Rng;
 use crate::error::{Error, Result};
 use crate::format::{
     BIG_FOLDER_SEGMENTS, LsnRanges, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES,
@@ -45,6 +44,7 @@ use crate::format::{
 use crate::index::{Index, IndexLocation};
 use crate::limits;
 use crate::replay::Replay;
+use crate::rng::Rng;
 use crate::segment::{
     BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, Verification,
     is_zero, read_header, seal,
@@ -80,19 +80,19 @@ pub(crate) struct RecoveredStore {
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
-    entropy: &Arc<dyn Rng>,
+    rng: &Arc<dyn Rng>,
     create: Create,
     index_cache_bytes: usize,
     verification: Verification,
     undelete_window_ms: u64,
 ) -> Result<RecoveredStore> {
     let mut report = RecoveryReport::default();
-    let store = open_or_create_store_file(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
-    image::apply_manifest(disk.as_ref(), store.store)?;
+    let store = open_or_create_store_file(disk.as_ref(), clock.as_ref(), rng.as_ref(), create)?;
+    restore_backup::apply_manifest(disk.as_ref(), store.store)?;
     let segments = Arc::new(SegmentSet::new(
         Arc::clone(disk),
         Arc::clone(clock),
-        Arc::clone(entropy),
+        Arc::clone(rng),
         store.store,
         verification,
         undelete_window_ms,
@@ -113,8 +113,8 @@ pub(crate) fn recover(
         segments.skip_ids_through(applied.next_segment.saturating_sub(1));
     }
 
-    let is_anew = checkpointed.is_none();
-    if is_anew {
+    let is_rebuild = checkpointed.is_none();
+    if is_rebuild {
         let superseded = compacted.retain_effective();
         // Includes segments that were replaced long ago by a segment replaced since, and that reappear because their
         // removal never became durable: the records that keep their objects dead may no longer exist.
@@ -146,7 +146,7 @@ pub(crate) fn recover(
 fn open_or_create_store_file(
     disk: &dyn Disk,
     clock: &dyn Clock,
-    entropy: &dyn Rng,
+    rng: &dyn Rng,
     create: Create,
 ) -> Result<StoreFile> {
     let io = |source| Error::io("reading STORE", source);
@@ -193,7 +193,7 @@ fn open_or_create_store_file(
     if file.is_none() {
         reject_foreign_files(disk)?;
     }
-    make_store(disk, StoreFile { store: entropy.uuid(), created_ms: clock.unix_ms() })
+    make_store(disk, StoreFile { store: rng.uuid(), created_ms: clock.unix_ms() })
 }
 
 /// Fails if the folder contains foreign files.
@@ -333,9 +333,9 @@ fn replay_log(
     compacted: &CompactionState,
     report: &mut RecoveryReport,
 ) -> Result<LogPosition> {
-    let is_anew = index.checkpointed().is_none();
-    let covers = if is_anew { compacted.lsn_ranges() } else { LsnRanges::default() };
-    let mut replay = match is_anew {
+    let is_rebuild = index.checkpointed().is_none();
+    let covers = if is_rebuild { compacted.lsn_ranges() } else { LsnRanges::default() };
+    let mut replay = match is_rebuild {
         true => Replay::from_scratch(index, segments, compacted.merge(segments))?,
         false => Replay::new(index, segments)?,
     };
@@ -344,7 +344,7 @@ fn replay_log(
         if start.is_some_and(|start| header.segment < start) {
             // All its records are in the index; it was sealed, or is sealed now.
             let successors = log.get(at + 1..).unwrap_or_default();
-            tail::seal_if_needed(segments, header, successors, report)?;
+            replay_segment::seal_if_needed(segments, header, successors, report)?;
             continue;
         }
         let successors = log.get(at + 1..).unwrap_or_default();
@@ -352,7 +352,7 @@ fn replay_log(
             .run(&mut replay, report)?;
     }
     replay.apply_merged()?;
-    if !is_anew {
+    if !is_rebuild {
         compacted.resume_unfinished(&mut replay)?;
     }
     let (faults, unlisted) = replay.take_faults();
@@ -410,14 +410,14 @@ fn seal_at(
 ) -> Result<()> {
     if end > limits::SEAL_AT_OPENING_BYTES_MAX {
         segments.seal_later(*header, end);
-        return tail::leave_unsealed(segments, header);
+        return replay_segment::leave_unsealed(segments, header);
     }
     match seal(segments.disk(), header, end) {
         Ok(_) => {
             report.segments_sealed += 1;
             Ok(())
         }
-        Err(Error::NoSpace | Error::Corrupt(_)) => tail::leave_unsealed(segments, header),
+        Err(Error::NoSpace | Error::Corrupt(_)) => replay_segment::leave_unsealed(segments, header),
         Err(other) => Err(other),
     }
 }

@@ -4,13 +4,13 @@
 //! of [`View`]; memory is bounded, because a full overlay is checkpointed during the replay.
 //! Non-goals: the choice of segments, and torn tails.
 
-mod merge;
-mod suspects;
+mod merge_segments;
+mod suspect_bodies;
 
 use bytes::Bytes;
 
-pub(crate) use self::merge::SegmentMerge;
-use self::suspects::SuspectBodies;
+pub(crate) use self::merge_segments::SegmentMerge;
+use self::suspect_bodies::SuspectBodies;
 use crate::error::{Error, Result};
 use crate::format::{
     Entry, EntryContent, Location, Record, RecordOp, SegmentClass, SegmentId, SegmentUsage,
@@ -265,11 +265,11 @@ impl<'a> Replay<'a> {
         // While records are missing from the index, a later record may refer to any big segment.
         self.index.freeze();
         let next_segment = self.segments.next_id();
-        let is_anew = self.merged.is_some();
+        let is_rebuild = self.merged.is_some();
         self.index.drain(|mut position| {
             position.next_segment = next_segment;
             // An incomplete rebuild must be repeated: the index lacks the records to be merged.
-            (!is_anew).then_some(position)
+            (!is_rebuild).then_some(position)
         })?;
         self.view = View::clone(&self.index.view());
         Ok(())

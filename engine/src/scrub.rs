@@ -9,21 +9,21 @@
 //! [`limits::WRITE_BYTES_MAX`]; a segment that is retired during its scrub is skipped.
 //! Non-goals: repair.
 
-mod big;
-mod findings;
+mod damage_collector;
+mod damage_owners;
 mod log;
-mod owners;
+mod schedule;
+mod scrub_big;
 mod segment;
-mod turns;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::findings::DamageCollector;
+use self::damage_collector::DamageCollector;
+use self::schedule::{DueSegment, by_due_time};
 use self::segment::{SegmentScrub, SegmentScrubResult};
-use self::turns::{DueSegment, by_due_time};
 use crate::clock::Clock;
 use crate::error::{Corruption, Error, Result};
 use crate::format::{
@@ -31,7 +31,7 @@ use crate::format::{
 };
 use crate::index::{DamageList, Index, View};
 use crate::limits;
-use crate::measures::Metrics;
+use crate::metrics::Metrics;
 use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{SegmentSet, read_header};
 

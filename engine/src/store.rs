@@ -4,11 +4,11 @@
 //! [`Store::close`] loses no acknowledged data: the next open replays it.
 //! Non-goals: implementation. Each call is delegated to a lower layer.
 
+mod background_threads;
 mod compacting;
 mod open;
 mod scrubbing;
-mod threads;
-mod work;
+mod versions;
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use uuid::Uuid;
 
+use self::background_threads::Threads;
 pub use self::open::{Background, CompactionOptions, Environment, OpenOptions};
-use self::threads::Threads;
 use crate::clock::Clock;
 use crate::commit::{
     self, Batch, CommitInfo, CommitLatency, CommitStep, Committer, Etag, Health, HealthState,
@@ -27,17 +27,17 @@ use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{EntryContent, SegmentClass, SegmentId, Usage};
+use crate::free_space::FreeSpace;
 use crate::index::{
     self, FolderCursor, FolderPage, Index, KeyGroupPage, KeyGrouping, KeyPage, Object, UsagePage,
     View,
 };
 use crate::limits;
-use crate::measures::{Metrics, StoreMetrics};
+use crate::metrics::{Metrics, StoreMetrics};
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::scrub::{ScrubContext, Scrubber};
 use crate::search::{self, HitPage, NameCache, SearchQuery};
 use crate::segment::{Body, ReadMode, SegmentSet};
-use crate::space::FreeSpace;
 use crate::stats::{DiskStats, StoreStats};
 use crate::upload::{ResumableUpload, ResumePoint, Upload, UploadFolder, UploadMemoryBudget};
 

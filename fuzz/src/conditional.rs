@@ -14,7 +14,7 @@ use server::conditional::{
     IfRange, PreconditionResult, Validators, evaluate_preconditions, http_date,
 };
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// Entity tag of the current version.
 const OWN: &str = "abc";

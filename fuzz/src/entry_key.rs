@@ -18,7 +18,7 @@ pub fn run(input: &[u8]) {
         assert_eq!(entry_key::decode(&key).as_ref(), Ok(name));
         let folder = name.key.folder();
         let below = entry_key::folder_range(&name.bucket, &folder);
-        assert!(below.contains(&key), "{name} lies in its folder");
+        assert!(below.contains(&key), "{name} is in its folder");
         assert!(entry_key::bucket_range(&name.bucket).contains(&key));
         let files = entry_key::files_range(&name.bucket, &folder).contains(&key);
         assert_eq!(files, !name.key.is_folder_marker(), "{name} is a file or a marker");

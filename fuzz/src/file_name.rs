@@ -11,7 +11,7 @@ use server::object_name::{
 };
 use server::target::{key_in_folder, normalize};
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// A random UUID of version 4.
 const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";

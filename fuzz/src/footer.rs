@@ -15,7 +15,7 @@ use engine::format::{
     SegmentContext, footer_bytes_max,
 };
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 use crate::group::{Unplaced, context, frames};
 
 /// Checks the properties.

@@ -14,7 +14,7 @@ use engine::format::{
 use engine::limits::{BLOCK_BYTES, COMPACTION_SEGMENTS_MAX};
 use engine::name::{BucketName, FactName, ObjectKey, ObjectName};
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// Offset of the group in bytes.
 const OFFSET: u64 = 4_096;
@@ -120,7 +120,7 @@ struct Lie {
 
 /// Writes a group as the format specifies, with one falsified number and every checksum valid.
 fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) -> Vec<u8> {
-    let told = |field: usize, is_meant: bool, number: usize| {
+    let forged = |field: usize, is_meant: bool, number: usize| {
         let number = u32::try_from(number).expect("numbers of a small group");
         if lie.field == field && is_meant { number.wrapping_add(lie.by) } else { number }
     };
@@ -133,8 +133,8 @@ fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) 
         let frame_bytes = FRAME_HEADER_BYTES + frame.iter().map(of_record).sum::<usize>();
         let is_meant = at == lie.at % frames.len();
         let header = FrameHeader {
-            frame_bytes: told(0, is_meant, frame_bytes),
-            record_count: told(1, is_meant, frame.len()),
+            frame_bytes: forged(0, is_meant, frame_bytes),
+            record_count: forged(1, is_meant, frame.len()),
         };
         let start = group.len();
         header.encode(here(&group), &mut group);
@@ -160,11 +160,11 @@ fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) 
     group.extend_from_slice(&trailer.0.to_le_bytes());
     let header = GroupHeader {
         number: 9,
-        first_lsn: u64::from(told(4, true, FIRST_LSN as usize)),
-        durable_lsn: u64::from(told(5, true, FIRST_LSN as usize - 1)),
-        group_bytes: told(6, true, group.len()),
-        record_count: told(7, true, records),
-        frame_count: told(8, true, frames.len()),
+        first_lsn: u64::from(forged(4, true, FIRST_LSN as usize)),
+        durable_lsn: u64::from(forged(5, true, FIRST_LSN as usize - 1)),
+        group_bytes: forged(6, true, group.len()),
+        record_count: forged(7, true, records),
+        frame_count: forged(8, true, frames.len()),
         previous: Checksum(7),
     };
     group[..GROUP_HEADER_BYTES].copy_from_slice(&header.encode(context.at(OFFSET)));

@@ -14,7 +14,7 @@ use engine::format::{
     SegmentClass, SegmentContext, SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// Length of the checked fields of the `STORE` file in bytes; their checksum follows.
 const STORE_CHECKED_BYTES: usize = 40;

@@ -5,8 +5,7 @@
 //! compiler. The wrappers in `fuzz/targets` pass the same functions to libFuzzer; see `fuzz/README.md`. A finding
 //! becomes a file in the corpus, named after the defect. Non-goals: real clocks, randomness, the machine's files.
 
-pub mod asked;
-pub mod choices;
+pub mod choice_sequence;
 pub mod conditional;
 pub mod entry_key;
 pub mod file_name;
@@ -15,17 +14,18 @@ pub mod group;
 pub mod header;
 pub mod index_value;
 pub mod model;
+pub mod model_batch;
 pub mod multipart;
-pub mod photograph;
 pub mod picture_file;
 pub mod query;
 pub mod range_header;
 pub mod record;
 pub mod render;
+pub mod request_target;
 pub mod scaled_jpeg;
 pub mod segment;
 pub mod store;
-pub mod target;
+pub mod synthetic_photo;
 
 /// A property of any input.
 pub struct Target {
@@ -55,5 +55,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "scaled_jpeg", property: scaled_jpeg::run, seeds: 1_500 },
     Target { name: "segment", property: segment::run, seeds: 4_000 },
     Target { name: "store", property: store::run, seeds: 1_000 },
-    Target { name: "target", property: target::run, seeds: 20_000 },
+    Target { name: "target", property: request_target::run, seeds: 20_000 },
 ];

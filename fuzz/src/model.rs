@@ -359,8 +359,8 @@ pub struct ObservedObject {
 impl Contents {
     /// Reads the whole store; the listings must agree with each other and with lookups by name.
     pub fn of(store: &Store) -> Result<Self, String> {
-        let told = |error: Error| error.to_string();
-        let stats = store.stats().map_err(told)?;
+        let describe = |error: Error| error.to_string();
+        let stats = store.stats().map_err(describe)?;
         let mut contents = Self {
             log: stats.log,
             compacted: stats.compacted,
@@ -369,25 +369,25 @@ impl Contents {
             ..Self::default()
         };
         for (bucket, usage) in stats.buckets {
-            let listed = keys(store, &bucket, "", 1_000).map_err(told)?;
+            let listed = keys(store, &bucket, "", 1_000).map_err(describe)?;
             let mut walked = Vec::new();
-            walk_folders(store, &bucket, &FolderKey::root(), &mut walked).map_err(told)?;
+            walk_folders(store, &bucket, &FolderKey::root(), &mut walked).map_err(describe)?;
             walked.sort();
             if listed != walked {
                 return Err(format!("{bucket}: keys {listed:?}, folders {walked:?}"));
             }
             for key in listed {
                 let name = ObjectName::new(bucket.clone(), key);
-                let seen = observe(store, &name).map_err(told)?;
+                let seen = observe(store, &name).map_err(describe)?;
                 let seen = seen.ok_or_else(|| format!("{name} is listed and not there"))?;
                 contents.objects.insert(name, seen);
             }
-            for (folder, usage) in folder_usages(store, &bucket, 3).map_err(told)? {
+            for (folder, usage) in folder_usages(store, &bucket, 3).map_err(describe)? {
                 contents.usages.insert((bucket.clone(), folder), usage);
             }
             contents.usages.insert((bucket, FolderKey::root()), usage);
         }
-        let facts = store.facts("", None, 1_000).map_err(told)?;
+        let facts = store.facts("", None, 1_000).map_err(describe)?;
         contents.facts = facts.into_iter().collect();
         Ok(contents)
     }

@@ -19,7 +19,7 @@ use server::limits::{FORM_FIELDS_MAX, FORM_FILES_MAX};
 use server::multipart::FormFiles;
 use server::request_body::BodyLimits;
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// Boundary of the written forms; arbitrary bodies are parsed with it, too.
 const BOUNDARY: &str = "xyz";

@@ -7,7 +7,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use server::query::Query;
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// Two names of one parameter, as handlers look them up.
 const NAMES: [&str; 2] = ["overwrite", "upsert"];

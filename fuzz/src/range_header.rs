@@ -10,7 +10,7 @@ use engine::limits::OBJECT_BYTES_MAX;
 use server::limits::{RANGE_SPECS_MAX, RANGES_MAX};
 use server::range::{ByteRange, MultipartRanges, content_range, parse};
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 
 /// Checks the properties.
 pub fn run(input: &[u8]) {

@@ -10,8 +10,8 @@ use images::{
     read_source_of_start, render,
 };
 
-use crate::choices::ChoiceSequence;
-use crate::photograph::{Encoding, SamplingFactor, SyntheticPhoto, Tables};
+use crate::choice_sequence::ChoiceSequence;
+use crate::synthetic_photo::{Encoding, SamplingFactor, SyntheticPhoto, Tables};
 
 /// Pixel limit: larger pictures are skipped, to run many inputs.
 const PIXELS_MAX: u64 = 1 << 14;

@@ -14,8 +14,8 @@ use images::scaled_jpeg::{
     read_header,
 };
 
-use crate::choices::ChoiceSequence;
-use crate::photograph::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
+use crate::choice_sequence::ChoiceSequence;
+use crate::synthetic_photo::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
 
 const LIMITS: Limits = Limits {
     pixels_max: 1 << 18,

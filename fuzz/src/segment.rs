@@ -9,7 +9,7 @@ use engine::format::{
     salvage,
 };
 
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 use crate::group::{Unplaced, context, frames};
 
 /// Offset of the first group in bytes.

@@ -18,12 +18,12 @@ use engine::{
     ObjectName, Rng, SeededRng, Store,
 };
 
-use crate::asked::{ModelBatch, ModelPrecondition, Outcome};
-use crate::choices::ChoiceSequence;
+use crate::choice_sequence::ChoiceSequence;
 use crate::model::{
     Change, Contents, Model, World, body, bucket_named, fact, idle, keys, name_in, read, roll_over,
     stage,
 };
+use crate::model_batch::{ModelBatch, ModelPrecondition, Outcome};
 
 /// Maximum number of steps of an input: more would take longer without covering more.
 const STEPS_MAX: u64 = 80;
@@ -403,7 +403,7 @@ impl<'a> Run<'a> {
             let _ = world.disk.remove("index.redb");
         })?;
         if Contents::of(self.store())? != before {
-            return Err("the index made anew shows something else".to_owned());
+            return Err("the rebuilt index shows something else".to_owned());
         }
         Ok(self.played)
     }

@@ -85,10 +85,10 @@ fn watching(server: &ServerProcess) -> Connection {
 fn watched(server: &ServerProcess) -> (u16, Option<f64>, f64) {
     let mut watching = watching(server);
     let ready = watching.get("/-/ready").unwrap().status;
-    let told = OpenMetrics::read(&watching.get("/-/metrics").unwrap().text());
+    let metrics = OpenMetrics::read(&watching.get("/-/metrics").unwrap().text());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
-    let end = told.series().get("trug_tls_certificate_expiry_timestamp_seconds").copied();
-    (ready, end.map(|end| end - now), told.value("trug_acme_failures_total"))
+    let end = metrics.series().get("trug_tls_certificate_expiry_timestamp_seconds").copied();
+    (ready, end.map(|end| end - now), metrics.value("trug_acme_failures_total"))
 }
 
 /// Returns the certificates in curl's output.
@@ -146,7 +146,7 @@ fn certificate_is_issued_stored_and_reused_after_restart() {
 
     // The stored files do not affect any other command, and are in no backup.
     folder.done(&["fsck", "--deep"]);
-    let backup = folder.beside().join("backup");
+    let backup = folder.parent().join("backup");
     folder.done(&["backup", "--to", backup.to_str().unwrap()]);
     assert!(!backup.join("acme").exists());
 }
@@ -182,7 +182,7 @@ fn stored_certificate_is_used_while_authority_fails() {
     let port = free_port();
     let mut pebble = Pebble::start(port, 3_600);
     let folder = DataFolder::new();
-    let file = folder.beside().join("trug.toml");
+    let file = folder.parent().join("trug.toml");
     let settings = |names: &str| fs::write(&file, format!("acme_domains = [{names}]\n")).unwrap();
     let start = |pebble: &Pebble| {
         let mut command = command(&folder, pebble, port, "");
@@ -192,7 +192,7 @@ fn stored_certificate_is_used_while_authority_fails() {
     settings("\"localhost\"");
     let server = start(&pebble);
     let first = curl_soon(&pebble, &server, port);
-    let root = folder.beside().join("first.pem");
+    let root = folder.parent().join("first.pem");
     fs::copy(pebble.root(), &root).unwrap();
     let is_as_before = |server: &ServerProcess| {
         let asked = curl_trusting(&root, port);
@@ -265,7 +265,7 @@ fn authority_retry_after_is_respected() {
     let authority = Authority::new();
     let receiver = Receiver::start_tls(authority.server().config());
     let folder = DataFolder::new();
-    let roots = folder.beside().join("roots.pem");
+    let roots = folder.parent().join("roots.pem");
     fs::write(&roots, authority.pem()).unwrap();
     let at = |path: &str| format!("https://localhost:{}/{path}", receiver.port());
     let answer = |status: u16, headers: &[(&'static str, &str)], body: serde_json::Value| {

@@ -329,10 +329,10 @@ async fn power_loss_keeps_change_and_audit_entry_atomic() {
             let is =
                 |name: &str| catalog.bucket(&engine::BucketName::parse(name).unwrap()).is_some();
             let (is_made, is_deleted) = (is("second"), !is("photos"));
-            let told = actions(&ann, "action=bucket.").await;
+            let logged = actions(&ann, "action=bucket.").await;
             let expected = ["bucket.create", "bucket.create", "bucket.delete"];
             let count = 1 + usize::from(is_made) + usize::from(is_deleted);
-            assert_eq!(told, expected[..count], "{policy:?}");
+            assert_eq!(logged, expected[..count], "{policy:?}");
             if is_deleted { after += 1 } else { before += 1 }
         }
     }

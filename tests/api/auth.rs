@@ -51,12 +51,12 @@ async fn first_credential_decides_even_if_invalid() {
 #[tokio::test]
 async fn writes_require_an_api_key() {
     let (world, client) = World::with_bucket(1);
-    let stranger = client.without_key();
-    let reply = stranger.upload("/photos/", Form::new().file("f", "a", None, b"1")).await;
+    let anonymous = client.without_key();
+    let reply = anonymous.upload("/photos/", Form::new().file("f", "a", None, b"1")).await;
     reply.check_error(401, "missing_api_key");
     assert_eq!(reply.header("www-authenticate"), "Bearer");
-    stranger.delete("/photos/a").await.check_error(401, "missing_api_key");
-    stranger.delete("/nobucket/a").await.check_error(401, "missing_api_key");
+    anonymous.delete("/photos/a").await.check_error(401, "missing_api_key");
+    anonymous.delete("/nobucket/a").await.check_error(401, "missing_api_key");
     assert_eq!(world.object_count("photos"), 0);
 }
 

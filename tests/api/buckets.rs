@@ -375,7 +375,7 @@ async fn bucket_cors_origins_are_restricted() {
     client.put("/photos/", "a.png", PNG).await;
     let origins = json!({"corsOrigins": ["https://one.example", "https://two.example"]});
     client.patch_json("/api/buckets/photos", origins).await.check_done();
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     for (path, status) in [("/photos/a.png", 200), ("/photos/none.png", 404), ("/photos/a%00", 400)]
     {
         for (origin, allowed) in [
@@ -386,11 +386,11 @@ async fn bucket_cors_origins_are_restricted() {
             (None, ""),
         ] {
             let headers: Vec<_> = origin.iter().map(|origin| ("origin", *origin)).collect();
-            let reply = stranger.get_with(path, &headers).await;
+            let reply = anonymous.get_with(path, &headers).await;
             assert_eq!(reply.status.as_u16(), status, "{path}");
             assert_eq!(reply.header("access-control-allow-origin"), allowed, "{path} {origin:?}");
             assert_eq!(reply.header("vary"), "origin", "{path}");
-            let reply = stranger.send(Method::OPTIONS, path, &headers, Body::empty()).await;
+            let reply = anonymous.send(Method::OPTIONS, path, &headers, Body::empty()).await;
             assert_eq!(reply.status, 204);
             assert_eq!(reply.header("access-control-allow-origin"), allowed, "{path} {origin:?}");
             let vary: Vec<_> = reply.headers.get_all("vary").iter().collect();
@@ -400,10 +400,10 @@ async fn bucket_cors_origins_are_restricted() {
     // Requests other than delivery stay open to every page, and so does every other bucket.
     let reply = client.get_with("/api/buckets", &[("origin", "https://evil.example")]).await;
     assert_eq!(reply.header("access-control-allow-origin"), "*");
-    let reply = stranger.get_with("/other/a.png", &[("origin", "https://evil.example")]).await;
+    let reply = anonymous.get_with("/other/a.png", &[("origin", "https://evil.example")]).await;
     assert_eq!(reply.header("access-control-allow-origin"), "*");
     client.patch_json("/api/buckets/photos", json!({"corsOrigins": null})).await.check_done();
-    let reply = stranger.get_with("/photos/a.png", &[("origin", "https://evil.example")]).await;
+    let reply = anonymous.get_with("/photos/a.png", &[("origin", "https://evil.example")]).await;
     assert_eq!(reply.header("access-control-allow-origin"), "*");
     assert_eq!(reply.header("vary"), "");
 }

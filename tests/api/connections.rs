@@ -324,9 +324,9 @@ async fn chunked_body_is_stored_and_broken_one_is_not() {
 async fn early_rejection_is_readable_despite_unread_body() {
     let (world, client, server) = listening(options()).await;
     let body = form(&vec![b'x'; 8 << 20]);
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     // Like python-requests: everything is sent before anything is read.
-    let answer = server.request(post(&stranger, &length(body.len()), &body)).await;
+    let answer = server.request(post(&anonymous, &length(body.len()), &body)).await;
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("missing_api_key"), "{answer}");
     let answer = server.request(post(&client, &length(105_000_000), &body)).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
@@ -447,16 +447,16 @@ async fn idle_connections_are_evicted_at_the_limit() {
 async fn refused_body_closes_connection_and_says_so() {
     let (_world, client, server) = listening(options()).await;
     let body = form(b"1");
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     let length = length(body.len());
     for more in [length.clone(), format!("{length}\r\nExpect: 100-continue")] {
-        let mut wire = server.send(post(&stranger, &more, b"")).await;
+        let mut wire = server.send(post(&anonymous, &more, b"")).await;
         let (answer, _) = wire.read_remaining().await;
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
         assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     }
     // Without a body, and with one that was read, the connection stays.
-    let mut wire = server.send(post(&stranger, "Content-Length: 0", b"")).await;
+    let mut wire = server.send(post(&anonymous, "Content-Length: 0", b"")).await;
     assert!(!wire.read_to("\r\n\r\n").await.contains("connection: close"));
     let mut wire = server.send(post(&client, &length, &body)).await;
     let head = wire.read_to("\r\n\r\n").await;
@@ -470,10 +470,10 @@ async fn refused_body_closes_connection_and_says_so() {
 #[tokio::test]
 async fn following_request_is_not_read_as_body() {
     let (_world, client, server) = listening(options()).await;
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     for round in 0..100 {
         // A rejected client sends its next request instead of the body.
-        let head = post(&stranger, "Content-Length: 2\r\nExpect: 100-continue", b"");
+        let head = post(&anonymous, "Content-Length: 2\r\nExpect: 100-continue", b"");
         let mut wire = server.send(head).await;
         let refusal = wire.read_to("\r\n\r\n").await;
         assert!(refusal.contains("\r\nconnection: close\r\n"), "{round}: {refusal}");

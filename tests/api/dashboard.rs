@@ -184,13 +184,13 @@ async fn dashboard_unknown_view_is_404_and_views_are_read_only() {
 #[tokio::test]
 async fn dashboard_assets_are_versioned_and_immutable() {
     let (world, _) = World::with_bucket(1);
-    let stranger = world.anonymous();
-    let page = stranger.get("/-/").await;
+    let anonymous = world.anonymous();
+    let page = anonymous.get("/-/").await;
     let base = base(&page);
     let (mut first_bytes, mut all_bytes) = (0, 0);
     for (name, text) in files() {
         let path = format!("{base}/{name}");
-        let reply = stranger.get(&path).await;
+        let reply = anonymous.get(&path).await;
         assert_eq!(
             reply.status, 200,
             "{name} is not in the table of server/src/handlers/dashboard.rs"
@@ -201,7 +201,7 @@ async fn dashboard_assets_are_versioned_and_immutable() {
         assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
         assert_eq!(reply.header("cross-origin-resource-policy"), "same-origin");
         assert_eq!(reply.header("vary"), "accept-encoding");
-        let packed = stranger.get_with(&path, &[("accept-encoding", "br, gzip")]).await;
+        let packed = anonymous.get_with(&path, &[("accept-encoding", "br, gzip")]).await;
         assert_eq!(packed.header("content-encoding"), "gzip", "{name}");
         assert_ne!(packed.header("etag"), reply.header("etag"), "{name}");
         all_bytes += packed.body.len();
@@ -210,7 +210,7 @@ async fn dashboard_assets_are_versioned_and_immutable() {
         }
         for (reply, coding) in [(&reply, "identity"), (&packed, "gzip")] {
             let headers = [("accept-encoding", coding), ("if-none-match", reply.header("etag"))];
-            assert_eq!(stranger.get_with(&path, &headers).await.status, 304, "{name} {coding}");
+            assert_eq!(anonymous.get_with(&path, &headers).await.status, 304, "{name} {coding}");
         }
     }
     println!("the dashboard takes {first_bytes} bytes for files, {all_bytes} in all, packed");

@@ -34,19 +34,19 @@ async fn get_returns_file_with_all_headers() {
 #[tokio::test]
 async fn cached_response_headers_follow_bucket_and_version() {
     let (_world, client) = World::with_bucket(1);
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     let first = client.put("/photos/", "tom.txt", b"meow").await["files"][0]["etag"].clone();
     for _ in 0..4 {
-        let reply = stranger.get("/photos/tom.txt").await;
+        let reply = anonymous.get("/photos/tom.txt").await;
         assert_eq!((&reply.body[..], reply.header("content-length")), (&b"meow"[..], "4"));
         assert_eq!(reply.header("etag"), first);
-        let same = stranger.get_with("/photos/tom.txt", &[("if-none-match", "*")]).await;
+        let same = anonymous.get_with("/photos/tom.txt", &[("if-none-match", "*")]).await;
         assert_eq!((same.status.as_u16(), same.header("etag")), (304, reply.header("etag")));
-        let part = stranger.get_with("/photos/tom.txt", &[("range", "bytes=1-2")]).await;
+        let part = anonymous.get_with("/photos/tom.txt", &[("range", "bytes=1-2")]).await;
         assert_eq!((part.status.as_u16(), &part.body[..]), (206, &b"eo"[..]));
         assert_eq!(part.header("content-length"), "2");
         assert_eq!(part.header("content-range"), "bytes 1-2/4");
-        let saved = stranger.get("/photos/tom.txt?download").await;
+        let saved = anonymous.get("/photos/tom.txt?download").await;
         assert_eq!(saved.header("content-disposition"), "attachment; filename=\"tom.txt\"");
     }
     for (settings, cache) in [
@@ -59,7 +59,7 @@ async fn cached_response_headers_follow_bucket_and_version() {
             assert_eq!(client.get("/photos/tom.txt").await.header("cache-control"), cache);
         }
     }
-    assert_eq!(stranger.get("/photos/tom.txt").await.status, 401);
+    assert_eq!(anonymous.get("/photos/tom.txt").await.status, 401);
     client.delete("/photos/tom.txt").await.check_done();
     let second = client.put("/photos/", "tom.txt", b"purr!").await["files"][0]["etag"].clone();
     for _ in 0..3 {
@@ -159,9 +159,9 @@ async fn conditional_headers_are_evaluated_in_rfc_order() {
 async fn missing_file_returns_404_json() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/cats/", "tom.txt", b"meow").await;
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     for path in ["/photos/none.png", "/photos/", "/photos", "/photos/cats/", "/photos/cats"] {
-        stranger.get(path).await.check_error(404, "file_not_found");
+        anonymous.get(path).await.check_error(404, "file_not_found");
     }
     for path in [
         "/nobucket/a.png",
@@ -172,7 +172,7 @@ async fn missing_file_returns_404_json() {
         "/b%2Fx/y",
         "//b/x",
     ] {
-        stranger.get(path).await.check_error(404, "bucket_not_found");
+        anonymous.get(path).await.check_error(404, "bucket_not_found");
     }
 }
 

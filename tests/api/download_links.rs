@@ -29,42 +29,42 @@ async fn link(client: &Client, wish: Value) -> String {
 #[tokio::test]
 async fn download_link_grants_only_its_file() {
     let (world, client) = world().await;
-    let stranger = world.anonymous();
-    assert_eq!(stranger.get("/secret/a/b%20c.txt").await.status, StatusCode::UNAUTHORIZED);
+    let anonymous = world.anonymous();
+    assert_eq!(anonymous.get("/secret/a/b%20c.txt").await.status, StatusCode::UNAUTHORIZED);
     let reply = client.post_json(PATH, json!({"path": "a/b c.txt"})).await.check_done();
     assert_eq!(reply["expiresAt"], "2026-01-31T13:00:00.000Z");
     let link = link(&client, json!({"path": "a/b c.txt", "expiresIn": 60})).await;
     assert!(link.starts_with("/secret/a/b%20c.txt?token="), "{link}");
-    assert_eq!(stranger.get(&link).await.text(), "0123456789");
-    let reply = stranger.get(&format!("{link}&download")).await;
+    assert_eq!(anonymous.get(&link).await.text(), "0123456789");
+    let reply = anonymous.get(&format!("{link}&download")).await;
     assert_eq!(reply.status, StatusCode::OK);
     assert!(reply.header("content-disposition").starts_with("attachment"));
     let cached = reply.header("cache-control");
     assert!(cached.contains("private") || cached.contains("no-store"), "{cached}");
     let token = link.split_once("?token=").unwrap().1.to_owned();
     for path in ["/secret/a/other.txt", "/secret/a/none.txt", "/secret/a/", "/secret/"] {
-        let reply = stranger.get(&format!("{path}?token={token}")).await;
+        let reply = anonymous.get(&format!("{path}?token={token}")).await;
         reply.check_error(404, "token_not_found");
     }
     for wrong in [&token[1..], "x", ""] {
-        let reply = stranger.get(&format!("/secret/a/b%20c.txt?token={wrong}")).await;
+        let reply = anonymous.get(&format!("/secret/a/b%20c.txt?token={wrong}")).await;
         assert!([401, 404].contains(&reply.status.as_u16()), "{wrong}: {}", reply.status);
     }
     // The link is read-only.
-    let put = stranger.send(http::Method::PUT, &link, &[], axum::body::Body::from("x")).await;
+    let put = anonymous.send(http::Method::PUT, &link, &[], axum::body::Body::from("x")).await;
     put.check_error(404, "token_not_found");
-    let delete = stranger.delete(&link).await;
+    let delete = anonymous.delete(&link).await;
     assert_eq!(delete.status, StatusCode::UNAUTHORIZED);
     world.clock.advance(59_999);
-    assert_eq!(stranger.get(&link).await.status, StatusCode::OK);
+    assert_eq!(anonymous.get(&link).await.status, StatusCode::OK);
     world.clock.advance(1);
-    stranger.get(&link).await.check_error(410, "token_expired");
+    anonymous.get(&link).await.check_error(410, "token_expired");
 }
 
 #[tokio::test]
 async fn download_link_has_the_permissions_of_its_issuer() {
     let (world, client) = world().await;
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     let wish = || json!({"path": "a/b c.txt", "expiresIn": 604_800});
     let issued = world.api_key("ann", ApiKeySettings::default());
     let of_key = link(&Client::new(world.app(), Some(issued.key)), wish()).await;
@@ -72,19 +72,19 @@ async fn download_link_has_the_permissions_of_its_issuer() {
     let reply = ann.post(PATH, wish()).await.json();
     let of_session = reply["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
     assert_eq!(ann.delete("/-/session").await.status, 204);
-    assert_eq!(stranger.get(of_session).await.text(), "0123456789", "it outlives the session");
+    assert_eq!(anonymous.get(of_session).await.text(), "0123456789", "it outlives the session");
     world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
-    stranger.get(&of_key).await.check_error(410, "token_revoked");
+    anonymous.get(&of_key).await.check_error(410, "token_revoked");
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
     world.edit_account("ann", standing(Standing::Suspended));
-    stranger.get(of_session).await.check_error(410, "token_revoked");
+    anonymous.get(of_session).await.check_error(410, "token_revoked");
     world.edit_account("ann", standing(Standing::Good));
-    assert_eq!(stranger.get(of_session).await.text(), "0123456789");
+    assert_eq!(anonymous.get(of_session).await.text(), "0123456789");
     // The link delivers the current file of that name.
     client.put("/secret/a/b%20c.txt?overwrite=true", "b c.txt", b"new").await;
-    assert_eq!(stranger.get(of_session).await.text(), "new");
+    assert_eq!(anonymous.get(of_session).await.text(), "new");
     client.delete("/secret/a/b%20c.txt").await.check_done();
-    stranger.get(of_session).await.check_error(404, "file_not_found");
+    anonymous.get(of_session).await.check_error(404, "file_not_found");
 }
 
 #[tokio::test]

@@ -49,8 +49,8 @@ async fn preflight_is_allowed_on_every_path() {
             ("access-control-request-headers", "authorization,x-custom"),
             ("access-control-request-private-network", "true"),
         ];
-        let stranger = world.anonymous();
-        let reply = stranger.send(Method::OPTIONS, path, &headers, Body::empty()).await;
+        let anonymous = world.anonymous();
+        let reply = anonymous.send(Method::OPTIONS, path, &headers, Body::empty()).await;
         assert_eq!(reply.status, 204, "{path}");
         assert!(reply.body.is_empty());
         for (name, value) in [
@@ -113,16 +113,16 @@ async fn every_response_has_a_unique_request_id() {
 #[tokio::test]
 async fn health_and_readiness_are_reported() {
     let (world, client) = World::with_bucket(1);
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     for path in ["/-/health", "/-/ready"] {
-        let reply = stranger.get(path).await;
+        let reply = anonymous.get(path).await;
         assert_eq!(reply.status, 200);
         assert_eq!(reply.json()["success"], true);
     }
-    assert!(stranger.head_with("/-/health", &[]).await.body.is_empty());
+    assert!(anonymous.head_with("/-/health", &[]).await.body.is_empty());
     world.state.start_draining();
-    assert_eq!(stranger.get("/-/health").await.status, 200);
-    stranger.get("/-/ready").await.check_error(503, "not_ready");
+    assert_eq!(anonymous.get("/-/health").await.status, 200);
+    anonymous.get("/-/ready").await.check_error(503, "not_ready");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn full_disk_rejects_uploads_and_serves_reads() {
     world.account("ann");
     world.bucket("ann", "photos", BucketSettings::default());
     let client = world.client_of("ann", ApiKeySettings::default());
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     let upload = |name: &str, bytes: usize| {
         client.upload("/photos/", Form::new().file("file", name, None, &vec![b'x'; bytes]))
     };
@@ -34,7 +34,7 @@ async fn full_disk_rejects_uploads_and_serves_reads() {
         upload("new.txt", bytes).await.check_error(507, "no_space");
     }
     for (path, status) in [("/-/health", "ok"), ("/-/ready", "ready")] {
-        let reply = stranger.get(path).await;
+        let reply = anonymous.get(path).await;
         assert_eq!(reply.status, 200);
         assert_eq!(
             (&reply.json()["status"], &reply.json()["store"]),
@@ -43,23 +43,23 @@ async fn full_disk_rejects_uploads_and_serves_reads() {
     }
     assert_eq!(stats(&world)["full"]["reserveBytes"], RESERVE_BYTES);
     assert_eq!(stats(&world)["full"]["freeBytes"], RESERVE_BYTES - 4_096);
-    assert_eq!(stranger.get("/photos/kept.txt").await.body, "xxxxxxxxxx");
+    assert_eq!(anonymous.get("/photos/kept.txt").await.body, "xxxxxxxxxx");
     assert_eq!(client.delete("/photos/gone.txt").await.status, 200);
-    assert_eq!(stranger.get("/photos/gone.txt").await.status, 404);
+    assert_eq!(anonymous.get("/photos/gone.txt").await.status, 404);
     world.api_key("ann", ApiKeySettings::default());
 
     world.disk.set_free_bytes(2 * RESERVE_BYTES);
     upload("new.txt", 10).await.check_error(507, "no_space");
     world.clock.advance(1_000);
     assert_eq!(upload("new.txt", 10).await.status, 200);
-    assert_eq!(stranger.get("/-/health").await.json()["store"], "writable");
+    assert_eq!(anonymous.get("/-/health").await.json()["store"], "writable");
     assert!(stats(&world)["full"].is_null());
 }
 
 #[tokio::test]
 async fn failed_disk_is_reported_and_server_is_read_only() {
     let (world, client) = World::with_bucket(1);
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     let upload = |name| client.upload("/photos/", Form::new().file("file", name, None, b"x"));
     assert_eq!(upload("kept.txt").await.status, 200);
     let log = world.first_log_segment();
@@ -67,10 +67,10 @@ async fn failed_disk_is_reported_and_server_is_read_only() {
     assert_eq!(upload("lost.txt").await.status, 500);
     upload("later.txt").await.check_error(503, "read_only");
     client.delete("/photos/kept.txt").await.check_error(503, "read_only");
-    assert_eq!(stranger.get("/photos/kept.txt").await.body, "x");
-    let reply = stranger.get("/-/health").await;
+    assert_eq!(anonymous.get("/photos/kept.txt").await.body, "x");
+    let reply = anonymous.get("/-/health").await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.json()["store"], "read_only");
-    stranger.get("/-/ready").await.check_error(503, "not_ready");
+    anonymous.get("/-/ready").await.check_error(503, "not_ready");
     assert!(stats(&world)["readOnly"].as_str().is_some_and(|why| why.contains("log/")));
 }

@@ -87,17 +87,17 @@ async fn integration_files_contain_no_api_key() {
 #[tokio::test]
 async fn integration_bucket_is_given_or_a_placeholder() {
     let (world, _) = World::with_bucket(1);
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     let send =
-        async |method: Method, path: &str| stranger.send(method, path, &[], Body::empty()).await;
+        async |method: Method, path: &str| anonymous.send(method, path, &[], Body::empty()).await;
     for name in ALL {
         let path = format!("/-/integrations/{name}");
         assert!(
-            stranger.get(&path).await.text().contains("https://cdn.example.com/BUCKET/"),
+            anonymous.get(&path).await.text().contains("https://cdn.example.com/BUCKET/"),
             "{name}"
         );
         for wrong in ["a", "Photos", "pho%22tos", "..", "api", "a%0Ab"] {
-            let reply = stranger.get(&format!("{path}?bucket={wrong}")).await;
+            let reply = anonymous.get(&format!("{path}?bucket={wrong}")).await;
             reply.check_error(400, "bad_parameter");
         }
         let head = send(Method::HEAD, &path).await;
@@ -106,7 +106,7 @@ async fn integration_bucket_is_given_or_a_placeholder() {
         refused.check_error(405, "method_not_allowed");
         assert_eq!(refused.header("allow"), "GET, HEAD, OPTIONS");
     }
-    let none: Client = stranger.clone();
+    let none: Client = anonymous.clone();
     none.get("/-/integrations/none").await.check_error(404, "not_found");
     none.get("/-/integrations").await.check_error(404, "not_found");
 }

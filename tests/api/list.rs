@@ -317,7 +317,7 @@ async fn list_returns_stable_keys_once_during_writes() {
     let listed = all_pages(&client, "").await;
     let grouped = all_pages(&client, "&delimiter=/&maxKeys=700").await;
     stop.store(true, Ordering::Relaxed);
-    assert!(writer.join().unwrap() > 0, "nothing was written meanwhile");
+    assert!(writer.join().unwrap() > 0, "nothing was written concurrently");
     assert!(listed.windows(2).all(|pair| pair[0] < pair[1]), "in order, each once");
     let found: BTreeSet<String> = listed.into_iter().filter(|key| expected.contains(key)).collect();
     assert_eq!(found.len(), expected.len());

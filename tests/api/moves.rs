@@ -333,8 +333,8 @@ async fn copy_keeps_type_and_source_and_counts_towards_quotas() {
     copy("a/notes.md", "b/copy.md", "refuse").await.check_error(409, "already_exists");
     let copied = copy("a/notes.md", "b/copy.md", "rename").await.check_done();
     assert_eq!((&copied["path"], &copied["renamed"]), (&json!("b/copy (1).md"), &json!(true)));
-    let beside = copy("a/notes.md", "a/notes.md", "rename").await.check_done();
-    assert_eq!(beside["path"], "a/notes (1).md");
+    let same_folder = copy("a/notes.md", "a/notes.md", "rename").await.check_done();
+    assert_eq!(same_folder["path"], "a/notes (1).md");
     client.put("/photos/b/", "other.md", b"# two").await;
     copy("b/other.md", "b/copy.md", "overwrite").await.check_done();
     assert_eq!(client.get("/photos/b/copy.md").await.text(), "# two");

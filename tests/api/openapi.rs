@@ -22,10 +22,10 @@ const TO_ADD: &str =
 /// Addresses that `dispatch` handles before the router.
 const DISPATCHED: &[&str] = &["/{bucket}/presigned/{path}"];
 
-/// Methods of addresses in buckets that the router does not tell: PUT is one only where an address was issued for it,
-/// and the root of a bucket refuses both GET and DELETE, each in its own words. The dashboard's page is described once,
-/// for all the addresses at which it is.
-fn is_told_otherwise(path: &str, method: &str) -> bool {
+/// Returns whether a method is exempt from the comparison with the router: in buckets, PUT exists only where an address
+/// was issued for it, and the root refuses GET and DELETE, each with its own error. The dashboard's page is described
+/// once for all of its addresses.
+fn is_exempt(path: &str, method: &str) -> bool {
     let is_root = matches!(path, "/{bucket}" | "/{bucket}/");
     let is_page = matches!(path, "/-/set-up" | "/-/invitation") && method == "GET";
     is_page || path.starts_with("/{bucket}") && (method == "PUT" || is_root && method != "POST")
@@ -91,7 +91,7 @@ async fn openapi_document_covers_all_routes() {
     let none = BTreeSet::new();
     for (path, methods) in &served {
         for method in methods.difference(described.get(path).unwrap_or(&none)) {
-            let is_missing = !is_told_otherwise(path, method);
+            let is_missing = !is_exempt(path, method);
             assert!(!is_missing, "{method} {path} is not described. {TO_ADD} {TO_WRITE}");
         }
     }
@@ -100,7 +100,7 @@ async fn openapi_document_covers_all_routes() {
             continue;
         }
         for method in methods.difference(served.get(path).unwrap_or(&none)) {
-            assert!(is_told_otherwise(path, method), "{method} {path} is described, and not there");
+            assert!(is_exempt(path, method), "{method} {path} is described, and not there");
         }
     }
 }
@@ -114,7 +114,7 @@ fn openapi_error_codes_match_the_contract() {
         let codes = cells.next().filter(|cell| status >= 400 && cell.starts_with('`'))?;
         Some(codes.split('`').skip(1).step_by(2))
     });
-    let told: BTreeSet<&str> =
+    let documented: BTreeSet<&str> =
         rows.flatten().filter(|code| code.contains('_') || *code == "internal").collect();
     let document = document();
     let codes = &document["components"]["schemas"]["ApiError"]["properties"]["code"]["enum"];
@@ -122,15 +122,15 @@ fn openapi_error_codes_match_the_contract() {
         codes.as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let words = |code: &&&str| code.contains('_') || **code == "internal";
     let described: BTreeSet<&str> = codes.iter().filter(words).copied().collect();
-    let told: Vec<_> = told.symmetric_difference(&described).collect();
-    assert!(told.is_empty(), "only in one of server/API.md and the document: {told:?}");
+    let differing: Vec<_> = documented.symmetric_difference(&described).collect();
+    assert!(differing.is_empty(), "only in one of server/API.md and the document: {differing:?}");
 }
 
 #[tokio::test]
 async fn openapi_document_supports_conditional_get() {
     let (world, _) = World::with_bucket(1);
-    let stranger = world.anonymous();
-    let reply = stranger.get("/-/openapi.json").await;
+    let anonymous = world.anonymous();
+    let reply = anonymous.get("/-/openapi.json").await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.body, DOCUMENT);
     for (name, value) in [
@@ -142,17 +142,17 @@ async fn openapi_document_supports_conditional_get() {
     }
     let etag = reply.header("etag").to_owned();
     for path in ["/-/openapi.json", "/-/docs"] {
-        let etag = stranger.get(path).await.header("etag").to_owned();
-        let again = stranger.get_with(path, &[("if-none-match", etag.as_str())]).await;
+        let etag = anonymous.get(path).await.header("etag").to_owned();
+        let again = anonymous.get_with(path, &[("if-none-match", etag.as_str())]).await;
         assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path}");
         assert_eq!(again.header("etag"), etag, "{path}");
-        let changed = stranger.get_with(path, &[("if-match", "\"other\"")]).await;
+        let changed = anonymous.get_with(path, &[("if-match", "\"other\"")]).await;
         changed.check_error(412, "precondition_failed");
     }
     // Without a date, no date says that it is unchanged.
     let late = [("if-modified-since", "Fri, 31 Dec 9999 23:59:59 GMT")];
-    assert_eq!(stranger.get_with("/-/openapi.json", &late).await.header("etag"), etag);
-    assert_eq!(stranger.get_with("/-/openapi.json", &late).await.status, 200);
+    assert_eq!(anonymous.get_with("/-/openapi.json", &late).await.header("etag"), etag);
+    assert_eq!(anonymous.get_with("/-/openapi.json", &late).await.status, 200);
 }
 
 #[tokio::test]

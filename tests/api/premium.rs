@@ -44,13 +44,13 @@ async fn premium_host_rejects_plans_below_pro_except_reads() {
         assert_eq!(premium.upload("/photos/", form(10)).await.status, 200);
         assert_eq!(premium.get("/api/presigned-url?path=photos/").await.status, 200);
     }
-    let stranger = premium.without_key();
-    stranger.upload("/photos/", form(10)).await.check_error(401, "missing_api_key");
-    assert_eq!(stranger.get("/-/ready").await.status, 200);
+    let anonymous = premium.without_key();
+    anonymous.upload("/photos/", form(10)).await.check_error(401, "missing_api_key");
+    assert_eq!(anonymous.get("/-/ready").await.status, 200);
     world.set_plan("ann", Plan::Free);
     let private = BucketSettings { access: Some(Access::Private), ..BucketSettings::default() };
     world.edit_bucket("photos", private);
-    stranger.get("/photos/a.txt").await.check_error(401, "missing_api_key");
+    anonymous.get("/photos/a.txt").await.check_error(401, "missing_api_key");
     assert_eq!(premium.get("/photos/a.txt").await.text(), "hello");
 }
 
@@ -78,14 +78,14 @@ async fn premium_presigned_upload_uses_plan_of_issuer() {
     let posted = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
     let url = basic.get("/photos/presigned/b.bin").await.json()["presignedUrl"].clone();
     let put = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
-    let stranger = premium.without_key();
-    let raw = || stranger.send(Method::PUT, put, &[], Body::from(vec![7; 2_000]));
-    stranger.upload(posted, form(2_000)).await.check_error(403, "plan_required");
+    let anonymous = premium.without_key();
+    let raw = || anonymous.send(Method::PUT, put, &[], Body::from(vec![7; 2_000]));
+    anonymous.upload(posted, form(2_000)).await.check_error(403, "plan_required");
     raw().await.check_error(403, "plan_required");
     world.set_plan("ann", Plan::Pro);
     let at_basic = basic.without_key().upload(posted, form(2_000)).await;
     at_basic.check_error(413, "file_too_large");
-    assert_eq!(stranger.upload(posted, form(2_000)).await.status, 200);
+    assert_eq!(anonymous.upload(posted, form(2_000)).await.status, 200);
     assert_eq!(raw().await.status, 200);
     assert_eq!(world.object_count("photos"), 2);
 }

@@ -29,8 +29,8 @@ fn form(name: &str, bytes: &[u8]) -> Form {
 }
 
 /// Uploads one file with a token, which must be valid for it.
-async fn put(stranger: &Client, path: &str, name: &str, bytes: &[u8]) -> Value {
-    let reply = stranger.upload(path, form(name, bytes)).await;
+async fn put(anonymous: &Client, path: &str, name: &str, bytes: &[u8]) -> Value {
+    let reply = anonymous.upload(path, form(name, bytes)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     reply.json()
 }
@@ -67,18 +67,18 @@ async fn presign_response_has_every_client_field() {
 async fn presign_token_is_single_use() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/img/").await;
-    let stranger = world.anonymous();
-    let reply = stranger.upload(&path, form("cat.png", PNG)).await;
+    let anonymous = world.anonymous();
+    let reply = anonymous.upload(&path, form("cat.png", PNG)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let body = reply.json();
     assert_eq!(body["message"], "Successfully uploaded 1 file(s)");
     assert_eq!(body["url"], "https://cdn.example.com/photos/img/cat.png");
     assert_eq!(body["thumbnailUrl"], Value::Null);
     assert_eq!(client.get("/photos/img/cat.png").await.body, PNG);
-    let again = stranger.upload(&path, form("dog.png", PNG)).await;
+    let again = anonymous.upload(&path, form("dog.png", PNG)).await;
     again.check_error(410, "token_used");
     world.clock.advance(3_600_000);
-    stranger.upload(&path, form("dog.png", PNG)).await.check_error(410, "token_expired");
+    anonymous.upload(&path, form("dog.png", PNG)).await.check_error(410, "token_expired");
     assert_eq!(world.object_count("photos"), 1);
 }
 
@@ -197,8 +197,8 @@ async fn presign_bucket_is_taken_from_the_path_by_default() {
 async fn presign_requires_scope_and_writes_nothing() {
     let (world, client) = World::with_bucket(1);
     let scoped = |scope| ApiKeySettings { scopes: vec![scope], ..ApiKeySettings::default() };
-    let stranger = world.anonymous();
-    stranger.get("/api/presigned-url?path=photos/").await.check_error(401, "missing_api_key");
+    let anonymous = world.anonymous();
+    anonymous.get("/api/presigned-url?path=photos/").await.check_error(401, "missing_api_key");
     for scope in Scope::ALL {
         let client = world.client_of("ann", scoped(scope));
         let reply = client.get("/api/presigned-url?path=photos/").await;
@@ -251,16 +251,16 @@ async fn presign_folder_lock_confines_files_to_the_folder() {
 #[tokio::test]
 async fn presign_file_lock_fixes_the_file_name() {
     let (world, client) = World::with_bucket(1);
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     let path = token_path(&client, "path=photos/img/tom.txt").await;
     let several = Form::new().file("files", "x.txt", None, b"1").file("files", "y.txt", None, b"1");
-    stranger.upload(&path, several).await.check_error(400, "bad_request");
-    assert_eq!(put(&stranger, &path, "../other.png", b"one").await["key"], "img/tom.txt");
+    anonymous.upload(&path, several).await.check_error(400, "bad_request");
+    assert_eq!(put(&anonymous, &path, "../other.png", b"one").await["key"], "img/tom.txt");
     let path = token_path(&client, "path=photos/img/tom.txt").await;
-    let reply = put(&stranger, &path, "x.txt", b"two").await;
+    let reply = put(&anonymous, &path, "x.txt", b"two").await;
     assert_eq!((&reply["key"], &reply["renamed"]), (&json!("img/tom (1).txt"), &json!(true)));
     let path = token_path(&client, "path=photos/img/tom.txt&overwrite=true").await;
-    assert_eq!(put(&stranger, &path, "x.txt", b"three").await["key"], "img/tom.txt");
+    assert_eq!(put(&anonymous, &path, "x.txt", b"three").await["key"], "img/tom.txt");
     assert_eq!(client.get("/photos/img/tom.txt").await.text(), "three");
 }
 
@@ -296,11 +296,11 @@ async fn presign_failed_upload_does_not_consume_the_token() {
     world.account("ann");
     world.bucket("ann", "photos", BucketSettings::default());
     let client = world.client_of("ann", ApiKeySettings::default());
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     let path = token_path(&client, "path=photos/img/").await;
     let send = async |kind: &str, body: Vec<u8>| {
         let headers = [("content-type", kind)];
-        stranger.send(Method::POST, &path, &headers, Body::from(body)).await
+        anonymous.send(Method::POST, &path, &headers, Body::from(body)).await
     };
     let kind = Form::new().content_type();
     send("image/png", PNG.to_vec()).await.check_error(415, "unsupported_media_type");
@@ -313,12 +313,12 @@ async fn presign_failed_upload_does_not_consume_the_token() {
     }
     world.disk.set_free_bytes(1 << 20);
     world.clock.advance(1_000);
-    let full = stranger.upload(&path, form("a.txt", b"hello")).await;
+    let full = anonymous.upload(&path, form("a.txt", b"hello")).await;
     full.check_error(507, "no_space");
     world.disk.set_free_bytes(4 << 30);
     world.clock.advance(1_000);
     assert_eq!(world.object_count("photos"), 0);
-    put(&stranger, &path, "a.txt", b"hello").await;
+    put(&anonymous, &path, "a.txt", b"hello").await;
     use_token(&client, &path).await.check_error(410, "token_used");
 }
 
@@ -326,14 +326,14 @@ async fn presign_failed_upload_does_not_consume_the_token() {
 async fn presign_token_in_use_is_rejected_until_upload_ends() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/").await;
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     let (sender, body) = tests::held_body(form("a.txt", b"slow").body());
     let slow = {
-        let (stranger, path) = (stranger.clone(), path.clone());
+        let (anonymous, path) = (anonymous.clone(), path.clone());
         tokio::spawn(async move {
             let kind = Form::new().content_type();
             let headers = [("content-type", &*kind)];
-            stranger.send(Method::POST, &path, &headers, body).await
+            anonymous.send(Method::POST, &path, &headers, body).await
         })
     };
     // Until the first upload waits for the rest of its body.
@@ -401,16 +401,16 @@ async fn presign_token_overrides_other_credentials() {
 async fn presign_token_accepts_only_post_forms() {
     let (world, client) = World::with_bucket(1);
     let path = token_path(&client, "path=photos/").await;
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH] {
-        let reply = stranger.send(method.clone(), &path, &[], Body::empty()).await;
+        let reply = anonymous.send(method.clone(), &path, &[], Body::empty()).await;
         assert_eq!(
             (reply.status.as_u16(), reply.header("allow")),
             (405, "POST, OPTIONS"),
             "{method}"
         );
     }
-    assert_eq!(stranger.send(Method::OPTIONS, &path, &[], Body::empty()).await.status, 204);
+    assert_eq!(anonymous.send(Method::OPTIONS, &path, &[], Body::empty()).await.status, 204);
     let reply = client.send(Method::POST, "/api/presigned-url", &[], Body::empty()).await;
     reply.check_error(405, "method_not_allowed");
     assert_eq!(reply.header("allow"), "GET, HEAD, OPTIONS");
@@ -461,9 +461,9 @@ async fn presign_tokens_survive_restart_and_key_revocation() {
     assert_eq!(use_token(&client, &used).await.status, 200);
     world.store.close().unwrap();
     let world = world.found_on(world.disk.fork());
-    let stranger = world.anonymous();
-    use_token(&stranger, &used).await.check_error(410, "token_used");
-    assert_eq!(use_token(&stranger, &unused).await.status, 200);
+    let anonymous = world.anonymous();
+    use_token(&anonymous, &used).await.check_error(410, "token_used");
+    assert_eq!(use_token(&anonymous, &unused).await.status, 200);
 
     let client = world.client_of("ann", ApiKeySettings::default());
     world.clock.advance(31 * DAY_MS);

@@ -25,15 +25,15 @@ fn form(round: u64) -> Form {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn presign_token_concurrent_use_has_one_winner() {
     let (world, client) = World::with_bucket(1);
-    let stranger = world.anonymous();
+    let anonymous = world.anonymous();
     let (mut in_use, mut used) = (0, 0);
     for round in 0..ROUNDS {
         let path = token_path(&client).await;
         let uploads = (0..USES).map(|at| {
-            let (stranger, path) = (stranger.clone(), path.clone());
+            let (anonymous, path) = (anonymous.clone(), path.clone());
             tokio::spawn(async move {
                 if at % 5 != 0 {
-                    return stranger.upload(&path, form(round)).await;
+                    return anonymous.upload(&path, form(round)).await;
                 }
                 // Some are sent in pieces, so that uploads are in progress when others begin.
                 let kind = Form::new().content_type();
@@ -43,7 +43,7 @@ async fn presign_token_concurrent_use_has_one_winner() {
                     sender.finish().await;
                 };
                 let headers = [("content-type", &*kind)];
-                let sent = stranger.send(Method::POST, &path, &headers, body);
+                let sent = anonymous.send(Method::POST, &path, &headers, body);
                 tokio::join!(sent, finish).0
             })
         });
@@ -76,14 +76,14 @@ async fn presign_token_claim_race_reports_token_used() {
     let headers = [("content-type", &*kind)];
     let slow = client.without_key();
     let sent = slow.send(Method::POST, &path, &headers, body);
-    let meanwhile = async {
+    let concurrent = async {
         tokio::task::yield_now().await;
         let token = path.rsplit('/').next().unwrap();
         let grant = world.state.catalog.grant(token).unwrap();
         world.store.commit(server::catalog::Catalog::redeem(&grant).unwrap()).unwrap();
         sender.finish().await;
     };
-    tokio::join!(sent, meanwhile).0.check_error(410, "token_used");
+    tokio::join!(sent, concurrent).0.check_error(410, "token_used");
     assert_eq!(world.object_count("photos"), 0);
 }
 

@@ -127,11 +127,11 @@ async fn presigned_url_is_for_one_key_method_and_use() {
     // The same address, written otherwise, is the same address.
     let same = format!("/photos/img%2Fa.txt?token={token}");
     assert_eq!(put(&client, &same, "text/plain", b"1").await.status, 200);
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     let form = || Form::new().file("file", "a.txt", None, b"1");
-    stranger.upload(&path, form()).await.check_error(401, "missing_api_key");
-    stranger.delete(&path).await.check_error(401, "missing_api_key");
-    let posted = stranger.upload(&format!("/api/presigned-url/{token}"), form()).await;
+    anonymous.upload(&path, form()).await.check_error(401, "missing_api_key");
+    anonymous.delete(&path).await.check_error(401, "missing_api_key");
+    let posted = anonymous.upload(&format!("/api/presigned-url/{token}"), form()).await;
     posted.check_error(404, "token_not_found");
     let current = client.get("/api/presigned-url?path=photos/img/a.txt").await.json();
     let swapped = format!("/photos/img/a.txt?token={}", current["token"].as_str().unwrap());
@@ -156,15 +156,15 @@ async fn presigned_url_is_for_one_key_method_and_use() {
 async fn presigned_url_requires_a_credential() {
     let (world, client) = World::with_bucket(1);
     let path = "/photos/presigned/img/a.txt";
-    let stranger = client.without_key();
-    stranger.get(path).await.check_error(404, "file_not_found");
+    let anonymous = client.without_key();
+    anonymous.get(path).await.check_error(404, "file_not_found");
     assert_eq!(client.head_with(path, &[]).await.status, 404);
-    let with = async |headers: &[(&str, &str)]| stranger.get_with(path, headers).await;
+    let with = async |headers: &[(&str, &str)]| anonymous.get_with(path, headers).await;
     with(&[("authorization", "Bearer nonsense")]).await.check_error(401, "invalid_api_key");
     with(&[("authorization", "Basic dTpw")]).await.check_error(404, "file_not_found");
     assert_eq!(with(&[("authorization", client.key())]).await.status, 200);
     assert_eq!(with(&[("x-api-key", client.key())]).await.status, 200);
-    assert_eq!(stranger.get(&format!("{path}?apiKey={}", client.key())).await.status, 200);
+    assert_eq!(anonymous.get(&format!("{path}?apiKey={}", client.key())).await.status, 200);
 
     let limited = |scope, prefix: Option<&str>| ApiKeySettings {
         scopes: vec![scope],
@@ -181,7 +181,7 @@ async fn presigned_url_requires_a_credential() {
     bob.get(path).await.check_error(404, "bucket_not_found");
     let private = BucketSettings { access: Some(Access::Private), ..BucketSettings::default() };
     world.edit_bucket("photos", private);
-    stranger.get(path).await.check_error(401, "missing_api_key");
+    anonymous.get(path).await.check_error(401, "missing_api_key");
     assert_eq!(client.get(path).await.status, 200);
 }
 

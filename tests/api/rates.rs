@@ -117,11 +117,11 @@ async fn rate_limit_counts_deletes_as_management() {
 #[tokio::test]
 async fn rate_limit_ignores_unauthenticated_and_preflight() {
     let (_world, client) = World::with_bucket_and(1, Config::default());
-    let stranger = client.without_key();
+    let anonymous = client.without_key();
     for _ in 0..150 {
-        upload(&stranger).await.check_error(401, "missing_api_key");
+        upload(&anonymous).await.check_error(401, "missing_api_key");
         let headers = [("authorization", "Bearer nonsense")];
-        let wrong = stranger.send(Method::POST, "/photos/", &headers, Body::empty()).await;
+        let wrong = anonymous.send(Method::POST, "/photos/", &headers, Body::empty()).await;
         wrong.check_error(401, "invalid_api_key");
         assert_eq!(wrong.header("ratelimit"), "");
         let preflight = client.send(Method::OPTIONS, "/photos/a", &[], Body::empty()).await;

@@ -71,5 +71,5 @@ async fn reload_applies_webhook_allow_list_to_open_connections() {
     world.state.reload(config);
     client.put("/photos/", "b.txt", b"b").await;
     deliver_due(&world.state).await;
-    assert_eq!(receiver.seen().len(), 1, "it is not allowed any more");
+    assert_eq!(receiver.seen().len(), 1, "it is no longer allowed");
 }

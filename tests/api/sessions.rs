@@ -95,7 +95,7 @@ async fn sign_out_invalidates_the_session_cookie() {
     thief.get("/api/buckets").await.check_error(401, "session_ended");
     upload(&world, &kept, "/photos/").await.check_error(401, "session_ended");
     assert!(!thief.is_signed_in().await);
-    assert_eq!(thief.secret, None, "the browser is told to forget it");
+    assert_eq!(thief.secret, None, "the cookie is cleared");
     // Signing out twice succeeds, too.
     assert_eq!(kept.clone().delete("/-/session").await.status, 204);
     assert_eq!(ann.delete("/-/session").await.status, 204);

@@ -71,9 +71,9 @@ async fn standing_of_excessive_caller_drops_one_step_with_reason() {
     }
     let view = account(&world, "ann");
     assert_eq!(view.standing, Standing::Suspended);
-    let told: Vec<_> =
+    let changes: Vec<_> =
         view.standing_changes.iter().map(|change| (change.from, change.to)).collect();
-    assert_eq!(told, ladder.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>());
+    assert_eq!(changes, ladder.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>());
     assert!(view.standing_changes.iter().all(|change| change.by == ChangedBy::Sweep));
     assert_eq!(view.standing_changes[1].at, "2026-02-03T12:00:00.000Z");
     client.delete("/photos/a").await.check_error(403, "account_suspended");
@@ -151,8 +151,8 @@ async fn standing_keeps_latest_100_changes_after_reopen() {
     let known = account(&world, "ann").standing_changes;
     assert_eq!(known.len(), 100);
     assert_eq!(known[99].at, "2026-01-31T12:00:00.119Z");
-    let entropy = world.state.entropy.clone();
-    let again = Catalog::open(world.store.clone(), world.clock.clone(), entropy).unwrap();
+    let rng = world.state.rng.clone();
+    let again = Catalog::open(world.store.clone(), world.clock.clone(), rng).unwrap();
     let id = again.account_by_name_or_id("ann").unwrap().id.clone();
     assert_eq!(standing_changes(&again, &id), known);
 }

@@ -133,35 +133,35 @@ async fn tenant_resources_of_others_return_404() {
 async fn tenant_isolation_holds_for_every_credential() {
     let town = Town::new().await;
     let (ann, bob) = (town.ann.key().to_owned(), town.bob.key().to_owned());
-    let stranger = town.bob.without_key();
+    let anonymous = town.bob.without_key();
     for (method, path, _) in town.requests() {
         let separator = if path.contains('?') { '&' } else { '?' };
-        request(&stranger, &method, &path, &[]).await.check_error(401, "missing_api_key");
+        request(&anonymous, &method, &path, &[]).await.check_error(401, "missing_api_key");
         for value in [format!("Bearer {bob}"), format!("Key {bob}"), bob.clone()] {
-            let reply = request(&stranger, &method, &path, &[("authorization", &value)]).await;
+            let reply = request(&anonymous, &method, &path, &[("authorization", &value)]).await;
             assert_eq!(reply.status, 404, "{method} {path}");
         }
-        let reply = request(&stranger, &method, &path, &[("x-api-key", &bob)]).await;
+        let reply = request(&anonymous, &method, &path, &[("x-api-key", &bob)]).await;
         assert_eq!(reply.status, 404, "{method} {path}");
         for name in ["apiKey", "api_key"] {
             let with_key = format!("{path}{separator}{name}={bob}");
             assert_eq!(
-                request(&stranger, &method, &with_key, &[]).await.status,
+                request(&anonymous, &method, &with_key, &[]).await.status,
                 404,
                 "{method} {path}"
             );
         }
         // Of two credentials the first decides, whichever is the stronger.
         let both = [("authorization", &*bob), ("x-api-key", &*ann)];
-        assert_eq!(request(&stranger, &method, &path, &both).await.status, 404, "{method} {path}");
+        assert_eq!(request(&anonymous, &method, &path, &both).await.status, 404, "{method} {path}");
         let with_ann = format!("{path}{separator}apiKey={ann}");
-        let reply = request(&stranger, &method, &with_ann, &[("x-api-key", &bob)]).await;
+        let reply = request(&anonymous, &method, &with_ann, &[("x-api-key", &bob)]).await;
         assert_eq!(reply.status, 404, "{method} {path}");
     }
     assert_eq!(town.world.object_count("photos"), 1);
     // In the other order the owner's decides.
     let both = [("authorization", &*ann), ("x-api-key", &*bob)];
-    request(&stranger, &Method::GET, "/api/buckets/photos", &both).await.check_done();
+    request(&anonymous, &Method::GET, "/api/buckets/photos", &both).await.check_done();
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ async fn tls_connections_count_against_the_address_limit() {
     assert!(authority.connect(server.address, &[]).await.is_err(), "there is one already");
     drop(silent);
     tokio::time::sleep(SHORT / 3).await;
-    authority.connect(server.address, &[]).await.expect("there is none any more");
+    authority.connect(server.address, &[]).await.expect("the first one was closed");
 }
 
 #[tokio::test]

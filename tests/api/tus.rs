@@ -249,8 +249,8 @@ async fn tus_upload_is_private_and_ends_with_key_permission() {
     ] {
         assert_eq!(reply.status, 404);
     }
-    let stranger = client.without_key();
-    append(&stranger, &path, 0, b"1").await.check_error(401, "missing_api_key");
+    let anonymous = client.without_key();
+    append(&anonymous, &path, 0, b"1").await.check_error(401, "missing_api_key");
     create(&client, 1, &[("bucketName", "bobs")]).await.check_error(404, "bucket_not_found");
     create(&client, 1, &[("bucketName", "none")]).await.check_error(404, "bucket_not_found");
     create(&client, 1, &[]).await.check_error(400, "bad_parameter");

@@ -20,9 +20,9 @@ fn offset(reply: &Reply) -> usize {
 
 /// Sends the missing bytes, as a resuming client does.
 async fn finish(client: &Client, path: &str, whole: &[u8]) {
-    let told = head(client, path).await;
-    assert_eq!(told.status, 200);
-    let at = offset(&told);
+    let info = head(client, path).await;
+    assert_eq!(info.status, 200);
+    let at = offset(&info);
     if at < whole.len() {
         let reply = append(client, path, at, &whole[at..]).await;
         assert_eq!(reply.status, 204, "{}", reply.text());
@@ -41,19 +41,19 @@ async fn tus_later_request_takes_over_and_keeps_received_bytes() {
         let (held, slow_body) = held_body(whole.clone());
         let headers = [VERSION, CHUNK, ("upload-offset", "0")];
         let slow = client.send(Method::PATCH, &path, &headers, slow_body);
-        let meanwhile = async {
+        let concurrent = async {
             held.first_is_taken().await;
             // The received half counts once the earlier request has released the upload.
             if later == Method::PATCH {
                 append(&client, &path, 0, &whole).await.check_error(409, "wrong_offset");
             }
-            let told = head(&client, &path).await;
-            assert_eq!(offset(&told), whole.len() / 2);
-            let reply = append(&client, &path, offset(&told), &whole[offset(&told)..]).await;
+            let info = head(&client, &path).await;
+            assert_eq!(offset(&info), whole.len() / 2);
+            let reply = append(&client, &path, offset(&info), &whole[offset(&info)..]).await;
             assert_eq!(reply.status, 204, "{}", reply.text());
             held.finish().await;
         };
-        tokio::join!(slow, meanwhile).0.check_error(423, "upload_locked");
+        tokio::join!(slow, concurrent).0.check_error(423, "upload_locked");
         assert!(client.get("/photos/a.bin").await.body == whole);
         client.delete("/photos/a.bin").await.check_done();
     }
@@ -128,11 +128,11 @@ async fn check_acknowledged_is_stored(bytes: usize) {
             disk.power_on(policy, seed);
             let found = world.found_on(disk);
             let client = found.client_of("ann", ApiKeySettings::default());
-            let told = head(&client, &path).await;
-            assert_eq!(told.status, 200, "{policy:?} {at}: {told:?}");
-            assert!(offset(&told) >= bytes / 2, "{policy:?} {at}");
+            let info = head(&client, &path).await;
+            assert_eq!(info.status, 200, "{policy:?} {at}: {info:?}");
+            assert!(offset(&info) >= bytes / 2, "{policy:?} {at}");
             let was_acknowledged = cut.operations() >= acknowledged;
-            let is_whole = offset(&told) == bytes;
+            let is_whole = offset(&info) == bytes;
             assert!(is_whole || !was_acknowledged, "{policy:?} {at}: acknowledged and gone");
             finish(&client, &path, &whole).await;
             went_on += u32::from(!is_whole);

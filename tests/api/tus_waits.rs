@@ -144,9 +144,9 @@ async fn tus_upload_with_unknown_commit_is_stored_once() {
         disk.power_on(policy, 0);
         let found = world.found_on(disk);
         let client = found.client_of("ann", ApiKeySettings::default());
-        let told = head(&client, &path).await;
-        assert_eq!(told.status, 200, "{policy:?}");
-        assert_eq!(told.header("upload-offset"), bytes.to_string());
+        let info = head(&client, &path).await;
+        assert_eq!(info.status, 200, "{policy:?}");
+        assert_eq!(info.header("upload-offset"), bytes.to_string());
         assert!(client.get("/photos/a.bin").await.body == whole, "{policy:?}");
         assert_eq!(found.object_count("photos"), 1);
     }

@@ -21,7 +21,7 @@ const session = async (cookie) => (await send("GET", `${base}/-/session`, undefi
 const cookieOf = async (page) => (await page.context().cookies()).find((it) => it.name.endsWith("trug-session"));
 
 export const tests = {
-  async "whoever is not signed in is asked in place, and then sees what the address names"() {
+  async "a visitor who is not signed in is asked in place, and then sees what the address names"() {
     await newcomer("eve");
     const page = await open("/-/files/photos/?view=tiles", { session: null });
     await enter(page, "eve", "not her password");
@@ -76,7 +76,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a session that was there before is not that of whoever signs in"() {
+  async "an earlier session is replaced at sign-in"() {
     const attacker = await newcomer("mallory");
     await newcomer("victor");
     // Once with a session of another account, once with a forged cookie.

@@ -27,9 +27,9 @@ const ask = (page, method, path, body) => page.evaluate(async ([method, path, bo
 export const tests = {
   async "a new server is set up by the link that it printed, and takes the first files"() {
     const server = await startServer();
-    const stranger = await open("/-/", { session: null, at: server.base });
-    await stranger.getByRole("heading", { name: "This server isn't set up yet" }).waitFor();
-    await close(stranger);
+    const anonymous = await open("/-/", { session: null, at: server.base });
+    await anonymous.getByRole("heading", { name: "This server isn't set up yet" }).waitFor();
+    await close(anonymous);
 
     const page = await open(server.link, { session: null, at: server.base });
     await page.getByLabel("Name").fill("ann");

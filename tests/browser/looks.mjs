@@ -35,8 +35,8 @@ const VIEWS = [
 ];
 
 /** Overrides responses while a view is checked: by method and pattern, with a status, or without any response. */
-async function telling(page, told) {
-  const routes = Object.entries(told).map(([what, answer]) => {
+async function telling(page, overrides) {
+  const routes = Object.entries(overrides).map(([what, answer]) => {
     const [method, pattern] = what.split(" ");
     const [status, json] = Array.isArray(answer) ? answer : [200, answer];
     return [pattern, (route) => {
@@ -109,10 +109,10 @@ export async function look(kind, views = VIEWS, begin = (how) => open("about:bla
   const context = { colorScheme: "light", ...(kind === "narrow" ? NARROW : {}) };
   const complaints = [];
   const pages = new Map();
-  for (const [name, address, awaited, act, session, told = {}] of views) {
+  for (const [name, address, awaited, act, session, overrides = {}] of views) {
     if (!pages.has(session)) pages.set(session, await begin({ ...context, ...(session === undefined ? {} : { session }) }));
     const page = pages.get(session);
-    const forget = await telling(page, told);
+    const forget = await telling(page, overrides);
     try {
       await page.goto(address);
       // An address with another fragment is the same page.

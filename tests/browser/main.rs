@@ -50,12 +50,12 @@ fn dashboard_works_in_chromium() {
     for (name, access) in [("many", "public"), ("hostile", "public"), ("secrets", "private")] {
         data.done(&["bucket", "create", "--account", "ann", "--name", name, "--access", access]);
     }
-    let password = data.beside().join("password");
+    let password = data.parent().join("password");
     write(&password, PASSWORD).unwrap();
     data.done(&["account", "create", "--name", "olga", "--role", "operator"]);
     let password = ["--password-file", password.to_str().unwrap()];
     data.done(&[&["account", "password", "--account", "olga"], &password[..]].concat());
-    let archive = data.beside().join("many.tar");
+    let archive = data.parent().join("many.tar");
     write_archive(&archive, "", MANY);
     data.done(&["import", "--bucket", "many", "--from", archive.to_str().unwrap()]);
     let server = data.serve();
@@ -67,7 +67,7 @@ fn dashboard_works_in_chromium() {
         "servers": servers.address().to_string(),
         "many": MANY,
         "chromium": chromium,
-        "folder": data.beside(),
+        "folder": data.parent(),
         "evidence": Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser"),
         "shots": env::var("TRUG_BROWSER_SHOTS").ok(),
         "only": env::var("TRUG_BROWSER_ONLY").ok(),

@@ -26,7 +26,7 @@ async function settled(server) {
     const isSo = now === before;
     before = now;
     return isSo && now;
-  }, "nothing is deleted any more");
+  }, "the deletion ends");
 }
 const names = async (bucket) => (await ask("GET", `/api/list-objects?bucketName=${bucket}`)).Contents.map((it) => it.Key);
 
@@ -170,7 +170,7 @@ export const tests = {
     assert.ok(gone > before && gone < FILES, `${gone}`);
     // The reported deletions are done, and so are those until the cancellation.
     const left = await settled(server);
-    assert.ok(left <= FILES - gone && left > 0, `${left} are left, and ${gone} are told to be gone`);
+    assert.ok(left <= FILES - gone && left > 0, `${left} are left, and ${gone} are reported as deleted`);
     await close(page);
   },
 
@@ -191,7 +191,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a webhook is made with its secret, tested, told of files, changed, turned off and deleted"() {
+  async "a webhook is made with its secret, tested, notified of files, changed, turned off and deleted"() {
     const server = await lived();
     const { ask, other } = server;
     await fillBucket("hooked", [], {}, ask);
@@ -221,7 +221,7 @@ export const tests = {
     await page.getByRole("heading", { name: "Test delivered" }).waitFor();
     await page.keyboard.press("Escape");
     await fillBucket("hooked", ["calls/one.wav", "elsewhere.wav"], {}, ask);
-    await until(() => other.seen.some((it) => it.path === "/hook" && it.event.type === "ObjectCreated:Post"), "it is told of a file");
+    await until(() => other.seen.some((it) => it.path === "/hook" && it.event.type === "ObjectCreated:Post"), "it is notified of a file");
     assert.deepEqual(other.seen.filter((it) => it.path === "/hook").map((it) => it.event.data.key ?? it.event.type), ["webhook.test", "webhook.test", "calls/one.wav"]);
     await until(async () => (await ask("GET", "/api/buckets/hooked/webhooks")).webhooks[0].lastDeliveryAt, "the delivery is noted");
     await page.reload();
@@ -270,7 +270,7 @@ export const tests = {
     await close(page);
   },
 
-  async "unfair use is looked for by a button, and the step that is taken is told"() {
+  async "unfair use is looked for by a button, and the step that is taken is reported"() {
     const server = await lived();
     await server.ask("PATCH", `/api/accounts/${server.past.ann}`, { plan: "Free", storageBytesMax: 1 });
     const page = await server.openAs("/-/accounts");

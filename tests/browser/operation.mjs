@@ -97,7 +97,7 @@ export const tests = {
     await close(page);
   },
 
-  async "damage is found by a button and told with what to do, and space is given back by another"() {
+  async "damage is found by a button and reported with what to do, and space is given back by another"() {
     const server = await lived();
     await server.spoil();
     const page = await server.openAs("/-/storage");

@@ -26,8 +26,8 @@ use tests::{Client, DataFolder};
 const DAYS: u64 = 13;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
-/// Number of hours whose events are returned.
-const TOLD_HOURS: u64 = 23;
+/// Number of hours whose request counts are returned.
+const REPORTED_HOURS: u64 = 23;
 /// Age of the backup in hours.
 const BACKUP_HOURS: u64 = 12 * 24;
 /// Age of the first delivery of the later dead letters in hours.
@@ -64,7 +64,7 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
         past.set_password("olga", password);
         let (olga, client) = (past.client_of("olga"), past.client_of("ann"));
         let webhook = past.begin(&olga, &client, receiver).await;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for hour in 1..hours {
             past.wait_until(this_hour_ms - (hours - hour) * HOUR_MS + 10 * MINUTE_MS);
             let left = hours - hour;
@@ -74,9 +74,9 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
                 _ => {}
             }
             let (requests, refusals) = busy_hour(&past, &olga, left).await;
-            if left <= TOLD_HOURS {
+            if left <= REPORTED_HOURS {
                 let time = this_hour_ms - left * HOUR_MS;
-                told.push(json!({"timeMs": time, "requests": requests, "refusals": refusals}));
+                reported.push(json!({"timeMs": time, "requests": requests, "refusals": refusals}));
             }
             deliver_due(&past.state).await;
             past.state.catalog.advance_usage();
@@ -89,20 +89,20 @@ pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
         past.wait_until(now_ms);
         past.state.catalog.write_usage().unwrap();
         past.store.close().unwrap();
-        json!({"ann": ann, "webhook": webhook, "hours": told, "key": olga.key()})
+        json!({"ann": ann, "webhook": webhook, "hours": reported, "key": olga.key()})
     })
 }
 
 /// Sends the requests of an hour; returns the number of requests, and of the rejected ones.
 async fn busy_hour(past: &Past, olga: &Client, left: u64) -> (u64, u64) {
-    let requests = if left <= TOLD_HOURS { 8 + left * 5 % 13 } else { 1 + left % 4 };
+    let requests = if left <= REPORTED_HOURS { 8 + left * 5 % 13 } else { 1 + left % 4 };
     for _ in 0..requests {
         assert_eq!(olga.get("/desk/2026/list.txt").await.status, 200);
     }
     let refusals = left % 3;
     for _ in 0..refusals {
-        let stranger = Client::new(HttpService::new(past.state.clone()), None);
-        stranger.get("/desk/2026/list.txt").await.check_error(401, "missing_api_key");
+        let anonymous = Client::new(HttpService::new(past.state.clone()), None);
+        anonymous.get("/desk/2026/list.txt").await.check_error(401, "missing_api_key");
     }
     (requests + refusals, refusals)
 }
@@ -118,15 +118,15 @@ impl Past {
     fn open(data: &DataFolder, began_ms: u64, receiver: &str) -> Self {
         let disk = Arc::new(RealDisk::open(&data.path()).unwrap());
         let clock = Arc::new(SimClock::at(began_ms));
-        let entropy: Arc<dyn Rng> = Arc::new(SystemRng);
-        let surroundings = Environment { disk, clock: clock.clone(), rng: entropy.clone() };
+        let rng: Arc<dyn Rng> = Arc::new(SystemRng);
+        let surroundings = Environment { disk, clock: clock.clone(), rng: rng.clone() };
         let webhook_allow = vec![Origin::parse(receiver).unwrap()];
         let config = Config { plan_rates: false, webhook_allow, ..Config::default() };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.retention_window_ms = config.undelete_window.as_millis() as u64;
         let (store, _) = Store::open(surroundings, options).unwrap();
         let url = PublicUrl::parse(PUBLIC_URL).unwrap();
-        let state = AppState::new(store.clone(), config, url, clock.clone(), entropy).unwrap();
+        let state = AppState::new(store.clone(), config, url, clock.clone(), rng).unwrap();
         Self { store, state, clock }
     }
 
@@ -195,7 +195,7 @@ impl Past {
     }
 
     fn back_up(&self, data: &DataFolder) {
-        let to = data.beside().join("backup");
+        let to = data.parent().join("backup");
         self.manage(AdminRequest::Backup { to });
     }
 

@@ -147,7 +147,7 @@ export const tests = {
     await close(page);
   },
 
-  async "without a right, and without a module, one is told what to do"() {
+  async "without a right, and without a module, the page says what to do"() {
     await fillBucket("mine");
     const page = await open("/-/settings/mine");
     await page.getByRole("alert").filter({ hasText: "The bucket may have been deleted" }).waitFor();

@@ -23,7 +23,7 @@ async function selected(page, names) {
 }
 
 /** A point of a row outside of its name. */
-async function beside(page, name) {
+async function rowPoint(page, name) {
   const box = await row(page, name).boundingBox();
   return { x: box.x + box.width * 0.5, y: box.y + box.height / 2 };
 }
@@ -76,7 +76,7 @@ export const tests = {
     await filled("dragged", names);
     const page = await open("/-/files/photos/dragged/");
     await waitForRows(page, 8);
-    await drag(page, await beside(page, "1.txt"), await beside(page, "2.txt"), await beside(page, "3.txt"));
+    await drag(page, await rowPoint(page, "1.txt"), await rowPoint(page, "2.txt"), await rowPoint(page, "3.txt"));
     await page.locator(".rectangle").waitFor();
     await shot(page, "rectangle");
     await page.mouse.up();
@@ -84,11 +84,11 @@ export const tests = {
     await selected(page, ["1.txt", "2.txt", "3.txt"]);
     assert.equal(await painted(page), 0);
     await page.keyboard.down("Control");
-    await drag(page, await beside(page, "6.txt"), await beside(page, "5.txt"));
+    await drag(page, await rowPoint(page, "6.txt"), await rowPoint(page, "5.txt"));
     await page.mouse.up();
     await page.keyboard.up("Control");
     await selected(page, ["1.txt", "2.txt", "3.txt", "5.txt", "6.txt"]);
-    await drag(page, await beside(page, "7.txt"), await beside(page, "4.txt"));
+    await drag(page, await rowPoint(page, "7.txt"), await rowPoint(page, "4.txt"));
     await selected(page, ["4.txt", "5.txt", "6.txt", "7.txt"]);
     await page.keyboard.press("Escape");
     await selected(page, ["1.txt", "2.txt", "3.txt", "5.txt", "6.txt"]);
@@ -97,7 +97,7 @@ export const tests = {
     // From the free space below the rows.
     const box = await page.locator(".browser .scroller").boundingBox();
     await page.keyboard.press("Escape");
-    await drag(page, { x: box.x + 500, y: box.y + box.height - 30 }, await beside(page, "6.txt"));
+    await drag(page, { x: box.x + 500, y: box.y + box.height - 30 }, await rowPoint(page, "6.txt"));
     await page.mouse.up();
     await selected(page, ["6.txt", "7.txt"]);
     // Tiles are selected in columns, too.
@@ -212,7 +212,7 @@ export const tests = {
     await waitForRows(page, 4);
     await row(page, "a.txt").click({ position: { x: 400, y: 15 } });
     await row(page, "b.txt").click({ position: { x: 400, y: 15 }, modifiers: ["Control"] });
-    await drag(page, await beside(page, "b.txt"), await beside(page, "c.txt"), await beside(page, "into"));
+    await drag(page, await rowPoint(page, "b.txt"), await rowPoint(page, "c.txt"), await rowPoint(page, "into"));
     await page.locator(".row.drop-target .name", { hasText: "into" }).waitFor();
     await page.locator(".drag-badge", { hasText: "Move 2 items to into" }).waitFor();
     await shot(page, "dragging");
@@ -238,7 +238,7 @@ export const tests = {
     await page.goto("/-/files/photos/pulled/");
     await waitForRows(page, 5);
     await row(page, "a.txt").click({ position: { x: 400, y: 15 } });
-    await drag(page, await beside(page, "a.txt"), await beside(page, "into"));
+    await drag(page, await rowPoint(page, "a.txt"), await rowPoint(page, "into"));
     await page.locator(".drop-target").waitFor();
     await page.keyboard.press("Escape");
     await page.mouse.up();

@@ -73,7 +73,7 @@ async function play(page, kind, address, far) {
 const stage = (page) => page.locator("dialog.preview .stage");
 
 export const tests = {
-  async "a picture is looked at closely, and those beside it by arrows"() {
+  async "a picture is looked at closely, and its neighbours by arrows"() {
     await fillFolder();
     const page = await open("/-/files/photos/look/hills%202.png");
     await page.locator("dialog.preview .about p", { hasText: "960 × 640" }).waitFor();

@@ -36,7 +36,7 @@ async function slowly(page) {
 }
 
 export const tests = {
-  async "an upload is told by the tab, held up, gone on with, and not left by mistake"() {
+  async "an upload is shown by the tab, held up, gone on with, and not left by mistake"() {
     const page = await open("/-/files/photos/tab/");
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const icon = () => page.locator("#icon").getAttribute("href");

@@ -73,7 +73,7 @@ export const tests = {
     assert.deepEqual(unread, []);
   },
 
-  async "what cannot be read is told, and the rest is taken"() {
+  async "what cannot be read is reported, and the rest is taken"() {
     const all = [];
     const transfer = transferOf(folderEntry("f", [fileEntry("a"), fileEntry("gone", false), fileEntry("c")], [2, 2, 2]), fileEntry("b"));
     const unread = await dropped(transfer, new AbortController().signal, (found) => all.push(...found));
@@ -90,7 +90,7 @@ export const tests = {
     assert.equal(all.length, 500);
   },
 
-  async "files that are not there any more are known among others"() {
+  async "files that no longer exist are found among others"() {
     const item = (name, looked) => ({ file: { name, slice: () => ({ arrayBuffer: looked }) } });
     const all = [item("a", async () => new ArrayBuffer(1)), item("b", async () => { throw new Error("gone"); })];
     assert.deepEqual((await unreadable(all)).map(({ file }) => file.name), ["b"]);

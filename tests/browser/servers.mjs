@@ -14,9 +14,9 @@ function ask(what) {
     socket.on("error", fail);
     socket.on("close", () => {
       if (text === "") return fail(new Error(`${JSON.stringify(what)} was not done`));
-      const told = JSON.parse(text);
-      if (told.error) fail(new Error(told.error));
-      else done(told);
+      const reply = JSON.parse(text);
+      if (reply.error) fail(new Error(reply.error));
+      else done(reply);
     });
   });
 }
@@ -38,8 +38,8 @@ const running = ({ name, base }) => ({
 
 /** A server over an empty folder, or one with the account `ann`, and the set-up link that it printed. */
 export async function startServer({ withAccount = false } = {}) {
-  const told = await ask({ do: "start", account: withAccount });
-  return { ...running(told), link: told.printed.match(/^ {2}(http:\/\/\S+\/-\/set-up#\S+)$/m)[1] };
+  const reply = await ask({ do: "start", account: withAccount });
+  return { ...running(reply), link: reply.printed.match(/^ {2}(http:\/\/\S+\/-\/set-up#\S+)$/m)[1] };
 }
 
 /**
@@ -47,6 +47,6 @@ export async function startServer({ withAccount = false } = {}) {
  * @param {string} receiver @param {number} files so many lie in `heap/sub/`
  */
 export async function startWithPast(receiver, files) {
-  const told = await ask({ do: "start with a past", receiver, files });
-  return { ...running(told), past: told.past };
+  const reply = await ask({ do: "start with a past", receiver, files });
+  return { ...running(reply), past: reply.past };
 }

@@ -85,7 +85,7 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
     BufReader::new(stream).read_line(&mut line)?;
     let asked: Value = serde_json::from_str(&line)?;
     let name = asked["name"].as_str().unwrap_or_default();
-    let told = match asked["do"].as_str() {
+    let reply = match asked["do"].as_str() {
         Some("start") => start(all, &asked),
         Some("start with a past") => start_with_past(all, &asked),
         Some("kill") => with(all, name, |it| {
@@ -108,7 +108,7 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
         },
         _ => json!({"error": format!("nobody knows what to do: {line}")}),
     };
-    writeln!(stream, "{told}")
+    writeln!(stream, "{reply}")
 }
 
 /// Starts a server over an empty folder, or over one with an account without a password.
@@ -117,11 +117,11 @@ fn start(all: &Mutex<Named>, asked: &Value) -> Value {
         Some(true) => DataFolder::with_bucket().0,
         _ => DataFolder::new(),
     };
-    let mut told = serve(all, data, &[]);
-    let name = told["name"].as_str().unwrap_or_default();
+    let mut reply = serve(all, data, &[]);
+    let name = reply["name"].as_str().unwrap_or_default();
     let printed = locked(all)[name].server.wait_for_output(FIRST_LINES_END);
-    told["printed"] = printed.into();
-    told
+    reply["printed"] = printed.into();
+    reply
 }
 
 /// Starts a server over a store with history. Its webhooks go to the `receiver`, from which it also imports files; as
@@ -131,18 +131,18 @@ fn start_with_past(all: &Mutex<Named>, asked: &Value) -> Value {
     let receiver = asked["receiver"].as_str().unwrap_or_default();
     let past = past::live(&data, PASSWORD, receiver);
     if let Some(count @ 1..) = asked["files"].as_u64() {
-        let archive = data.beside().join("heap.tar");
+        let archive = data.parent().join("heap.tar");
         write_archive(&archive, "sub/", count as usize);
         data.done(&["bucket", "create", "--account", "olga", "--name", "heap"]);
         data.done(&["import", "--bucket", "heap", "--from", archive.to_str().expect("a path")]);
     }
-    let config = data.beside().join("trug.toml");
+    let config = data.parent().join("trug.toml");
     let allowed = format!("webhook_allow = {receiver:?}\nimport_allow = {receiver:?}\n");
     fs::write(&config, allowed).expect("the folder takes files");
     let config = config.to_str().expect("a path").to_owned();
-    let mut told = serve(all, data, &["--config".to_owned(), config]);
-    told["past"] = past;
-    told
+    let mut reply = serve(all, data, &["--config".to_owned(), config]);
+    reply["past"] = past;
+    reply
 }
 
 /// Starts a server of the folder.

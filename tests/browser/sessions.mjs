@@ -25,7 +25,7 @@ function cookieOf(answer, address) {
 async function begun(address, body) {
   const answer = await send("POST", address, body);
   if (!answer.ok) throw new Error(`POST ${address}: ${answer.status} ${await answer.text()}`);
-  return { cookie: cookieOf(answer, address), told: await answer.json() };
+  return { cookie: cookieOf(answer, address), json: await answer.json() };
 }
 
 /** Signs in, and returns the cookie of the session. */
@@ -69,6 +69,6 @@ export const newcomer = async (name) => takeUp(await invitation(await account(na
 export async function setUp(link, bucketName) {
   const { origin, hash } = new URL(link);
   const body = { token: hash.slice(1), name: "ann", password: PASSWORD, bucketName, access: "public" };
-  const { cookie, told } = await begun(`${origin}/-/set-up`, body);
-  return { cookie, key: told.key };
+  const { cookie, json } = await begun(`${origin}/-/set-up`, body);
+  return { cookie, key: json.key };
 }

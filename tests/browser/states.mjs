@@ -199,7 +199,7 @@ const managed = (crew) => [
   ["account-new", "/-/accounts", "table", asked("New account")],
   ["account-link", "/-/accounts", "table", then(asked("Password link for ann"), sent("Create link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
   ["fair-use", "/-/accounts", "table", asked("Run fair-use check"), undefined, { "GET **/api/accounts?*": LIMITED }],
-  ["fair-use-steps", "/-/accounts", "table", then(asked("Run fair-use check"), sent("Run check and apply"), seen(".told table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
+  ["fair-use-steps", "/-/accounts", "table", then(asked("Run fair-use check"), sent("Run check and apply"), seen(".report table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
   ["organisation-new", "/-/organisations", ".card", asked("New organisation")],
   ["member-new", `/-/organisations/${crew}`, "table", asked("Invite member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
   ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],

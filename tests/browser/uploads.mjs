@@ -63,7 +63,7 @@ export const tests = {
     await close(page);
   },
 
-  async "a folder that is still read while its first files are stored is one upload, and told as one"() {
+  async "a folder that is still read while its first files are stored is one upload, and reported as one"() {
     const root = folder("slowly");
     for (let number = 0; number < 601; number += 1) writeFileSync(join(root, `f${number}.txt`), "f");
     const page = await open("/-/files/photos/slowly/");
@@ -75,14 +75,14 @@ export const tests = {
         const entry = entryOf.call(this);
         const reader = entry.createReader();
         let count = 0;
-        const readEntries = (...told) => {
+        const readEntries = (...args) => {
           count += 1;
-          if (count !== 6) return reader.readEntries(...told);
+          if (count !== 6) return reader.readEntries(...args);
           const wait = setInterval(() => {
             if (document.querySelector(".uploads h2")?.textContent !== "Uploading 500 of 500") return;
             clearInterval(wait);
             // Longer than the queue takes to detect the end.
-            setTimeout(() => reader.readEntries(...told), 600);
+            setTimeout(() => reader.readEntries(...args), 600);
           }, 20);
         };
         return { name: entry.name, isDirectory: true, createReader: () => ({ readEntries }) };

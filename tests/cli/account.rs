@@ -138,16 +138,16 @@ fn sign_in(server: &ServerProcess, name: &str, password: &str) -> (u16, String) 
 #[test]
 fn password_is_read_from_file_or_stdin() {
     with_and_without_server(|folder| {
-        let file = folder.beside().join("password");
+        let file = folder.parent().join("password");
         std::fs::write(&file, "correct horse battery\n").expect("a file can be written");
         let file = file.display().to_string();
         let words = ["account", "password", "--account", "ann", "--password-file", &file];
         let set = folder.json(&words);
         assert_eq!((&set["name"], &set["endedSessionCount"]), (&"ann".into(), &0.into()));
         assert_eq!(folder.json(&["account", "list"])[0]["hasPassword"], true);
-        let told = folder.done(&words);
-        assert_eq!(told.stdout, "ann has a new password; 0 sessions ended\n");
-        assert_eq!(told.stderr, "");
+        let printed = folder.done(&words);
+        assert_eq!(printed.stdout, "ann has a new password; 0 sessions ended\n");
+        assert_eq!(printed.stderr, "");
 
         let typed = |text: &str| {
             let mut command = folder.command(&["account", "password", "--account", "ann"]);
@@ -174,7 +174,7 @@ fn password_is_read_from_file_or_stdin() {
 #[test]
 fn password_reset_revokes_old_sessions() {
     let (folder, _) = DataFolder::with_bucket();
-    let file = folder.beside().join("password");
+    let file = folder.parent().join("password");
     let set = |text: &str| {
         std::fs::write(&file, text).expect("a file can be written");
         let path = file.display().to_string();
@@ -211,11 +211,11 @@ fn invitation_link_is_printed_to_stdout() {
     with_and_without_server(|folder| {
         let words = ["account", "invite", "--account", "ann"];
         let url = ["--public-url", "https://cdn.example.com/files/"];
-        let told = folder.done(&[&words[..], &url[..]].concat());
-        let link = told.stdout.trim_end();
+        let printed = folder.done(&[&words[..], &url[..]].concat());
+        let link = printed.stdout.trim_end();
         let secret = link.strip_prefix("https://cdn.example.com/files/-/invitation#");
         assert_eq!(secret.map(str::len), Some(69), "{link}");
-        assert!(told.stderr.contains("for ann; works once, until 20"), "{told:?}");
+        assert!(printed.stderr.contains("for ann; works once, until 20"), "{printed:?}");
         let invited = folder.json(&words);
         assert!(invited["expiresAt"].is_string() && invited["name"] == "ann", "{invited}");
         let wrong = [&words[..], &["--public-url", "cdn.example.com"]].concat();
@@ -224,12 +224,12 @@ fn invitation_link_is_printed_to_stdout() {
     // A running server knows its address; without one there is no address.
     let (folder, _) = DataFolder::with_bucket();
     let words = ["account", "invite", "--account", "ann"];
-    let told = folder.done(&words);
-    assert!(told.stdout.starts_with("/-/invitation#"), "{told:?}");
-    assert!(told.stderr.contains("--public-url"), "{told:?}");
+    let printed = folder.done(&words);
+    assert!(printed.stdout.starts_with("/-/invitation#"), "{printed:?}");
+    assert!(printed.stderr.contains("--public-url"), "{printed:?}");
     let server = folder.serve();
-    let told = folder.done(&words);
-    let (address, secret) = told.stdout.trim_end().split_once("/-/invitation#").expect("a link");
+    let printed = folder.done(&words);
+    let (address, secret) = printed.stdout.trim_end().split_once("/-/invitation#").expect("a link");
     assert_eq!(address, format!("http://{}", server.address()));
     let body = serde_json::json!({"token": secret, "password": "correct horse battery"});
     let headers = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];

@@ -155,7 +155,7 @@ impl Town {
         let key = |account| folder.done(&["apikey", "create", "--account", account]).stdout;
         let (key, operator_key) = (key("me"), key("op"));
         let password = "correct horse battery";
-        let file = folder.beside().join("password");
+        let file = folder.parent().join("password");
         fs::write(&file, password).expect("a file can be written");
         let file = file.display().to_string();
         folder.done(&["account", "password", "--account", "me", "--password-file", &file]);
@@ -172,9 +172,9 @@ impl Town {
             let form = Form::new().file("file", name, None, CAT);
             assert_eq!(connection.upload(address, form).expect("it answers").status, 200);
         }
-        fs::write(folder.beside().join("cat.jpg"), CAT).expect("a file can be written");
-        fs::create_dir_all(folder.beside().join("notes")).expect("a folder can be made");
-        let wrapper = folder.beside().join("notes/curl");
+        fs::write(folder.parent().join("cat.jpg"), CAT).expect("a file can be written");
+        fs::create_dir_all(folder.parent().join("notes")).expect("a folder can be made");
+        let wrapper = folder.parent().join("notes/curl");
         fs::write(&wrapper, CURL).expect("a file can be written");
         let ran = Command::new("chmod").arg("+x").arg(&wrapper).status();
         assert!(ran.is_ok_and(|status| status.success()));
@@ -183,7 +183,7 @@ impl Town {
 
     /// Runs the lines of a section, and returns the responses.
     fn run(&self, script: &str) -> Vec<RecordedResponse> {
-        let notes = self.folder.beside().join("notes");
+        let notes = self.folder.parent().join("notes");
         fs::write(notes.join("count"), "0").expect("a file can be written");
         let path = std::env::var("PATH").expect("there is a path");
         let curl = Command::new("sh").args(["-c", "command -v curl"]).output();
@@ -193,7 +193,7 @@ impl Town {
             "curl is missing: install it, on Debian with apt-get install curl"
         );
         let mut shell = Command::new("sh");
-        shell.args(["-eu", "-c", script]).current_dir(self.folder.beside());
+        shell.args(["-eu", "-c", script]).current_dir(self.folder.parent());
         shell.env("CURL", String::from_utf8_lossy(&curl).trim_end());
         shell.env("NOTES", &notes).env("PATH", format!("{}:{path}", notes.display()));
         shell.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -219,7 +219,7 @@ impl Town {
     }
 
     fn file(&self, name: &str) -> Vec<u8> {
-        let path: &Path = self.folder.beside();
+        let path: &Path = self.folder.parent();
         fs::read(path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 }

@@ -18,7 +18,7 @@ fn apikey_create_prints_only_the_key_once() {
         words.extend(["photos", "--prefix", "img", "--scope", "upload,READ", "--scope", "list"]);
         words.extend(["--expires-at", "2100-01-31T12:00:00Z"]);
         let issued = folder.json(&words);
-        let second = issued["key"].as_str().expect("the key is told");
+        let second = issued["key"].as_str().expect("the key is printed");
         for (field, value) in [
             ("name", "phone"),
             ("bucketName", "photos"),

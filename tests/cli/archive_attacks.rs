@@ -55,7 +55,7 @@ fn record(keyword: &str, value: &str) -> Vec<u8> {
 }
 
 fn import(folder: &DataFolder, archive: &[u8]) -> Ran {
-    let path = folder.beside().join("in.tar");
+    let path = folder.parent().join("in.tar");
     fs::write(&path, archive).expect("the archive can be written");
     folder.run(&["import", "--bucket", "photos", "--from", &word(&path)])
 }
@@ -294,7 +294,7 @@ fn archive_non_tar_input_is_reported() {
 #[test]
 fn import_of_folder_does_not_follow_symlinks() {
     let (folder, _) = DataFolder::with_bucket();
-    let source = folder.beside().join("source");
+    let source = folder.parent().join("source");
     fs::create_dir_all(source.join("deep")).expect("a folder can be made");
     fs::write(source.join("deep/good.txt"), "good").expect("it can be written");
     fs::write(source.join("a\u{1b}[2J.txt"), "evil").expect("it can be written");

@@ -5,7 +5,7 @@ use tests::DataFolder;
 
 fn actions(folder: &DataFolder, words: &[&str]) -> Vec<String> {
     let audit = folder.json(&[&["audit"], words].concat());
-    let entries = audit["entries"].as_array().expect("entries are told");
+    let entries = audit["entries"].as_array().expect("entries are listed");
     entries.iter().map(|entry| entry["action"].as_str().expect("it has one").to_owned()).collect()
 }
 

@@ -33,7 +33,7 @@ fn backup_is_updated_and_restored_by_copy() {
     for serves in [false, true] {
         let (folder, key) = store_with(&all_kinds());
         let mut server = serves.then(|| folder.serve());
-        let to = folder.beside().join("backup/of/it");
+        let to = folder.parent().join("backup/of/it");
         let words = ["backup", "--to", &word(&to)];
         let first = folder.json(&words);
         assert!(first["copiedFiles"].as_u64() >= Some(2), "{first}");
@@ -69,9 +69,9 @@ fn backup_is_updated_and_restored_by_copy() {
         assert_eq!((&stats["accounts"], &stats["damage"]["count"]), (&1.into(), &0.into()));
         assert_eq!(folder.json(&["scrub"])["damage"]["count"], 0);
         folder.done(&["fsck", "--deep"]);
-        assert!(contents(&folder.path(), &folder.beside().join("out.tar")) == files);
+        assert!(contents(&folder.path(), &folder.parent().join("out.tar")) == files);
         // The copy is a store like any other.
-        folder.done(&["backup", "--to", &word(&folder.beside().join("next"))]);
+        folder.done(&["backup", "--to", &word(&folder.parent().join("next"))]);
     }
 }
 
@@ -84,7 +84,7 @@ fn backup_requires_its_own_folder() {
             folder.run(&["backup", "--to", &word(to)]).check_failure(code, says);
         };
         refused(&folder.path().join("in"), 2, "it is inside the data folder");
-        let files = folder.beside().join("files");
+        let files = folder.parent().join("files");
         fs::create_dir(&files).expect("a folder can be made");
         fs::write(files.join("mine.txt"), "mine").expect("it can be written");
         refused(&files, 1, "contains other files, such as mine.txt");
@@ -92,9 +92,9 @@ fn backup_requires_its_own_folder() {
         refused(&files.join("mine.txt"), 1, "not a folder");
         // A relative path is resolved against the working directory of the command, not of the server.
         let mut command = folder.command(&["backup", "--to", "relative"]);
-        let ran = run(command.current_dir(folder.beside()));
+        let ran = run(command.current_dir(folder.parent()));
         assert_eq!(ran.code, 0, "{ran:?}");
-        assert!(folder.beside().join("relative/STORE").exists());
+        assert!(folder.parent().join("relative/STORE").exists());
         if let Some(server) = server {
             server.stop();
         }

@@ -29,14 +29,14 @@ fn half_dead_store() -> DataFolder {
 }
 
 fn put(folder: &DataFolder, files: &[NamedFile]) {
-    let path = folder.beside().join("in.tar");
+    let path = folder.parent().join("in.tar");
     fs::write(&path, archive_of(files)).expect("it can be written");
     let words = ["import", "--bucket", "photos", "--from", &word(&path)];
     folder.done(&[&words[..], &["--on-conflict", "replace"]].concat());
 }
 
 fn contents(folder: &DataFolder) -> Vec<NamedFile> {
-    let path = folder.beside().join("out.tar");
+    let path = folder.parent().join("out.tar");
     folder.done(&["export", "--bucket", "photos", "--to", &word(&path)]);
     read_archive(&fs::read(&path).expect("it is there"))
 }

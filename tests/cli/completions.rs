@@ -15,7 +15,7 @@ fn done(words: &[&str]) -> Ran {
 #[test]
 fn bash_completes_commands_and_flags() {
     let folder = DataFolder::new();
-    let script = folder.beside().join("trug.bash");
+    let script = folder.parent().join("trug.bash");
     fs::write(&script, done(&["completions", "bash"]).stdout).expect("it can be written");
     let complete = |words: &[&str]| {
         let last = words.len() - 1;
@@ -45,7 +45,7 @@ fn other_shell_completions_are_valid() {
         // Rarely installed; their output is generated from the same definitions.
         if Command::new(program).arg("--version").output().is_ok() {
             let folder = DataFolder::new();
-            let path = folder.beside().join("script");
+            let path = folder.parent().join("script");
             fs::write(&path, script).expect("it can be written");
             let ran = run(Command::new(program).arg("-n").arg(path));
             assert_eq!((ran.code, &*ran.stderr), (0, ""), "{shell}");
@@ -60,14 +60,14 @@ fn other_shell_completions_are_valid() {
 #[test]
 fn man_pages_exist_for_all_commands_without_warnings() {
     let folder = DataFolder::new();
-    let pages = folder.beside().join("share/man/man1");
-    let told = done(&["man", "--to", pages.to_str().expect("text")]).stdout;
+    let pages = folder.parent().join("share/man/man1");
+    let printed = done(&["man", "--to", pages.to_str().expect("text")]).stdout;
     let mut names: Vec<String> = fs::read_dir(&pages)
         .expect("it was made")
         .map(|entry| entry.expect("it is there").file_name().into_string().expect("text"))
         .collect();
     names.sort();
-    assert!(told.starts_with(&format!("wrote {} pages to ", names.len())), "{told}");
+    assert!(printed.starts_with(&format!("wrote {} pages to ", names.len())), "{printed}");
     for name in ["trug.1", "trug-serve.1", "trug-bucket.1", "trug-bucket-create.1"] {
         assert!(names.iter().any(|it| it == name), "{name}: {names:?}");
     }

@@ -9,7 +9,7 @@ const FILE: &str =
     "listen = \"127.0.0.1:0\"\npublic_url = \"https://file.example\"\nscrub_days = 7\n";
 
 fn file(folder: &DataFolder, text: &str) -> PathBuf {
-    let path = folder.beside().join("trug.toml");
+    let path = folder.parent().join("trug.toml");
     std::fs::write(&path, text).expect("a file can be written");
     path
 }

@@ -35,7 +35,7 @@ fn systemd_units_are_valid_and_hardened() {
     assert!(service.contains(&own), "{service}");
     let paths = [("trug.service", &*service), ("trug.socket", &deployed("trug.socket"))];
     let paths = paths.map(|(name, text)| {
-        let path = folder.beside().join(name);
+        let path = folder.parent().join(name);
         fs::write(&path, text).expect("it can be written");
         path
     });
@@ -94,7 +94,7 @@ fn docker_image_builds_and_runs_unprivileged() {
     let rust = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
     let rust = rust.expect("it names a version").trim_matches('"');
     let [build, last] = of("FROM")[..] else { panic!("{all:?}") };
-    assert!(build.starts_with(&format!("rust:{rust}.")), "{build} beside {rust}");
+    assert!(build.starts_with(&format!("rust:{rust}.")), "{build} is not {rust}");
     for image in [build, last] {
         let (_, tag) = image.split_once(':').expect("a tag");
         let name = image.split(' ').next().unwrap_or_default();
@@ -161,17 +161,17 @@ fn docker_command_serves_and_checks_health() {
 fn unusable_data_folder_error_suggests_a_command() {
     const NOBODY: u32 = 65_534;
     let folder = DataFolder::new();
-    let closed = folder.beside().join("closed");
+    let closed = folder.parent().join("closed");
     fs::create_dir(&closed).expect("a folder can be made");
     fs::create_dir(closed.join("data")).expect("a folder can be made");
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     };
     // The original binary may be in a folder that only its owner can enter.
-    let binary = folder.beside().join("trug");
+    let binary = folder.parent().join("trug");
     fs::copy(trug_binary(), &binary).expect("it can be copied");
     // Every user can enter, only root can write.
-    for path in [folder.beside(), &closed, &closed.join("data")] {
+    for path in [folder.parent(), &closed, &closed.join("data")] {
         mode(path, 0o555);
     }
     let is_root = rustix::process::geteuid().is_root();
@@ -190,5 +190,5 @@ fn unusable_data_folder_error_suggests_a_command() {
         assert!(said.contains(helps) && said.contains(data.to_str().expect("text")), "{said}");
     }
     mode(&closed, 0o755);
-    mode(folder.beside(), 0o755);
+    mode(folder.parent(), 0o755);
 }

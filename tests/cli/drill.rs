@@ -27,13 +27,13 @@ fn disaster_drill_matches_the_runbook() {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
     let script = script.replace(PORT, &free.to_string());
     let folder = DataFolder::new();
-    let binaries = trug_binary().parent().expect("it lies in a folder").to_owned();
+    let binaries = trug_binary().parent().expect("it is in a folder").to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([binaries].into_iter().chain(std::env::split_paths(&path)));
     let mut shell = without_settings("bash");
     // The servers end with the script, whatever ends it.
     let script = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}");
-    shell.args(["--norc", "-eu", "-o", "pipefail", "-c", &script]).current_dir(folder.beside());
+    shell.args(["--norc", "-eu", "-o", "pipefail", "-c", &script]).current_dir(folder.parent());
     let ran = run(shell.env("PATH", path.expect("a list of folders")));
     assert_eq!(ran.code, 0, "{script}\n{}\n{}", ran.stdout, ran.stderr);
     for says in ["drill/large.bin", "the index is missing", "the store is full"] {

@@ -22,7 +22,7 @@ fn for_each_server_mode(test: impl Fn(&DataFolder)) {
 #[test]
 fn export_archive_holds_every_file_in_byte_order() {
     for_each_server_mode(|folder| {
-        let path = folder.beside().join("all.tar");
+        let path = folder.parent().join("all.tar");
         let words = ["export", "--bucket", "photos", "--to", &word(&path)];
         let report = folder.json(&words);
         let mut files = all_kinds();
@@ -35,7 +35,7 @@ fn export_archive_holds_every_file_in_byte_order() {
         folder.done(&words);
         let mode = fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let left: Vec<_> = fs::read_dir(folder.beside()).expect("a folder").flatten().collect();
+        let left: Vec<_> = fs::read_dir(folder.parent()).expect("a folder").flatten().collect();
         assert_eq!(left.len(), 2, "{left:?}");
     });
 }
@@ -43,7 +43,7 @@ fn export_archive_holds_every_file_in_byte_order() {
 #[test]
 fn export_of_bucket_folder_omits_the_bucket_name() {
     for_each_server_mode(|folder| {
-        let path = folder.beside().join("deep.tar");
+        let path = folder.parent().join("deep.tar");
         folder.done(&["export", "--bucket", "photos", "--prefix", "deep", "--to", &word(&path)]);
         let names: Vec<String> = read_archive(&fs::read(&path).expect("it is there"))
             .into_iter()
@@ -62,15 +62,15 @@ fn export_to_stdout_reports_to_stderr() {
         let mut files = all_kinds();
         files.sort();
         assert!(read_archive(&output.stdout) == files);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains(&format!("exported      {} files", files.len())), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(&format!("exported      {} files", files.len())), "{stderr}");
     });
 }
 
 #[test]
 fn export_to_folder_adds_only_missing_files() {
     for_each_server_mode(|folder| {
-        let path = folder.beside().join("files");
+        let path = folder.parent().join("files");
         let words = ["export", "--bucket", "photos", "--to", &format!("{}/", word(&path))];
         folder.done(&words);
         for (name, bytes) in all_kinds() {
@@ -90,7 +90,7 @@ fn export_to_folder_adds_only_missing_files() {
 #[test]
 fn export_does_not_follow_symlinks() {
     let (folder, _) = store_with(&all_kinds());
-    let (path, outside) = (folder.beside().join("files"), folder.beside().join("outside"));
+    let (path, outside) = (folder.parent().join("files"), folder.parent().join("outside"));
     fs::create_dir_all(&path).expect("a folder can be made");
     fs::create_dir_all(&outside).expect("a folder can be made");
     fs::write(outside.join("kept.txt"), "kept").expect("it can be written");
@@ -127,13 +127,13 @@ fn export_skips_and_names_damaged_file() {
         }
     }
     assert_eq!(flipped, 1, "the file is in the log once");
-    let path = folder.beside().join("rest.tar");
+    let path = folder.parent().join("rest.tar");
     let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&path)]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.stdout.contains("damaged       1 files\n  bad.txt: photos/bad.txt is corrupt"));
     assert!(ran.stderr.contains("1 corrupt files are not in the export"), "{ran:?}");
     assert!(read_archive(&fs::read(&path).expect("it is there")) == files[1..]);
-    let out = folder.beside().join("out/");
+    let out = folder.parent().join("out/");
     let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&out)]);
     assert_eq!(ran.code, 3, "{ran:?}");
     let names: Vec<_> = fs::read_dir(&out).expect("a folder").flatten().collect();
@@ -142,17 +142,17 @@ fn export_skips_and_names_damaged_file() {
 
 #[test]
 fn export_rejects_invalid_arguments() {
-    let beside = |folder: &DataFolder, name: &str| word(&folder.beside().join(name));
+    let sibling = |folder: &DataFolder, name: &str| word(&folder.parent().join(name));
     for_each_server_mode(|folder| {
         let refused = |bucket: &str, to: &str, code: i32, says: &str| {
             folder.run(&["export", "--bucket", bucket, "--to", to]).check_failure(code, says);
         };
-        refused("none", &beside(folder, "a.tar"), 1, "the bucket \"none\" does not exist");
-        refused("photos", &beside(folder, "a.tar.gz"), 1, "neither a folder nor a .tar file");
-        refused("photos", &beside(folder, "none/a.tar"), 1, "No such file");
+        refused("none", &sibling(folder, "a.tar"), 1, "the bucket \"none\" does not exist");
+        refused("photos", &sibling(folder, "a.tar.gz"), 1, "neither a folder nor a .tar file");
+        refused("photos", &sibling(folder, "none/a.tar"), 1, "No such file");
         refused("photos", &word(&folder.path().join("a.tar")), 2, "it is inside the data folder");
         refused("photos", &word(&folder.path()), 2, "it is inside the data folder");
-        std::os::unix::fs::symlink("elsewhere", folder.beside().join("link.tar")).expect("a link");
-        refused("photos", &beside(folder, "link.tar"), 1, "it exists and is not a regular file");
+        std::os::unix::fs::symlink("elsewhere", folder.parent().join("link.tar")).expect("a link");
+        refused("photos", &sibling(folder, "link.tar"), 1, "it exists and is not a regular file");
     });
 }

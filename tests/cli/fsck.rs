@@ -9,7 +9,7 @@ fn filled() -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
     let large = vec![7; 2 << 20];
-    let form = Form::new().file("file", "small.txt", None, b"what is small lies in the log");
+    let form = Form::new().file("file", "small.txt", None, b"small bodies are in the log");
     let form = form.file("file", "large.bin", None, &large);
     let answer = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -72,7 +72,7 @@ fn fsck_rejects_store_in_use_and_foreign_folder() {
 #[test]
 fn fsck_damage_exits_with_3_and_names_the_owner() {
     let folder = filled();
-    let (path, at) = log_with(&folder, b"what is small");
+    let (path, at) = log_with(&folder, b"small bodies");
     flip(&path, at);
     folder.done(&["fsck"]);
     let ran = folder.run(&["fsck", "--deep"]);

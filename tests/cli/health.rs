@@ -69,17 +69,17 @@ fn health_reports_full_disk_and_draining_server() {
 
 #[test]
 fn health_fails_on_foreign_or_absent_server() {
-    let stranger = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("http://{}", stranger.local_addr().expect("it has one"));
+    let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", other.local_addr().expect("it has one"));
     let answers = ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "\x1b[31mhello", ""];
     let answering = thread::spawn(move || {
         for answer in answers {
-            let (mut stream, _) = stranger.accept().expect("somebody comes");
+            let (mut stream, _) = other.accept().expect("somebody comes");
             let mut asked = [0; 4_096];
             let _ = stream.read(&mut asked).expect("it asks");
             stream.write_all(answer.as_bytes()).expect("it is answered");
         }
-        stranger
+        other
     });
     for says in ["is not trug", "is not trug", "without a response"] {
         health(&["--url", &url], &[]).check_failure(1, says);

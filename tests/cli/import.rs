@@ -15,7 +15,7 @@ use crate::with_and_without_server;
 
 /// Writes an archive next to the data and imports it, with more arguments.
 fn import(folder: &DataFolder, archive: &[u8], words: &[&str]) -> Ran {
-    let path = folder.beside().join("in.tar");
+    let path = folder.parent().join("in.tar");
     fs::write(&path, archive).expect("the archive can be written");
     let path = word(&path);
     folder.run(&[&["import", "--bucket", "photos", "--from", &path], words].concat())
@@ -55,7 +55,7 @@ fn import_restores_an_export_byte_for_byte() {
     for serves in [false, true] {
         let (folder, _) = store_with(&all_kinds());
         let mut server = serves.then(|| folder.serve());
-        let path = folder.beside().join("all.tar");
+        let path = folder.parent().join("all.tar");
         folder.done(&["export", "--bucket", "photos", "--to", &word(&path)]);
         let words = ["import", "--bucket", "copy", "--prefix", "back", "--from", &word(&path)];
         let first = folder.json(&words);
@@ -78,22 +78,22 @@ fn import_restores_an_export_byte_for_byte() {
             }
         }
         // Metadata that only the archive holds, apart from the content type, is exported again in the same form.
-        let (one, two) = (folder.beside().join("1.tar"), folder.beside().join("2.tar"));
+        let (one, two) = (folder.parent().join("1.tar"), folder.parent().join("2.tar"));
         folder.done(&["export", "--bucket", "photos", "--to", &word(&one)]);
         folder.done(&["export", "--bucket", "copy", "--prefix", "back", "--to", &word(&two)]);
-        let told = |path| {
+        let metadata = |path| {
             let bytes = fs::read(path).expect("it is there");
             let lines = bytes.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
             let own = |line: &str| line.find("TRUG.").map(|at| line[at..].to_owned());
-            let told = lines.filter_map(|line| own(&line)).filter(|line| {
+            let kept = lines.filter_map(|line| own(&line)).filter(|line| {
                 line.starts_with("TRUG.attributes={\"declaredType\"")
                     || line.starts_with("TRUG.created=")
             });
-            told.collect::<Vec<_>>()
+            kept.collect::<Vec<_>>()
         };
-        let before = told(one);
+        let before = metadata(one);
         assert!(before.len() as u64 > count, "{before:?}");
-        assert_eq!(told(two), before);
+        assert_eq!(metadata(two), before);
         server.stop();
     }
 }
@@ -101,11 +101,10 @@ fn import_restores_an_export_byte_for_byte() {
 #[test]
 fn import_of_plain_archive_and_folder_agree() {
     with_and_without_server(|folder| {
-        let source = folder.beside().join("source");
+        let source = folder.parent().join("source");
         for (name, bytes) in all_kinds() {
             let path = source.join(name);
-            fs::create_dir_all(path.parent().expect("it lies in a folder"))
-                .expect("it can be made");
+            fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it can be made");
             fs::write(path, bytes).expect("it can be written");
         }
         let count = all_kinds().len() as u64;
@@ -147,7 +146,7 @@ fn import_conflicts_follow_the_requested_rule() {
         let report = report(&ran);
         assert_eq!(report["replacedCount"], 1, "{ran:?}");
 
-        let out = folder.beside().join("out/");
+        let out = folder.parent().join("out/");
         folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
         let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
         assert_eq!(
@@ -187,9 +186,9 @@ fn import_stops_on_signal_and_keeps_progress() {
     let stdin = child.stdin.take();
     let output = child.wait_with_output().expect("it ends");
     drop(stdin);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("cancelled"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cancelled"), "{stderr}");
     let kept = folder.json(&["stats"])["objects"].as_u64().expect("a number");
     assert!(kept > 0 && kept < 500, "{kept}");
 }
@@ -201,7 +200,7 @@ fn server_runs_one_long_task_and_cancels_abandoned_ones() {
     let archive = archive_of(&many(500));
     let mut child = begin(&folder, "photos");
     send(&mut child, &archive[..archive.len() / 2]);
-    let out = folder.beside().join("out.tar");
+    let out = folder.parent().join("out.tar");
     let export = ["export", "--bucket", "photos", "--to", &word(&out)];
     folder.run(&export).check_failure(1, "Another long operation is running");
     // Short requests still work.
@@ -228,9 +227,9 @@ fn server_shutdown_cancels_long_tasks() {
     let stdin = child.stdin.take();
     let output = child.wait_with_output().expect("it ends");
     drop(stdin);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("cancelled"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cancelled"), "{stderr}");
     folder.done(&["stats"]);
 }
 
@@ -257,7 +256,7 @@ fn import_rejects_invalid_arguments() {
         let refused = |bucket: &str, from: &str, code: i32, says: &str| {
             folder.run(&["import", "--bucket", bucket, "--from", from]).check_failure(code, says);
         };
-        let nothing = word(&folder.beside().join("nothing.tar"));
+        let nothing = word(&folder.parent().join("nothing.tar"));
         refused("none", &nothing, 1, "the bucket \"none\" does not exist");
         refused("photos", &nothing, 1, "does not exist");
         refused("photos", &word(&folder.path()), 2, "it is inside the data folder");
@@ -273,7 +272,7 @@ fn import_keeps_thumbnails_until_their_file_is_replaced() {
     let uploaded = server.connect().with_key(&key).upload("/photos/?thumbnail", form);
     let uploaded = uploaded.expect("it answers").json();
     assert!(uploaded["thumbnailUrl"].is_string(), "{uploaded}");
-    let out = folder.beside().join("out/");
+    let out = folder.parent().join("out/");
     folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
     let names: Vec<_> = fs::read_dir(&out).expect("it is a folder").collect();
     assert_eq!(names.len(), 1, "{names:?}");

@@ -68,7 +68,7 @@ fn why(ran: &Ran, name: &str) -> String {
 }
 
 fn contents(folder: &DataFolder) -> std::path::PathBuf {
-    let out = folder.beside().join("out/");
+    let out = folder.parent().join("out/");
     folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
     out
 }
@@ -255,7 +255,7 @@ fn import_s3_names_mapping_to_one_key_do_not_overwrite() {
 #[test]
 fn import_s3_rejects_invalid_arguments() {
     let (folder, _) = DataFolder::with_bucket();
-    let file = folder.beside().join("credentials");
+    let file = folder.parent().join("credentials");
     let text = format!("[one]\naws_access_key_id=A\naws_secret_access_key={SECRET}\n[two]\n");
     fs::write(&file, text).expect("it can be written");
     let file = word(&file);

@@ -16,7 +16,7 @@ const IN_A_CENTURY: &str = "Wed, 06 Nov 2115 08:49:37 GMT";
 
 /// Writes a list next to the data and imports it, with more arguments.
 fn import(folder: &DataFolder, host: &FileHost, list: &str, words: &[&str]) -> Ran {
-    let path = folder.beside().join("list.txt");
+    let path = folder.parent().join("list.txt");
     fs::write(&path, list.replace("HOST", &host.origin())).expect("the list can be written");
     let (path, origin) = (word(&path), host.origin());
     let fixed = ["import", "--bucket", "photos", "--from-urls", &path, "--allow", &origin];
@@ -31,7 +31,7 @@ fn why(ran: &Ran, name: &str) -> String {
 }
 
 fn contents(folder: &DataFolder) -> std::path::PathBuf {
-    let out = folder.beside().join("out/");
+    let out = folder.parent().join("out/");
     folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
     out
 }
@@ -62,7 +62,7 @@ fn import_urls_names_files_by_url_path_or_given_key() {
         let ran = import(folder, &host, list, &["--prefix", "old", "--json"]);
         assert_eq!((ran.code, counts(&ran)), (0, [0, 3, 0, 0]), "{ran:?}");
         assert_eq!(report(&ran)["importedBytes"], 0);
-        let archive = folder.beside().join("all.tar");
+        let archive = folder.parent().join("all.tar");
         folder.done(&["export", "--bucket", "photos", "--to", &word(&archive)]);
         let archive = fs::read(archive).expect("it is there");
         assert!(archive.windows(8).any(|it| it == b"text/csv"), "the type is not kept");
@@ -161,7 +161,7 @@ fn import_urls_skips_existing_by_head_and_conflict_rule() {
             _ => File::of("longer than it was"),
         });
         let list = "HOST/old\nHOST/new\nHOST/other\n";
-        let first = folder.beside().join("first");
+        let first = folder.parent().join("first");
         fs::create_dir_all(&first).expect("it can be made");
         for (name, text) in [("old", "SAME"), ("new", "stale"), ("other", "short")] {
             fs::write(first.join(name), text).expect("it can be written");
@@ -217,9 +217,9 @@ fn import_urls_rejects_invalid_list() {
             let fixed = ["import", "--bucket", "photos"];
             folder.run(&[&fixed, words].concat()).check_failure(code, says);
         };
-        let nothing = word(&folder.beside().join("nothing.txt"));
+        let nothing = word(&folder.parent().join("nothing.txt"));
         refused(&["--from-urls", &nothing], 1, "does not exist");
-        refused(&["--from-urls", &word(folder.beside())], 1, "is a folder");
+        refused(&["--from-urls", &word(folder.parent())], 1, "is a folder");
         refused(&["--from-urls", &nothing, "--allow", "10.0.0.1"], 2, "is not an origin");
         refused(&["--from-urls", &nothing, "--ca-file", &nothing], 2, "--ca-file");
         refused(&["--from-urls", &nothing, "--from", "a.tar"], 2, "cannot be used with");

@@ -13,7 +13,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const WATCHED: &str = "  Metrics      http://";
 
 fn token_file(folder: &DataFolder, text: &str) -> String {
-    let path = folder.beside().join("token");
+    let path = folder.parent().join("token");
     std::fs::write(&path, text).expect("a file can be written");
     path.display().to_string()
 }
@@ -34,37 +34,37 @@ fn metrics_token_file_is_used_by_the_server() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         OpenMetrics::read(&answer.text())
     };
-    let told = read(at_home.get("/-/metrics").expect("it answers"));
+    let metrics = read(at_home.get("/-/metrics").expect("it answers"));
     let same = read(watching.get("/-/metrics").expect("it answers"));
-    let names = |told: &OpenMetrics| {
-        let names = told.series().into_keys();
+    let names = |scrape: &OpenMetrics| {
+        let names = scrape.series().into_keys();
         // Known once the scrub has run.
         names.filter(|name| !name.starts_with("trug_scrub_oldest")).collect::<Vec<_>>()
     };
-    assert_eq!(names(&told), names(&same));
+    assert_eq!(names(&metrics), names(&same));
     assert_eq!(server.connect().get("/-/metrics").expect("it answers").status, 401);
     assert_eq!(watching.get("/photos/").expect("it answers").status, 404);
     assert_eq!(watching.get("/-/ready").expect("it answers").status, 200);
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(told.value(&format!("trug_build_info{{version={version:?}}}")), 1.0);
-    assert!(told.value("process_resident_memory_bytes") > 1e6);
-    let files = told.value("process_open_fds");
-    assert!(files > 3.0 && files < told.value("process_max_fds"), "{files}");
-    assert!(told.value("process_start_time_seconds") > 1.7e9);
-    assert!(told.value("process_cpu_seconds_total") >= 0.0);
-    assert!(told.value("trug_disk_free_bytes") > 0.0);
-    assert_eq!(told.value("trug_scrub_period_seconds"), 30.0 * 86_400.0);
-    assert_eq!(told.value("trug_store_state{state=\"writable\"}"), 1.0);
+    assert_eq!(metrics.value(&format!("trug_build_info{{version={version:?}}}")), 1.0);
+    assert!(metrics.value("process_resident_memory_bytes") > 1e6);
+    let files = metrics.value("process_open_fds");
+    assert!(files > 3.0 && files < metrics.value("process_max_fds"), "{files}");
+    assert!(metrics.value("process_start_time_seconds") > 1.7e9);
+    assert!(metrics.value("process_cpu_seconds_total") >= 0.0);
+    assert!(metrics.value("trug_disk_free_bytes") > 0.0);
+    assert_eq!(metrics.value("trug_scrub_period_seconds"), 30.0 * 86_400.0);
+    assert_eq!(metrics.value("trug_store_state{state=\"writable\"}"), 1.0);
     let all = format!("{}{}", server.output(), server.log());
     assert!(!all.contains(TOKEN), "{all}");
 
     // The backup metric appears with the first backup.
-    assert!(!told.series().contains_key("trug_backup_last_timestamp_seconds"));
-    let to = folder.beside().join("backup").display().to_string();
+    assert!(!metrics.series().contains_key("trug_backup_last_timestamp_seconds"));
+    let to = folder.parent().join("backup").display().to_string();
     folder.done(&["backup", "--to", &to]);
-    let told = read(watching.get("/-/metrics").expect("it answers"));
-    assert!(told.value("trug_backup_last_timestamp_seconds") > 1.7e9);
-    assert_eq!(told.value("trug_backup_last_damage"), 0.0);
+    let metrics = read(watching.get("/-/metrics").expect("it answers"));
+    assert!(metrics.value("trug_backup_last_timestamp_seconds") > 1.7e9);
+    assert_eq!(metrics.value("trug_backup_last_damage"), 0.0);
     server.stop();
 }
 
@@ -99,7 +99,7 @@ fn metrics_invalid_token_is_rejected_and_not_printed() {
 #[test]
 fn metrics_token_is_redacted_in_settings() {
     let folder = DataFolder::new();
-    let path = folder.beside().join("trug.toml");
+    let path = folder.parent().join("trug.toml");
     std::fs::write(&path, format!("metrics_token = \"{TOKEN}\"\n")).expect("a file can be written");
     let show = |words: &[&str]| {
         let ran = run(trug().args(["config", "show"]).args(words).arg("--config").arg(&path));

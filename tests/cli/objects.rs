@@ -11,14 +11,14 @@ use crate::with_and_without_server;
 
 /// Writes a local file next to the data folder. Returns its path.
 fn local(folder: &DataFolder, name: &str, content: &[u8]) -> String {
-    let path = folder.beside().join(name);
+    let path = folder.parent().join(name);
     fs::create_dir_all(path.parent().expect("a parent")).expect("the folder can be created");
     fs::write(&path, content).expect("the file can be written");
     word(&path)
 }
 
 fn out(folder: &DataFolder, name: &str) -> PathBuf {
-    folder.beside().join("downloads").join(name)
+    folder.parent().join("downloads").join(name)
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn cp_copies_folders_in_out_and_within_the_store() {
     with_and_without_server(|folder| {
         let deep = local(folder, "trip/days/1.txt", b"one");
         local(folder, "trip/2.txt", b"two");
-        let trip = word(&folder.beside().join("trip"));
+        let trip = word(&folder.parent().join("trip"));
         folder.run(&["cp", &trip, "photos/"]).check_failure(2, "use -r");
         folder.done(&["cp", "-r", &trip, "photos/"]);
         folder.done(&["cp", "-r", &format!("{trip}/"), "photos/contents/"]);
@@ -204,7 +204,7 @@ fn presign_gives_urls_that_download_and_upload() {
 fn cat_shares_a_redirected_file_with_other_programs() {
     with_and_without_server(|folder| {
         folder.done(&["cp", &local(folder, "a.txt", b"content\n"), "photos/"]);
-        let shared = folder.beside().join("shared.txt");
+        let shared = folder.parent().join("shared.txt");
         let cat = format!("{} cat photos/a.txt", tests::commands::trug_binary().display());
         let script = format!("{{ echo before; {cat}; echo after; }} > \"$SHARED\"");
         let mut shell = tests::commands::without_settings("sh");

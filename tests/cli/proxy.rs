@@ -132,11 +132,11 @@ fn nginx_passes_uploads_downloads_and_ranges_unchanged() {
         "--public-url",
         "https://cdn.example.com",
     ]);
-    let nginx = Nginx::start(folder.beside(), &server, upload);
+    let nginx = Nginx::start(folder.parent(), &server, upload);
     let bearer = format!("Authorization: Bearer {key}");
 
     // From http to https, and the address in the response is the external one.
-    let file = folder.beside().join("large.bin");
+    let file = folder.parent().join("large.bin");
     let bytes: Vec<u8> = (0..30_000_000_u32).map(|at| (at * 7 / 3) as u8).collect();
     fs::write(&file, &bytes).expect("it can be written");
     let form = format!("file=@{};filename=a b+c.bin", file.display());
@@ -147,7 +147,7 @@ fn nginx_passes_uploads_downloads_and_ranges_unchanged() {
         assert!(ran.stdout.contains("https://cdn.example.com/photos/a%20b"), "{ran:?}");
     }
 
-    let got = folder.beside().join("got.bin");
+    let got = folder.parent().join("got.bin");
     let path = "https://cdn.example.com/photos/a%20b%2Bc.bin";
     let fetch = |words: &[&str]| {
         let out = got.to_str().expect("text");
@@ -157,30 +157,30 @@ fn nginx_passes_uploads_downloads_and_ranges_unchanged() {
         assert_eq!(ran.code, 0, "{ran:?}");
         (ran.stdout, fs::read(&got).expect("it was fetched"))
     };
-    let (told, whole) = fetch(&[path]);
-    assert!(told.starts_with("200 ") && whole == bytes, "{told}");
-    let (told, part) = fetch(&["--range", "29999990-", path]);
-    assert!(told.starts_with("206 ") && part == bytes[29_999_990..], "{told}");
-    let (told, part) = fetch(&["--http1.1", "--range", "5-9", path]);
-    assert!(told.starts_with("206 ") && part == bytes[5..10], "{told}");
-    let (told, _) = fetch(&["--path-as-is", "https://cdn.example.com/photos/../-/health"]);
-    assert!(told.starts_with("400 "), "the address goes on as it came: {told}");
+    let (line, whole) = fetch(&[path]);
+    assert!(line.starts_with("200 ") && whole == bytes, "{line}");
+    let (line, part) = fetch(&["--range", "29999990-", path]);
+    assert!(line.starts_with("206 ") && part == bytes[29_999_990..], "{line}");
+    let (line, part) = fetch(&["--http1.1", "--range", "5-9", path]);
+    assert!(line.starts_with("206 ") && part == bytes[5..10], "{line}");
+    let (line, _) = fetch(&["--path-as-is", "https://cdn.example.com/photos/../-/health"]);
+    assert!(line.starts_with("400 "), "the address goes on as it came: {line}");
 
     // The host name is forwarded: the dashboard responds under this one, and not under that of the premium endpoint.
-    let (told, page) = fetch(&["https://cdn.example.com/-/"]);
-    assert!(told.starts_with("200 text/html"), "{told}");
+    let (line, page) = fetch(&["https://cdn.example.com/-/"]);
+    assert!(line.starts_with("200 text/html"), "{line}");
     assert!(page.starts_with(b"<!"), "a page");
 
     // Larger than body_bytes_max: rejected at nginx, and accepted by the premium endpoint.
-    let larger = folder.beside().join("larger.bin");
+    let larger = folder.parent().join("larger.bin");
     fs::File::create(&larger).and_then(|it| it.set_len(110 << 20)).expect("it can be made");
     let form = format!("file=@{}", larger.display());
-    let (told, _) = fetch(&["-H", &bearer, "-F", &form, "https://cdn.example.com/photos/"]);
-    assert!(told.starts_with("413 "), "{told}");
-    let (told, answer) = fetch(&["-H", &bearer, "-F", &form, "https://upload.example.com/photos/"]);
-    assert!(told.starts_with("200 "), "{told}: {}", String::from_utf8_lossy(&answer));
-    let (told, _) = fetch(&["--head", "https://cdn.example.com/photos/larger.bin"]);
-    assert!(told.starts_with("200 "), "{told}");
+    let (line, _) = fetch(&["-H", &bearer, "-F", &form, "https://cdn.example.com/photos/"]);
+    assert!(line.starts_with("413 "), "{line}");
+    let (line, answer) = fetch(&["-H", &bearer, "-F", &form, "https://upload.example.com/photos/"]);
+    assert!(line.starts_with("200 "), "{line}: {}", String::from_utf8_lossy(&answer));
+    let (line, _) = fetch(&["--head", "https://cdn.example.com/photos/larger.bin"]);
+    assert!(line.starts_with("200 "), "{line}");
     drop(nginx);
     server.stop();
 }
@@ -189,10 +189,10 @@ fn nginx_passes_uploads_downloads_and_ranges_unchanged() {
 #[ignore = "needs caddy, which the build server does not install"]
 fn caddy_configuration_is_valid() {
     let folder = DataFolder::new();
-    let file = folder.beside().join("Caddyfile");
+    let file = folder.parent().join("Caddyfile");
     fs::write(&file, deployed("Caddyfile")).expect("it can be written");
     let mut caddy = Command::new("caddy");
-    caddy.env("HOME", folder.beside()).args(["validate", "--adapter", "caddyfile", "--config"]);
+    caddy.env("HOME", folder.parent()).args(["validate", "--adapter", "caddyfile", "--config"]);
     let ran = run(caddy.arg(&file));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("Valid configuration"), "{ran:?}");

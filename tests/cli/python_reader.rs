@@ -9,10 +9,10 @@ use crate::archives::{all_kinds, upload, word};
 
 /// Checks that the reader and the server name the same files of `photos`, with the same bytes.
 fn agrees(folder: &Path, server: &ServerProcess, count: usize) {
-    let told = read_in_python(folder);
-    assert_eq!(told.code, 0, "{}", told.stderr);
-    assert_eq!(told.objects.len(), count, "{:?}", told.objects.keys());
-    for ((bucket, key), object) in &told.objects {
+    let output = read_in_python(folder);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_eq!(output.objects.len(), count, "{:?}", output.objects.keys());
+    for ((bucket, key), object) in &output.objects {
         let path: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let answer = server.connect().get(&format!("/{bucket}/{path}")).expect("it answers");
         assert_eq!(answer.status, 200, "{key}");
@@ -38,14 +38,14 @@ fn python_reader_reads_killed_store_and_its_backup() {
     }
     folder.done(&["compact", "--dead-percent-min", "1"]);
     agrees(&folder.path(), &server, files.len() + 40);
-    let backup = folder.beside().join("backup");
+    let backup = folder.parent().join("backup");
     folder.done(&["backup", "--to", &word(&backup)]);
     agrees(&backup, &server, files.len() + 40);
 
     upload(&server, &key, &[("last.bin".to_owned(), vec![9; 200_000])]);
     server.kill();
-    let told = read_in_python(&folder.path());
-    assert_eq!((told.code, told.objects.len()), (0, files.len() + 41), "{}", told.stderr);
+    let output = read_in_python(&folder.path());
+    assert_eq!((output.code, output.objects.len()), (0, files.len() + 41), "{}", output.stderr);
     let server = folder.serve();
     agrees(&folder.path(), &server, files.len() + 41);
     server.stop();
@@ -55,6 +55,9 @@ fn python_reader_reads_killed_store_and_its_backup() {
 fn python_reader_rejects_foreign_folder() {
     require_python();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let told = read_in_python(folder.path());
-    assert!(told.code == 1 && told.stderr.contains("is no store of format version 1"), "{told:?}");
+    let output = read_in_python(folder.path());
+    assert!(
+        output.code == 1 && output.stderr.contains("is no store of format version 1"),
+        "{output:?}"
+    );
 }

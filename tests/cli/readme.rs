@@ -21,11 +21,11 @@ fn commands(heading: &str) -> &'static str {
 fn readme_first_upload_and_resized_download_work() {
     let folder = DataFolder::new();
     let mut serve = Command::new(trug_binary());
-    serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.beside());
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.parent());
     let server = ServerProcess::start(&mut serve);
     symlink(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../server"),
-        folder.beside().join("server"),
+        folder.parent().join("server"),
     )
     .unwrap();
     let script = commands("## First upload\n");
@@ -36,12 +36,12 @@ fn readme_first_upload_and_resized_download_work() {
     let address = format!("http://{}", server.address());
     let script = script.replace(alias, &function).replace("http://127.0.0.1:8080", &address);
     let mut shell = Command::new("sh");
-    shell.args(["-eu", "-c", &script.replace("curl ", "curl -fsS ")]).current_dir(folder.beside());
+    shell.args(["-eu", "-c", &script.replace("curl ", "curl -fsS ")]).current_dir(folder.parent());
     let output = shell.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}\n{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"success\":true"));
-    let picture = fs::read(folder.beside().join("small.webp")).unwrap();
+    let picture = fs::read(folder.parent().join("small.webp")).unwrap();
     assert!(picture.starts_with(b"RIFF") && picture.len() > 1_000, "{} bytes", picture.len());
 }
 

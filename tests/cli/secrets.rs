@@ -69,7 +69,7 @@ fn log_contains_no_keys_or_tokens() {
         secrets.push(token);
         let issued = keyed.get("/photos/presigned/b.txt").expect("it answers");
         let url = text(&issued, "presignedUrl");
-        let path = url.split_once("/photos/").expect("it lies in the bucket").1;
+        let path = url.split_once("/photos/").expect("it is in the bucket").1;
         ask("PUT", &format!("/photos/{path}"), &[("content-type", "text/plain")], b"b");
         ask("GET", &format!("/photos/{path}"), &[], b"");
         ask("PUT", &format!("/photos/x{path}"), &[], b"b");
@@ -89,9 +89,9 @@ fn log_contains_no_keys_or_tokens() {
     for secret in &secrets {
         let secret = secret_of(secret);
         assert!(secret.len() > 16, "{secret} is no secret");
-        for told in [&log, &server.output()] {
-            let line = told.lines().find(|line| line.contains(secret));
-            assert_eq!(line, None, "{secret} is told");
+        for printed in [&log, &server.output()] {
+            let line = printed.lines().find(|line| line.contains(secret));
+            assert_eq!(line, None, "{secret} is printed");
         }
     }
 }
@@ -162,7 +162,7 @@ fn log_contains_no_passwords_or_links() {
     for secret in &secrets {
         let secret = if secret.len() > 20 { secret_of(secret) } else { secret };
         let line = log.lines().find(|line| line.contains(secret));
-        assert_eq!(line, None, "{secret} is told");
+        assert_eq!(line, None, "{secret} is printed");
     }
     // Stored files do not contain the secrets themselves.
     for file in files_below(&folder.path()) {

@@ -51,7 +51,7 @@ fn startup_prints_addresses_set_up_link_and_commands() {
     let commands = printed.lines().filter(|line| line.contains(" account "));
     let script = commands.collect::<Vec<_>>().join("\n");
     let mut shell = Command::new("sh");
-    shell.args(["-eu", "-c", &script]).current_dir(folder.beside());
+    shell.args(["-eu", "-c", &script]).current_dir(folder.parent());
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shell = shell.spawn().expect("a shell runs");
     shell.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
@@ -84,7 +84,7 @@ fn startup_prints_the_link_until_an_operator_has_a_password() {
     assert!(printed.contains(" account edit NAME --role operator "), "{printed}");
     folder.done(&["account", "edit", "--account", "ann", "--role", "operator"]);
     let mut command = folder.command(&["account", "password", "--account", "ann"]);
-    let password = folder.beside().join("password");
+    let password = folder.parent().join("password");
     fs::write(&password, "correct horse battery\n").unwrap();
     assert_eq!(run(command.arg("--password-file").arg(&password)).code, 0);
     assert!(!server_output_after_stop(&folder).contains("/-/set-up"));
@@ -127,7 +127,7 @@ fn the_printed_link_makes_the_first_account_once() {
     assert_eq!(set_up(&server, &first).status, 404);
     let done = set_up(&server, &second);
     assert_eq!(done.status, 200, "{}", done.text());
-    let key = done.json()["key"].as_str().expect("a key is told").to_owned();
+    let key = done.json()["key"].as_str().expect("a key is printed").to_owned();
     upload(&server, &key, "a.txt", b"hello");
     assert_eq!(get(&server, "/photos/a.txt").body, b"hello");
     assert_eq!(set_up(&server, &second).status, 410);
@@ -211,7 +211,7 @@ fn second_shutdown_signal_stops_at_once() {
 #[test]
 fn settings_precedence_is_flags_environment_file() {
     let (folder, key) = DataFolder::with_bucket();
-    let file = folder.beside().join("trug.toml");
+    let file = folder.parent().join("trug.toml");
     let text = "listen = \"127.0.0.1:0\"\npublic_url = \"https://file.example\"\n\
                 body_bytes_max = 2000\n";
     std::fs::write(&file, text).expect("a file can be written");
@@ -275,10 +275,10 @@ fn invalid_settings_exit_with_2() {
     refused(&["--listen", "8080"], "is not an address");
     refused(&["--upload-listen", "8081"], "upload_listen: \"8081\" is not an address");
     refused(&["--public-url", "cdn.example"], "must start with http");
-    let missing = folder.beside().join("none.toml");
+    let missing = folder.parent().join("none.toml");
     let missing = missing.to_str().expect("the path is text");
     refused(&["--config", missing], "cannot read");
-    let file = folder.beside().join("odd.toml");
+    let file = folder.parent().join("odd.toml");
     std::fs::write(&file, "listn = \"x\"").expect("a file can be written");
     let file = file.to_str().expect("the path is text");
     refused(&["--config", file], "unknown setting listn; did you mean listen?");

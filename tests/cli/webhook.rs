@@ -87,7 +87,7 @@ fn webhook_invalid_settings_are_reported() {
     let (folder, _) = DataFolder::with_bucket();
     let bad = folder.run(&["serve", "--listen", "127.0.0.1:0", "--webhook-allow", "10.0.0.0/8"]);
     bad.check_failure(2, "webhook_allow");
-    let pem = folder.beside().join("ca.pem");
+    let pem = folder.parent().join("ca.pem");
     for (text, says) in [(None, "No such file"), (Some("hello"), "no certificate")] {
         if let Some(text) = text {
             std::fs::write(&pem, text).expect("the file can be written");

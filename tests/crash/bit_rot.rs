@@ -161,8 +161,8 @@ impl Specimen {
         report: &RecoveryReport,
     ) -> Result<(), String> {
         let is_damaged = !report.damage.is_empty();
-        let told = |error: Error| error.to_string();
-        let listed = store.list_keys(&tests::store::bucket(), "", None, 1_000).map_err(told)?;
+        let describe = |error: Error| error.to_string();
+        let listed = store.list_keys(&tests::store::bucket(), "", None, 1_000).map_err(describe)?;
         for object in &listed.objects {
             let is_known = self.model.objects.contains_key(object.name());
             let may_be_back = is_damaged && *object.name() == name("deleted");
@@ -170,7 +170,7 @@ impl Specimen {
                 return Err(format!("{} appears from nowhere; {report}", object.name()));
             }
         }
-        let facts = store.facts("", None, 1_000).map_err(told)?;
+        let facts = store.facts("", None, 1_000).map_err(describe)?;
         let expected: Vec<_> = self.model.facts.clone().into_iter().collect();
         if !is_damaged && facts != expected {
             return Err(format!("facts are {facts:?}; {report}"));

@@ -50,7 +50,7 @@ impl Specimen {
         total.tried += 1;
         let world = World::on(disk.clone(), 6);
         let (store, report) = world.try_open().map_err(|error| format!("opening: {error}"))?;
-        let is_told = !report.damage.is_empty();
+        let is_reported = !report.damage.is_empty();
         let mut failed = 0;
         for (name, (bytes, _)) in &self.model.objects {
             match read(&store, name) {
@@ -59,21 +59,21 @@ impl Specimen {
                     failed += 1;
                 }
                 // An object reported as lost at opening may be absent, or have its earlier version.
-                Ok(_) if is_told => {}
+                Ok(_) if is_reported => {}
                 Ok(Some(_)) => return Err(format!("{name} has wrong bytes; {report}")),
                 Ok(None) => return Err(format!("{name} is gone without a word; {report}")),
                 Err(error) => return Err(format!("{name} answers {error}")),
             }
         }
         let facts = store.facts("", None, 1_000).map_err(|error| error.to_string())?;
-        if !is_told && facts != self.model.facts.clone().into_iter().collect::<Vec<_>>() {
+        if !is_reported && facts != self.model.facts.clone().into_iter().collect::<Vec<_>>() {
             return Err(format!("facts are {facts:?}; {report}"));
         }
         let deleted = store.get(&name("deleted-later")).map_err(|error| error.to_string())?;
-        if !is_told && deleted.is_some() {
+        if !is_reported && deleted.is_some() {
             return Err(format!("what was deleted is back; {report}"));
         }
-        match (is_told, failed > 0) {
+        match (is_reported, failed > 0) {
             (true, _) => total.reported_at_open += 1,
             (false, true) => total.reported_by_reads += 1,
             (false, false) => total.harmless += 1,

@@ -100,10 +100,10 @@ fn compaction_falls_back_to_groups_on_damaged_footer() {
     assert_eq!(store.damage().unwrap().count(), 0, "nobody has read it");
     // A segment held by a reader stays, and its recorded damage too.
     compact(&store).unwrap();
-    let told = store.damage().unwrap().places;
+    let reported = store.damage().unwrap().places;
     let is_it = |it: &engine::Damage| (it.file(), it.offset) == (path.clone(), at);
     let is_gone = !world.disk.paths().contains(&path);
-    assert!(is_gone || told.iter().any(is_it), "{told:?}");
+    assert!(is_gone || reported.iter().any(is_it), "{reported:?}");
     Contents::of(&store).unwrap().check_against(&model).unwrap();
     drop(store);
     world.disk.remove("index.redb").unwrap();
@@ -116,7 +116,7 @@ fn unreadable_footer_is_not_required() {
         let at = entries_at(&world, &path);
         world.disk.remove("index.redb").unwrap();
         // The header page and the trailer are read first, in either order; then entries or groups.
-        let mut told = 0;
+        let mut reported = 0;
         for skipped in 0..8 {
             let world = World::on(world.disk.fork(), 34);
             let rule =
@@ -128,12 +128,12 @@ fn unreadable_footer_is_not_required() {
                     Contents::of(&store).unwrap().check_against(&model).unwrap();
                     let known = store.damage().unwrap().places;
                     let is_it = |it: &&engine::Damage| it.offset == at && it.file() == path;
-                    told += known.iter().filter(is_it).count();
+                    reported += known.iter().filter(is_it).count();
                 }
                 Err(Error::Io { .. }) => {}
                 Err(other) => panic!("{other}"),
             }
         }
-        assert!(told > 0, "{path}");
+        assert!(reported > 0, "{path}");
     }
 }

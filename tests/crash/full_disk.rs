@@ -243,7 +243,7 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
     };
     for (turn, act) in (1..).zip(STORY.into_iter().chain([Act::Delete, Act::ReplaceBig])) {
         let Some(changes) = act.changes(turn) else {
-            note(beside(&store, act))?;
+            note(maintain(&store, act))?;
             continue;
         };
         let was_writable = !is_read_only(&store);
@@ -272,7 +272,7 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
         committed.map_err(|error| format!("it does not go on: {error}"))?;
         model.apply(&again);
         for act in [Act::RollOver, Act::Checkpoint, Act::Checkpoint] {
-            beside(&store, act).map_err(|error| format!("{act:?}: {error}"))?;
+            maintain(&store, act).map_err(|error| format!("{act:?}: {error}"))?;
         }
         Contents::of(&store)?.check_against(&model)?;
     }
@@ -292,7 +292,7 @@ fn is_read_only(store: &Store) -> bool {
     matches!(store.health(), Health::ReadOnly(_))
 }
 
-fn beside(store: &Store, act: Act) -> engine::Result<()> {
+fn maintain(store: &Store, act: Act) -> engine::Result<()> {
     match act {
         Act::Checkpoint => store.checkpoint().map(drop),
         Act::RollOver => roll_over(store),

@@ -97,9 +97,9 @@ fn partly_reclaimed_version_is_gone_not_damaged() {
                 }
                 Ok(()) => {}
                 Err(why) => {
-                    let told = format!("cut {at}, index lost: {was_lost}: {key} {version:?}");
-                    assert_eq!(why, RestoreError::SpaceReclaimed, "{told}");
-                    assert_eq!(version.state, VersionState::Deleted, "{told}");
+                    let context = format!("cut {at}, index lost: {was_lost}: {key} {version:?}");
+                    assert_eq!(why, RestoreError::SpaceReclaimed, "{context}");
+                    assert_eq!(version.state, VersionState::Deleted, "{context}");
                     gone += 1;
                     gone_in_part += u64::from(is_partly_reclaimed(&world.disk, &bytes));
                 }
@@ -146,7 +146,7 @@ fn damage_next_to_reclaimed_space_is_reported() {
         let (path, at) = find(&world.disk, &bytes);
         world.disk.flip(&path, at as u64, 1);
     }
-    let told: Vec<_> = versions(&store)
+    let unrecoverable: Vec<_> = versions(&store)
         .into_iter()
         .filter(|(_, _, version)| version.recoverable.is_err())
         .map(|(key, _, version)| (key, version.state, version.recoverable.unwrap_err()))
@@ -156,7 +156,7 @@ fn damage_next_to_reclaimed_space_is_reported() {
         ("mixed", VersionState::Deleted, RestoreError::Damaged),
         ("zeros", VersionState::Current, RestoreError::Damaged),
     ];
-    assert_eq!(told, expected.map(|(key, state, why)| (key.to_owned(), state, why)));
+    assert_eq!(unrecoverable, expected.map(|(key, state, why)| (key.to_owned(), state, why)));
     let to: Arc<dyn Disk> = Arc::new(SimDisk::with_seed(1));
     let backup = store.backup(&to, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(backup.damage_count, 2, "{backup:?}");
@@ -202,8 +202,8 @@ fn space_pinned_by_backup_is_not_reclaimed() {
         ControlFlow::Continue(())
     });
     assert_eq!(backup.unwrap().damage_count, 0);
-    let beside = compacted.unwrap();
-    assert_eq!(beside.punched_bytes, 0, "{beside:?}");
+    let concurrent = compacted.unwrap();
+    assert_eq!(concurrent.punched_bytes, 0, "{concurrent:?}");
     let (copy, report) = World::on(image, 8).open_with_report();
     assert_eq!(report.damage_count(), 0, "{report}");
     Contents::of(&copy).unwrap().check_against(&before).unwrap();

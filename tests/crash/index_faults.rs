@@ -239,7 +239,7 @@ fn index_with_failed_sync_stays_closed_until_reopen() {
 
 #[test]
 fn replaced_index_file_is_not_trusted() {
-    let stranger = {
+    let foreign = {
         let (world, _) = filled(99);
         world.disk.bytes(INDEX)
     };
@@ -249,8 +249,7 @@ fn replaced_index_file_is_not_trusted() {
     apply(&store, &mut model, &[Change::Put(name("new/three"), body(3, 30).into())]);
     let disk = world.disk.fork();
     drop(store);
-    for (what, bytes) in
-        [("another store's", stranger), ("an older one", older), ("no", Vec::new())]
+    for (what, bytes) in [("another store's", foreign), ("an older one", older), ("no", Vec::new())]
     {
         let mut world = World::on(disk.fork(), 11);
         world.options.index_cache_bytes = 0;

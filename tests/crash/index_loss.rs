@@ -47,7 +47,7 @@ fn missing_or_corrupt_index_is_rebuilt() {
 fn index_of_another_store_is_rebuilt() {
     let other = World::new(99);
     let store = other.open();
-    tests::store::put(&store, &name("stranger"), b"of another store").unwrap();
+    tests::store::put(&store, &name("outsider"), b"of another store").unwrap();
     store.close().unwrap();
     let index = other.disk.bytes(INDEX);
     check_nothing_lost(Past::Closed, "another store's", |disk| {

@@ -140,7 +140,7 @@ fn blank_misplaced_or_stale_sector_is_detected_or_harmless() {
 #[ignore = "takes minutes: the whole corruption matrix"]
 fn full_matrix_of_bytes_and_sectors() {
     println!(
-        "| past | damage | tried | found | noted | failed reads | told at opening | harmless |"
+        "| past | damage | tried | found | noted | failed reads | reported at opening | harmless |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for past in [Past::Closed, Past::Killed] {

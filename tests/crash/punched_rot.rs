@@ -164,8 +164,8 @@ fn damaged_live_body_next_to_punched_bodies_is_reported() {
         world.disk.flip(&punched.path, offset + 9_000, 1);
         world.disk.flip(&punched.path, punched.entries_at() + 30, 1);
         let (store, report) = world.open_with_report();
-        let told: Vec<_> = report.damage.iter().map(|it| (it.offset, it.reason)).collect();
-        assert_eq!(told, [(offset, engine::Malformed::Checksum)], "{seed}: {report}");
+        let reported: Vec<_> = report.damage.iter().map(|it| (it.offset, it.reason)).collect();
+        assert_eq!(reported, [(offset, engine::Malformed::Checksum)], "{seed}: {report}");
         for at in 0..BATCHES {
             let found = read(&store, &key("live", at));
             match (seed, at) {
@@ -187,7 +187,7 @@ fn damaged_live_fact_next_to_punched_facts_is_reported() {
         world.disk.flip(&punched.path, offset + 9_000, 1);
         let (_, report) = world.open_with_report();
         assert_eq!(report.damage_count(), 1, "{folder}: {report}");
-        let told = report.damage[0].offset;
-        assert!((offset - 100..=offset).contains(&told), "{folder}: {report}");
+        let reported = report.damage[0].offset;
+        assert!((offset - 100..=offset).contains(&reported), "{folder}: {report}");
     }
 }

@@ -83,11 +83,11 @@ fn segment_with_readers_is_not_punched() {
     // The copies that the first compaction could still make, into the space of the spare segment, freed room.
     world.disk.set_free_bytes(300_000);
     // Pieces of the newest segment, which was not mapped, are copies.
-    let beside = compact(&store).unwrap();
-    assert!(beside.punched_bytes <= 100_000, "pieces are on their way to somebody: {beside:?}");
+    let concurrent = compact(&store).unwrap();
+    assert!(concurrent.punched_bytes <= 100_000, "pieces are in use: {concurrent:?}");
     drop(pieces);
     let alone = compact(&store).unwrap();
-    assert!(alone.punched_bytes > 1_000_000, "{alone:?}; before: {held:?}, {beside:?}");
+    assert!(alone.punched_bytes > 1_000_000, "{alone:?}; before: {held:?}, {concurrent:?}");
     for (name, (body, _)) in &model.objects {
         assert_eq!(read(&store, name).unwrap().as_deref(), Some(&**body), "{name}");
     }

@@ -34,15 +34,15 @@ fn python_reader_matches_engine_after_power_loss() {
             turn += 1;
             let disk = recording.cuts[at].fork();
             disk.power_on(policy, turn as u64);
-            let told = read_disk_in_python(&disk);
+            let output = read_disk_in_python(&disk);
             let (store, report) = World::on(disk, 3).open_with_report();
             torn += usize::from(report.torn_tail.is_some());
             let place = format!("{story:?}, cut {at} of {count}, {policy:?}");
             assert!(report.damage.is_empty(), "{place}: {report}");
-            assert_eq!(told.code, 0, "{place}: {}", told.stderr);
-            let agrees = told.must_be(&Contents::of(&store).unwrap());
+            assert_eq!(output.code, 0, "{place}: {}", output.stderr);
+            let agrees = output.must_be(&Contents::of(&store).unwrap());
             agrees.unwrap_or_else(|why| panic!("{place}: {why}"));
         }
     }
-    assert!(torn > 0, "there were no torn tails to be told from damage");
+    assert!(torn > 0, "there were no torn tails to distinguish from damage");
 }

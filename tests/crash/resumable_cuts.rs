@@ -32,8 +32,8 @@ fn finish(store: &Store, received: ResumePoint) {
     store.remove_upload(ID).unwrap();
 }
 
-fn step(store: &Store, told: Acknowledged) -> Acknowledged {
-    let mut upload = match told {
+fn step(store: &Store, acknowledged: Acknowledged) -> Acknowledged {
+    let mut upload = match acknowledged {
         Acknowledged::Nothing => store.begin_upload(ID).unwrap(),
         Acknowledged::Received(received) if received.bytes as usize == 3 * PIECE => {
             finish(store, received);
@@ -43,20 +43,20 @@ fn step(store: &Store, told: Acknowledged) -> Acknowledged {
         Acknowledged::Committed => unreachable!("there is no step after the last"),
     };
     let from = upload.resume_point().bytes as usize;
-    if !matches!(told, Acknowledged::Nothing) {
+    if !matches!(acknowledged, Acknowledged::Nothing) {
         upload.push(&whole()[from..from + PIECE]).unwrap();
     }
     Acknowledged::Received(upload.sync().unwrap())
 }
 
 /// Checks that an upload can be resumed after a crash in the step after this acknowledgement.
-fn check_resumes(disk: &SimDisk, told: Acknowledged) {
+fn check_resumes(disk: &SimDisk, acknowledged: Acknowledged) {
     let store = World::on(disk.clone(), 11).open();
     if let Some(found) = read(&store, &name("it")).unwrap() {
         assert!(found == whole());
         return;
     }
-    match told {
+    match acknowledged {
         Acknowledged::Nothing => {}
         Acknowledged::Received(received) => {
             finish(&store, received);
@@ -69,19 +69,19 @@ fn check_resumes(disk: &SimDisk, told: Acknowledged) {
 #[test]
 fn resumable_upload_survives_power_loss_at_every_operation() {
     let world = World::new(7);
-    let mut told = Acknowledged::Nothing;
+    let mut acknowledged = Acknowledged::Nothing;
     let (before, mut after) = (Model::default(), Model::default());
     after.objects.insert(name("it"), (Bytes::from(whole()), false));
     let mut crashes = 0;
-    while !matches!(told, Acknowledged::Committed) {
+    while !matches!(acknowledged, Acknowledged::Committed) {
         let store = world.open();
         world.disk.record_cuts();
-        let next = step(&store, told);
+        let next = step(&store, acknowledged);
         for (at, cut) in world.disk.take_cuts().into_iter().enumerate() {
             for policy in LossPolicy::ALL {
                 let disk = cut.fork();
                 disk.power_on(policy, at as u64);
-                check_resumes(&disk.fork(), told);
+                check_resumes(&disk.fork(), acknowledged);
                 check(&disk, &[&before, &after])
                     .unwrap_or_else(|what| panic!("cut {at}, {policy:?}: {what}"));
                 crashes += 1;
@@ -94,7 +94,7 @@ fn resumable_upload_survives_power_loss_at_every_operation() {
             check_resumes(&disk, next);
             crashes += 1;
         }
-        told = next;
+        acknowledged = next;
     }
     assert!(crashes > 150, "{crashes} crashes");
 }

@@ -98,13 +98,13 @@ fn check_all(
     let (store, _) = open(&again, "the rebuild")?;
     let rebuilt = Contents::of(&store)?;
     if rebuilt != contents {
-        return Err(format!("the index made anew differs: {}", difference(&rebuilt, &contents)));
+        return Err(format!("the rebuilt index differs: {}", difference(&rebuilt, &contents)));
     }
     must_have_no_orphans(&again, &store, &rebuilt)?;
     let retained_again = store.stats().map_err(|error| error.to_string())?.retained;
     match retained_again == retained {
         true => Ok(()),
-        false => Err(format!("{retained:?} was retained, and made anew {retained_again:?}")),
+        false => Err(format!("{retained:?} was retained, and {retained_again:?} after a rebuild")),
     }
 }
 
@@ -273,11 +273,11 @@ fn difference(one: &Contents, other: &Contents) -> String {
         let objects = contents.objects.iter().filter(|(name, seen)| differs(name, seen));
         objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
     };
-    let told = |contents: &Contents, than: &Contents| {
+    let describe = |contents: &Contents, than: &Contents| {
         let Contents { usages, log, compacted, big, last_lsn, .. } = contents;
         format!("{:?} {usages:?} {log:?} {compacted:?} {big:?} {last_lsn}", only_in(contents, than))
     };
-    format!("{}\nis not {}", told(one, other), told(other, one))
+    format!("{}\nis not {}", describe(one, other), describe(other, one))
 }
 
 /// Whether a file is unchanged, except for holes that are filled again.

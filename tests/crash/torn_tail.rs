@@ -110,8 +110,8 @@ fn damaged_body_is_confirmed_by_the_next_group() {
     let (store, report) = flipped(&world, groups[2].records[0].body.start + 7);
     assert_eq!(report.damage.len(), 1, "{report}");
     assert_eq!(report.damage[0].reason, Malformed::Checksum);
-    let told = read(&store, &name("c")).unwrap_err().to_string();
-    assert!(told.contains("photos/c") && told.contains(LOG), "{told}");
+    let message = read(&store, &name("c")).unwrap_err().to_string();
+    assert!(message.contains("photos/c") && message.contains(LOG), "{message}");
 }
 
 #[test]

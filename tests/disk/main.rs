@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use engine::disk::sim::SimDisk;
 use engine::disk::{Access, Disk, DiskFile, RealDisk};
-use engine::entropy::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 
 macro_rules! on_both_disks {
     ($($behaviour:ident),* $(,)?) => {
@@ -235,7 +235,7 @@ fn rename_replaces_the_target(disk: &dyn Disk) {
     assert_eq!(disk.list("").unwrap(), ["log"]);
     assert_eq!(disk.list("log").unwrap(), ["file"]);
     assert_eq!(all(&*disk.open("log/file").unwrap()), b"moved");
-    assert_eq!(all(&*replaced), b"replaced", "whoever has it open reads on");
+    assert_eq!(all(&*replaced), b"replaced", "an open file stays readable");
     file.write_at(0, &[b"MOVED"]).unwrap();
     assert_eq!(all(&*disk.open("log/file").unwrap()), b"MOVED");
 }
@@ -472,7 +472,7 @@ fn simulated_and_real_disk_agree_on_random_operations() {
 /// Runs random operations on a disk and returns all results.
 fn run_random_operations(disk: &dyn Disk, seed: u64) -> Vec<String> {
     let chance = SeededRng::new(seed);
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for folder in ["log", "big/00"] {
         disk.create_folder(folder).unwrap();
     }
@@ -496,16 +496,16 @@ fn run_random_operations(disk: &dyn Disk, seed: u64) -> Vec<String> {
             (_, Ok(file)) => file.write_at(offset, &[&bytes, b"end"]).map(|()| 0),
             (_, Err(error)) => Err(error),
         };
-        told.push(format!("{step} {path} {:?}", answer.map_err(|error| error.kind())));
+        results.push(format!("{step} {path} {:?}", answer.map_err(|error| error.kind())));
     }
     for folder in ["", "log", "big", "big/00", "big/01"] {
         for name in disk.list(folder).unwrap() {
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             let file = disk.open(&path).map(|file| all(&*file));
-            told.push(format!("{path}: {:?}", file.map_err(|error| error.kind())));
+            results.push(format!("{path}: {:?}", file.map_err(|error| error.kind())));
         }
     }
-    told
+    results
 }
 
 fn all(file: &dyn DiskFile) -> Vec<u8> {

@@ -126,9 +126,9 @@ fn backup_rejects_foreign_target_folder() {
     fill(&store, 1);
     let other = World::new(2);
     put(&other.open(), &name("a"), b"of another store").unwrap();
-    let strangers = SimDisk::new();
-    strangers.create("holiday.jpg").unwrap();
-    for disk in [&other.disk, &strangers] {
+    let unrelated = SimDisk::new();
+    unrelated.create("holiday.jpg").unwrap();
+    for disk in [&other.disk, &unrelated] {
         let before: Vec<_> = disk.paths().into_iter().filter(|path| path != "LOCK").collect();
         assert!(matches!(back_up(&store, disk), Err(Error::NotAStore(_))));
         let after: Vec<_> = disk.paths().into_iter().filter(|path| path != "LOCK").collect();

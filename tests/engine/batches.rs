@@ -346,7 +346,7 @@ fn submit_long(
     store: &Store,
     count: usize,
 ) -> (mpsc::Receiver<(usize, Result<CommitInfo>)>, usize) {
-    let (answer, told) = mpsc::channel();
+    let (answer, results) = mpsc::channel();
     for at in 0..count {
         let batch = put_in(Batch::new(), store, &format!("{at}"), &body(at as u64, LONG_BYTES));
         let answer = answer.clone();
@@ -354,27 +354,27 @@ fn submit_long(
     }
     store.step_committer();
     let shows = |at: &usize| read(store, &name(&format!("{at}"))).unwrap().is_some();
-    (told, (0..count).take_while(shows).count())
+    (results, (0..count).take_while(shows).count())
 }
 
-fn results_so_far(told: &mpsc::Receiver<(usize, Result<CommitInfo>)>) -> Vec<(usize, bool)> {
-    told.try_iter().map(|(at, outcome)| (at, outcome.is_ok())).collect()
+fn results_so_far(results: &mpsc::Receiver<(usize, Result<CommitInfo>)>) -> Vec<(usize, bool)> {
+    results.try_iter().map(|(at, outcome)| (at, outcome.is_ok())).collect()
 }
 
 #[test]
 fn callbacks_of_long_group_wait_for_the_next_group_only() {
     for more in [0, 1, 4] {
         let (_world, store) = store_of_long_groups();
-        let (told, in_first) = submit_long(&store, 21 + more);
+        let (results, in_first) = submit_long(&store, 21 + more);
         assert_eq!(in_first, 21, "as many as fit");
         let expected: Vec<_> = (0..in_first).map(|at| (at, true)).collect();
         if more == 0 {
-            assert_eq!(results_so_far(&told), expected, "there is no next one");
+            assert_eq!(results_so_far(&results), expected, "there is no next one");
         } else {
-            assert_eq!(results_so_far(&told), []);
+            assert_eq!(results_so_far(&results), []);
             store.step_committer();
             let expected: Vec<_> = (0..in_first + more).map(|at| (at, true)).collect();
-            assert_eq!(results_so_far(&told), expected);
+            assert_eq!(results_so_far(&results), expected);
         }
     }
 }
@@ -388,11 +388,11 @@ fn failed_group_does_not_change_earlier_results() {
         (4, Operation::SyncData),
     ] {
         let (world, store) = store_of_long_groups();
-        let (told, in_first) = submit_long(&store, 21 + more);
+        let (results, in_first) = submit_long(&store, 21 + more);
         let log = PathPattern::Prefix("log/".to_owned());
         world.disk.inject(FaultRule::once(operation, log, Fault::Error));
         store.step_committer();
         let expected: Vec<_> = (0..in_first + more).map(|at| (at, at < in_first)).collect();
-        assert_eq!(results_so_far(&told), expected, "{operation:?}");
+        assert_eq!(results_so_far(&results), expected, "{operation:?}");
     }
 }

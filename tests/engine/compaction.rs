@@ -78,7 +78,7 @@ fn compaction_reclaims_dead_space_and_keeps_live_data() {
     assert!(checked.is_clean(), "{checked}");
     assert_eq!(Contents::of(&world.open()).unwrap(), after, "after opening it again");
     world.disk.remove("index.redb").unwrap();
-    assert_eq!(Contents::of(&world.open()).unwrap(), after, "with an index made anew");
+    assert_eq!(Contents::of(&world.open()).unwrap(), after, "with a rebuilt index");
 }
 
 #[test]
@@ -323,9 +323,9 @@ fn compaction_runs_concurrently_with_readers_and_writers() {
         let again = &rebuilt.objects[name];
         assert_eq!((&again.described, again.lsn), (&seen.described, seen.lsn), "{name}");
     }
-    let told = |it: &Contents| (it.usages.clone(), it.big, it.last_lsn, it.objects.len());
-    assert_eq!(told(&rebuilt), told(&contents));
-    assert!(rebuilt == contents, "an index made anew shows other bytes");
+    let summary = |it: &Contents| (it.usages.clone(), it.big, it.last_lsn, it.objects.len());
+    assert_eq!(summary(&rebuilt), summary(&contents));
+    assert!(rebuilt == contents, "a rebuilt index shows other bytes");
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn fsck_reports_and_repairs_wrong_folder_counters() {
         ("a row of zeros", "b/", Some(usage(0, 0)), "0 objects of 0 bytes"),
         ("a corrupt row of a bucket", "", Some(usage(4, 151)), "4 objects of 151 bytes"),
     ];
-    for (what, of, value, told) in broken {
+    for (what, of, value, expected) in broken {
         let world = fork(&world);
         let database = index(&world);
         let transaction = database.begin_write().unwrap();
@@ -211,7 +211,7 @@ fn fsck_reports_and_repairs_wrong_folder_counters() {
         let report = world.fsck(false).unwrap();
         let found = finding(&report, "rebuild-index");
         assert_eq!((found.severity, report.findings.len()), (Severity::Repairable, 1), "{what}");
-        let named = format!("{told} and 0 derived of 0 in {}/{of}, but there are", bucket());
+        let named = format!("{expected} and 0 derived of 0 in {}/{of}, but there are", bucket());
         assert!(found.what.contains(&named), "{what}: {}", found.what);
         repaired(&world);
         Contents::of(&world.open())

@@ -211,7 +211,7 @@ fn fsck_with_workers_can_be_cancelled_by_callback() {
         &world.environment(),
         CheckOptions { deep: true, derived_bucket: None, workers: 4 },
         &mut |progress| {
-            assert!(!is_stopped, "nobody is told any more");
+            assert!(!is_stopped, "the callback is called after it stopped");
             assert!(progress.done_bytes <= progress.total_bytes);
             is_stopped = progress.done_items > 0;
             match is_stopped {

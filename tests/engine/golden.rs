@@ -78,7 +78,7 @@ fn story() -> [Vec<Vec<Change>>; 4] {
         vec![Change::PutDerived(name_in(&other, "thumb"), bytes(9, 64))],
         vec![Change::DeleteFact(fact("gone"))],
     ];
-    let beside = vec![
+    let during_compaction = vec![
         vec![put(DOOMED, 13, 900)],
         vec![put("small", 12, 310), put("deleted", 14, 500), put(PUNCHED, 15, WIDE_INLINE_BYTES)],
         vec![Change::Delete(name("deleted")), Change::Delete(name(PUNCHED))],
@@ -87,7 +87,7 @@ fn story() -> [Vec<Vec<Change>>; 4] {
         vec![put("small", 16, 320), put("late", 17, 40)],
         vec![Change::DeleteFact(fact("token/x")), put_fact("token/y", 10)],
     ];
-    [first, second, beside, last]
+    [first, second, during_compaction, last]
 }
 
 /// Object whose bytes were damaged, recorded as lost.
@@ -297,11 +297,11 @@ fn golden_v1_store_has_every_record_kind() {
 }
 
 #[test]
-#[ignore = "writes the golden store anew: only for a format version that was never released"]
+#[ignore = "rewrites the golden store: only for a format version that was never released"]
 fn write_the_golden_store() {
     let mut world = World::new(1);
     world.options.inline_bytes_max = WIDE_INLINE_BYTES;
-    let [first, second, beside, last] = story();
+    let [first, second, during_compaction, last] = story();
     let play = |store: &Store, part: &[Vec<Change>]| {
         for changes in part {
             commit(store, batch(store, changes).unwrap()).unwrap();
@@ -315,10 +315,10 @@ fn write_the_golden_store() {
     store.close().unwrap();
 
     let store = world.open();
-    play(&store, &beside[..1]);
+    play(&store, &during_compaction[..1]);
     let compacted = compact(&store).unwrap();
     assert_eq!((compacted.segments_removed, compacted.segments_written), (1, 1), "{compacted:?}");
-    play(&store, &beside[1..]);
+    play(&store, &during_compaction[1..]);
     store.close().unwrap();
 
     let store = world.open();

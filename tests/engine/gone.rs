@@ -100,8 +100,8 @@ fn along(
     }
 }
 
-fn keys_of(told: &VersionSummary) -> Vec<(String, u64)> {
-    let mut keys: Vec<_> = told.iter().map(|it| (it.0.clone(), it.1)).collect();
+fn keys_of(versions: &VersionSummary) -> Vec<(String, u64)> {
+    let mut keys: Vec<_> = versions.iter().map(|it| (it.0.clone(), it.1)).collect();
     keys.sort();
     keys
 }
@@ -121,14 +121,14 @@ fn noncurrent_listing_is_paged_and_complete() {
     let all = list_from_log(&store, &filter(""), 1_000);
     assert_eq!(all.len(), 63);
     for (limit, records) in [(1_000, usize::MAX), (7, usize::MAX), (1_000, 1), (3, 10)] {
-        let (told, calls) = along(&store, &filter(""), limit, records);
-        assert_eq!(keys_of(&told), keys_of(&all), "{limit} {records}");
+        let (listed, calls) = along(&store, &filter(""), limit, records);
+        assert_eq!(keys_of(&listed), keys_of(&all), "{limit} {records}");
         assert!(calls * records.min(1_000) >= 63 && calls * limit >= 63, "{calls}");
     }
     // A single call knows all ends.
-    let (mut told, _) = along(&store, &filter(""), 1_000, usize::MAX);
-    told.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
-    assert_eq!(told, all);
+    let (mut listed, _) = along(&store, &filter(""), 1_000, usize::MAX);
+    listed.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
+    assert_eq!(listed, all);
     assert_eq!(keys_of(&along(&store, &filter("b/"), 5, 5).0).len(), 1);
     // The callback stops one call, and nothing else.
     let mut is_first = true;
@@ -165,7 +165,7 @@ fn noncurrent_listing_survives_compaction_between_pages() {
             &mut always_continue,
         )
         .unwrap();
-    let mut told: Vec<String> =
+    let mut listed: Vec<String> =
         first.versions.iter().map(|it| it.object.name().key.to_string()).collect();
     compact(&store).unwrap();
     let mut from = first.next;
@@ -173,12 +173,12 @@ fn noncurrent_listing_survives_compaction_between_pages() {
         let stretch = store
             .list_noncurrent_in_log_order(&filter(""), place, 1, 3, &mut always_continue)
             .unwrap();
-        told.extend(stretch.versions.iter().map(|it| it.object.name().key.to_string()));
+        listed.extend(stretch.versions.iter().map(|it| it.object.name().key.to_string()));
         from = stretch.next;
     }
     let left: Vec<String> =
         list_from_log(&store, &filter(""), 10).into_iter().map(|it| it.0).collect();
-    assert!(left.iter().all(|key| told.contains(key)), "{left:?} of {told:?}");
+    assert!(left.iter().all(|key| listed.contains(key)), "{left:?} of {listed:?}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn noncurrent_listing_from_memory_matches_log() {
     let store = world.open();
     filled(&world, &store);
     let by_memory = list_recent(&store, &filter(""), 100);
-    let keys = |told: &VersionSummary| told.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
+    let keys = |list: &VersionSummary| list.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
     assert_eq!(keys(&by_memory), ["b/c", "a", "a"]);
     let ends: Vec<_> = by_memory.iter().map(|it| (it.2, it.3.map(|ms| ms - START_MS))).collect();
     assert_eq!(
@@ -260,7 +260,7 @@ fn noncurrent_listing_skips_recreated_names() {
     delete(&store, &name("b")).unwrap();
     let everywhere = |store: &Store| {
         let keys =
-            |told: VersionSummary| keys_of(&told).into_iter().map(|it| it.0).collect::<Vec<_>>();
+            |list: VersionSummary| keys_of(&list).into_iter().map(|it| it.0).collect::<Vec<_>>();
         let (log, along) =
             (list_from_log(store, &filter(""), 1), along(store, &filter(""), 1, 1).0);
         assert_eq!(keys(log.clone()), keys(along));

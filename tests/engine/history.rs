@@ -82,15 +82,15 @@ fn version_history_lists_versions_in_order_with_outcome() {
     put(&store, &name("a"), &body(3, 500)).unwrap();
     put(&store, &name("b"), &body(4, 10)).unwrap();
 
-    let told = history_of(&store, VersionScope::Key(name("a").key), 0, 100);
-    let times: Vec<u64> = told.versions.iter().map(|it| it.happened_ms - START_MS).collect();
+    let history = history_of(&store, VersionScope::Key(name("a").key), 0, 100);
+    let times: Vec<u64> = history.versions.iter().map(|it| it.happened_ms - START_MS).collect();
     assert_eq!(times, [0, 10, 20, 30]);
-    let VersionEvent::Put(first) = &told.versions[0].event else { panic!("it was put first") };
+    let VersionEvent::Put(first) = &history.versions[0].event else { panic!("it was put first") };
     assert_eq!((first.bytes, first.content_type.as_str()), (300, "image/png"));
     assert_eq!(first.created_ms, START_MS);
-    let VersionEvent::Put(last) = &told.versions[3].event else { panic!("and put again") };
+    let VersionEvent::Put(last) = &history.versions[3].event else { panic!("and put again") };
     let object = store.get(&name("a")).unwrap().unwrap();
-    assert_eq!((last.etag, told.versions[3].lsn), (object.etag(), object.lsn()));
+    assert_eq!((last.etag, history.versions[3].lsn), (object.etag(), object.lsn()));
     let expected = vec![
         Some((VersionState::Replaced, Ok(()))),
         Some((VersionState::Deleted, Ok(()))),
@@ -123,13 +123,13 @@ fn version_history_filters_by_folder_bucket_and_time() {
         let keys = history.versions.iter().map(|version| version.name.key.as_str().to_owned());
         (keys.collect::<Vec<_>>(), history.truncated)
     };
-    let told = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
-    assert_eq!(keys(folder("x/"), 0, 10), (told(&["x/1", "x/1", "x/y/2"]), false));
-    assert_eq!(keys(folder(""), 0, 10), (told(&["4", "x/1", "x/1", "x/y/2", "xx/3"]), false));
-    assert_eq!(keys(folder(""), START_MS + 100, 10), (told(&["x/1"]), false));
-    assert_eq!(keys(folder(""), START_MS + 101, 10), (told(&[]), false));
-    assert_eq!(keys(folder(""), 0, 3), (told(&["4", "x/1", "x/1"]), true));
-    assert_eq!(keys(folder(""), 0, 0), (told(&[]), true));
+    let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+    assert_eq!(keys(folder("x/"), 0, 10), (owned(&["x/1", "x/1", "x/y/2"]), false));
+    assert_eq!(keys(folder(""), 0, 10), (owned(&["4", "x/1", "x/1", "x/y/2", "xx/3"]), false));
+    assert_eq!(keys(folder(""), START_MS + 100, 10), (owned(&["x/1"]), false));
+    assert_eq!(keys(folder(""), START_MS + 101, 10), (owned(&[]), false));
+    assert_eq!(keys(folder(""), 0, 3), (owned(&["4", "x/1", "x/1"]), true));
+    assert_eq!(keys(folder(""), 0, 0), (owned(&[]), true));
 
     // The end of the last version shown is known although its successor is not shown.
     let cut = history_of(&store, folder(""), 0, 2);

@@ -268,8 +268,8 @@ fn listing_is_limited_to_its_bucket() {
         let other = tests::store::bucket_named(other);
         assert_eq!(keys(&tree.store, &other, "", 10).unwrap(), []);
         let staged = stage(&tree.store, b"x").unwrap();
-        let stranger = tests::store::name_in(&other, "a/stranger");
-        commit(&tree.store, Batch::new().put(stranger, staged, PutOptions::default())).unwrap();
+        let outsider = tests::store::name_in(&other, "a/outsider");
+        commit(&tree.store, Batch::new().put(outsider, staged, PutOptions::default())).unwrap();
     }
     tree.is_right();
 }

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use engine::{Batch, PutOptions, Store};
-use tests::python_reader::{Told, read_disk_in_python, require_python};
+use tests::python_reader::{ReaderOutput, read_disk_in_python, require_python};
 use tests::store::{
     Change, Contents, World, batch, body, bucket_named, commit, compact, delete, fact, name,
     name_in, put, read, roll_over, stage,
@@ -81,12 +81,12 @@ fn python_reader_matches_engine_per_object() {
         if closed {
             world.open().close().unwrap();
         }
-        let told = read_disk_in_python(&world.disk);
-        assert_eq!(told.code, 0, "{}", told.stderr);
-        assert!(told.stderr.contains("not checked: BLAKE3"), "{}", told.stderr);
+        let output = read_disk_in_python(&world.disk);
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        assert!(output.stderr.contains("not checked: BLAKE3"), "{}", output.stderr);
         let contents = Contents::of(&World::on(world.disk.fork(), 9).open()).unwrap();
         assert!(contents.objects.len() > 40 && contents.compacted.record_bytes > 0);
-        told.must_be(&contents).unwrap();
+        output.must_be(&contents).unwrap();
     }
 }
 
@@ -94,15 +94,15 @@ fn python_reader_matches_engine_per_object() {
 fn python_reader_reads_golden_store() {
     require_python();
     let world = golden();
-    let told = read_disk_in_python(&world.disk);
-    assert_eq!(told.code, 3, "something in it was lost: {}", told.stderr);
+    let output = read_disk_in_python(&world.disk);
+    assert_eq!(output.code, 3, "something in it was lost: {}", output.stderr);
     let doomed = ("photos".to_owned(), DOOMED.to_owned());
-    assert!(told.objects[&doomed]["sha256"].is_null(), "{:?}", told.objects[&doomed]);
+    assert!(output.objects[&doomed]["sha256"].is_null(), "{:?}", output.objects[&doomed]);
     let store = world.open();
     delete(&store, &name(DOOMED)).unwrap();
-    let mut objects = told.objects;
+    let mut objects = output.objects;
     objects.remove(&doomed);
-    Told { objects, ..told }.must_be(&Contents::of(&store).unwrap()).unwrap();
+    ReaderOutput { objects, ..output }.must_be(&Contents::of(&store).unwrap()).unwrap();
 }
 
 #[test]
@@ -137,13 +137,13 @@ fn python_reader_detects_every_damaged_byte() {
     ] {
         let damaged = disk.fork();
         damaged.flip(path, offset, 0x10);
-        let told = read_disk_in_python(&damaged);
-        assert_eq!(told.code, 3, "{path} at {offset}: {}", told.stderr);
-        assert!(told.stderr.contains(says), "{path} at {offset}, {says}: {}", told.stderr);
-        assert!(told.stderr.contains("DAMAGE in"), "{}", told.stderr);
+        let output = read_disk_in_python(&damaged);
+        assert_eq!(output.code, 3, "{path} at {offset}: {}", output.stderr);
+        assert!(output.stderr.contains(says), "{path} at {offset}, {says}: {}", output.stderr);
+        assert!(output.stderr.contains("DAMAGE in"), "{}", output.stderr);
     }
     let missing = disk.fork();
     engine::disk::Disk::remove(&missing, &big).unwrap();
-    let told = read_disk_in_python(&missing);
-    assert!(told.code == 3 && told.stderr.contains("photos/big: "), "{}", told.stderr);
+    let output = read_disk_in_python(&missing);
+    assert!(output.code == 3 && output.stderr.contains("photos/big: "), "{}", output.stderr);
 }

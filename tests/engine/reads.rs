@@ -118,8 +118,8 @@ fn big_object_changed_before_read_is_conflict_not_damage() {
     put(&store, &name("big"), &body(1, 400_000)).unwrap();
     let seen = store.get(&name("big")).unwrap().unwrap();
     put(&store, &name("big"), &body(2, 400_000)).unwrap();
-    let told = store.body(&seen).map(|body| body.bytes());
-    assert!(matches!(told, Err(Error::Conflict(Conflict::KeyChanged(_)))), "{told:?}");
+    let result = store.body(&seen).map(|body| body.bytes());
+    assert!(matches!(result, Err(Error::Conflict(Conflict::KeyChanged(_)))), "{result:?}");
 }
 
 #[test]
@@ -139,11 +139,11 @@ fn damage_error_names_object_file_and_offset() {
         let opened = open_body(&store, key);
         let whole = body(if key == "small" { 1 } else { 2 }, 100);
         assert_eq!(opened.read(0..100).unwrap(), whole, "the first block is whole");
-        let Err(Error::Corrupt(told)) = opened.read(2 * BLOCK_BYTES as u64..opened.bytes()) else {
+        let Err(Error::Corrupt(error)) = opened.read(2 * BLOCK_BYTES as u64..opened.bytes()) else {
             panic!("{key} is damaged");
         };
-        assert_eq!((told.file.as_str(), told.object), (path, Some(name(key))));
-        assert!(told.offset.abs_diff(place as u64) <= BLOCK_BYTES as u64);
+        assert_eq!((error.file.as_str(), error.object), (path, Some(name(key))));
+        assert!(error.offset.abs_diff(place as u64) <= BLOCK_BYTES as u64);
         assert_eq!(read(&store, &name("other")).unwrap().unwrap(), body(3, 1_000));
         world.disk.overwrite(path, place as u64, &[byte]);
     }

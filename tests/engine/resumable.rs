@@ -43,7 +43,7 @@ fn resumable_upload_across_reopens_equals_single_upload() {
             }
             received = upload.sync().unwrap();
             // Bytes that were not synced are not counted, and are sent again.
-            upload.push(b"more than anybody was told of").unwrap();
+            upload.push(b"bytes that are not synced").unwrap();
         }
         let store = world.open();
         let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();

@@ -66,12 +66,12 @@ fn large_object_is_restorable_within_retention_window() {
         put_since_ms: 0,
     };
     let (lately, _) = store.recent_noncurrent(&all, None, 10).unwrap();
-    let told = |it: &engine::NoncurrentVersion| {
+    let summary = |it: &engine::NoncurrentVersion| {
         (it.object.name().key.to_string(), store.recoverable_until_ms(&it.object))
     };
     let expected = [("b", until_ms + MINUTE_MS), ("a", until_ms)];
     let expected = expected.map(|(key, until)| (key.to_owned(), Some(until)));
-    assert_eq!(lately.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(lately.iter().map(summary).collect::<Vec<_>>(), expected);
     let in_log = store.list_noncurrent(&all, None, 10, &mut always_continue).unwrap();
     assert_eq!(in_log.versions.len(), 2);
 

@@ -119,9 +119,9 @@ fn search_is_limited_to_its_bucket() {
     let store = World::new(1).open();
     put(&store, &["a/cat"]);
     for other in ["photo", "photos-", "photos.a"] {
-        let stranger = name_in(&bucket_named(other), "a/cat");
+        let outsider = name_in(&bucket_named(other), "a/cat");
         let staged = stage(&store, b"x").unwrap();
-        commit(&store, Batch::new().put(stranger, staged, PutOptions::default())).unwrap();
+        commit(&store, Batch::new().put(outsider, staged, PutOptions::default())).unwrap();
         let theirs = SearchQuery { bucket: bucket_named(other), ..query("", "cat") };
         assert_eq!(search(&store, &theirs).total, 1);
     }
@@ -424,8 +424,8 @@ fn two_thread_search_matches_single_thread() {
     drop(store);
     world.options.search.names_bytes_max = 1 << 30;
     let store = world.open();
-    let meanwhile = search(&store, &one);
-    assert!(!meanwhile.total_is_exact && meanwhile.total < walked.total);
+    let partial = search(&store, &one);
+    assert!(!partial.total_is_exact && partial.total < walked.total);
     store.step_names();
     let kept = search(&store, &one);
     assert_eq!(store.stats().unwrap().cached_names, 80_000);
@@ -434,5 +434,5 @@ fn two_thread_search_matches_single_thread() {
     };
     assert_eq!((kept.total, seen(&kept)), (walked.total, seen(&walked)));
     assert!(kept.total > 800 && kept.total_is_exact && walked.total_is_exact);
-    assert!(kept.from_memory && !walked.from_memory && !meanwhile.from_memory);
+    assert!(kept.from_memory && !walked.from_memory && !partial.from_memory);
 }

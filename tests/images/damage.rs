@@ -1,6 +1,6 @@
 //! Truncated files, and files with damaged data.
 
-use fuzz::photograph::{Encoding, SamplingFactor, SyntheticPhoto};
+use fuzz::synthetic_photo::{Encoding, SamplingFactor, SyntheticPhoto};
 use images::scaled_jpeg::{DecodeStatus, Decoded, Error, Scale};
 
 use super::{PLAIN, SAMPLINGS, decode};

@@ -4,8 +4,8 @@
 //! Options come from a seed: sampling factors, scan scripts, restart intervals, progressive, grey, RGB. `TRUG_SEED=N`
 //! runs the files of one seed.
 
-use fuzz::choices::ChoiceSequence;
-use fuzz::photograph::SyntheticPhoto;
+use fuzz::choice_sequence::ChoiceSequence;
+use fuzz::synthetic_photo::SyntheticPhoto;
 use image::RgbImage;
 use image::imageops::{self, FilterType};
 use images::{Format, OutputFormat, PlanOutcome, TransformOptions, plan, read_source, render};

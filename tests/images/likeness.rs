@@ -4,7 +4,7 @@
 //! are, the mean of areas dampens them. So the thresholds are measured, and a second test shows that they are narrow: a
 //! shift by half a sample, misplaced chroma and a block without its frequencies all fall below.
 
-use fuzz::photograph::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
+use fuzz::synthetic_photo::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
 use images::scaled_jpeg::{ColorModel, DecodeStatus, Plane, Scale, to_pixels};
 
 use super::{PLAIN, SAMPLINGS, decode};

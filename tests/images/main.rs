@@ -14,7 +14,7 @@ mod jpeg_options;
 mod likeness;
 mod quality;
 
-use fuzz::photograph::{Encoding, SamplingFactor};
+use fuzz::synthetic_photo::{Encoding, SamplingFactor};
 use images::scaled_jpeg::{Decoded, Error, Limits, Scale};
 
 const SAMPLINGS: [SamplingFactor; 4] = [

@@ -279,14 +279,14 @@ fn quality_check_detects_visible_defects() {
     let lower = original.made(&Task { quality: Some(70), ..WEBP_400 });
     let lower = image::load_from_memory(&lower).unwrap().to_rgb8();
     // Shifted by half a pixel of the small picture.
-    let beside = imageops::crop_imm(&seen, 5, 0, seen.width() - 5, seen.height()).to_image();
-    let beside = imageops::resize(&beside, width, height, FilterType::Lanczos3);
+    let shifted = imageops::crop_imm(&seen, 5, 0, seen.width() - 5, seen.height()).to_image();
+    let shifted = imageops::resize(&shifted, width, height, FilterType::Lanczos3);
     let dark = DynamicImage::from(shrunk.clone()).brighten(-8).to_rgb8();
     for (fault, picture) in [
         ("less quality", lower),
         ("nothing averaged", resized(FilterType::Nearest)),
         ("blurred", imageops::blur(&shrunk, 0.8)),
-        ("beside its place", beside),
+        ("shifted", shifted),
         ("too dark", dark),
     ] {
         let found = likeness(&shrunk, &picture);

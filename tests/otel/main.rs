@@ -40,7 +40,7 @@ fn otel_exports_request_spans_without_secrets() {
     let (folder, key) = DataFolder::with_bucket();
     let server = serve(&folder, &collector.origin(), &[]);
     let url = |path: &str| format!("http://{}{path}", server.address());
-    let file = folder.beside().join("secret-name.txt");
+    let file = folder.parent().join("secret-name.txt");
     std::fs::write(&file, "text").unwrap();
     let form = format!("file=@{}", file.display());
     let authorization = format!("Authorization: Bearer {key}");
@@ -49,7 +49,7 @@ fn otel_exports_request_spans_without_secrets() {
     let caller = format!("traceparent: 00-{TRACE}-{CALLER}-01");
     curl(&["-H", &caller, &url("/photos/none.txt")]);
     curl(&["-H", &authorization, &url("/api/search/photos?q=query-word")]);
-    let picture = folder.beside().join("picture.png");
+    let picture = folder.parent().join("picture.png");
     std::fs::write(&picture, include_bytes!("../../server/assets/screenshots/files.png")).unwrap();
     let form = format!("file=@{}", picture.display());
     curl(&["-H", &authorization, "-F", &form, &url("/photos/folder-name/")]);

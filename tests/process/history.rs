@@ -9,7 +9,7 @@ fn counted(server: &ServerProcess, key: &str, name: &str) -> u64 {
     let answer =
         connection.get("/api/usage/history?step=day&bucketName=photos").expect("it answers");
     let reply: Value = answer.json();
-    let points = reply["points"].as_array().expect("points are told");
+    let points = reply["points"].as_array().expect("points are listed");
     points.iter().map(|point| point[name].as_u64().expect("it is a count")).sum()
 }
 

@@ -24,7 +24,7 @@ fn acknowledged_uploads_survive_file_system_shutdown() {
     let rounds = set("TRUG_ROUNDS").and_then(|it| u32::try_from(it).ok()).unwrap_or(ROUNDS);
     let chance = SeededRng::new(seed);
     let folder = DataFolder::new();
-    let disk = Ext4::new(&folder.beside().join("disk.ext4"), &folder.path());
+    let disk = Ext4::new(&folder.parent().join("disk.ext4"), &folder.path());
     let mut disk = disk.unwrap_or_else(|why| panic!("no file system can be mounted here: {why}"));
     let key = folder.make_bucket();
     let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(number, seed)).collect();
@@ -36,7 +36,7 @@ fn acknowledged_uploads_survive_file_system_shutdown() {
             server.kill();
             disk.cut().expect("an ext4 that we mounted can be shut down");
         });
-        disk.unmount().expect("nobody uses it any more");
+        disk.unmount().expect("it is no longer in use");
         disk.mount().expect("the journal is replayed");
 
         let server = folder.serve();

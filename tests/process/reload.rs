@@ -18,7 +18,7 @@ struct Served {
 
 fn serve(text: &str) -> Served {
     let (folder, key) = DataFolder::with_bucket();
-    let file = folder.beside().join("trug.toml");
+    let file = folder.parent().join("trug.toml");
     fs::write(&file, text).unwrap();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = ServerProcess::start(command.arg("--config").arg(&file));

@@ -67,13 +67,13 @@ fn tus_upload_being_completed_survives_every_kill() {
         std::thread::sleep(Duration::from_micros(chance.next_u64() % slowest_micros));
         server.kill();
         server = folder.serve();
-        let told = head(&server, &key, &path);
-        assert!(told >= first.len(), "{told} of {}", whole.len());
-        if told < whole.len() {
+        let received = head(&server, &key, &path);
+        assert!(received >= first.len(), "{received} of {}", whole.len());
+        if received < whole.len() {
             unfinished += 1;
-            let at = told.to_string();
+            let at = received.to_string();
             let headers = [VERSION, CHUNK, ("upload-offset", &at)];
-            let answer = connect(&server, &key).send("PATCH", &path, &headers, &whole[told..]);
+            let answer = connect(&server, &key).send("PATCH", &path, &headers, &whole[received..]);
             assert_eq!(answer.expect("it answers").status, 204);
         }
         let stored = connect(&server, &key).get("/photos/a.bin").expect("it answers");
@@ -100,21 +100,21 @@ fn tus_upload_resumes_despite_repeated_kills() {
     let mut server = folder.serve();
     let path = begun(&server, &key, BYTES);
 
-    let (mut told, mut rounds) = (0, 0);
-    while told < BYTES {
+    let (mut received, mut rounds) = (0, 0);
+    while received < BYTES {
         rounds += 1;
-        assert!(rounds < ROUNDS_MAX, "it does not come forward: {told} of {BYTES}");
+        assert!(rounds < ROUNDS_MAX, "it does not come forward: {received} of {BYTES}");
         let now = head(&server, &key, &path);
-        assert!(now >= told, "{told} was told, now it is {now}");
-        told = now;
-        if told == BYTES {
+        assert!(now >= received, "{received} was reported, now it is {now}");
+        received = now;
+        if received == BYTES {
             break;
         }
         // One piece that is acknowledged, and one that the kill may hit anywhere.
         for is_last in [false, true] {
-            let rest = &whole[told..];
+            let rest = &whole[received..];
             let piece = &rest[..rest.len().min(100_000 + chance.next_u64() as usize % 1_000_000)];
-            let at = told.to_string();
+            let at = received.to_string();
             let headers = [VERSION, CHUNK, ("upload-offset", &at)];
             let mut connection = connect(&server, &key);
             if is_last {
@@ -125,13 +125,13 @@ fn tus_upload_resumes_despite_repeated_kills() {
             } else {
                 let answer = connection.send("PATCH", &path, &headers, piece).expect("it answers");
                 assert_eq!(answer.status, 204, "{answer:?}");
-                told = offset(&answer);
+                received = offset(&answer);
             }
-            if told == BYTES {
+            if received == BYTES {
                 break;
             }
         }
-        if told < BYTES {
+        if received < BYTES {
             server = folder.serve();
         }
     }

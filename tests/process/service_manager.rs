@@ -23,21 +23,21 @@ struct Manager {
 impl Manager {
     fn new() -> Self {
         let (folder, _) = DataFolder::with_bucket();
-        let socket = UnixDatagram::bind(folder.beside().join("notify")).unwrap();
+        let socket = UnixDatagram::bind(folder.parent().join("notify")).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Self { folder, socket }
     }
 
     fn command(&self) -> Command {
         let mut command = self.folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-        command.env("NOTIFY_SOCKET", self.folder.beside().join("notify"));
+        command.env("NOTIFY_SOCKET", self.folder.parent().join("notify"));
         command
     }
 
     /// Returns the next message, line by line.
     fn next(&self) -> Vec<String> {
         let mut bytes = [0; 4_096];
-        let count = self.socket.recv(&mut bytes).expect("something is told");
+        let count = self.socket.recv(&mut bytes).expect("a message is received");
         let text = std::str::from_utf8(&bytes[..count]).unwrap();
         text.lines().map(str::to_owned).collect()
     }
@@ -75,7 +75,7 @@ fn now() -> std::time::Instant {
 #[test]
 fn sd_notify_reports_lifecycle_in_order() {
     let manager = Manager::new();
-    let file = manager.folder.beside().join("trug.toml");
+    let file = manager.folder.parent().join("trug.toml");
     fs::write(&file, "drain_seconds = 5\n").unwrap();
     let mut command = manager.command();
     let mut server = ServerProcess::start(command.arg("--config").arg(&file));
@@ -131,7 +131,7 @@ fn sd_notify_ignores_variables_of_another_process() {
     server.stop();
     // Without a listener on the notify socket the server runs.
     let mut command = manager.folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("NOTIFY_SOCKET", manager.folder.beside().join("nobody"));
+    command.env("NOTIFY_SOCKET", manager.folder.parent().join("nobody"));
     let mut server = ServerProcess::start(&mut command);
     server.wait_for_log("sd_notify failed");
     server.terminate();

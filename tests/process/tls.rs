@@ -15,7 +15,7 @@ struct Served {
 }
 
 fn files(folder: &DataFolder) -> (PathBuf, PathBuf) {
-    (folder.beside().join("tls.crt"), folder.beside().join("tls.key"))
+    (folder.parent().join("tls.crt"), folder.parent().join("tls.key"))
 }
 
 fn command(folder: &DataFolder) -> Command {
@@ -37,7 +37,7 @@ fn serve(pair: &Pair) -> Served {
 impl Served {
     /// Runs curl; its exit code is not zero where it gets no response.
     fn curl(&self, authority: &Authority, words: &[&str]) -> tests::Ran {
-        let roots = self.folder.beside().join("roots.pem");
+        let roots = self.folder.parent().join("roots.pem");
         fs::write(&roots, authority.pem()).unwrap();
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--cacert"]).arg(&roots).args(words);
@@ -50,8 +50,8 @@ impl Served {
         let printed = self.server.wait_for_output(start);
         let address = printed.lines().find_map(|line| line.strip_prefix(start)).unwrap();
         let mut watching = Connection::connect(address.parse().unwrap()).unwrap();
-        let told = OpenMetrics::read(&watching.get("/-/metrics").unwrap().text());
-        told.value("trug_tls_certificate_expiry_timestamp_seconds")
+        let metrics = OpenMetrics::read(&watching.get("/-/metrics").unwrap().text());
+        metrics.value("trug_tls_certificate_expiry_timestamp_seconds")
     }
 
     fn url(&self, path: &str) -> String {
@@ -68,11 +68,11 @@ fn curl_uploads_and_downloads_over_http1_and_http2() {
     assert!(output.contains(&format!("  Listening    https://{address}\n")), "{output}");
     let bytes: Vec<u8> =
         (0..9_000_000_u32).map(|at| (at.wrapping_mul(40_503) >> 7) as u8).collect();
-    let file = served.folder.beside().join("large.bin");
+    let file = served.folder.parent().join("large.bin");
     fs::write(&file, &bytes).unwrap();
     let form = format!("file=@{}", file.display());
     let key = format!("Authorization: Bearer {}", served.key);
-    let back = served.folder.beside().join("back.bin");
+    let back = served.folder.parent().join("back.bin");
     let to = back.to_str().unwrap();
     for (protocol, version) in [("--http2", "2"), ("--http1.1", "1.1")] {
         let place = served.url(&format!("/photos/{version}/"));
@@ -99,7 +99,7 @@ fn curl_uploads_and_downloads_over_http1_and_http2() {
 fn health_check_over_tls_verifies_server_name() {
     let authority = Authority::new();
     let served = serve(&authority.pair(Holds::Now));
-    let roots = served.folder.beside().join("roots.pem");
+    let roots = served.folder.parent().join("roots.pem");
     fs::write(&roots, authority.pem()).unwrap();
     let url = served.url("");
     let address = served.server.address().to_string();
@@ -120,7 +120,7 @@ fn health_check_over_tls_verifies_server_name() {
     other_name.check_failure(1, "is unhealthy: invalid peer certificate");
     let plain = run(trug().args(["health", "--url", &format!("http://{address}")]));
     plain.check_failure(1, "tls_required");
-    let empty = served.folder.beside().join("empty.pem");
+    let empty = served.folder.parent().join("empty.pem");
     fs::write(&empty, "").unwrap();
     for (file, why) in [("none.pem", "No such file"), (empty.to_str().unwrap(), "no certificate")] {
         let ran = run(trug().args(["health", "--url", &url, "--ca-file", file]));
@@ -133,7 +133,7 @@ fn health_check_over_tls_verifies_server_name() {
 fn session_cookies_are_secure_when_tls_is_enabled() {
     let authority = Authority::new();
     let (folder, _) = DataFolder::with_bucket();
-    let password = folder.beside().join("password");
+    let password = folder.parent().join("password");
     fs::write(&password, "correct horse battery").unwrap();
     let password = password.to_str().unwrap();
     folder.done(&["account", "password", "--account", "ann", "--password-file", password]);

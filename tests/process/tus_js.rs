@@ -93,7 +93,7 @@ impl Town {
     fn new(bytes: usize) -> Self {
         let (folder, key) = DataFolder::with_bucket();
         let whole = BodyNumber { number: 9, bytes }.body();
-        std::fs::write(folder.beside().join("film.webm"), &whole).expect("a file can be written");
+        std::fs::write(folder.parent().join("film.webm"), &whole).expect("a file can be written");
         let server = folder.serve();
         Self { folder, server, key, whole }
     }
@@ -102,7 +102,7 @@ impl Town {
         let mut options = json!({
             "endpoint": format!("http://{}/api/tus/", self.server.address()),
             "key": self.key,
-            "file": self.folder.beside().join("film.webm"),
+            "file": self.folder.parent().join("film.webm"),
             "chunkSize": CHUNK_BYTES,
             "metadata": { "bucketName": "photos", "path": "films/", "filename": "film.webm" },
         });
@@ -163,7 +163,7 @@ fn tus_js_client_resumes_automatically_after_server_kill() {
 #[ignore = "needs Node, and `npm ci --prefix tests/clients-js`"]
 fn tus_js_client_resumes_upload_of_a_killed_process() {
     let mut town = Town::new(BYTES);
-    let notes = town.folder.beside().join("notes.json");
+    let notes = town.folder.parent().join("notes.json");
     let options = town.options(json!({"notes": notes}));
     let mut first = TusJs::start(&options);
     first.begin("start", 3);

@@ -47,17 +47,17 @@ fn acknowledged_events_are_delivered_despite_sigkill() {
     }
     assert!(acknowledged.len() > ROUNDS as usize, "there was hardly any load");
     let server = folder.serve_with(&serve);
-    let told = |seen: &[tests::Seen]| -> BTreeSet<String> {
+    let delivered = |seen: &[tests::Seen]| -> BTreeSet<String> {
         seen.iter().map(|seen| seen.kind_and_key().1).collect()
     };
     receiver.wait_until(|seen| {
-        seen.len() >= acknowledged.len() && told(seen).is_superset(&acknowledged)
+        seen.len() >= acknowledged.len() && delivered(seen).is_superset(&acknowledged)
     });
     // And nothing that is not there.
-    for name in told(&receiver.seen()).difference(&acknowledged) {
+    for name in delivered(&receiver.seen()).difference(&acknowledged) {
         let answer = server.connect().get(&format!("/photos/{name}")).expect("it answers");
-        assert_eq!(answer.status, 200, "{name} is told and not there");
+        assert_eq!(answer.status, 200, "{name} is delivered and not there");
     }
-    println!("{} acknowledged, {} told", acknowledged.len(), receiver.seen().len());
+    println!("{} acknowledged, {} delivered", acknowledged.len(), receiver.seen().len());
     server.stop();
 }

@@ -10,7 +10,7 @@ use tests::commands::run;
 use crate::place::{Keys, Place, aws, bytes, client, done, files, make_files};
 
 fn aws_of(place: &Place, keys: &Keys) -> Command {
-    let mut command = client(&aws(), keys, place.data.beside());
+    let mut command = client(&aws(), keys, place.data.parent());
     command.arg("--endpoint-url").arg(place.address());
     command
 }
@@ -34,7 +34,7 @@ fn json(place: &Place, words: &[&str]) -> Value {
 #[ignore = "needs aws-cli from PyPI"]
 fn aws_sync_of_1000_files_is_idempotent() {
     let place = Place::new();
-    let (here, back) = (place.beside("here"), place.beside("back"));
+    let (here, back) = (place.temp_path("here"), place.temp_path("back"));
     make_files(&here, 1_000);
     let (from, to) = (here.to_str().unwrap(), back.to_str().unwrap());
     let up = ["s3", "sync", from, "s3://photos/sync"];
@@ -61,7 +61,7 @@ fn aws_sync_of_1000_files_is_idempotent() {
         .keys()
         .map(|path| serde_json::json!({"Key": format!("sync/{}", path.to_str().unwrap())}))
         .collect();
-    let wanted = place.beside("delete.json");
+    let wanted = place.temp_path("delete.json");
     fs::write(&wanted, serde_json::json!({"Objects": identifiers}).to_string()).unwrap();
     let wanted = format!("file://{}", wanted.to_str().unwrap());
     let gone =
@@ -74,16 +74,16 @@ fn aws_sync_of_1000_files_is_idempotent() {
 #[ignore = "needs aws-cli from PyPI"]
 fn aws_multipart_upload_creates_one_object() {
     let mut place = Place::new();
-    let file = place.beside("large.bin");
+    let file = place.temp_path("large.bin");
     fs::write(&file, bytes(41_000_003, 1)).unwrap();
     let from = file.to_str().unwrap();
     ran(&place, &["s3", "cp", from, "s3://photos/large.bin", "--metadata", "of=ann"]);
     let head = ["s3api", "head-object", "--bucket", "photos", "--key", "large.bin"];
-    let told = json(&place, &head);
-    assert_eq!(told["ContentLength"], 41_000_003);
-    assert_eq!(told["Metadata"]["of"], "ann");
-    assert!(told["ETag"].as_str().unwrap().ends_with("-5\""), "{told}");
-    let back = place.beside("back.bin");
+    let info = json(&place, &head);
+    assert_eq!(info["ContentLength"], 41_000_003);
+    assert_eq!(info["Metadata"]["of"], "ann");
+    assert!(info["ETag"].as_str().unwrap().ends_with("-5\""), "{info}");
+    let back = place.temp_path("back.bin");
     let to = back.to_str().unwrap();
     ran(&place, &["s3", "cp", "s3://photos/large.bin", to]);
     assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
@@ -114,7 +114,7 @@ fn aws_multipart_upload_creates_one_object() {
     let (first, second) = (bytes(6_000_000, 7), bytes(1_000, 8));
     let mut etags = Vec::new();
     for (number, part) in [("2", &second), ("1", &first)] {
-        let path = place.beside("part");
+        let path = place.temp_path("part");
         fs::write(&path, part).unwrap();
         let body = path.to_str().unwrap();
         let part = json(
@@ -172,7 +172,7 @@ fn aws_multipart_upload_creates_one_object() {
 #[ignore = "needs aws-cli from PyPI"]
 fn aws_presigned_urls_expire_and_are_bound_to_request() {
     let place = Place::new();
-    let file = place.beside("a.txt");
+    let file = place.temp_path("a.txt");
     fs::write(&file, "hello").unwrap();
     let from = file.to_str().unwrap();
     ran(&place, &["s3", "cp", from, "s3://photos/a b/ä.html"]);
@@ -201,7 +201,7 @@ fn aws_presigned_urls_expire_and_are_bound_to_request() {
 #[ignore = "needs aws-cli from PyPI"]
 fn aws_access_denied_uses_s3_error_codes() {
     let place = Place::new();
-    let file = place.beside("a.txt");
+    let file = place.temp_path("a.txt");
     fs::write(&file, "hello").unwrap();
     let from = file.to_str().unwrap();
     let put = ["s3api", "put-object", "--bucket", "photos", "--key", "a.txt", "--body", from];
@@ -251,7 +251,7 @@ fn jiff_in(seconds: u64) -> String {
 #[ignore = "needs aws-cli from PyPI"]
 fn aws_invalid_names_and_metadata_are_rejected() {
     let place = Place::new();
-    let file = place.beside("a.txt");
+    let file = place.temp_path("a.txt");
     fs::write(&file, "hello").unwrap();
     let body = file.to_str().unwrap();
     let put = ["s3api", "put-object", "--bucket", "photos", "--body", body, "--key"];

@@ -78,15 +78,15 @@ fn aws_chunked_trailing_checksums_are_verified() {
     require_program("nginx", "-v");
     let aws = aws();
     let place = Place::new();
-    let folder = place.beside("nginx");
+    let folder = place.temp_path("nginx");
     let nginx = Nginx::start(&folder, &place);
     let ran = |words: &[&str]| {
-        let mut aws = client(&aws, &place.keys, place.data.beside());
+        let mut aws = client(&aws, &place.keys, place.data.parent());
         aws.env("AWS_CA_BUNDLE", &nginx.certificate);
         aws.arg("--endpoint-url").arg(format!("https://localhost:{}", nginx.port));
         done(aws.args(words)).stdout
     };
-    let (file, back) = (place.beside("a.bin"), place.beside("back.bin"));
+    let (file, back) = (place.temp_path("a.bin"), place.temp_path("back.bin"));
     let (from, to) = (file.to_str().unwrap(), back.to_str().unwrap());
     for size in [0, 1, 70_000, 3_000_000, 20_000_001] {
         fs::write(&file, bytes(size, 9)).unwrap();

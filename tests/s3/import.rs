@@ -38,14 +38,14 @@ fn report(command: &mut Command) -> Value {
 }
 
 fn exported(data: &DataFolder, name: &str) -> std::path::PathBuf {
-    let out = data.beside().join(name);
+    let out = data.parent().join(name);
     data.done(&["export", "--bucket", "photos", "--to", &format!("{}/", out.display())]);
     out
 }
 
 fn filled(count: usize) -> (Place, std::path::PathBuf) {
     let place = Place::new();
-    let here = place.beside("here");
+    let here = place.temp_path("here");
     make_files(&here, count);
     place.data.done(&["import", "--bucket", "photos", "--from", here.to_str().unwrap()]);
     (place, here)
@@ -116,14 +116,14 @@ fn killed(place: &Place, to: &DataFolder, with_server: bool, after: Duration) ->
 fn s3_import_keeps_type_and_metadata() {
     require_program("rclone", "version");
     let place = Place::new();
-    let file = place.beside("a.bin");
+    let file = place.temp_path("a.bin");
     fs::write(&file, "some bytes").unwrap();
     let (to, _) = DataFolder::with_bucket();
     let keys = Keys::make(&to, &[]);
-    let config = place.beside("rclone.conf");
+    let config = place.temp_path("rclone.conf");
     fs::write(&config, "").unwrap();
     let rclone = |address: String, keys: &Keys, words: &[&str]| {
-        let mut rclone = client(Path::new("rclone"), keys, place.data.beside());
+        let mut rclone = client(Path::new("rclone"), keys, place.data.parent());
         rclone
             .env("RCLONE_CONFIG", &config)
             .env("RCLONE_CONFIG_TRUG_TYPE", "s3")
@@ -138,10 +138,10 @@ fn s3_import_keeps_type_and_metadata() {
     assert_eq!(report(&mut import(&place, &to, ""))["importedCount"], 1);
     let server: ServerProcess = to.serve();
     let address = format!("http://{}", server.address());
-    let told = rclone(address, &keys, &["lsjson", "--stat", "--metadata", "trug:photos/a.bin"]);
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["Metadata"]["colour"], "dark blue", "{told}");
-    assert_eq!(told["MimeType"], "text/csv", "{told}");
+    let info = rclone(address, &keys, &["lsjson", "--stat", "--metadata", "trug:photos/a.bin"]);
+    let info: Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["Metadata"]["colour"], "dark blue", "{info}");
+    assert_eq!(info["MimeType"], "text/csv", "{info}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ const MIB: usize = 1 << 20;
 
 /// Returns the anonymous memory of a process in KiB: pages of mapped files can be reclaimed by the kernel.
 fn held(process: u32) -> u64 {
-    let told = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
-    let line = told.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
+    let smaps = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
+    let line = smaps.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -24,7 +24,7 @@ fn held(process: u32) -> u64 {
 fn large_object_upload_memory_is_bounded() {
     let aws = aws();
     let place = Place::with(&[("TRUG_BODY_BYTES_MAX", "1000000000")]);
-    let path = place.beside("large.bin");
+    let path = place.temp_path("large.bin");
     let mut file = File::create(&path).unwrap();
     let piece = bytes(MIB, 4);
     for _ in 0..300 {
@@ -33,7 +33,7 @@ fn large_object_upload_memory_is_bounded() {
     drop(file);
     let body = path.to_str().unwrap();
     let ran = |words: &[&str]| {
-        let mut aws = client(&aws, &place.keys, place.data.beside());
+        let mut aws = client(&aws, &place.keys, place.data.parent());
         aws.arg("--endpoint-url").arg(place.address());
         done(aws.args(words)).stdout
     };
@@ -49,7 +49,7 @@ fn large_object_upload_memory_is_bounded() {
     });
     ran(&["s3api", "put-object", "--bucket", "photos", "--key", "one.bin", "--body", body]);
     ran(&["s3", "cp", body, "s3://photos/parts.bin"]);
-    let back = place.beside("back.bin");
+    let back = place.temp_path("back.bin");
     for name in ["one.bin", "parts.bin"] {
         // curl reads it in one request.
         let url = ran(&["s3", "presign", &format!("s3://photos/{name}")]);

@@ -60,13 +60,13 @@ fn signed(mut command: Command) -> Command {
 fn filled_moto(folder: &DataFolder, file_count: u32) -> Moto {
     let moto = Moto::start();
     moto.aws(&["s3api", "create-bucket", "--bucket", "pics"]);
-    let file = folder.beside().join("body");
+    let file = folder.parent().join("body");
     fs::write(&file, bytes(5_000, 1)).unwrap();
     let put = ["s3api", "put-object", "--bucket", "pics", "--key", "2019/ä b (1)"];
     let body = ["--body", file.to_str().unwrap(), "--content-type", "application/x-own"];
     let headers = ["--cache-control", "max-age=60", "--content-disposition", "inline"];
     moto.aws(&[&put[..], &body, &headers, &["--metadata", "colour=red"]].concat());
-    let many = folder.beside().join("many");
+    let many = folder.parent().join("many");
     fs::create_dir_all(&many).unwrap();
     for at in 0..file_count {
         fs::write(many.join(format!("{at}.txt")), format!("{at}")).unwrap();
@@ -121,7 +121,7 @@ fn import_from_s3_keeps_headers_metadata_and_time() {
 fn commands_of_the_moving_section_import() {
     let (folder, _) = DataFolder::with_bucket();
     let moto = filled_moto(&folder, 3);
-    let local = folder.beside().join("many");
+    let local = folder.parent().join("many");
     let mut seen = 0;
     for line in imports() {
         let bucket = format!("moved-{seen}");

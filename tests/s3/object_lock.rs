@@ -167,7 +167,7 @@ fn default_retention_applies_to_all_kinds_of_uploads() {
     assert_eq!(copied.status, 200);
     let (complete, parts) = upload_parts(&mut bucket, "/vault/parts", &["1"], &[]);
     assert_eq!(bucket.send("POST", &complete, &[], &parts).status, 200);
-    let file = bucket.place.beside("native.txt");
+    let file = bucket.place.temp_path("native.txt");
     std::fs::write(&file, "1").unwrap();
     bucket.place.data.done(&["cp", file.to_str().unwrap(), "vault/native"]);
     for key in ["put", "copy", "parts", "native"] {

@@ -32,8 +32,8 @@ impl Keys {
         Self::read(&data.json(&command)["s3"])
     }
 
-    fn read(told: &Value) -> Self {
-        let text = |name: &str| told[name].as_str().unwrap().to_owned();
+    fn read(value: &Value) -> Self {
+        let text = |name: &str| value[name].as_str().unwrap().to_owned();
         Self { id: text("accessKeyId"), secret: text("secretAccessKey") }
     }
 }
@@ -51,8 +51,8 @@ impl Place {
         let keys = Keys::make(&data, &[]);
         // By default, aws-cli signs addresses for unknown servers in an older way.
         let config = "[default]\ns3 =\n    signature_version = s3v4\n";
-        fs::create_dir(data.beside().join(".aws")).unwrap();
-        fs::write(data.beside().join(".aws/config"), config).unwrap();
+        fs::create_dir(data.parent().join(".aws")).unwrap();
+        fs::write(data.parent().join(".aws/config"), config).unwrap();
         let mut command = data.command(&["serve", "--listen", "127.0.0.1:0"]);
         command.env("TRUG_PLAN_RATES", "false").envs(settings.iter().copied());
         let server = ServerProcess::start(&mut command);
@@ -64,8 +64,8 @@ impl Place {
     }
 
     /// Returns a path next to the data that does not exist yet.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
-        self.data.beside().join(name)
+    pub(crate) fn temp_path(&self, name: &str) -> PathBuf {
+        self.data.parent().join(name)
     }
 }
 

@@ -9,9 +9,9 @@ use tests::commands::require_program;
 use crate::place::{Place, bytes, client, done, files, make_files};
 
 fn rclone(place: &Place) -> Command {
-    let config = place.beside("rclone.conf");
+    let config = place.temp_path("rclone.conf");
     fs::write(&config, "").unwrap();
-    let mut rclone = client(Path::new("rclone"), &place.keys, place.data.beside());
+    let mut rclone = client(Path::new("rclone"), &place.keys, place.data.parent());
     rclone
         .env("RCLONE_CONFIG", config)
         .env("RCLONE_CONFIG_TRUG_TYPE", "s3")
@@ -31,7 +31,7 @@ fn ran(place: &Place, words: &[&str]) -> String {
 #[ignore = "needs rclone"]
 fn rclone_sync_of_1000_files_is_idempotent() {
     let place = Place::new();
-    let (here, back) = (place.beside("here"), place.beside("back"));
+    let (here, back) = (place.temp_path("here"), place.temp_path("back"));
     make_files(&here, 1_000);
     let (from, to) = (here.to_str().unwrap(), back.to_str().unwrap());
     let sync = ["sync", "--stats=0", "--transfers=8", "-v"];
@@ -58,7 +58,7 @@ fn rclone_sync_of_1000_files_is_idempotent() {
 #[ignore = "needs rclone"]
 fn rclone_multipart_upload_keeps_time_and_bytes() {
     let place = Place::new();
-    let file = place.beside("large.bin");
+    let file = place.temp_path("large.bin");
     fs::write(&file, bytes(23_000_001, 5)).unwrap();
     let from = file.to_str().unwrap();
     let large = ["--s3-upload-cutoff=5M", "--s3-chunk-size=5M", "--s3-upload-concurrency=3", "-v"];
@@ -66,7 +66,7 @@ fn rclone_multipart_upload_keeps_time_and_bytes() {
     ran(&place, &up);
     let again = ran(&place, &up);
     assert!(!again.contains("Copied"), "{again}");
-    let back = place.beside("back.bin");
+    let back = place.temp_path("back.bin");
     ran(&place, &["copyto", "trug:photos/large.bin", back.to_str().unwrap()]);
     assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
     ran(&place, &["moveto", "trug:photos/large.bin", "trug:photos/moved.bin"]);

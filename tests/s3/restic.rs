@@ -13,13 +13,13 @@ fn restic_backup_is_checked_and_restored() {
     let place = Place::new();
     require_program("restic", "version");
     let restic = || -> Command {
-        let mut restic = client(Path::new("restic"), &place.keys, place.data.beside());
+        let mut restic = client(Path::new("restic"), &place.keys, place.data.parent());
         let repository = format!("s3:{}/backups/of ann", place.address());
         restic.env("RESTIC_REPOSITORY", repository).env("RESTIC_PASSWORD", "a secret of ann");
-        restic.env("RESTIC_CACHE_DIR", place.beside("cache"));
+        restic.env("RESTIC_CACHE_DIR", place.temp_path("cache"));
         restic
     };
-    let here = place.beside("here");
+    let here = place.temp_path("here");
     make_files(&here, 200);
     std::fs::write(here.join("large.bin"), bytes(40_000_000, 3)).unwrap();
     // The bucket does not exist: restic creates it.
@@ -28,11 +28,11 @@ fn restic_backup_is_checked_and_restored() {
     std::fs::write(here.join("more.txt"), "more").unwrap();
     done(restic().args(["backup", "--quiet", "."]).current_dir(&here));
     done(restic().args(["check", "--read-data"]));
-    let back = place.beside("back");
+    let back = place.temp_path("back");
     done(restic().args(["restore", "latest", "--target"]).arg(&back));
     assert!(files(&here) == files(&back));
     done(restic().args(["forget", "--prune", "--keep-last", "1"]));
     done(restic().args(["check", "--read-data"]));
-    let told = place.data.json(&["bucket", "list"]).to_string();
-    assert!(told.contains("backups") && told.contains("private"), "{told}");
+    let buckets = place.data.json(&["bucket", "list"]).to_string();
+    assert!(buckets.contains("backups") && buckets.contains("private"), "{buckets}");
 }

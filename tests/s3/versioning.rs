@@ -207,10 +207,10 @@ fn multi_delete_marks_and_removes_versions() {
          <Object><Key>b</Key></Object><Object><Key>c</Key></Object></Delete>"
     );
     let answer = bucket.send("POST", "/photos?delete", &[], &body);
-    let told = text(&answer);
-    assert_eq!(answer.status, 200, "{told}");
-    assert_eq!(told.matches("<DeleteMarker>true</DeleteMarker>").count(), 2, "{told}");
-    assert_eq!(told.matches("<DeleteMarkerVersionId>").count(), 2, "{told}");
+    let xml = text(&answer);
+    assert_eq!(answer.status, 200, "{xml}");
+    assert_eq!(xml.matches("<DeleteMarker>true</DeleteMarker>").count(), 2, "{xml}");
+    assert_eq!(xml.matches("<DeleteMarkerVersionId>").count(), 2, "{xml}");
     let items = listed(&mut bucket, "versions");
     assert_eq!(items.len(), 3, "{items:?}");
     assert!(items.iter().all(|item| !item.starts_with("a ")), "{items:?}");

@@ -99,8 +99,8 @@ impl DataFolder {
         self.folder.path().join("data")
     }
 
-    /// Returns a folder for other files, next to the data.
-    pub fn beside(&self) -> &Path {
+    /// Returns the parent folder of the data, which may hold other files.
+    pub fn parent(&self) -> &Path {
         self.folder.path()
     }
 

@@ -37,7 +37,7 @@ impl OpenMetrics {
         for (at, line) in body.lines().enumerate() {
             let place = format!("line {}: {line}", at + 1);
             match line.strip_prefix("# ") {
-                Some(told) => read_metadata(&mut families, told, &place),
+                Some(metadata) => read_metadata(&mut families, metadata, &place),
                 None => {
                     let family = families.last_mut().unwrap_or_else(|| panic!("{place}"));
                     family.samples.push(Sample::read(line, &place));
@@ -80,23 +80,23 @@ impl OpenMetrics {
         let mut names = BTreeSet::new();
         let mut series = BTreeSet::new();
         for family in &self.families {
-            assert!(names.insert(&family.name), "{} is told twice", family.name);
+            assert!(names.insert(&family.name), "{} appears twice", family.name);
             assert!(is_name(&family.name), "{} is no name", family.name);
             assert!(!family.help.is_empty(), "{} means nothing", family.name);
             if let Some(unit) = &family.unit {
                 assert!(family.name.ends_with(&format!("_{unit}")), "{} of {unit}", family.name);
             }
             for sample in &family.samples {
-                let told = sample.series();
-                assert!(series.insert(told.clone()), "{told} is there twice");
+                let name = sample.series();
+                assert!(series.insert(name.clone()), "{name} is there twice");
             }
             family.check();
         }
     }
 }
 
-fn read_metadata(families: &mut Vec<Family>, told: &str, place: &str) {
-    let (what, rest) = told.split_once(' ').unwrap_or_else(|| panic!("{place}"));
+fn read_metadata(families: &mut Vec<Family>, metadata: &str, place: &str) {
+    let (what, rest) = metadata.split_once(' ').unwrap_or_else(|| panic!("{place}"));
     let (name, text) = rest.split_once(' ').unwrap_or_else(|| panic!("{place}"));
     let last = families.last_mut().filter(|family| family.name == name);
     match (what, last) {

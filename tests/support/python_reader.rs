@@ -17,7 +17,7 @@ use crate::store::Contents;
 
 /// Output of the reader for a store.
 #[derive(Debug)]
-pub struct Told {
+pub struct ReaderOutput {
     pub code: i32,
     /// Objects by bucket and key.
     pub objects: BTreeMap<(String, String), Value>,
@@ -40,7 +40,7 @@ pub fn require_python() {
 }
 
 /// Runs it on the folder of a store.
-pub fn read_in_python(folder: &Path) -> Told {
+pub fn read_in_python(folder: &Path) -> ReaderOutput {
     let output = Command::new("python3").arg(SCRIPT).arg(folder).output().expect("it runs");
     let text = |bytes| String::from_utf8(bytes).expect("it speaks UTF-8");
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
@@ -50,11 +50,11 @@ pub fn read_in_python(folder: &Path) -> Told {
         let word = |name: &str| object[name].as_str().expect("objects have names").to_owned();
         ((word("bucket"), word("key")), object)
     });
-    Told { code: output.status.code().unwrap_or(-1), objects: objects.collect(), stderr }
+    ReaderOutput { code: output.status.code().unwrap_or(-1), objects: objects.collect(), stderr }
 }
 
 /// Runs it on a copy of a simulated disk.
-pub fn read_disk_in_python(disk: &SimDisk) -> Told {
+pub fn read_disk_in_python(disk: &SimDisk) -> ReaderOutput {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for path in disk.paths() {
         let target = folder.path().join(&path);
@@ -69,13 +69,13 @@ pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Told {
+impl ReaderOutput {
     /// Compares with what the engine reads: object by object, all that both know of each.
     pub fn must_be(&self, contents: &Contents) -> Result<(), String> {
-        let mut told = self.objects.clone();
+        let mut remaining = self.objects.clone();
         for (name, seen) in &contents.objects {
             let key = (name.bucket.to_string(), name.key.as_str().to_owned());
-            let Some(object) = told.remove(&key) else {
+            let Some(object) = remaining.remove(&key) else {
                 return Err(format!("{name} is missing: {}", self.stderr));
             };
             let (content_type, attributes, created_ms, modified_ms, derived) = &seen.described;
@@ -95,7 +95,7 @@ impl Told {
                 }
             }
         }
-        match told.keys().next() {
+        match remaining.keys().next() {
             Some(name) => Err(format!("{name:?} is there and should not be")),
             None => Ok(()),
         }

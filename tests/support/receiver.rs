@@ -182,8 +182,8 @@ impl Receiver {
             let answer = {
                 let mut state = self.state();
                 state.seen.push(seen);
-                let told = state.script.pop_front().or_else(|| state.otherwise.clone());
-                told.unwrap_or_else(|| Scripted::status(200))
+                let scripted = state.script.pop_front().or_else(|| state.otherwise.clone());
+                scripted.unwrap_or_else(|| Scripted::status(200))
             };
             self.0.changed.notify_all();
             thread::sleep(answer.wait);

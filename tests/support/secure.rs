@@ -133,11 +133,11 @@ impl Pair {
         for (path, text, mode) in
             [(certificates, &self.certificates, 0o644), (key, &self.key, 0o600)]
         {
-            let beside = path.with_extension("new");
-            std::fs::write(&beside, text).expect("a file can be written");
+            let temporary = path.with_extension("new");
+            std::fs::write(&temporary, text).expect("a file can be written");
             let mode = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(&beside, mode).expect("it is ours");
-            std::fs::rename(&beside, path).expect("it is in place");
+            std::fs::set_permissions(&temporary, mode).expect("it is ours");
+            std::fs::rename(&temporary, path).expect("it is in place");
         }
     }
 }

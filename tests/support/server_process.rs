@@ -126,7 +126,7 @@ impl ServerProcess {
 
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).expect("the server is there to be told");
+        kill_process(pid, signal).expect("the server is running");
     }
 
     /// Waits until this text was logged.
@@ -142,14 +142,14 @@ impl ServerProcess {
     /// Kills the process without any cleanup.
     pub fn kill(&mut self) {
         self.child.kill().expect("the server is there to be killed");
-        self.child.wait().expect("its end is told");
+        self.child.wait().expect("its exit status is known");
     }
 
     /// Waits for the process to exit.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait().expect("its end is told") {
+            if let Some(status) = self.child.try_wait().expect("its exit status is known") {
                 // The last lines are read by then.
                 while self.lines.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Disconnected) {}
                 return status;
@@ -172,7 +172,7 @@ pub fn start_and_kill(command: &mut Command, after: Duration) {
     let mut child = spawn(command);
     thread::sleep(after);
     child.kill().expect("the server is there to be killed");
-    child.wait().expect("its end is told");
+    child.wait().expect("its exit status is known");
 }
 
 fn spawn(command: &mut Command) -> Child {

@@ -59,9 +59,9 @@ impl World {
 
     fn on(disk: SimDisk, clock: SimClock, seed: u64, config: Config) -> Self {
         let (disk, clock) = (Arc::new(disk), Arc::new(clock));
-        let entropy: Arc<dyn Rng> = Arc::new(SeededRng::new(seed));
+        let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(seed));
         let surroundings =
-            Environment { disk: disk.clone(), clock: clock.clone(), rng: entropy.clone() };
+            Environment { disk: disk.clone(), clock: clock.clone(), rng: rng.clone() };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
         options.retention_window_ms = config.undelete_window.as_millis() as u64;
@@ -69,7 +69,7 @@ impl World {
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();
         let state =
-            AppState::new(store.clone(), config, url, ours, entropy).expect("the catalog opens");
+            AppState::new(store.clone(), config, url, ours, rng).expect("the catalog opens");
         let app = HttpService::new(state.clone());
         Self { disk, store, clock, state, seed, app }
     }
@@ -145,7 +145,7 @@ impl World {
     pub fn set_password(&self, account: &str, password: &str) {
         let password = Password::new_checked(password).expect("the password may be chosen");
         let password =
-            PasswordHash::from_password(&password, &*self.state.entropy).expect("it is hashed");
+            PasswordHash::from_password(&password, &*self.state.rng).expect("it is hashed");
         self.manage(AdminRequest::SetPassword { account: account.into(), password });
     }
 

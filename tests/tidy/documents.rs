@@ -112,11 +112,11 @@ fn looks_like_path(span: &str, known: &BTreeSet<&str>) -> bool {
 /// Whether a path exists: from the root, from the document's folder, or by its last segments where its start is no
 /// top-level folder.
 fn exists(path: &str, folder: &str, known: &BTreeSet<&str>) -> bool {
-    let beside = format!("{folder}/{path}");
+    let in_folder = format!("{folder}/{path}");
     let end = format!("/{path}");
     let from_the_top = path.split_once('/').is_some_and(|(top, _)| known.contains(top));
     known.contains(path)
-        || known.contains(beside.as_str())
+        || known.contains(in_folder.as_str())
         || (!from_the_top && known.iter().any(|known| known.ends_with(&end)))
 }
 
@@ -291,13 +291,13 @@ fn check_changelog(files: &[File]) -> Vec<String> {
 
 #[test]
 fn document_check_detects_missing_path() {
-    let text = "`engine/src/name.rs`, `engine/src`, `format/scan.rs`, `engine/gone.rs`, `image/png`\n\
+    let text = "`engine/src/name.rs`, `engine/src`, `format/group_view.rs`, `engine/gone.rs`, `image/png`\n\
                 [here](engine/src/name.rs#x) [there](gone.md) [out](https://example.org/a.md)\n\
                 ```\n`engine/no.rs`\n```\n`lost.rs`";
     let files = [
         File::new("ARCHITECTURE.md", text),
         File::new("engine/src/name.rs", ""),
-        File::new("engine/src/format/scan.rs", ""),
+        File::new("engine/src/format/group_view.rs", ""),
     ];
     expect_each(
         &check_paths(&files),

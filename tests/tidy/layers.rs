@@ -14,11 +14,11 @@ use crate::{expect_each, expect_none};
 type Layers = [&'static [&'static str]];
 
 const ENGINE: &Layers = &[
-    &["limits", "clock", "entropy", "progress"],
-    &["name", "measures"],
+    &["limits", "clock", "rng", "progress"],
+    &["name", "metrics"],
     &["format", "disk"],
     &["error"],
-    &["space"],
+    &["free_space"],
     &["segment", "index"],
     &["upload"],
     &["commit", "replay", "search"],
@@ -76,7 +76,7 @@ const SERVER: &Layers = &[
 ];
 
 /// Modules of the engine that `server` and `tools` may name. Otherwise they use the re-exports of `engine/src/lib.rs`.
-const ENGINE_DOORS: &[&str] = &["clock", "entropy", "fsck", "limits", "name"];
+const ENGINE_DOORS: &[&str] = &["clock", "rng", "fsck", "limits", "name"];
 
 /// Crates that only the engine may name.
 const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];
@@ -174,7 +174,7 @@ fn refusal(
     };
     let place = match layer.cmp(&own) {
         std::cmp::Ordering::Less => return None,
-        std::cmp::Ordering::Equal => "stands beside",
+        std::cmp::Ordering::Equal => "is in the same layer as",
         std::cmp::Ordering::Greater => "stands above",
     };
     Some(format!("{module} names crate::{named}, which {place} it"))
@@ -274,7 +274,7 @@ fn check_direction(files: &[File]) -> Vec<String> {
 #[test]
 fn layer_check_detects_imports_of_peers_or_upper_layers() {
     let files = [
-        File::new("engine/src/format/scan.rs", "use crate::name;\nuse crate::disk::Disk;"),
+        File::new("engine/src/format/group_view.rs", "use crate::name;\nuse crate::disk::Disk;"),
         File::new("engine/src/error.rs", "use crate::{format::Malformed, store::Store};"),
         File::new("engine/src/replay.rs", "fn f() -> crate::Result<()> {}"),
         File::new("engine/src/cache.rs", ""),
@@ -284,7 +284,7 @@ fn layer_check_detects_imports_of_peers_or_upper_layers() {
     expect_each(
         &complaints,
         &[
-            "scan.rs:2: format names crate::disk, which stands beside it",
+            "group_view.rs:2: format names crate::disk, which is in the same layer as it",
             "error.rs:1: error names crate::store, which stands above it",
             "crate::Result is in no layer: name the module that owns it",
             "cache.rs: add cache to the layer table",
@@ -303,7 +303,7 @@ fn layer_check_ignores_comments_strings_and_tests() {
 fn layer_check_resolves_super_within_the_folder() {
     let good = "use super::record; mod inner_words { use super::Thing; }";
     let files = [
-        File::new("engine/src/format/scan.rs", good),
+        File::new("engine/src/format/group_view.rs", good),
         File::new("engine/src/format/entry.rs", "use super::super::disk;"),
         File::new("engine/src/format/mod.rs", "use super::disk;"),
         File::new("engine/src/name.rs", "use super::limits;\npub(super) fn f() {}"),

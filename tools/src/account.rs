@@ -9,12 +9,12 @@ use server::catalog::{Plan, Role, Standing};
 use server::config::PublicUrl;
 use server::management::{AccountSettings, AdminRequest};
 
-use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_creating};
 use crate::names::{Account, NewAccount};
 use crate::startup::quoted;
 use crate::units::SizeLimit;
+use crate::value_parsers::{self, Limit};
 use crate::{output, password};
 
 #[derive(Subcommand)]
@@ -64,7 +64,7 @@ pub(crate) struct Create {
     #[command(flatten)]
     name: NewAccount,
     /// Rate-limit tier [default: Business].
-    #[arg(long, ignore_case = true, value_parser = choice::of(choice::PLAN))]
+    #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::PLAN))]
     plan: Option<Plan>,
     #[command(flatten)]
     reach: Reach,
@@ -125,10 +125,10 @@ pub(crate) struct Edit {
     #[arg(id = "new_name", long = "name", value_name = "NAME")]
     name: Option<String>,
     /// Rate-limit tier.
-    #[arg(long, ignore_case = true, value_parser = choice::of(choice::PLAN))]
+    #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::PLAN))]
     plan: Option<Plan>,
     /// Fair-use standing; the API keys and sessions of a suspended account are rejected.
-    #[arg(long, ignore_case = true, value_parser = choice::of(choice::STANDING))]
+    #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::STANDING))]
     standing: Option<Standing>,
     #[command(flatten)]
     reach: Reach,
@@ -138,7 +138,7 @@ pub(crate) struct Edit {
 #[derive(Args)]
 struct Reach {
     /// Role [default: user; operator for the first account].
-    #[arg(long, ignore_case = true, value_parser = choice::of(choice::ROLE))]
+    #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::ROLE))]
     role: Option<Role>,
     /// Storage quota of the account, such as 50GB, or "none".
     #[arg(long, value_name = "SIZE", alias = "storage-bytes-max")]

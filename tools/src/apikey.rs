@@ -6,13 +6,13 @@ use clap::{Args, Subcommand};
 use server::catalog::Scope;
 use server::management::{AdminRequest, ApiKeySettings};
 
-use crate::choice;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 use crate::names::Id;
 #[cfg(feature = "s3")]
 use crate::s3_credentials;
 use crate::units;
+use crate::value_parsers;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -55,7 +55,7 @@ pub(crate) struct Create {
         long = "scope",
         value_delimiter = ',',
         ignore_case = true,
-        value_parser = choice::of(choice::SCOPE)
+        value_parser = value_parsers::of(value_parsers::SCOPE)
     )]
     scopes: Vec<Scope>,
     /// Limit the key to one bucket.

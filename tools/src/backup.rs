@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use server::management::AdminRequest;
 
-use crate::archive_place;
+use crate::archive_location;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
@@ -27,6 +27,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, to } = args;
-    let to = archive_place::outside(&to, store.data())?;
+    let to = archive_location::outside(&to, store.data())?;
     perform(&store, AdminRequest::Backup { to })
 }

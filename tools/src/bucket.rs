@@ -7,11 +7,11 @@ use server::catalog::{Access, BucketKind};
 use server::limits::MANAGEMENT_PAGE_MAX;
 use server::management::{AdminRequest, BucketOwner, BucketSettings};
 
-use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 use crate::names::{BucketName, NewBucket};
 use crate::units::SizeLimit;
+use crate::value_parsers::{self, Limit};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -79,7 +79,7 @@ pub(crate) struct Create {
         long = "type",
         ignore_case = true,
         default_value = "standard",
-        value_parser = choice::of(choice::KIND)
+        value_parser = value_parsers::of(value_parsers::KIND)
     )]
     kind: BucketKind,
     #[command(flatten)]
@@ -138,7 +138,7 @@ pub(crate) struct Delete {
 #[derive(Args)]
 struct Settings {
     /// Visibility: public or private.
-    #[arg(long, ignore_case = true, value_parser = choice::of(choice::ACCESS))]
+    #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::ACCESS))]
     access: Option<Access>,
     /// Object sent with status 404 when an object is missing, or /BUCKET/KEY in another bucket of the account; empty
     /// for none.

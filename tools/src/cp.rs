@@ -11,7 +11,7 @@ use crate::exit::{self, Failure};
 use crate::management::{Connection, StoreArgs};
 use crate::places::{Location, ObjectPath, resolve};
 use crate::transfer::{self, Report};
-use crate::{archive_place, local_file, output};
+use crate::{archive_location, local_file, output};
 
 /// Copy objects in, out or within the store.
 ///
@@ -130,7 +130,7 @@ impl Copier {
     }
 
     fn import(&mut self, folder: &Path, to: &ObjectPath) -> Result<(), Failure> {
-        let place = archive_place::outside(folder, &self.data)?;
+        let place = archive_location::outside(folder, &self.data)?;
         let ends_with_slash = folder.as_os_str().as_encoded_bytes().ends_with(b"/");
         let to = match folder.file_name().filter(|_| !ends_with_slash) {
             Some(_) => to.join(&local_file::name(folder)?),
@@ -156,7 +156,7 @@ impl Copier {
     fn export(&mut self, from: &ObjectPath, to: &Path) -> Result<(), Failure> {
         let to = if from.is_folder() { to.to_owned() } else { to.join(from.name()) };
         // A path with "/" at its end is a folder to be created.
-        let place = archive_place::outside(&to.join(""), &self.data)?;
+        let place = archive_location::outside(&to.join(""), &self.data)?;
         let reply = self.connection.request(AdminRequest::Export {
             bucket: from.bucket.clone(),
             folder: Some(from.folder()),

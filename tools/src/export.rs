@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use server::management::AdminRequest;
 
-use crate::archive_place;
+use crate::archive_location;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_to_stderr};
 use crate::names::Bucket;
@@ -34,9 +34,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, bucket, prefix, to: typed } = args;
-    let to = archive_place::to(&typed, store.data())?;
+    let to = archive_location::to(&typed, store.data())?;
     let request = AdminRequest::Export { bucket: bucket.get(), folder: prefix, to };
-    match archive_place::is_stream(&typed) {
+    match archive_location::is_stream(&typed) {
         true => perform_to_stderr(&store, request),
         false => perform(&store, request),
     }

@@ -3,7 +3,7 @@
 //! Sends one request to the listen address of the same settings, or to `--url`. Guarantees: ends within its time-out;
 //! only a trug server is healthy. Non-goals: what healthy means, which the server decides.
 
-mod trust;
+mod tls_verifier;
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use self::trust::Trust;
+use self::tls_verifier::Trust;
 use crate::exit::{self, Failure};
 use crate::{output, settings};
 
@@ -166,19 +166,19 @@ impl HealthEndpoint {
 /// Parses a response into the state of the process, the state of the store and the response text; fails with the
 /// reason if the server is unhealthy.
 fn read(answer: &[u8]) -> Result<(String, String, &str), String> {
-    let stranger = || "the server there is not trug".to_owned();
-    let text = std::str::from_utf8(answer).map_err(|_| stranger())?;
+    let not_trug = || "the server there is not trug".to_owned();
+    let text = std::str::from_utf8(answer).map_err(|_| not_trug())?;
     if text.is_empty() {
         return Err("it closed the connection without a response".to_owned());
     }
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(stranger)?;
-    let code = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).ok_or_else(stranger)?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(not_trug)?;
+    let code = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).ok_or_else(not_trug)?;
     match (code, serde_json::from_str::<HealthReply>(body)) {
         ("200", Ok(HealthReply::Well { status, store })) => Ok((status, store, body)),
         (_, Ok(HealthReply::NotWell { error, code })) => {
             Err(format!("{} ({})", output::plain(&error), output::plain(&code)))
         }
-        _ => Err(stranger()),
+        _ => Err(not_trug()),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 use crate::names::Bucket;
 use crate::units::SizeLimit;
-use crate::{archive_place, bucket_credentials, choice, settings};
+use crate::{archive_location, bucket_credentials, settings, value_parsers};
 
 /// Largest certificate file, in bytes.
 const CA_FILE_BYTES_MAX: u64 = 256 * 1_024;
@@ -82,7 +82,7 @@ pub(crate) struct Args {
         long,
         ignore_case = true,
         default_value = "skip",
-        value_parser = choice::of(choice::ON_CONFLICT)
+        value_parser = value_parsers::of(value_parsers::ON_CONFLICT)
     )]
     on_conflict: ImportConflictRule,
     /// Maximum number of files.
@@ -111,7 +111,7 @@ fn source(args: &Args) -> Result<ImportSource, Failure> {
     }
     if let Some(list) = &args.from_urls {
         let reach = reach(args, &args.allow)?;
-        return Ok(ImportSource::Addresses { list: archive_place::from(list, data)?, reach });
+        return Ok(ImportSource::Addresses { list: archive_location::from(list, data)?, reach });
     }
     let missing = || Failure::wrong_usage("--from or --from-urls is missing");
     let files = args.from.as_ref().ok_or_else(missing)?;
@@ -119,7 +119,7 @@ fn source(args: &Args) -> Result<ImportSource, Failure> {
         Some(place) => bucket_source(args, place),
         None => {
             reject_remote_options(args)?;
-            Ok(ImportSource::Files(archive_place::from(files, data)?))
+            Ok(ImportSource::Files(archive_location::from(files, data)?))
         }
     }
 }

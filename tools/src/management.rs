@@ -20,8 +20,8 @@ use server::control::{self, ControlError};
 use server::limits;
 use server::management::{AdminRequest, AdminResponse, execute};
 
+use crate::cancel_signal::Interrupt;
 use crate::exit::{self, Exit, Failure};
-use crate::interrupt::Interrupt;
 use crate::output::{self, Format};
 use crate::progress::Bar;
 
@@ -128,8 +128,8 @@ impl Connection {
 
 impl LocalStore {
     fn new(store: Store) -> Result<Self, Failure> {
-        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemRng));
-        let catalog = Catalog::open(store.clone(), clock, entropy).and_then(|catalog| {
+        let (clock, rng) = (Arc::new(SystemClock::new()), Arc::new(SystemRng));
+        let catalog = Catalog::open(store.clone(), clock, rng).and_then(|catalog| {
             catalog.resume_deletions()?;
             Ok(catalog)
         });

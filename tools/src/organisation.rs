@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use server::catalog::MemberRole;
 use server::management::AdminRequest;
 
-use crate::choice;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 use crate::names::{Member, NewName, NewOrganisation, Organisation};
+use crate::value_parsers;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -92,7 +92,7 @@ pub(crate) struct Add {
     account: Member,
     /// Role: a viewer reads and lists, a member also uploads and deletes, an admin also manages buckets, an owner also
     /// manages members.
-    #[arg(long, ignore_case = true, value_parser = choice::of(choice::MEMBER_ROLE))]
+    #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::MEMBER_ROLE))]
     role: MemberRole,
 }
 

@@ -35,9 +35,9 @@ use self::whole_store::{
     backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text, time_text,
 };
 
-use crate::choice;
 use crate::exit::Failure;
 use crate::units::bytes_text;
+use crate::value_parsers;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -227,9 +227,9 @@ fn account_row(account: &AccountView) -> Vec<String> {
     vec![
         account.id.clone(),
         account.name.clone(),
-        choice::word(choice::ROLE, &account.role).to_owned(),
-        choice::word(choice::PLAN, &account.plan).to_owned(),
-        choice::word(choice::STANDING, &account.standing).to_owned(),
+        value_parsers::word(value_parsers::ROLE, &account.role).to_owned(),
+        value_parsers::word(value_parsers::PLAN, &account.plan).to_owned(),
+        value_parsers::word(value_parsers::STANDING, &account.standing).to_owned(),
         bytes(account.storage_bytes_max),
         number(account.object_count_max),
         account.created_at.clone(),
@@ -244,7 +244,7 @@ fn swept_text(swept: &SweptView, wide: bool) -> String {
     let SweptView { account_count, violation_count, steps } = swept;
     let mut text = format!("{account_count} accounts, {violation_count} break fair use\n");
     if !steps.is_empty() {
-        let word = |it: &Standing| choice::word(choice::STANDING, it).to_owned();
+        let word = |it: &Standing| value_parsers::word(value_parsers::STANDING, it).to_owned();
         let row = |step: &StandingStepView| {
             let StandingStepView { account, name, from, to, reason } = step;
             vec![account.clone(), name.clone(), word(from), word(to), reason.clone()]
@@ -279,8 +279,8 @@ fn bucket_row(bucket: &BucketView) -> Vec<String> {
         bucket.bucket_name.clone(),
         bucket.account.clone(),
         bucket.organisation.clone().unwrap_or_default(),
-        choice::word(choice::KIND, &bucket.kind).to_owned(),
-        choice::word(choice::ACCESS, &bucket.access).to_owned(),
+        value_parsers::word(value_parsers::KIND, &bucket.kind).to_owned(),
+        value_parsers::word(value_parsers::ACCESS, &bucket.access).to_owned(),
         count_text(bucket.object_count),
         number(bucket.quota_objects),
         bytes_text(bucket.total_bytes),
@@ -310,8 +310,11 @@ const API_KEY: &[Column] = &[
 ];
 
 fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
-    let scopes: Vec<_> =
-        api_key.scopes.iter().map(|scope| choice::word(choice::SCOPE, scope)).collect();
+    let scopes: Vec<_> = api_key
+        .scopes
+        .iter()
+        .map(|scope| value_parsers::word(value_parsers::SCOPE, scope))
+        .collect();
     vec![
         api_key.id.clone(),
         api_key.account.clone(),
@@ -332,7 +335,7 @@ const ORGANISATION: &[Column] =
 /// Formats organisations, with one line per member.
 fn organisations_text(organisations: &[OrganisationView], wide: bool) -> String {
     let row = |organisation: &OrganisationView, member: &MemberView| {
-        let role = choice::word(choice::MEMBER_ROLE, &member.role).to_owned();
+        let role = value_parsers::word(value_parsers::MEMBER_ROLE, &member.role).to_owned();
         let (id, name) = (organisation.id.clone(), organisation.name.clone());
         vec![id, name, member.account.clone(), member.name.clone(), role]
     };
@@ -495,110 +498,4 @@ fn steers(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use server::catalog::{Plan, Role};
-    use server::management::{
-        BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
-        RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,
-        UndeletedView, VersionView,
-    };
-
-    use super::*;
-
-    fn account(name: &str) -> AccountView {
-        AccountView {
-            id: "abcdefghijklmnop".into(),
-            name: name.into(),
-            has_password: false,
-            role: Role::User,
-            plan: Plan::Pro,
-            standing: Standing::Good,
-            standing_changes: Vec::new(),
-            storage_bytes_max: None,
-            object_count_max: None,
-            created_at: "2026-01-31T12:00:00.000Z".into(),
-        }
-    }
-
-    #[test]
-    fn terminal_escapes_are_sanitized() {
-        let evil = "a\u{1b}[31m\u{9b}2J\r\n\u{202e}b\u{7}";
-        let listed = vec![NamedIssue { name: evil.into(), why: evil.into() }];
-        let list = TruncatedList { count: 3, listed };
-        let exported = ExportReport { damaged: list.clone(), ..ExportReport::default() };
-        let imported = ImportReport { refused: list, ..ImportReport::default() };
-        let version = VersionView {
-            path: evil.into(),
-            lsn: 7,
-            at: String::new(),
-            state: StateView::Replaced,
-            content: Some(ContentView { content_type: evil.into(), ..ContentView::default() }),
-        };
-        let restored = RestoredView { path: evil.into(), ..RestoredView::default() };
-        let refused = RefusedVersionView { path: evil.into(), why: evil.into(), damaged: true };
-        let undeleted = UndeletedView {
-            restored: vec![restored],
-            refused: vec![refused],
-            ..UndeletedView::default()
-        };
-        let damage = vec![evil.into()];
-        let backed_up = BackedUpView { to: evil.into(), damage, ..BackedUpView::default() };
-        let place = PlaceView { name: Some(evil.into()), why: evil.into(), ..PlaceView::default() };
-        let damaged = DamageView { count: 2, places: vec![place] };
-        let refused = vec![RefusedSegmentView { id: 7, why: evil.into() }];
-        let compacted = CompactedView { refused, ..CompactedView::default() };
-        let replies = [
-            AdminResponse::Account(account(evil)),
-            AdminResponse::Accounts(vec![account(evil)]),
-            AdminResponse::Exported(exported),
-            AdminResponse::Imported(imported),
-            AdminResponse::History(HistoryView {
-                versions: vec![version],
-                ..HistoryView::default()
-            }),
-            AdminResponse::Undeleted(undeleted),
-            AdminResponse::BackedUp(backed_up),
-            AdminResponse::Compacted(compacted),
-            AdminResponse::Scrubbed(ScrubbedView {
-                damage: damaged.clone(),
-                ..ScrubbedView::default()
-            }),
-            AdminResponse::Stats(Box::new(StatsView { damage: damaged, ..StatsView::default() })),
-        ];
-        for reply in &replies {
-            for text in [text_of(reply, true), json_of(reply).unwrap()] {
-                let steering = text.chars().filter(|c| *c != '\n' && steers(*c)).count();
-                assert_eq!(steering, 0, "{text:?}");
-            }
-        }
-        let back: serde_json::Value = serde_json::from_str(&json_of(&replies[0]).unwrap()).unwrap();
-        assert_eq!(back["name"], evil);
-        assert_eq!(lines("a\u{1b}\nb"), "a\\u{1b}\n      b");
-    }
-
-    #[test]
-    fn new_api_key_is_printed_alone() {
-        let api_key = ApiKeyView {
-            id: "abcdefghijklmnop".into(),
-            account: "x".into(),
-            name: String::new(),
-            scopes: Vec::new(),
-            bucket_name: None,
-            prefix: String::new(),
-            created_at: String::new(),
-            expires_at: None,
-            last_used_at: None,
-            revoked_at: None,
-        };
-        let issued = ApiKeyIssuedView { key: "trug_a_b_c".into(), s3: None, api_key };
-        assert_eq!(text_of(&AdminResponse::ApiKeyIssued(issued), false), "trug_a_b_c\n");
-    }
-
-    #[test]
-    fn counts_have_thousands_separators() {
-        for (count, text) in [(0, "0"), (999, "999"), (10_396, "10,396"), (1_000_000, "1,000,000")]
-        {
-            assert_eq!(count_text(count), text);
-        }
-    }
-}
+mod tests;

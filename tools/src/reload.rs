@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::exit::Failure;
-use crate::service_manager;
 use crate::settings::{self, Flags};
+use crate::systemd;
 
 /// Interval between checks for changed files.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ impl Reload {
 
     /// Reads all sources of settings again.
     async fn reload(&mut self) {
-        service_manager::reloading();
+        systemd::reloading();
         let (flags, running, was) = (self.flags.clone(), self.running.clone(), self.config.clone());
         match blocking(move || read_again(&flags, &running, was)).await {
             Ok((reloaded, stamps)) => {
@@ -109,7 +109,7 @@ impl Reload {
                 tracing::error!("invalid settings; keeping current values: {failure}");
             }
         }
-        service_manager::reloaded();
+        systemd::reloaded();
     }
 
     /// Reads certificate and key again if their files changed since the last check.

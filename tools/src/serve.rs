@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::exit::{self, Failure};
 use crate::reload::Reload;
 use crate::startup::{self, Opened};
-use crate::{inherited, logging, open_files, output, ownership, service_manager, settings};
+use crate::{fd_limit, logging, output, ownership, settings, socket_activation, systemd};
 
 /// Number of tasks that a worker polls before it checks for new events. A task that sends a long body takes a tenth
 /// of a millisecond; with the default of 61 a new request would wait for six milliseconds behind such tasks.
@@ -39,11 +39,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { data, settings } = args;
-    let inherited = inherited::take()?;
+    let inherited = socket_activation::take()?;
     let sources = settings.sources()?;
     let config = settings::config(&sources)?;
     logging::start()?;
-    open_files::allow(config.connections_max);
+    fd_limit::allow(config.connections_max);
     // Created before the store is opened, so that an early signal is not lost.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.event_interval(TASKS_PER_EVENT_POLL).enable_all().build();
@@ -77,13 +77,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         data: data.clone(),
         config,
         clock: Arc::new(SystemClock::new()),
-        entropy: Arc::new(SystemRng),
+        rng: Arc::new(SystemRng),
         changes: Some(changes),
         inherited,
     };
     runtime.spawn(reload.run());
-    runtime.spawn(service_manager::notify_stopping(stopped.clone()));
-    runtime.spawn(service_manager::send_watchdog_keepalives(service.store.clone()));
+    runtime.spawn(systemd::notify_stopping(stopped.clone()));
+    runtime.spawn(systemd::send_watchdog_keepalives(service.store.clone()));
     let served = runtime.block_on(server::serve(service, stopped, |started| {
         announce(&data, &announced, &opened, started);
     }));
@@ -120,7 +120,7 @@ fn announce(data: &Path, store: &Store, opened: &Opened, started: &StartupReport
     let program = program.unwrap_or_else(|| "trug".to_owned());
     // A closed stdout does not stop the server.
     let _ = output::result(&startup::text(&program, data, store, opened, started));
-    service_manager::ready(PublicUrl::from_listener(started.scheme, started.listen).as_str());
+    systemd::ready(PublicUrl::from_listener(started.scheme, started.listen).as_str());
     tracing::info!(listen = %started.listen, public_url = started.public_url.as_str(), "serving");
 }
 

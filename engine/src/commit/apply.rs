@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch::{Batch, CommitInfo, Etag, Operation, Precondition};
-use super::lately::{NoncurrentReason, RecentVersion};
-use super::moves::{is_move, may_be_move};
+use super::move_detection::{is_move, may_be_move};
+use super::recent_noncurrent::{NoncurrentReason, RecentVersion};
 use crate::error::{Conflict, Error, Result};
 use crate::format::{
     Checksum, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta, Placed,

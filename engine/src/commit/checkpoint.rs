@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::AppliedPosition;
 use crate::index::Index;
 use crate::limits;
-use crate::measures::Metrics;
+use crate::metrics::Metrics;
 use crate::segment::SegmentSet;
 
 /// Writes the frozen overlay to the index. If the disk is full, the overlay stays frozen and the call can be
@@ -16,14 +16,14 @@ pub(crate) fn checkpoint(
     index: &Index,
     segments: &SegmentSet,
     health: &HealthState,
-    measures: &Metrics,
+    metrics: &Metrics,
 ) -> Result<()> {
     let entries = index.view().frozen.as_ref().map(|frozen| frozen.len());
     let work = || write_frozen(index, segments, health, entries.unwrap_or(0));
     match entries {
-        Some(_) => measures
-            .timed(&measures.checkpoints_us, work)
-            .inspect_err(|_| measures.checkpoints_failed.add(1)),
+        Some(_) => metrics
+            .timed(&metrics.checkpoints_us, work)
+            .inspect_err(|_| metrics.checkpoints_failed.add(1)),
         // Without a frozen overlay there is no checkpoint to count.
         None => work(),
     }

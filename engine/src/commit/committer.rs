@@ -2,8 +2,8 @@
 //!
 //! [`Committer::step`] commits one group of queued batches: it checks preconditions, builds the records, appends,
 //! syncs once, publishes the view and calls the callbacks. After a long group with more batches queued, the
-//! callbacks are deferred to the next step (`held.rs`). If a write or sync fails, every waiting batch gets the
-//! error, nothing is published, and the store becomes read-only.
+//! callbacks are deferred to the next step (`deferred_callbacks.rs`). If a write or sync fails, every waiting batch
+//! gets the error, nothing is published, and the store becomes read-only.
 //!
 //! Non-goals: threads, timers.
 
@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use super::apply::{BatchOutcome, add, require};
 use super::batch::{Batch, CommitInfo};
+use super::commit_latency::CommitLatency;
+use super::deferred_callbacks::DeferredCallbacks;
 use super::health::HealthState;
-use super::held::DeferredCallbacks;
-use super::lately::RecentNoncurrent;
-use super::load::CommitLatency;
 use super::queue::{Dequeued, PendingBatch, Queue};
+use super::recent_noncurrent::RecentNoncurrent;
 use super::rollover::{Rollover, SpareSegment};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SEGMENT_HEADER_BYTES, SegmentClass};
 use crate::index::{Index, View};
 use crate::limits;
-use crate::measures::Metrics;
+use crate::metrics::Metrics;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
 
 /// Writer of the log.
@@ -327,12 +327,12 @@ impl Committer {
         let group = builder.finish();
         active.append(&group)?;
         self.deferred.run_all();
-        let measures = &self.context.metrics;
-        measures.timed(&measures.syncs_us, || active.sync())?;
+        let metrics = &self.context.metrics;
+        metrics.timed(&metrics.syncs_us, || active.sync())?;
         let records = group.last_lsn.saturating_sub(durable_lsn);
         if records > 0 {
-            measures.group_records.observe(records);
-            measures.group_bytes.observe(group.bytes);
+            metrics.group_records.observe(records);
+            metrics.group_bytes.observe(group.bytes);
         }
         self.log.position = LogPosition {
             lsn: group.last_lsn,

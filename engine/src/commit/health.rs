@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
-use crate::space::FreeSpace;
+use crate::free_space::FreeSpace;
 
 /// Whether the store accepts writes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use super::punch::dead_pages;
+use super::hole_punching::dead_pages;
+use super::plan::{self, Candidate, CompactionPlan, CompactionRules, CompactionStep};
 use super::rewrite::{Rewrite, Rewritten, tombstones_needed_from};
-use super::selection::{self, Candidate, CompactionPlan, CompactionRules, CompactionStep};
 use super::throttle::Throttle;
 use crate::clock::Clock;
 use crate::commit::{
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::{LsnRanges, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
 use crate::index::{Index, View};
 use crate::limits;
-use crate::measures::Metrics;
+use crate::metrics::Metrics;
 use crate::progress::{ProgressCallback, WorkProgress};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read_origin};
 
@@ -121,7 +121,7 @@ impl Compactor {
                 (id, SegmentUsage { live_bytes: live_bytes.min(usage.record_bytes), ..usage })
             })
             .collect();
-        let totals = selection::totals(usages.iter().map(|(_, usage)| usage));
+        let totals = plan::totals(usages.iter().map(|(_, usage)| usage));
         let applied = view.checkpointed_position().and_then(|position| position.segment);
         let mut candidates = Vec::new();
         for (id, usage) in usages {
@@ -132,9 +132,9 @@ impl Compactor {
                 candidates.extend(self.candidate(id, usage)?);
             }
         }
-        let selection = selection::select(candidates, totals, rules, self.context.segment_bytes);
+        let selection = plan::select(candidates, totals, rules, self.context.segment_bytes);
         let newest_dead_bytes = match self.newest(&view)? {
-            Some((_, usage)) => selection::reclaimable_bytes(&usage),
+            Some((_, usage)) => plan::reclaimable_bytes(&usage),
             None => 0,
         };
         let retained_bytes = self.context.segments.retained_stats().bytes;
@@ -164,8 +164,8 @@ impl Compactor {
         let view = self.context.index.view();
         let Some((segment, usage)) = self.newest(&view)? else { return Ok(()) };
         let is_worth_it =
-            selection::reclaimable_bytes(&usage) >= limits::COMPACTION_ROLLOVER_DEAD_BYTES_MIN;
-        if !is_worth_it || !selection::is_dead_enough(&usage, rules) {
+            plan::reclaimable_bytes(&usage) >= limits::COMPACTION_ROLLOVER_DEAD_BYTES_MIN;
+        if !is_worth_it || !plan::is_dead_enough(&usage, rules) {
             return Ok(());
         }
         self.committer().roll_over()?;
@@ -566,8 +566,8 @@ impl Compactor {
 
     fn checkpoint(&self) -> Result<()> {
         self.committer().freeze();
-        let CompactorContext { index, segments, health, metrics: measures, .. } = &self.context;
-        commit::checkpoint(index, segments, health, measures)
+        let CompactorContext { index, segments, health, metrics, .. } = &self.context;
+        commit::checkpoint(index, segments, health, metrics)
     }
 
     fn commit(&self, operation: Operation) -> Result<CommitInfo> {

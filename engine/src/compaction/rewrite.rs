@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::selection::CompactionStep;
+use super::plan::CompactionStep;
 use super::throttle::Throttle;
 use crate::error::{Error, Result};
 use crate::format::{

@@ -1,6 +1,6 @@
 //! Compaction rate limit that backs off when commits slow down.
 //!
-//! A compaction measures the commit latency before it begins. While the latency is more than twice as high, and
+//! A compaction metrics the commit latency before it begins. While the latency is more than twice as high, and
 //! above a minimum, the rate is halved, down to a floor; otherwise it doubles again, up to its initial value.
 //!
 //! Guarantees: without waiting commits, the only cost is the rate limit.

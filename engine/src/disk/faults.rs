@@ -7,7 +7,7 @@
 //! Guarantees: the same rules, seed and operations give the same faults.
 //! Non-goals: file contents.
 
-use crate::entropy::{Rng, SeededRng};
+use crate::rng::{Rng, SeededRng};
 
 /// Kind of operation that a fault can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

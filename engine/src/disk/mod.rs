@@ -7,8 +7,8 @@
 //!
 //! Non-goals: the meaning of the bytes.
 
+mod copy_on_write;
 mod mmap;
-mod private;
 mod real;
 mod redb_file;
 
@@ -32,7 +32,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
-pub use self::private::CopyOnWriteDisk;
+pub use self::copy_on_write::CopyOnWriteDisk;
 pub use self::real::RealDisk;
 pub use self::redb_file::RedbFile;
 pub(crate) use self::redb_file::{FailureKind, FileFailure};

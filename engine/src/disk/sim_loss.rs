@@ -10,7 +10,7 @@ use super::sim::LossPolicy;
 use super::sim_image::{PAGE_BYTES, pages, sectors};
 use super::sim_journal::{Change, Pending, take_renames_along};
 use super::sim_state::{File, State};
-use crate::entropy::{Rng, SeededRng};
+use crate::rng::{Rng, SeededRng};
 
 impl State {
     /// Cuts power, possibly in the middle of a change.
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Makes durable what the policy preserves.
-    fn lose(&mut self, journal: &[Pending], policy: LossPolicy, entropy: &SeededRng) {
+    fn lose(&mut self, journal: &[Pending], policy: LossPolicy, rng: &SeededRng) {
         let done = journal.iter().filter(|pending| !pending.in_flight);
         match policy {
             LossPolicy::KeepSynced => {}
@@ -71,16 +71,16 @@ impl State {
                 .filter(|pending| pending.change.file().is_none())
                 .for_each(|pending| self.persist(&pending.change)),
             LossPolicy::Prefix => {
-                let kept = entropy.below(journal.len() as u64 + 1);
+                let kept = rng.below(journal.len() as u64 + 1);
                 let (kept, lost) = journal.split_at(usize::try_from(kept).unwrap_or_default());
                 kept.iter().for_each(|pending| self.persist(&pending.change));
                 if let Some(Pending { change: change @ Change::Write { .. }, .. }) = lost.first() {
-                    self.persist_sectors(&[change], entropy);
+                    self.persist_sectors(&[change], rng);
                 }
             }
             LossPolicy::Sectors => {
                 let changes: Vec<&Change> = journal.iter().map(|pending| &pending.change).collect();
-                self.persist_sectors(&changes, entropy);
+                self.persist_sectors(&changes, rng);
             }
         }
     }
@@ -99,14 +99,14 @@ impl State {
     /// Makes a random part durable: some sectors of each write, some names, and any one of the lengths of each file.
     ///
     /// A surviving sector has the content of the file at that moment, including earlier writes.
-    fn persist_sectors(&mut self, changes: &[&Change], entropy: &SeededRng) {
+    fn persist_sectors(&mut self, changes: &[&Change], rng: &SeededRng) {
         // Survival probability of a sector, drawn once: sometimes most survive, sometimes hardly any.
-        let eighths = 1 + entropy.below(7);
-        let survives = || entropy.below(8) < eighths;
+        let eighths = 1 + rng.below(7);
+        let survives = || rng.below(8) < eighths;
         let ids: BTreeSet<u64> = changes.iter().filter_map(|change| change.file()).collect();
         for id in ids {
             let of_file = || changes.iter().filter(|change| change.file() == Some(id));
-            let lengths_kept = entropy.below(of_file().count() as u64 + 1);
+            let lengths_kept = rng.below(of_file().count() as u64 + 1);
             let durable = &mut self.file(id).durable;
             let mut replayed = durable.clone();
             let mut bytes_len = durable.bytes_len();

@@ -14,7 +14,7 @@
 //! Guarantees: written in the same transaction as the applied changes.
 //! Non-goals: the replay itself.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::Checksum;
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;

@@ -16,11 +16,11 @@
 //! | -4     | 4    | checksum      | of everything before, not address-bound          |
 //!
 //! Guarantees: what decodes encodes to the same bytes.
-//! Non-goals: the removal of other segments (`recovery/image.rs`).
+//! Non-goals: the removal of other segments (`recovery/restore_backup.rs`).
 
 use uuid::Uuid;
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::segment_header::{Predecessor, SegmentId};

@@ -13,7 +13,7 @@
 //! | v    | created_ms         |                                                       |
 //! | v    | aged_ms            | modified_ms less created_ms, modulo 2^64              |
 //! | 32   | hash               | BLAKE3 of the content                                 |
-//! | 1    | known_type         | number of the content type (`known_type.rs`), or 0    |
+//! | 1    | known_type         | number of the content type (`content_type_code.rs`), or 0    |
 //! | 1    | content_type_bytes | where known_type is 0                                 |
 //! |      | content type       | where known_type is 0                                 |
 //! | v    | attributes_bytes   |                                                       |
@@ -25,9 +25,9 @@
 //! Guarantees: a value under a wrong key, or corrupted by the index storage, is detected.
 //! Non-goals: the key encoding (`entry_key.rs`), reading the object.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, compare};
-use super::known_type;
+use super::content_type_code;
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
 use super::record::RecordContent;
@@ -103,7 +103,7 @@ impl Entry {
             EntryContent::Lost { bytes } => (RecordKind::LostObject, bytes, None),
         };
         let meta = &self.meta;
-        let known_type = known_type::encode(&meta.content_type);
+        let known_type = content_type_code::encode(&meta.content_type);
         let variable = meta.content_type.len().saturating_add(meta.attributes.len());
         let mut out = Vec::with_capacity(variable.saturating_add(FIXED_BYTES_MAX));
         ByteWriter::new(&mut out).u8(kind.to_byte()).u8(meta.flags.to_byte()).varint(self.lsn);
@@ -159,12 +159,12 @@ impl Entry {
             0 => {
                 let content_type_bytes = usize::from(take.u8()?);
                 let content_type = take.text(content_type_bytes)?;
-                if known_type::encode(content_type) != 0 {
+                if content_type_code::encode(content_type) != 0 {
                     return Err(Malformed::Reserved);
                 }
                 content_type
             }
-            known => known_type::decode(known)?,
+            known => content_type_code::decode(known)?,
         };
         let content_type = content_type.to_owned();
         let attributes_bytes = usize::try_from(take.varint()?).map_err(|_| Malformed::Length)?;
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(
             forged(|b| drop(b.splice(9..10, [0x80, 0x80, 0x80, 4]))),
             Ok(99),
-            "the longest body that lies in the log"
+            "the longest body in the log"
         );
         assert_eq!(
             forged(|b| drop(b.splice(9..10, [0x81, 0x80, 0x80, 4]))),

@@ -13,7 +13,7 @@
 //! top-level folder.
 //!
 //! Guarantees: encoded keys sort in this order; a key decodes if and only if `encode` can produce it.
-//! Non-goals: plain byte order of whole keys (`index/plain_walk.rs` derives it from this order), values.
+//! Non-goals: plain byte order of whole keys (`index/byte_order_iter.rs` derives it from this order), values.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -15,7 +15,7 @@
 //! Guarantees: as in `entry.rs`.
 //! Non-goals: the meaning of the value.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, Location, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use crate::limits;

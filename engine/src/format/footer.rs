@@ -30,7 +30,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{
     CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
 };
@@ -208,10 +208,10 @@ impl FooterDigest {
         previous_group: Checksum,
     ) -> bool {
         let numbers = (self.count, last_lsn, next_group, previous_group);
-        let told =
+        let recorded =
             (trailer.entry_count, trailer.last_lsn, trailer.next_group, trailer.previous_group);
         let entries = compare(CheckClass::Footer, trailer.entries, self.running.clone().finish());
-        numbers == told && entries.is_ok()
+        numbers == recorded && entries.is_ok()
     }
 
     fn add(&mut self, entry: &[u8]) {

@@ -16,7 +16,7 @@
 //! compressed form: compare uncompressed data, never blocks.
 //! Non-goals: the content of the entries.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, DiskAddress, compare};
 use super::malformed::Malformed;
 

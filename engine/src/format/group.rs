@@ -24,9 +24,9 @@
 //! | 12     |      | records      | pairs of head and body, without padding  |
 //!
 //! Guarantees: the fields of a decoded header are consistent with each other.
-//! Non-goals: building groups (`group_builder.rs`), iterating over them (`scan.rs`).
+//! Non-goals: building groups (`group_builder.rs`), iterating over them (`group_view.rs`).
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::record::HEAD_COMMON_BYTES;

@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 
-use super::bytes::ByteWriter;
+use super::byte_codec::ByteWriter;
 use super::checksum::{Checksum, DiskAddress, RunningChecksum, SegmentContext};
 use super::footer::FOOTER_ENTRY_OVERHEAD_BYTES;
 use super::group::{

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Guarantees: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same
-//! bytes, except the content of a compressed block; everything is little-endian and comes from [`bytes`]; every
+//! bytes, except the content of a compressed block; everything is little-endian and comes from [`byte_codec`]; every
 //! checksum comparison goes through [`checksum::compare`].
 //! Non-goals: files, policies, the order of events.
 
@@ -37,8 +37,9 @@ pub mod applied_position;
 pub mod backup_file;
 pub mod big_footer;
 pub mod body;
-pub mod bytes;
+pub mod byte_codec;
 pub mod checksum;
+mod content_type_code;
 pub mod damage;
 pub mod entry;
 pub mod entry_key;
@@ -48,14 +49,13 @@ pub mod footer_block;
 pub mod footer_reader;
 pub mod group;
 pub mod group_builder;
-mod known_type;
+pub mod group_view;
 pub mod malformed;
 pub mod object_meta;
 pub mod origin;
 pub mod record;
 pub mod record_kind;
 pub mod retained;
-pub mod scan;
 pub mod scrub_result;
 pub mod segment_header;
 pub mod segment_usage;
@@ -69,7 +69,7 @@ pub use self::applied_position::{APPLIED_POSITION_BYTES, AppliedPosition};
 pub use self::backup_file::{BACKUP_FILE, BackupFile};
 pub use self::big_footer::{BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer};
 pub use self::body::{BodyFault, block_addresses, block_count};
-pub use self::bytes::{ByteReader, ByteWriter};
+pub use self::byte_codec::{ByteReader, ByteWriter};
 pub use self::checksum::{
     CheckClass, Checksum, DiskAddress, RunningChecksum, SegmentContext, compare,
 };
@@ -87,13 +87,13 @@ pub use self::group::{
     GroupHeader,
 };
 pub use self::group_builder::{BuiltGroup, GroupBuilder, Placed};
+pub use self::group_view::{GroupView, ScannedRecord, find_group_header, salvage};
 pub use self::malformed::Malformed;
 pub use self::object_meta::{ObjectFlags, ObjectMeta};
 pub use self::origin::{LsnRanges, Origin};
 pub use self::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, RecordContent, RecordOp};
 pub use self::record_kind::RecordKind;
 pub use self::retained::{RETAINED_SEGMENT_BYTES, RetainedSegment};
-pub use self::scan::{GroupView, ScannedRecord, find_group_header, salvage};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
     BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES,

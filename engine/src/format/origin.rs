@@ -16,7 +16,7 @@
 //! Guarantees: one corrupt copy is tolerated.
 //! Non-goals: the decision when a segment may be replaced.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::record::take_segments;

@@ -40,7 +40,7 @@
 //! Non-goals: groups, files, precedence between records.
 
 use super::body::block_count;
-use super::bytes::{ByteReader, ByteWriter, overwrite_u32};
+use super::byte_codec::{ByteReader, ByteWriter, overwrite_u32};
 use super::checksum::{CheckClass, Checksum, DiskAddress};
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};

@@ -8,7 +8,7 @@
 //!
 //! Non-goals: the corrupt locations (`damage.rs`).
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;

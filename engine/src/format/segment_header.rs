@@ -30,7 +30,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use super::bytes::{ByteReader, ByteWriter, is_zero};
+use super::byte_codec::{ByteReader, ByteWriter, is_zero};
 use super::checksum::{CheckClass, Checksum, DiskAddress, SegmentContext};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};

@@ -15,7 +15,7 @@
 //! Guarantees: plain counters; only fsck checks that live values do not exceed totals.
 //! Non-goals: the selection of segments for compaction.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 use super::record::Record;

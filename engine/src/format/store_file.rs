@@ -15,7 +15,7 @@
 
 use uuid::Uuid;
 
-use super::bytes::{ByteReader, ByteWriter, is_zero};
+use super::byte_codec::{ByteReader, ByteWriter, is_zero};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};

@@ -13,7 +13,7 @@
 //! Guarantees: updated in the same batch as the objects.
 //! Non-goals: quotas.
 
-use super::bytes::{ByteReader, ByteWriter};
+use super::byte_codec::{ByteReader, ByteWriter};
 use super::entry::{ENTRY_CHECK_BYTES, Entry, append_checksum, verify_checksum};
 use super::malformed::Malformed;
 

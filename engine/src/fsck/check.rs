@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::finding::{Finding, Remedy, Severity};
-use super::ground::StoreSurvey;
 use super::groups::Suspect;
 use super::index::IndexFaults;
-use super::known::Gaps;
+use super::name_state::Gaps;
 use super::report::Report;
+use super::survey::StoreSurvey;
 use crate::disk::{CopyOnWriteDisk, Disk};
 use crate::error::{Error, Result};
 use crate::format::{SegmentId, SegmentUsage};
@@ -204,7 +204,7 @@ impl Check<'_, '_> {
     }
 
     /// Reports bytes read by workers, which are counted in their results.
-    pub(super) fn read_beside(&mut self, bytes: u64) -> Result<()> {
+    pub(super) fn advance_progress(&mut self, bytes: u64) -> Result<()> {
         self.progress.done_bytes += bytes;
         self.progress.total_bytes = self.progress.total_bytes.max(self.progress.done_bytes);
         self.tell()
@@ -255,7 +255,7 @@ impl Check<'_, '_> {
     /// Counts bytes read.
     pub(super) fn read_on(&mut self, bytes: u64) -> Result<()> {
         self.report.bytes += bytes;
-        self.read_beside(bytes)
+        self.advance_progress(bytes)
     }
 
     /// Counts a checked segment.

@@ -167,8 +167,8 @@ impl fmt::Display for Remedy {
             }
             Self::RemoveOrphan => "the file is deleted; nothing references it",
             Self::MarkLost(_) => {
-                "the loss is recorded: each key answers \"damaged\" until it is put or deleted; what was stored \
-                 there cannot be had any more, so restore it from a backup"
+                "the loss is recorded: each key answers \"damaged\" until it is put or deleted; \
+                the content cannot be recovered, so restore it from a backup"
             }
             Self::RemoveDerived(_) => {
                 "the objects are deleted; no data is lost, because they are regenerated on \

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::{SegmentSurvey, read_up_to};
-use super::known::{NameHash, hash_of};
+use super::name_state::{NameHash, hash_of};
+use super::survey::{SegmentSurvey, read_up_to};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{

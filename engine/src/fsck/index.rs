@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::StoreSurvey;
-use super::known::segment_offset;
+use super::name_state::segment_offset;
+use super::survey::StoreSurvey;
 use crate::error::{Corruption, Error, Result};
 use crate::format::{Entry, EntryContent, Malformed, SegmentClass, SegmentId, SegmentUsage};
 use crate::index::{Fact, INDEX_FILE, Index, IndexLocation};

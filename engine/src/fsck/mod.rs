@@ -1,8 +1,8 @@
 //! Offline consistency check and repair of a store.
 //!
 //! ```text
-//! check     STORE and headers (ground) -> log and compacted segments (chain, groups) -> index against records
-//!           (matching), with the big segments of its objects (big) -> orphans
+//! check     STORE and headers (survey) -> log and compacted segments (log_continuity, groups) -> index against records
+//!           (cross_check), with the big segments of its objects (check_big) -> orphans
 //! repair    check -> apply remedies -> check
 //! ```
 //!
@@ -10,21 +10,21 @@
 //! the remedies of the findings, and can be interrupted at any point and restarted.
 //! Non-goals: open stores; exit codes.
 
-mod beside;
-mod big;
-mod chain;
 mod check;
+mod check_big;
+mod cross_check;
 mod finding;
-mod ground;
 mod groups;
 mod index;
-mod known;
-mod matching;
-mod names;
+mod log_continuity;
+mod name_scan;
+mod name_state;
 mod orphans;
+mod parallel_check;
+mod pipeline;
 mod repair;
 mod report;
-mod turns;
+mod survey;
 
 pub use self::check::{CheckOptions, check};
 pub use self::finding::{Finding, Remedy, Severity};

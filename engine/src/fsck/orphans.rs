@@ -7,7 +7,7 @@
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::StoreSurvey;
+use super::survey::StoreSurvey;
 use crate::error::{Error, Result};
 use crate::format::{SegmentClass, SegmentId, big_folder_number};
 use crate::limits;

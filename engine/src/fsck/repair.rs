@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::check::{CheckOptions, check, lock};
 use super::finding::{Finding, Remedy, Severity};
-use super::ground::{page_of, read_up_to};
 use super::report::Report;
+use super::survey::{page_of, read_up_to};
 use crate::commit::{Batch, Etag, Precondition, PutOptions};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};

@@ -11,9 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
 
-use super::audit::CorruptFlag;
-use super::feed::ChangeFeed;
-use super::filling::write_entries;
+use super::background_verify::CorruptFlag;
+use super::change_feed::ChangeFeed;
+use super::entry_writer::write_entries;
 use super::overlay::Overlay;
 use super::tables::{
     ENTRIES, FACTS, INDEX_FILE, POSITION, RETAINED, SEGMENTS, Tables, USAGE, unusable,

@@ -1,7 +1,7 @@
 //! Listings: folder pages, key pages and key groups (common prefixes).
 //!
 //! In index key order the subfolders of a folder precede its files. A folder page reads one entry of each subfolder
-//! and then seeks past it. Plain byte order is implemented in `plain_walk.rs`.
+//! and then seeks past it. Plain byte order is implemented in `byte_order_iter.rs`.
 //!
 //! Guarantees: each page costs O(page), independent of the bucket size, plus deletions not yet in redb; listings
 //! resume from a cursor and never skip or repeat an object that exists throughout.
@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::plain_walk::{ByteOrderItem, ByteOrderIter, object, subfolder};
+use super::byte_order_iter::{ByteOrderItem, ByteOrderIter, object, subfolder};
 use super::view::View;
 use crate::error::Result;
 use crate::format::{Entry, entry_key};

@@ -8,36 +8,36 @@
 //! lost index costs only time: it is rebuilt from the segments.
 //! Non-goals: the content of the segments.
 
-mod audit;
+mod background_verify;
+mod byte_order_iter;
+mod change_feed;
 mod checkpoint;
-mod contents;
-mod counters;
-mod feed;
-mod filling;
+mod entry_writer;
+mod full_scan;
+mod integrity;
 mod listing;
-mod merge;
-mod notes;
+mod merge_iter;
 mod overlay;
-mod plain_walk;
 mod reopen;
 mod tables;
+mod usage_counters;
 mod view;
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use self::audit::CorruptFlag;
-pub use self::counters::UsagePage;
-use self::feed::ChangeFeed;
-pub(crate) use self::feed::{NameChange, Subscription};
+use self::background_verify::CorruptFlag;
+use self::change_feed::ChangeFeed;
+pub(crate) use self::change_feed::{NameChange, Subscription};
+pub use self::integrity::DamageList;
+use self::integrity::IntegrityState;
 pub use self::listing::{FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage, Object};
 pub(crate) use self::listing::{list_folder, list_key_groups, list_keys};
-pub use self::notes::DamageList;
-use self::notes::IntegrityState;
 pub(crate) use self::overlay::Overlay;
 use self::reopen::ReopenState;
 use self::tables::Tables;
 pub(crate) use self::tables::{INDEX_FILE, damaged};
+pub use self::usage_counters::UsagePage;
 pub(crate) use self::view::{Fact, RelocatedRecord, ReplacedEntry, UnreferencedSegment, View};
 use crate::clock::Clock;
 use crate::disk::Disk;

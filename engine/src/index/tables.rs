@@ -24,7 +24,7 @@ use redb::{
     WriteTransaction,
 };
 
-use super::notes::IntegrityState;
+use super::integrity::IntegrityState;
 use super::view::Fact;
 use crate::disk::{Disk, FileFailure, RedbFile};
 use crate::error::{Error, Result};

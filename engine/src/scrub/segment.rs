@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::big::BigScrub;
 use super::log::LogScrub;
-use super::{DamageCollector, ScrubContext, fault, owners};
+use super::scrub_big::BigScrub;
+use super::{DamageCollector, ScrubContext, damage_owners, fault};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -121,11 +121,11 @@ impl SegmentScrub {
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<SegmentScrubResult>> {
         if self.class == SegmentClass::Big {
-            owners::resolve_big_owner(store, self.id, &mut self.findings, stopped)?;
+            damage_owners::resolve_big_owner(store, self.id, &mut self.findings, stopped)?;
         } else {
             let unclear = std::mem::take(&mut self.findings.unclear);
             let file = self.file.as_ref();
-            owners::resolve_record_owners(
+            damage_owners::resolve_record_owners(
                 store,
                 self.id,
                 file,

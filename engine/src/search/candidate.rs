@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use memchr::memrchr;
 
-use super::fold::{fold_onto, letters};
+use super::case_fold::{fold_onto, letters};
 
 /// Name to be matched.
 pub(super) struct Candidate<'a> {

@@ -1,33 +1,33 @@
 //! Fuzzy, typo-tolerant search for object names, or without a query a listing of a folder; folders first.
 //!
-//! `kept.rs` caches the names of searched buckets, `names.rs` defines their layout, `walk.rs` scans the index for
-//! names that are not cached; `sieve.rs` discards most names, `rank.rs` scores the rest, `best.rs` collects the top
-//! hits.
+//! `name_cache.rs` caches the names of searched buckets, `name_list.rs` defines their layout, `index_scan.rs` scans the
+//! index for names that are not cached; `prefilter.rs` discards most names, `rank.rs` scores the rest, `top_hits.rs`
+//! collects the top hits.
 //!
 //! Guarantees: everything acknowledged before a search began is found, and a returned file exists in the view of the
 //! search; concurrent changes may or may not be visible. Memory and work are bounded: a search can be cancelled; an
 //! inexact count is marked as such.
 //! Non-goals: authorization.
 
-mod best;
 mod candidate;
-mod fold;
-mod kept;
-mod names;
-mod near;
+mod case_fold;
+mod fuzzy;
+mod index_scan;
+mod name_cache;
+mod name_list;
+mod prefilter;
 mod rank;
-mod sieve;
-mod walk;
+mod top_hits;
 
 use std::ops::{ControlFlow, Range};
 use std::thread::{self, ScopedJoinHandle};
 
-use self::best::TopHits;
 use self::candidate::Candidate;
-pub(crate) use self::kept::NameCache;
-pub use self::kept::SearchOptions;
-use self::names::{NameList, NameRange};
+pub(crate) use self::name_cache::NameCache;
+pub use self::name_cache::SearchOptions;
+use self::name_list::{NameList, NameRange};
 use self::rank::Ranker;
+use self::top_hits::TopHits;
 use crate::error::{Error, Result};
 use crate::index::{self, Object, View};
 use crate::limits;
@@ -98,19 +98,19 @@ pub(crate) fn search(
     };
     let usage = view.bucket_usage(&query.bucket)?;
     let kept = kept.get(&query.bucket, usage.objects + usage.derived_objects);
-    let from_memory = matches!(kept, kept::CacheLookup::Hit(_));
+    let from_memory = matches!(kept, name_cache::CacheLookup::Hit(_));
     let (best, total_is_exact) = match kept {
-        kept::CacheLookup::Hit(names) => {
+        name_cache::CacheLookup::Hit(names) => {
             (search_cached(&names, query, &mut ranker, cancelled)?, true)
         }
-        kept::CacheLookup::Loading => scan_index(
+        name_cache::CacheLookup::Loading => scan_index(
             view,
             query,
             &mut ranker,
             limits::SEARCH_SCAN_NAMES_WHILE_LOADING_MAX,
             cancelled,
         )?,
-        kept::CacheLookup::Bypass => {
+        name_cache::CacheLookup::Bypass => {
             scan_index(view, query, &mut ranker, limits::SEARCH_SCAN_NAMES_MAX, cancelled)?
         }
     };
@@ -180,7 +180,7 @@ fn scan_index(
 ) -> Result<(TopHits, bool)> {
     let mut best = TopHits::new(query.offset + query.limit);
     let mut seen = 0;
-    let walked = walk::each(view, &query.bucket, &query.folder, |candidate| {
+    let walked = index_scan::each(view, &query.bucket, &query.folder, |candidate| {
         seen += 1;
         if seen % limits::SEARCH_CANCEL_CHECK_NAMES == 0 && cancelled() {
             return Err(Error::Cancelled);

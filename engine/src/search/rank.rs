@@ -19,7 +19,7 @@
 //!   match only by typos and by words that are in the path verbatim;
 //! - typing one more letter moves no name to the top that was not near it: a score of 600 or more was at least as
 //!   high without the letter, except for a new score of 1,000; equal scores are ordered independently of the query
-//!   (`best.rs`).
+//!   (`top_hits.rs`).
 //!
 //! Non-goals: the source and the order of names.
 
@@ -30,9 +30,9 @@ use memchr::{memchr, memrchr};
 use nucleo::{Config, Matcher, Utf32Str};
 
 use super::candidate::Candidate;
-use super::fold::{folded, letters};
-use super::near::{FUZZY_CHARS_MAX, FuzzyByteMatcher, FuzzyMatcher};
-use super::sieve::{Prefilter, PrefilterWord};
+use super::case_fold::{folded, letters};
+use super::fuzzy::{FUZZY_CHARS_MAX, FuzzyByteMatcher, FuzzyMatcher};
+use super::prefilter::{Prefilter, PrefilterWord};
 
 const EXACT: u16 = 1_000;
 const PREFIX: u16 = 900;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{FOOTER_TRAILER_BYTES, FooterTrailer, FooterWriter, SegmentHeader};
 use crate::limits;
 
-use super::walk::{GroupCursor, GroupStep};
+use super::group_cursor::{GroupCursor, GroupStep};
 
 /// Seals the segment whose groups end at `end`. Fails with a corruption error if the groups do not reach `end`.
 pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<()> {

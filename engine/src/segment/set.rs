@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use quick_cache::sync::Cache;
 
-use super::cursor::RecordCursor;
-use super::kept::BodyCache;
-use super::open::{OpenSegment, ReadMode, Verification, read_header};
-use super::retained::RetainedSegments;
-use super::sightings::ReportedCorruption;
+use super::body_cache::BodyCache;
+use super::open_segment::{OpenSegment, ReadMode, Verification, read_header};
+use super::record_cursor::RecordCursor;
+use super::reported_corruption::ReportedCorruption;
+use super::retention::RetainedSegments;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
-use crate::entropy::Rng;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Malformed, SegmentClass, SegmentHeader, SegmentId};
 use crate::limits;
+use crate::rng::Rng;
 
 /// Segments of a store.
 pub(crate) struct SegmentSet {
@@ -91,7 +91,7 @@ impl SegmentSet {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Rng>,
+        rng: Arc<dyn Rng>,
         store: uuid::Uuid,
         verification: Verification,
         undelete_window_ms: u64,
@@ -99,7 +99,7 @@ impl SegmentSet {
         Self {
             disk,
             clock,
-            rng: entropy,
+            rng,
             store,
             next_id: AtomicU64::new(1),
             in_flight: Mutex::default(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::threads::{CompactionThreadContext, ThreadContext, Threads};
+use super::background_threads::{CompactionThreadContext, ThreadContext, Threads};
 use super::{Store, StoreInner};
 use crate::clock::{Clock, SystemClock};
 use crate::commit::{
@@ -11,16 +11,16 @@ use crate::commit::{
 };
 use crate::compaction::{Compactor, CompactorContext};
 use crate::disk::{Disk, RealDisk};
-use crate::entropy::{Rng, SystemRng};
 use crate::error::{Error, Result};
 use crate::format::{Damage, SegmentClass};
+use crate::free_space::FreeSpace;
 use crate::limits;
-use crate::measures::Metrics;
+use crate::metrics::Metrics;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::rng::{Rng, SystemRng};
 use crate::scrub::{ScrubContext, ScrubOptions, Scrubber};
 use crate::search::{NameCache, SearchOptions};
 use crate::segment::Verification;
-use crate::space::FreeSpace;
 use crate::upload::UploadMemoryBudget;
 
 /// Options for opening a store.
@@ -144,7 +144,7 @@ impl Store {
     /// Opens a store in any state and returns it with the recovery report.
     pub fn open(surroundings: Environment, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
         options.check()?;
-        let Environment { disk, clock, rng: entropy } = surroundings;
+        let Environment { disk, clock, rng } = surroundings;
         let opened_ms = clock.unix_ms();
         let lock = disk.lock().map_err(|source| match source.kind() {
             std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
@@ -153,7 +153,7 @@ impl Store {
         let recovered = recover(
             &disk,
             &clock,
-            &entropy,
+            &rng,
             options.create,
             options.index_cache_bytes,
             options.verification,
@@ -180,9 +180,9 @@ impl Store {
         }
         let load = Arc::new(CommitLatency::default());
         let lately = Arc::new(RecentNoncurrent::default());
-        let measures = Arc::new(Metrics::new(Arc::clone(&clock)));
-        measures.replayed_records.set(recovered.report.replayed_records);
-        measures.damage_at_opening.set(recovered.report.damage_count());
+        let metrics = Arc::new(Metrics::new(Arc::clone(&clock)));
+        metrics.replayed_records.set(recovered.report.replayed_records);
+        metrics.damage_at_opening.set(recovered.report.damage_count());
         let desk = CommitterContext {
             queue: Arc::clone(&queue),
             segments: Arc::clone(&segments),
@@ -191,7 +191,7 @@ impl Store {
             health: Arc::clone(&health),
             commit_latency: Arc::clone(&load),
             recent_noncurrent: Arc::clone(&lately),
-            metrics: Arc::clone(&measures),
+            metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
         };
@@ -205,7 +205,7 @@ impl Store {
             committer: Arc::clone(&committer),
             health: Arc::clone(&health),
             rollover: Arc::clone(&rollover),
-            metrics: Arc::clone(&measures),
+            metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
             steps_committer: options.background == Background::Manual,
@@ -213,7 +213,7 @@ impl Store {
         let scrubbed = ScrubContext {
             segments: Arc::clone(&segments),
             index: Arc::clone(&index),
-            metrics: Arc::clone(&measures),
+            metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
         };
         record_open_damage(&scrubbed, &recovered.report)?;
@@ -229,7 +229,7 @@ impl Store {
                 index: Arc::clone(&index),
                 segments: Arc::clone(&segments),
                 health: Arc::clone(&health),
-                metrics: Arc::clone(&measures),
+                metrics: Arc::clone(&metrics),
                 name_cache: Arc::clone(&kept_names),
                 needs_index_verify: recovered.needs_index_verify,
                 scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
@@ -256,7 +256,7 @@ impl Store {
             compactor,
             load,
             recent_noncurrent: lately,
-            metrics: measures,
+            metrics,
             clock,
             opened_ms,
             scrubbed,

@@ -4,9 +4,9 @@
 //! per upload; a body that is dropped without a commit leaves nothing behind.
 //! Non-goals: names, multipart, the meaning of the bytes.
 
-mod blocks;
-mod reading;
+mod block_pool;
 mod resumable;
+mod staged_reader;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::format::{Checksum, SegmentId};
+use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
-use crate::space::FreeSpace;
 
-use self::blocks::{Block, BlockPool};
-pub use self::reading::StagedReader;
+use self::block_pool::{Block, BlockPool};
 pub use self::resumable::{ResumableUpload, ResumePoint};
 pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
+pub use self::staged_reader::StagedReader;
 
 /// Memory budget shared by all uploads.
 pub(crate) struct UploadMemoryBudget {

@@ -22,9 +22,9 @@ use crate::error::{Error, Result};
 use crate::format::{
     Checksum, Malformed, RunningChecksum, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader,
 };
+use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::segment::{SegmentSet, adopt_big};
-use crate::space::FreeSpace;
 
 /// Folder of resumable uploads.
 pub(crate) const UPLOADS_FOLDER: &str = "uploads";

@@ -93,7 +93,7 @@ function look(list) {
   askFirst("Run fair-use check", "Accounts on the Free plan that exceed their quota or usage limits move one level: good → notified → upgrade requested → throttled → suspended, at most one level every 3 days. You can undo each change.", "Run check and apply", async () => {
     const { accountCount, violationCount, steps } = await sweep();
     list.load();
-    return () => open("Fair use", [make("div", { class: "told" }, facts([["Checked", count(accountCount, "account")], ["Over the limit", number(violationCount)], ["Changes", number(steps.length)]]),
+    return () => open("Fair use", [make("div", { class: "report" }, facts([["Checked", count(accountCount, "account")], ["Over the limit", number(violationCount)], ["Changes", number(steps.length)]]),
       steps.length === 0 ? make("p", { class: "faint" }, icon("check"), " No accounts changed.")
         : table("Changes", [["Account"], ["New standing"], ["Reason", "wide"]], steps.map((/** @type {any} */ it) => [it.name, standingBadge(it.to), it.reason])).element)], { class: "wide" });
   });

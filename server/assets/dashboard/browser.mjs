@@ -628,7 +628,7 @@ export class Browser {
     // A preview that was closed just now has not reported it yet.
     if (this.preview?.isOpen) return this.preview.show(key);
     const preview = new Preview(this.bucket, key, {
-      beside: (from, step) => {
+      adjacent: (from, step) => {
         const at = this.rows.findIndex((entry) => entry.key === from);
         for (let next = at + step; at >= 0 && next >= 0 && next < this.rows.length; next += step) {
           if (!this.rows[next].isFolder) return this.rows[next].key;

@@ -36,7 +36,7 @@ async function fetchAll(begun, total, changed) {
     const stored = Math.max(0, (job.done ?? total) - missed);
     if (failures.length === 0) note(`${count(stored, "file")} imported.`);
     else {
-      open(`${count(stored, "file")} imported, ${count(missed, "URL")} failed`, [make("div", { class: "told" },
+      open(`${count(stored, "file")} imported, ${count(missed, "URL")} failed`, [make("div", { class: "report" },
         table("Failed imports", [["URL", "wide"], ["Error", "wide"]], failures.map((/** @type {any} */ it) => [make("code", null, it.url), it.error])).element)], { class: "wide" });
     }
   } catch (error) {

@@ -88,8 +88,8 @@ export const button = (label, run, { image = "", class: className = "", name = "
  */
 export function table(label, columns, rows) {
   const body = make("tbody", { role: "rowgroup" });
-  /** @param {any[][]} more */
-  const add = (more) => body.append(...more.map((cells) => make("tr", { role: "row" }, cells.map((cell, at) => make("td", { role: "cell", class: columns[at][1], "data-label": columns[at][0] }, make("div", null, cell ?? "–"))))));
+  /** @param {any[][]} added */
+  const add = (added) => body.append(...added.map((cells) => make("tr", { role: "row" }, cells.map((cell, at) => make("td", { role: "cell", class: columns[at][1], "data-label": columns[at][0] }, make("div", null, cell ?? "–"))))));
   add(rows);
   const element = make("table", { role: "table", "aria-label": label },
     make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, columns.map(([name, className]) =>
@@ -176,7 +176,7 @@ export const badge = (text, kind = "") => make("span", { class: `badge ${kind}` 
 /** A time, as a day; the moment is its title. @param {string | null | undefined} iso @param {string} [never] */
 export const when = (iso, never = "Never") => (iso ? make("time", { datetime: iso, title: moment(iso) }, day(iso)) : never);
 
-/** Text with a copy button. @param {string} title @param {string} text @param {...any} actions beside the button that copies */
+/** Text with a copy button. @param {string} title @param {string} text @param {...any} actions next to the copy button */
 export function snippet(title, text, ...actions) {
   return make("section", { class: "snippet" },
     make("header", null, make("h3", null, title), make("span", { class: "buttons" }, actions, make("button", { type: "button", "aria-label": `Copy: ${title}`, click: () => copyAndTell(text, `${title} copied`) }, icon("copy"), "Copy"))),

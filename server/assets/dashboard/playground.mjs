@@ -1,4 +1,4 @@
-// Transforms of an image: the result beside the original, the bytes saved, and the URL and HTML to use.
+// Transforms of an image: the result next to the original, the bytes saved, and the URL and HTML to use.
 
 import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, publicAddress } from "./address.mjs";
 import { explain, isGone, load } from "./api.mjs";

@@ -18,7 +18,7 @@ function draw(name, attributes, ...children) {
   return element;
 }
 
-/** A line without labels, beside the number that it illustrates. @param {(number | null)[]} values @param {string} [className] */
+/** A line without labels, next to the number that it illustrates. @param {(number | null)[]} values @param {string} [className] */
 export function spark(values, className = "") {
   const top = Math.max(0, .../** @type {number[]} */ (values.filter((value) => value !== null))) || 1;
   const last = Math.max(1, values.length - 1);

@@ -21,7 +21,7 @@ const RETRY_MS = 3000;
 
 /**
  * @typedef {object} Around
- * @property {(key: string, step: number) => string | null} beside the previous or the next file
+ * @property {(key: string, step: number) => string | null} adjacent the previous or the next file
  * @property {(key: string) => void} go called when another file is shown
  * @property {(key: string) => void} removed deletes the file
  * @property {() => boolean} mayDelete
@@ -51,8 +51,8 @@ export class Preview {
       press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => chooseForm(this.bucket, [this.key])),
       press("Download (d)", "download", () => this.download()), press("Delete (Del)", "trash", () => this.remove()),
     ];
-    this.before = press("Previous (←)", "left", () => this.step(-1), { class: "bare beside before" });
-    this.next = press("Next (→)", "right", () => this.step(1), { class: "bare beside next" });
+    this.before = press("Previous (←)", "left", () => this.step(-1), { class: "bare adjacent before" });
+    this.next = press("Next (→)", "right", () => this.step(1), { class: "bare adjacent next" });
     this.dialog = make("dialog", { class: "preview", "aria-labelledby": "preview-title" },
       make("header", null, make("div", { class: "about" }, this.title, this.facts), this.zoomTools,
         make("span", { class: "tools" }, this.playTool, this.fileTools,
@@ -142,8 +142,8 @@ export class Preview {
 
   /** Updates the arrows: the list may have grown. */
   refresh() {
-    this.before.hidden = this.around.beside(this.key, -1) === null;
-    this.next.hidden = this.around.beside(this.key, 1) === null;
+    this.before.hidden = this.around.adjacent(this.key, -1) === null;
+    this.next.hidden = this.around.adjacent(this.key, 1) === null;
   }
 
   /** @param {import("./kinds.mjs").Kind} kind @param {number} size @param {string} type @param {AbortSignal} signal */
@@ -295,7 +295,7 @@ export class Preview {
 
   /** @param {number} step */
   step(step) {
-    const key = this.around.beside(this.key, step);
+    const key = this.around.adjacent(this.key, step);
     if (key === null) return;
     this.around.go(key);
     this.show(key);
@@ -314,7 +314,7 @@ export class Preview {
 
   remove() {
     const { key } = this;
-    const next = this.around.beside(key, 1) ?? this.around.beside(key, -1);
+    const next = this.around.adjacent(key, 1) ?? this.around.adjacent(key, -1);
     this.around.removed(key);
     if (next === null) return this.dialog.close();
     this.around.go(next);

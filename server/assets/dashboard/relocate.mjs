@@ -99,7 +99,7 @@ export async function relocate(bucket, targets, folder, isCopy, changed) {
   if (failure) complain(failure, `${count(targets.length - done.length, "item")} not ${isCopy ? "copied" : "moved"}`);
 }
 
-/** Copies entries beside themselves, under the next free names. @param {string} bucket @param {Target[]} targets @param {Set<string>} names keys of the folder @param {() => void} changed */
+/** Copies entries within their folder, under the next free names. @param {string} bucket @param {Target[]} targets @param {Set<string>} names keys of the folder @param {() => void} changed */
 export async function duplicate(bucket, targets, names, changed) {
   /** @type {Target[]} */
   const copies = [];

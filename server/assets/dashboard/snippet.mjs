@@ -14,8 +14,8 @@ export function snippetOf({ dpr, format: _format, ...size }, address, source = n
   const box = width || height ? { width, height } : { width: source?.width ?? 800, height: 0 };
   if (source && !height) box.width = Math.min(box.width, source.width);
   const fits = (/** @type {number} */ step) => step === 1 || !source || (box.width * step <= source.width && box.height * step <= source.height);
-  const scaled = (/** @type {number} */ step, /** @type {Record<string, any>} */ more) =>
-    address({ ...size, width: box.width ? Math.round(box.width * step) : null, height: box.height ? Math.round(box.height * step) : null, ...more });
+  const scaled = (/** @type {number} */ step, /** @type {Record<string, any>} */ changes) =>
+    address({ ...size, width: box.width ? Math.round(box.width * step) : null, height: box.height ? Math.round(box.height * step) : null, ...changes });
   // Without a width, the width of the result is not known: density is.
   const mark = (/** @type {number} */ step) => (box.width ? `${Math.round(box.width * step)}w` : `${step}x`);
   const sizes = box.width ? ` sizes="${box.width}px"` : "";

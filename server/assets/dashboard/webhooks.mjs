@@ -91,7 +91,7 @@ async function test(bucket, it) {
   const waiting = note(`Sending test to ${new URL(it.url).host}…`, null, { seconds: 15 });
   try {
     const { delivered, status, deliveryError, answer, durationMs } = await testWebhook(bucket, it.id);
-    open(delivered ? "Test delivered" : "Test failed", [make("div", { class: "told" }, facts([
+    open(delivered ? "Test delivered" : "Test failed", [make("div", { class: "report" }, facts([
       ["Response", status ?? "None"], ["Duration", `${number(durationMs)} ms`], ...(deliveryError ? [/** @type {[string, string]} */ (["Error", deliveryError])] : []),
     ]), answer ? make("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "Response body" }, answer) : null)]);
   } catch (error) {

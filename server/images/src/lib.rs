@@ -4,7 +4,7 @@
 //! tests, the fuzzer and benches can call it, and changes of the server do not rebuild the codecs.
 //!
 //! ```text
-//! wish      transform options            source   image header
+//! transform  transform options           source_info  image header
 //!    \_____________ plan ________________/         output, exact to the pixel
 //!                    |
 //!                  render                        all steps:
@@ -38,15 +38,15 @@ mod render;
 mod resize;
 mod riff;
 pub mod scaled_jpeg;
-mod source;
-mod wish;
+mod source_info;
+mod transform;
 
 pub use self::error::{Error, LimitKind};
 pub use self::format::{Format, HEAD_BYTES};
 pub use self::plan::{Plan, PlanOutcome, Quality, plan};
 pub use self::render::{read_source, read_source_of_start, render};
-pub use self::source::Source;
-pub use self::wish::{Fit, OutputFormat, TransformOptions};
+pub use self::source_info::Source;
+pub use self::transform::{Fit, OutputFormat, TransformOptions};
 
 /// AVIF encoder of this build, for version output.
 pub const AVIF_ENCODER: &str = if cfg!(feature = "fast-codecs") {

@@ -91,7 +91,7 @@ impl PixelBuffer {
     }
 
     /// Converts grey to red, green and blue, with alpha unchanged.
-    pub fn to_rgb(self) -> Self {
+    pub fn into_rgb(self) -> Self {
         let (layout, samples) = match self.layout {
             PixelLayout::Rgb | PixelLayout::Rgba | PixelLayout::Cmyk => return self,
             PixelLayout::Grey => {
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn grey_is_colour_with_equal_parts() {
         assert_eq!(
-            picture(PixelLayout::Grey, &[7]).to_rgb(),
+            picture(PixelLayout::Grey, &[7]).into_rgb(),
             picture(PixelLayout::Rgb, &[7, 7, 7])
         );
         let clear = picture(PixelLayout::GreyAlpha, &[7, 9]);
-        assert_eq!(clear.to_rgb(), picture(PixelLayout::Rgba, &[7, 7, 7, 9]));
+        assert_eq!(clear.into_rgb(), picture(PixelLayout::Rgba, &[7, 7, 7, 9]));
     }
 }

@@ -12,8 +12,8 @@ use crate::limits::{
     OUTPUT_SIDE_MAX, SCALED_PIXELS_MAX, SOURCE_PIXELS_MAX, SOURCE_SIDE_MAX,
 };
 use crate::scaled_jpeg::Scale;
-use crate::source::Source;
-use crate::wish::{Fit, OutputFormat, TransformOptions};
+use crate::source_info::Source;
+use crate::transform::{Fit, OutputFormat, TransformOptions};
 
 /// Encoding time of one million AVIF pixels, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };

@@ -7,7 +7,7 @@ use crate::format::Format;
 use crate::picture::PixelBuffer;
 use crate::plan::Plan;
 use crate::scaled_jpeg::{self, Header};
-use crate::source::Source;
+use crate::source_info::Source;
 use crate::{Stop, animation, decode, encode, profile, resize};
 
 /// Reads the header of a picture in this format.

@@ -54,13 +54,13 @@ async fn tus_js_upload_in_chunks_over_one_connection() {
         assert_eq!(reply.status, 204, "{}", reply.text());
         assert_eq!(reply.header("upload-offset"), (offset + bytes.len()).to_string());
         // A resumed client first queries the offset.
-        let told = service.request_on(&mut wire, &about("HEAD", &location), b"").await;
-        assert_eq!(told.status, 200);
-        assert_eq!(told.header("upload-offset"), reply.header("upload-offset"));
-        assert_eq!(told.header("upload-length"), "22");
+        let info = service.request_on(&mut wire, &about("HEAD", &location), b"").await;
+        assert_eq!(info.status, 200);
+        assert_eq!(info.header("upload-offset"), reply.header("upload-offset"));
+        assert_eq!(info.header("upload-length"), "22");
     }
-    let told = service.request_on(&mut wire, &about("HEAD", &location), b"").await;
-    let link = told.header("x-object-url").into();
+    let info = service.request_on(&mut wire, &about("HEAD", &location), b"").await;
+    let link = info.header("x-object-url").into();
     service.check_link(&link, b"hello world, hello tus", "text/plain; charset=utf-8").await;
 }
 
@@ -82,8 +82,8 @@ async fn tus_js_checksum_creation_data_and_method_override() {
     assert_eq!(service.request_on(&mut wire, &second, b"").await.status, 204);
     let wrong = piece("PATCH", &location, 20, sum, "us");
     service.request_on(&mut wire, &wrong, b"").await.check_error(460, "checksum_mismatch");
-    let told = service.request_on(&mut wire, &about("HEAD", &location), b"").await;
-    assert_eq!(told.header("upload-offset"), "20");
+    let info = service.request_on(&mut wire, &about("HEAD", &location), b"").await;
+    assert_eq!(info.header("upload-offset"), "20");
 }
 
 #[tokio::test]
@@ -110,8 +110,8 @@ async fn tus_js_bytes_before_client_stop_are_kept() {
     // The server may not have read all received bytes at the time of the query; it then responds with a conflict, and
     // the client queries again.
     let reply = loop {
-        let told = service.request(&about("HEAD", &location), b"").await;
-        let offset: usize = told.header("upload-offset").parse().unwrap();
+        let info = service.request(&about("HEAD", &location), b"").await;
+        let offset: usize = info.header("upload-offset").parse().unwrap();
         assert!(offset <= 14, "{offset}");
         let rest = &"hello world, hello tus"[offset..];
         let reply = service.request(&piece("PATCH", &location, offset, "", rest), b"").await;

@@ -1,7 +1,7 @@
 //! Rate limits of rendering: charged once, per address and bucket, and never for cached variants.
 
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
-use fuzz::photograph::{Encoding, SyntheticPhoto};
+use fuzz::synthetic_photo::{Encoding, SyntheticPhoto};
 use server::config::Config;
 use server::management::BucketSettings;
 use tests::{Client, Form, Reply, World};

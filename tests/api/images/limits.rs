@@ -58,8 +58,8 @@ async fn oversized_image_is_served_unchanged_with_reason() {
         client.put(&path, "x.png", &file).await;
         let reply = client.get(&format!("{path}?{query}")).await;
         assert_eq!((reply.status.as_u16(), &reply.body[..]), (200, &file[..]), "{path}");
-        let told = format!("skipped; reason={reason}");
-        assert_eq!(reply.header("x-image-transform"), told, "{path}");
+        let expected = format!("skipped; reason={reason}");
+        assert_eq!(reply.header("x-image-transform"), expected, "{path}");
         assert_eq!(reply.header("etag"), client.get(&path).await.header("etag"));
     }
 }

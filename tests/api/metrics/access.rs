@@ -36,11 +36,11 @@ async fn metrics_return_404_without_a_configured_token() {
 #[tokio::test]
 async fn metrics_require_the_token() {
     let (world, client, server) = listening(config(&[])).await;
-    let (told, _) = scrape(&server).await;
-    assert!(told.families.len() > 50);
-    let stranger = world.anonymous();
+    let (metrics, _) = scrape(&server).await;
+    assert!(metrics.families.len() > 50);
+    let anonymous = world.anonymous();
     let right = format!("Bearer {TOKEN}");
-    let reply = stranger.get_with("/-/metrics", &[("authorization", &right)]).await;
+    let reply = anonymous.get_with("/-/metrics", &[("authorization", &right)]).await;
     assert_eq!(reply.status, 200);
     for (name, value) in [
         ("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
@@ -50,11 +50,11 @@ async fn metrics_require_the_token() {
     ] {
         assert_eq!(reply.header(name), value, "{name}");
     }
-    let head = stranger.head_with("/-/metrics", &[("authorization", &right)]).await;
+    let head = anonymous.head_with("/-/metrics", &[("authorization", &right)]).await;
     assert_eq!((head.status.as_u16(), head.body.len()), (200, 0));
     for scheme in ["bearer", "BEARER"] {
         let right = format!("{scheme} {TOKEN}");
-        let reply = stranger.get_with("/-/metrics", &[("authorization", &right)]).await;
+        let reply = anonymous.get_with("/-/metrics", &[("authorization", &right)]).await;
         assert_eq!(reply.status, 200, "{scheme}");
     }
     let longer = format!("Bearer {TOKEN}x");
@@ -62,20 +62,20 @@ async fn metrics_require_the_token() {
     let other = format!("Basic {TOKEN}");
     let key = format!("Bearer {}", client.key());
     for wrong in ["Bearer", "Bearer ", TOKEN, &longer, &shorter, &other, &key] {
-        let reply = stranger.get_with("/-/metrics", &[("authorization", wrong)]).await;
+        let reply = anonymous.get_with("/-/metrics", &[("authorization", wrong)]).await;
         reply.check_error(401, "wrong_metrics_token");
         assert_eq!(reply.header("www-authenticate"), "Bearer");
         assert!(!reply.text().contains(TOKEN) && !reply.text().contains("trug_"), "{wrong}");
     }
     let twice = [("authorization", &*right), ("authorization", "Bearer x")];
-    stranger.get_with("/-/metrics", &twice).await.check_error(401, "wrong_metrics_token");
+    anonymous.get_with("/-/metrics", &twice).await.check_error(401, "wrong_metrics_token");
     // An operator's key and the query are no token, and a token is no key.
     world.operator().get("/-/metrics").await.check_error(401, "wrong_metrics_token");
     let query = format!("/-/metrics?apiKey={TOKEN}&token={TOKEN}");
-    stranger.get(&query).await.check_error(401, "wrong_metrics_token");
+    anonymous.get(&query).await.check_error(401, "wrong_metrics_token");
     let thief = Client::new(world.app(), Some(TOKEN.to_owned()));
     thief.get("/api/keys").await.check_error(401, "invalid_api_key");
-    let post = stranger.send(Method::POST, "/-/metrics", &[], Body::empty()).await;
+    let post = anonymous.send(Method::POST, "/-/metrics", &[], Body::empty()).await;
     post.check_error(405, "method_not_allowed");
     let premium = world.at_premium(&thief).get("/-/metrics").await;
     assert_eq!(premium.status, 200);
@@ -95,9 +95,9 @@ async fn guesses_of_the_metrics_token_are_rate_limited() {
     world.clock.advance(60_000);
     guess.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
     // A request without a token is no guess.
-    let stranger = world.anonymous().at("203.0.113.11");
+    let anonymous = world.anonymous().at("203.0.113.11");
     for _ in 0..10 {
-        stranger.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
+        anonymous.get("/-/metrics").await.check_error(401, "wrong_metrics_token");
     }
 }
 
@@ -115,11 +115,11 @@ async fn metrics_listener_serves_only_metrics_and_health() {
         wire.write(head).await;
         wire.read_response().await
     };
-    let told = OpenMetrics::read(&ask("GET /-/metrics").await.text());
-    assert_eq!(told.value("trug_objects"), 1.0);
-    assert_eq!(told.value("trug_http_connections{listener=\"admin\"}"), 1.0);
+    let metrics = OpenMetrics::read(&ask("GET /-/metrics").await.text());
+    assert_eq!(metrics.value("trug_objects"), 1.0);
+    assert_eq!(metrics.value("trug_http_connections{listener=\"admin\"}"), 1.0);
     // Requests on the admin listener are not counted.
-    assert_eq!(told.value("trug_http_requests_total{op=\"metrics\",status=\"2xx\"}"), 0.0);
+    assert_eq!(metrics.value("trug_http_requests_total{op=\"metrics\",status=\"2xx\"}"), 0.0);
     for path in ["/-/health", "/-/ready"] {
         assert_eq!(ask(&format!("GET {path}")).await.json()["store"], "writable");
     }

@@ -8,8 +8,8 @@ use tests::{Form, OpenMetrics};
 
 use super::{config, listening, scrape};
 
-fn names(told: &OpenMetrics) -> BTreeSet<String> {
-    told.series().into_keys().collect()
+fn names(metrics: &OpenMetrics) -> BTreeSet<String> {
+    metrics.series().into_keys().collect()
 }
 
 #[tokio::test]

@@ -151,25 +151,25 @@ async fn metrics_count_requests_by_route_and_body_bytes() {
 async fn metrics_gauge_open_connections_and_uploads() {
     let (_world, client, server) = listening(config(&[])).await;
     let wires = [server.send("").await, server.send("").await, server.send("").await];
-    let told = async |name: &str, value: f64| come(&server, name, value).await;
+    let reaches = async |name: &str, value: f64| come(&server, name, value).await;
     let connections = "trug_http_connections{listener=\"public\"}";
     // Including the connection of the scrape.
-    told(connections, 4.0).await;
+    reaches(connections, 4.0).await;
     drop(wires);
-    told(connections, 1.0).await;
+    reaches(connections, 1.0).await;
 
     let (request, _) = upload(&client, "a.txt", &[b'x'; 5_000]);
     let (now, later) = request.split_at(request.len() - 100);
     let mut wire = server.send(now).await;
-    told("trug_uploads_inflight", 1.0).await;
+    reaches("trug_uploads_inflight", 1.0).await;
     wire.write(later).await;
     assert_eq!(wire.read_response().await.status, 200);
-    told("trug_uploads_inflight", 0.0).await;
+    reaches("trug_uploads_inflight", 0.0).await;
     // Also one aborted by its client.
     let wire = server.send(now).await;
-    told("trug_uploads_inflight", 1.0).await;
+    reaches("trug_uploads_inflight", 1.0).await;
     drop(wire);
-    told("trug_uploads_inflight", 0.0).await;
+    reaches("trug_uploads_inflight", 0.0).await;
 }
 
 #[tokio::test]
@@ -203,8 +203,8 @@ async fn metrics_count_rejections_by_limit() {
         let reply = client.upload("/photos/a.txt?overwrite=true", form).await;
         assert_eq!(reply.status.as_u16(), if at < 100 { 200 } else { 429 });
     }
-    let (told, _) = scrape(&server).await;
-    assert_eq!(told.value("trug_ratelimited_total{reason=\"uploads\"}"), 1.0);
+    let (metrics, _) = scrape(&server).await;
+    assert_eq!(metrics.value("trug_ratelimited_total{reason=\"uploads\"}"), 1.0);
 }
 
 #[tokio::test]

@@ -128,12 +128,12 @@ async fn thumbnail_flag_is_kept_by_token_url_and_tus() {
         }
         let file = png(8, 8);
         let upload = begun(&client, file.len(), &said).await;
-        let told = append(&client, &upload, 0, &file).await;
-        assert_eq!(told.status, 204);
+        let appended = append(&client, &upload, 0, &file).await;
+        assert_eq!(appended.status, 204);
         let thumbnail = client.get(&format!("/{bucket}/r/a_thumb.webp")).await;
         assert_eq!(thumbnail.status == 200, expected, "{bucket}{asked}");
         let address = expected.then(|| format!("{PUBLIC_URL}/{bucket}/r/a_thumb.webp"));
-        let headers = told.headers.get("x-thumbnail-url");
+        let headers = appended.headers.get("x-thumbnail-url");
         assert_eq!(headers.map(|url| url.to_str().unwrap()), address.as_deref());
         client.delete(&format!("/{bucket}/r/")).await.check_done();
     }

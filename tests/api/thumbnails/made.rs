@@ -29,16 +29,16 @@ async fn thumbnail_url_in_the_response_works_at_once() {
     }
     assert!(reply["files"][0].get("thumbnailSkipped").is_none());
     assert_eq!(reply["message"], "Successfully uploaded 1 file(s)");
-    let stranger = world.anonymous();
-    let thumbnail = stranger.get(&path(&reply)).await;
+    let anonymous = world.anonymous();
+    let thumbnail = anonymous.get(&path(&reply)).await;
     assert_eq!(thumbnail.header("content-type"), "image/webp");
     let small = picture(1_200, 800).resize_exact(400, 267, FilterType::Lanczos3);
     let near = decibels(&shown(&thumbnail), &small);
     assert!(near > 30.0, "{near:.1} dB");
     let etag = thumbnail.header("etag").to_owned();
-    let known = stranger.get_with(&path(&reply), &[("if-none-match", &etag)]).await;
+    let known = anonymous.get_with(&path(&reply), &[("if-none-match", &etag)]).await;
     assert_eq!(known.status, 304);
-    let range = stranger.get_with(&path(&reply), &[("range", "bytes=3-9")]).await;
+    let range = anonymous.get_with(&path(&reply), &[("range", "bytes=3-9")]).await;
     assert_eq!((range.status.as_u16(), &range.body[..]), (206, &thumbnail.body[3..10]));
     assert_eq!((world.object_count("photos"), count(&world)), (1, 1));
 }

@@ -82,8 +82,8 @@ async fn thumbnail_never_replaces_a_user_file() {
 async fn file_replaces_a_thumbnail_only_with_overwrite() {
     let (world, client) = World::with_bucket(1);
     path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
-    let beside = client.put("/photos/", "a_thumb.webp", b"my own").await;
-    assert_eq!(beside["key"], "a_thumb (1).webp");
+    let separate = client.put("/photos/", "a_thumb.webp", b"my own").await;
+    assert_eq!(separate["key"], "a_thumb (1).webp");
     let instead = client.put("/photos/?overwrite", "a_thumb.webp", b"my own").await;
     assert_eq!((&instead["key"], count(&world)), (&"a_thumb.webp".into(), 0));
     // The file is not a thumbnail since then.

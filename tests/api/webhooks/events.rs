@@ -28,8 +28,8 @@ async fn webhook_events_cover_every_upload_and_delete_route() {
     let path = issued(&client, "/api/presigned-url?path=photos/", "url").await;
     assert_eq!(client.without_key().upload(&path, form("token.txt")).await.status, 200);
     let path = issued(&client, "/photos/presigned/put.txt", "presignedUrl").await;
-    let stranger = client.without_key();
-    assert_eq!(stranger.send(Method::PUT, &path, &[], Body::from("1")).await.status, 200);
+    let anonymous = client.without_key();
+    assert_eq!(anonymous.send(Method::PUT, &path, &[], Body::from("1")).await.status, 200);
     let said = [("bucketName", "photos"), ("name", "pieces.txt")];
     let said = said.map(|(name, value)| format!("{name} {}", STANDARD.encode(value))).join(",");
     let headers = [

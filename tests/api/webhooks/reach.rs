@@ -188,8 +188,8 @@ fn authority(names: Vec<String>) -> (String, Arc<ServerConfig>) {
 #[tokio::test]
 async fn webhook_tls_certificate_is_verified() {
     let names = vec!["127.0.0.1".to_owned()];
-    let ((root, trusted), (_, stranger)) = (authority(names.clone()), authority(names));
-    let (good, bad) = (Receiver::start_tls(trusted), Receiver::start_tls(stranger));
+    let ((root, trusted), (_, untrusted)) = (authority(names.clone()), authority(names));
+    let (good, bad) = (Receiver::start_tls(trusted), Receiver::start_tls(untrusted));
     let plain = Receiver::start();
     let mut config = config(&good);
     config.webhook_allow.extend(super::config(&bad).webhook_allow);

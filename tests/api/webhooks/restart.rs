@@ -83,8 +83,8 @@ async fn power_loss_keeps_file_and_webhook_event_atomic() {
             let is_stored = again.get("/photos/a.txt").await.status == 200;
             receiver.take_received();
             deliver_due(&found.state).await;
-            let is_told = keys(&receiver.take_received()) == ["a.txt"];
-            assert_eq!(is_stored, is_told, "{policy:?} {at}: one without the other");
+            let is_delivered = keys(&receiver.take_received()) == ["a.txt"];
+            assert_eq!(is_stored, is_delivered, "{policy:?} {at}: one without the other");
             let was_acknowledged = cut.operations() >= acknowledged;
             assert!(is_stored || !was_acknowledged, "{policy:?} {at}: acknowledged and gone");
             if is_stored { after += 1 } else { before += 1 }

@@ -40,9 +40,9 @@ async fn webhooks_of_another_account_are_inaccessible() {
     bob.post_json(HOOKS, body("")).await.check_error(404, "bucket_not_found");
     // Nor through a bucket of his own.
     request_all(&bob, &path.replace("photos", "music"), 404, "webhook_not_found").await;
-    let stranger = client.without_key();
-    stranger.get(HOOKS).await.check_error(401, "missing_api_key");
-    stranger.post_json(HOOKS, body("")).await.check_error(401, "missing_api_key");
+    let anonymous = client.without_key();
+    anonymous.get(HOOKS).await.check_error(401, "missing_api_key");
+    anonymous.post_json(HOOKS, body("")).await.check_error(401, "missing_api_key");
     let still = client.get(&path).await.check_done();
     assert_eq!(still["webhook"]["enabled"], true);
 }

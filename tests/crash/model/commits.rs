@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use bytes::Bytes;
 use engine::{BucketName, CommitInfo, CommitStep, Error, FactName, ObjectName, Store};
-use tests::asked::{ModelBatch, ModelPrecondition};
+use tests::model_batch::{ModelBatch, ModelPrecondition};
 use tests::store::{Change, Contents, Model, body, bucket_named, fact, name_in, stage};
 
 use super::run::{Put, Run, TOKENS, is_read_only};

@@ -28,7 +28,7 @@ const SEEDS: u64 = 150;
 /// Minimum count of each event over all runs: a test that no longer covers something fails.
 const LEAST: &[(&str, u64)] = &[
     ("operations", 20_000),
-    ("operations beside long work", 500),
+    ("operations during long work", 500),
     ("batches committed", 10_000),
     ("batches refused by a precondition", 2_000),
     ("batches in doubt", 200),
@@ -68,7 +68,7 @@ const LEAST: &[(&str, u64)] = &[
     ("indexes lost", 20),
     ("indexes damaged", 20),
     ("indexes cut", 20),
-    ("indexes made anew", 60),
+    ("indexes rebuilt", 60),
     ("segments sealed by recovery", 400),
     ("orphans removed", 200),
     ("torn tails", 5),

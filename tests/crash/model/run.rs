@@ -209,7 +209,7 @@ impl Run {
     }
 
     /// Runs during long work: perhaps a small operation, or stops the work.
-    pub(super) fn beside(&mut self, store: &Store) -> ControlFlow<()> {
+    pub(super) fn run_concurrent(&mut self, store: &Store) -> ControlFlow<()> {
         if self.failed.is_some() || self.below(STOP_ONE_IN) == 0 {
             return ControlFlow::Break(());
         }
@@ -218,7 +218,7 @@ impl Run {
         }
         self.is_concurrent = true;
         self.tally.count("operations");
-        self.tally.count("operations beside long work");
+        self.tally.count("operations during long work");
         let done = match self.below(13) {
             0..=4 => self.commit(store, 1),
             5 => self.use_tokens(store),
@@ -231,7 +231,7 @@ impl Run {
             _ => self.pin(store),
         };
         self.is_concurrent = false;
-        self.failed = done.err().map(|what| format!("beside: {what}"));
+        self.failed = done.err().map(|what| format!("concurrent: {what}"));
         ControlFlow::Continue(())
     }
 
@@ -349,7 +349,7 @@ impl Run {
         }
         self.tally.count("openings");
         self.tally.count_many("records replayed", report.replayed_records);
-        self.tally.count_many("indexes made anew", u64::from(report.index_rebuilt));
+        self.tally.count_many("indexes rebuilt", u64::from(report.index_rebuilt));
         self.tally.count_many("torn tails", u64::from(report.torn_tail.is_some()));
         self.tally.count_many("segments sealed by recovery", report.segments_sealed);
         self.tally.count_many("orphans removed", report.orphans_removed);

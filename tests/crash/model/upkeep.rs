@@ -43,7 +43,7 @@ impl Run {
             _ => CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 },
         };
         self.tally.count("compactions begun");
-        let done = store.compact(rules, None, &mut |_| self.beside(store));
+        let done = store.compact(rules, None, &mut |_| self.run_concurrent(store));
         match done {
             Ok(report) => {
                 if !report.skipped.is_empty() && !self.was_hit() {
@@ -70,7 +70,7 @@ impl Run {
 
     /// Scrubs; other operations run concurrently, and it may be stopped.
     pub(super) fn scrub(&mut self, store: &Store) -> Result<(), String> {
-        match store.scrub(&mut |_| self.beside(store)) {
+        match store.scrub(&mut |_| self.run_concurrent(store)) {
             Ok(report) if report.damage.count() > 0 && !self.was_hit() => {
                 Err(format!("a scrub finds damage: {:?}", report.damage))
             }
@@ -95,7 +95,7 @@ impl Run {
         // The published state is fixed when the backup begins, so concurrent changes are not in the copy, except for
         // those before the first byte.
         let done = store.backup(&to, &mut |_| {
-            let flow = self.beside(store);
+            let flow = self.run_concurrent(store);
             is_stopped |= flow.is_break();
             flow
         });

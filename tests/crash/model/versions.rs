@@ -24,7 +24,7 @@ impl Run {
         let mut is_stopped = false;
         let before = self.versions.clone();
         let done = store.version_history(&filter, 100_000, &mut |_| {
-            let flow = self.beside(store);
+            let flow = self.run_concurrent(store);
             is_stopped |= flow.is_break();
             flow
         });
@@ -104,7 +104,7 @@ impl Run {
         let done = store.undelete(&request, &mut |_| {
             asked += 1;
             let flow = match is_single {
-                true => self.beside(store),
+                true => self.run_concurrent(store),
                 false if asked == stop_at => std::ops::ControlFlow::Break(()),
                 false => std::ops::ControlFlow::Continue(()),
             };
@@ -183,8 +183,8 @@ impl Run {
                     return Ok(());
                 }
             };
-            let told = restored.iter().find(|restored| restored.name == *name);
-            self.restore_one_version(store, name, seen, told)?;
+            let result = restored.iter().find(|restored| restored.name == *name);
+            self.restore_one_version(store, name, seen, result)?;
         }
         // After a failed batch the content after the next opening is unknown.
         if super::run::is_read_only(store) {
@@ -198,16 +198,16 @@ impl Run {
         store: &Store,
         name: &ObjectName,
         seen: Option<ObservedObject>,
-        told: Option<&RestoredObject>,
+        result: Option<&RestoredObject>,
     ) -> Result<(), String> {
         let there = self.model.objects.get(name).map(|(body, _)| body.clone());
         let Some(seen) = seen else {
-            return match (there, told) {
+            return match (there, result) {
                 (None, None) => Ok(()),
                 _ => Err(format!("{name} is not there after an undelete")),
             };
         };
-        if let Some(RestoredObject { lsn, .. }) = told {
+        if let Some(RestoredObject { lsn, .. }) = result {
             let put = self.versions.get(name).and_then(|versions| versions.get(lsn));
             let is_it = match put {
                 Some(put) => put.bytes == seen.body && put.derived == seen.described.4,
@@ -217,7 +217,7 @@ impl Run {
                 return Err(format!("{name} came back, but not as version {lsn}"));
             }
         }
-        if there.as_ref() == Some(&seen.body) && told.is_none() {
+        if there.as_ref() == Some(&seen.body) && result.is_none() {
             return Ok(());
         }
         if !self.is_known_version(name, &seen.body) {

@@ -1,6 +1,6 @@
 //! AVIF files, modified box by box.
 
-use fuzz::photograph::SyntheticPhoto;
+use fuzz::synthetic_photo::SyntheticPhoto;
 use images::{Format, PlanOutcome, plan, read_source, render};
 
 use super::child::to;

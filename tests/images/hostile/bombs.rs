@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fuzz::photograph::{Encoding, SamplingFactor, SyntheticPhoto, Tables};
+use fuzz::synthetic_photo::{Encoding, SamplingFactor, SyntheticPhoto, Tables};
 use images::{Format, TransformOptions};
 use tempfile::TempDir;
 
@@ -27,14 +27,16 @@ fn check<'a>(
     for (name, file, wish, expected) in bombs {
         let path = folder.path().join(format!("{name}.{}", format.extension()));
         fs::write(&path, &file).unwrap();
-        let told = render_apart(&path, Files::Itself, wish);
-        let [outcome] = &told.outcomes[..] else { panic!("{name}: {told:?}") };
-        let (peak, planned) = (told.peak_bytes >> 10, told.planned_bytes >> 10);
-        let (length, whys) = (file.len(), &told.whys);
+        let report = render_apart(&path, Files::Itself, wish);
+        let [outcome] = &report.outcomes[..] else { panic!("{name}: {report:?}") };
+        let (peak, planned) = (report.peak_bytes >> 10, report.planned_bytes >> 10);
+        let (length, whys) = (file.len(), &report.whys);
         let found =
             format!("{name}: {length} bytes, {outcome:?} {whys:?}, {peak} KiB of {planned}");
         let copies = COPIES_MAX * length as u64;
-        if *outcome != expected || told.peak_bytes > told.planned_bytes + copies + OTHER_BYTES_MAX {
+        if *outcome != expected
+            || report.peak_bytes > report.planned_bytes + copies + OTHER_BYTES_MAX
+        {
             complaints.push(found.clone());
         }
         println!("{found}");

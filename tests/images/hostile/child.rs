@@ -111,14 +111,14 @@ fn child_process_reports_decode_resource_usage() {
     for (wish, least) in
         [(to(Format::Jpeg, None), 27_000_000), (to(Format::Png, Some(8)), 26_000_000)]
     {
-        let told = render_apart(&file, Files::Itself, &wish);
-        assert_eq!(told.outcomes, [Outcome::Rendered]);
-        assert!((least..told.planned_bytes).contains(&told.peak_bytes), "{told:?}");
+        let report = render_apart(&file, Files::Itself, &wish);
+        assert_eq!(report.outcomes, [Outcome::Rendered]);
+        assert!((least..report.planned_bytes).contains(&report.peak_bytes), "{report:?}");
     }
-    let told = render_apart(&file, Files::Cut, &to(Format::Jpeg, Some(8)));
-    assert_eq!(told.outcomes.len(), fs::metadata(&file).unwrap().len().div_ceil(1_024) as usize);
-    let told = render_apart(&file, Files::Changed, &to(Format::Gif, Some(8)));
-    assert!(told.outcomes.contains(&Outcome::Corrupt), "{told:?}");
+    let report = render_apart(&file, Files::Cut, &to(Format::Jpeg, Some(8)));
+    assert_eq!(report.outcomes.len(), fs::metadata(&file).unwrap().len().div_ceil(1_024) as usize);
+    let report = render_apart(&file, Files::Changed, &to(Format::Gif, Some(8)));
+    assert!(report.outcomes.contains(&Outcome::Corrupt), "{report:?}");
 }
 
 /// Returns transform options with a format and a width.

@@ -1,6 +1,6 @@
 //! JPEG files, modified segment by segment.
 
-use fuzz::photograph::{Encoding, SyntheticPhoto};
+use fuzz::synthetic_photo::{Encoding, SyntheticPhoto};
 
 use crate::PLAIN;
 

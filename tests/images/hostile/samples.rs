@@ -77,11 +77,11 @@ fn corrupt_png_suite_files_are_rejected() {
     let broken = all_fetched(&format!("{PNG_SUITE}/corrupted"));
     assert!(broken.len() > 10, "{broken:?}");
     for path in broken {
-        let told = render_apart(&path, Files::Itself, &to(Format::WebP, Some(16)));
+        let report = render_apart(&path, Files::Itself, &to(Format::WebP, Some(16)));
         // The only fault of one is a checksum after its last pixel.
         let expected =
             if path.ends_with("xcsn0g01.png") { Outcome::Rendered } else { Outcome::Corrupt };
-        assert_eq!(told.outcomes, [expected], "{}", path.display());
+        assert_eq!(report.outcomes, [expected], "{}", path.display());
     }
 }
 
@@ -148,9 +148,9 @@ fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
 }
 
 /// Prints the outcomes of a file, and returns the number of rendered pictures.
-fn said(path: &Path, told: &ChildReport) -> usize {
-    let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Rendered).count();
-    let (all, peak_kib) = (told.outcomes.len(), told.peak_bytes >> 10);
+fn said(path: &Path, report: &ChildReport) -> usize {
+    let made = report.outcomes.iter().filter(|outcome| **outcome == Outcome::Rendered).count();
+    let (all, peak_kib) = (report.outcomes.len(), report.peak_bytes >> 10);
     println!("{}: {made} of {all}, {peak_kib} KiB", path.display());
     made
 }
@@ -159,10 +159,10 @@ fn said(path: &Path, told: &ChildReport) -> usize {
 fn truncated_files_are_handled_safely() {
     let folder = TempDir::new().unwrap();
     for path in written_by_vips(folder.path(), 8) {
-        let told = render_apart(&path, Files::Cut, &to(Format::WebP, Some(160)));
-        said(&path, &told);
-        assert!(told.outcomes.contains(&Outcome::Corrupt), "{}: an empty file", path.display());
-        assert!(told.peak_bytes < BYTES_MAX, "{}: {}", path.display(), told.peak_bytes);
+        let report = render_apart(&path, Files::Cut, &to(Format::WebP, Some(160)));
+        said(&path, &report);
+        assert!(report.outcomes.contains(&Outcome::Corrupt), "{}: an empty file", path.display());
+        assert!(report.peak_bytes < BYTES_MAX, "{}: {}", path.display(), report.peak_bytes);
     }
 }
 
@@ -170,10 +170,10 @@ fn truncated_files_are_handled_safely() {
 fn files_with_mutated_header_bytes_are_handled_safely() {
     let folder = TempDir::new().unwrap();
     for path in written_by_vips(folder.path(), 3) {
-        let told = render_apart(&path, Files::Changed, &to(Format::Jpeg, Some(32)));
-        let made = said(&path, &told);
+        let report = render_apart(&path, Files::Changed, &to(Format::Jpeg, Some(32)));
+        let made = said(&path, &report);
         assert!(made > 0, "{}", path.display());
-        let bound = told.planned_bytes.max(BYTES_MAX);
-        assert!(told.peak_bytes < bound, "{}: {}", path.display(), told.peak_bytes);
+        let bound = report.planned_bytes.max(BYTES_MAX);
+        assert!(report.peak_bytes < bound, "{}: {}", path.display(), report.peak_bytes);
     }
 }

@@ -44,7 +44,7 @@ impl Canvas {
     /// Creates a canvas with this picture.
     pub(super) fn from_pixels(picture: PixelBuffer) -> Self {
         let (width, height) = (picture.width as usize, picture.height as usize);
-        let PixelBuffer { layout, samples, .. } = picture.to_rgb();
+        let PixelBuffer { layout, samples, .. } = picture.into_rgb();
         let pixels = match layout {
             PixelLayout::Rgba => samples.as_chunks::<4>().0.to_vec(),
             _ => samples.as_chunks::<3>().0.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect(),

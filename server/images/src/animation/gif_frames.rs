@@ -11,9 +11,9 @@ use gif::streaming_decoder::{Block, Decoded, OutputBuffer, StreamingDecoder};
 use gif::{DecodeOptions, DisposalMethod, Frame};
 
 use super::canvas::{Area, CLEAR, Canvas, Pixel};
-use super::frames::FrameReader;
+use super::frame_source::FrameReader;
 use super::gif_blocks::{GifBlocks, GifSummary};
-use super::plays::LoopCount;
+use super::loop_count::LoopCount;
 use crate::Stop;
 use crate::error::{Error, LimitKind};
 use crate::limits::{FRAMES_PIXELS_MAX, PROFILE_BYTES_MAX};

@@ -8,11 +8,11 @@
 use gif::{DisposalMethod, Encoder};
 
 use super::canvas::{Area, CLEAR, Canvas, Pixel};
-use super::plays::LoopCount;
-use super::writer::{FrameWriter, TimedFrame, check_file_size};
+use super::frame_writer::{FrameWriter, TimedFrame, check_file_size};
+use super::loop_count::LoopCount;
 use crate::Stop;
-use crate::encode::colours::{Dither, OPAQUE_FROM, PalettedImage, quantize};
 use crate::encode::gif::frame;
+use crate::encode::quantize::{Dither, OPAQUE_FROM, PalettedImage, quantize};
 use crate::error::Error;
 
 /// Minimum duration in hundredths of a second that browsers honour; shorter ones are shown for a tenth of a second.

@@ -1,11 +1,11 @@
 //! Animations: decode, resize and encode frame by frame.
 //!
 //! ```text
-//! frames        next frame, composited with its predecessors: gif_frames (by gif_blocks), webp_frames
+//! frame_source  next frame, composited with its predecessors: gif_frames (by gif_blocks), webp_frames
 //! canvas        canvas of the compositing
-//! shrunk        resizing of the changed area
-//! writer        merging of equal frames, encoding of changes: gif_writer, webp_writer
-//! plays         loop count
+//! frame_resizer resizing of the changed area
+//! frame_writer  merging of equal frames, encoding of changes: gif_writer, webp_writer
+//! loop_count    loop count
 //! ```
 //!
 //! Only a few frames are in memory: of the source, the canvas, one frame and the pixels under it; of the output,
@@ -13,31 +13,31 @@
 //! when it grows; untouched pages use no memory.
 
 mod canvas;
-mod frames;
+mod frame_resizer;
+mod frame_source;
+mod frame_writer;
 mod gif_blocks;
 mod gif_frames;
 mod gif_writer;
-mod plays;
-mod shrunk;
+mod loop_count;
 #[cfg(test)]
 mod tests;
 mod webp_frames;
 mod webp_writer;
-mod writer;
 
+use self::frame_resizer::FrameScaler;
+pub(super) use self::frame_resizer::View;
+use self::frame_writer::{FrameMerger, FrameWriter};
 pub(super) use self::gif_blocks::GifSummary;
 use self::gif_writer::GifWriter;
-use self::shrunk::FrameScaler;
-pub(super) use self::shrunk::View;
 pub(super) use self::webp_frames::read_source as read_webp_source;
 use self::webp_writer::WebPWriter;
-use self::writer::{FrameMerger, FrameWriter};
 use super::Stop;
 use super::error::Error;
 use super::format::Format;
 use super::picture::PixelBuffer;
 use super::plan::{Plan, Quality};
-use super::source::Source;
+use super::source_info::Source;
 
 /// Returns the first frame of a file that may be animated.
 pub(super) fn first_frame(
@@ -45,7 +45,7 @@ pub(super) fn first_frame(
     source: &Source,
     stop: Stop<'_>,
 ) -> Result<PixelBuffer, Error> {
-    let mut frames = frames::open(bytes, source)?;
+    let mut frames = frame_source::open(bytes, source)?;
     frames.next(stop)?;
     frames.canvas().to_pixels(frames.profile().map(<[u8]>::to_vec))
 }
@@ -63,7 +63,7 @@ pub(super) fn render(
     view: &View,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
-    let frames = frames::open(bytes, source)?;
+    let frames = frame_source::open(bytes, source)?;
     let plays = frames.plays();
     let bytes_max = plan.animation_bytes_max(source) as usize;
     match (plan.format, plan.quality) {
@@ -83,7 +83,7 @@ pub(super) fn render(
 
 /// Copies frames to a writer, at most as many as the plan was made for.
 fn copy<W: FrameWriter>(
-    mut frames: Box<dyn frames::FrameReader + '_>,
+    mut frames: Box<dyn frame_source::FrameReader + '_>,
     writer: W,
     count: u32,
     view: &View,

@@ -10,8 +10,8 @@ use std::io::Cursor;
 use image_webp::WebPDecoder;
 
 use super::canvas::{Area, Canvas, Pixel};
-use super::frames::FrameReader;
-use super::plays::LoopCount;
+use super::frame_source::FrameReader;
+use super::loop_count::LoopCount;
 use crate::Stop;
 use crate::decode::webp::stream_sides;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::orientation;
 use crate::picture::{PixelBuffer, PixelLayout};
 use crate::riff::{self, Chunks};
-use crate::source::Source;
+use crate::source_info::Source;
 
 /// Animation flag of `VP8X`.
 pub(super) const IS_ANIMATED: u8 = 0x02;

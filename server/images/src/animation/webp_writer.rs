@@ -5,9 +5,9 @@
 //! so that any frame can follow any other.
 
 use super::canvas::{Area, Canvas};
-use super::plays::LoopCount;
+use super::frame_writer::{FrameWriter, TimedFrame, check_file_size};
+use super::loop_count::LoopCount;
 use super::webp_frames::{HAS_ALPHA, IS_ANIMATED, NOT_BLENDED};
-use super::writer::{FrameWriter, TimedFrame, check_file_size};
 use crate::Stop;
 use crate::encode::webp;
 use crate::error::Error;

@@ -5,7 +5,7 @@ use crate::animation::{self, GifSummary};
 use crate::error::Error;
 use crate::format::Format;
 use crate::picture::PixelBuffer;
-use crate::source::Source;
+use crate::source_info::Source;
 
 /// Reads the header and counts frames without decompressing them. A truncated or broken file has the frames that
 /// begin before the damage.

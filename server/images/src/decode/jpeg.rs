@@ -19,7 +19,7 @@ use crate::orientation::Orientation;
 use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Plan;
 use crate::scaled_jpeg::{self, ColorModel, Header, Limits, Scale};
-use crate::source::Source;
+use crate::source_info::Source;
 
 /// Files above the size limit are parsed too, so that the error can state the size.
 const LIMITS: Limits = Limits {
@@ -144,7 +144,7 @@ fn decode_by_library(bytes: &[u8], header: Header) -> Result<PixelBuffer, Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wish::{OutputFormat, TransformOptions};
+    use crate::transform::{OutputFormat, TransformOptions};
     use crate::{PlanOutcome, plan, render};
     use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 

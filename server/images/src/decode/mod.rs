@@ -1,12 +1,12 @@
 //! Image decoders, one module per format.
 
 mod avif;
-mod colours;
 mod gif;
 mod jpeg;
 mod others;
 mod png;
 mod qoi;
+mod synthetic_profile;
 pub(super) mod webp;
 
 pub(super) use self::jpeg::layout_of;
@@ -17,7 +17,7 @@ use super::limits::SOURCE_BYTES_MAX;
 use super::picture::PixelBuffer;
 use super::plan::Plan;
 use super::scaled_jpeg;
-use super::source::Source;
+use super::source_info::Source;
 
 /// Decoded picture.
 pub(super) enum Decoded {

@@ -21,7 +21,7 @@ use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX, SOURCE_SIDE_MAX};
 use crate::picture::{PixelBuffer, PixelLayout};
-use crate::source::Source;
+use crate::source_info::Source;
 
 /// Number of copies of the stored pixels in memory: the decoder's, and that of this crate.
 const COPIES: u64 = 2;

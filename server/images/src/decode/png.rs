@@ -4,14 +4,14 @@ use std::io::Cursor;
 
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, Info, ScaledFloat, Transformations};
 
-use super::colours::{self, VideoCurve};
+use super::synthetic_profile::{self, VideoCurve};
 use crate::Stop;
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{JOB_BYTES_MAX, PNG_OTHER_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::orientation;
 use crate::picture::{PixelBuffer, PixelLayout};
-use crate::source::Source;
+use crate::source_info::Source;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     let reader = decoder(bytes).read_info().map_err(decode_error)?;
@@ -58,7 +58,7 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<PixelBuffer, Error>
 fn profile(info: &Info<'_>, is_grey: bool) -> Option<Vec<u8>> {
     if let Some(points) = &info.coding_independent_code_points {
         let (primaries, transfer) = (points.color_primaries, points.transfer_function);
-        return colours::icc_from_cicp(primaries, transfer, VideoCurve::Display, is_grey);
+        return synthetic_profile::icc_from_cicp(primaries, transfer, VideoCurve::Display, is_grey);
     }
     if let Some(profile) = info.icc_profile.as_deref() {
         return Some(profile.to_vec()).filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
@@ -68,13 +68,13 @@ fn profile(info: &Info<'_>, is_grey: bool) -> Option<Vec<u8>> {
     }
     let gamma = info.gama_chunk.map(ScaledFloat::into_value);
     if is_grey {
-        return gamma.and_then(colours::icc_from_grey_gamma);
+        return gamma.and_then(synthetic_profile::icc_from_grey_gamma);
     }
     let places = info.chrm_chunk.map(|places| {
         [places.white, places.red, places.green, places.blue]
             .map(|(x, y)| (x.into_value(), y.into_value()))
     });
-    colours::icc_from_gamma(gamma, places)
+    synthetic_profile::icc_from_gamma(gamma, places)
 }
 
 fn decoder(bytes: &[u8]) -> Decoder<Cursor<&[u8]>> {

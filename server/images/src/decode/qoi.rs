@@ -9,7 +9,7 @@ use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::JOB_BYTES_MAX;
 use crate::picture::{PixelBuffer, PixelLayout};
-use crate::source::Source;
+use crate::source_info::Source;
 
 struct Header<'a> {
     sides: (u32, u32),

@@ -12,7 +12,7 @@ use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::orientation;
 use crate::picture::{PixelBuffer, PixelLayout};
 use crate::riff::{self, Chunks};
-use crate::source::Source;
+use crate::source_info::Source;
 
 /// Upper bound of the header length of a bitstream.
 const STREAM_HEAD_BYTES: usize = 32;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use gif::{Encoder, Frame};
 
-use super::colours::{Dither, PalettedImage, quantize};
+use super::quantize::{Dither, PalettedImage, quantize};
 use crate::Stop;
 use crate::error::Error;
 use crate::picture::{PixelBuffer, PixelLayout};

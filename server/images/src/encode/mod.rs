@@ -1,11 +1,11 @@
 //! Image encoders, one module per format. Output is sRGB, without metadata and profile.
 
 mod avif;
-pub(super) mod colours;
 pub(super) mod gif;
 mod jpeg;
 mod libwebp;
 mod png;
+pub(super) mod quantize;
 pub(super) mod webp;
 
 use super::Stop;
@@ -30,9 +30,9 @@ pub(super) fn encode(
             jpeg::encode(&picture.flatten_on_white(), quality)
         }
         (Format::Png, _) => png::encode(&picture),
-        (Format::Avif, Quality::Lossy(quality)) => avif::encode(&picture.to_rgb(), quality, stop),
-        (Format::WebP, quality) => webp::encode(&picture.to_rgb(), quality, stop),
-        (Format::Gif, Quality::Colours(colours)) => gif::encode(&picture.to_rgb(), colours, stop),
+        (Format::Avif, Quality::Lossy(quality)) => avif::encode(&picture.into_rgb(), quality, stop),
+        (Format::WebP, quality) => webp::encode(&picture.into_rgb(), quality, stop),
+        (Format::Gif, Quality::Colours(colours)) => gif::encode(&picture.into_rgb(), colours, stop),
         (format, quality) => {
             Err(Error::Failed(format!("{} cannot be encoded at {quality:?}", format.extension())))
         }

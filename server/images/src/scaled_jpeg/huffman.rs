@@ -10,7 +10,7 @@
 //!
 //! Guarantees: invalid codes are an error; at most 32 bits are read for one coefficient.
 
-use super::bits::{BitError, BitReader, extend};
+use super::bit_reader::{BitError, BitReader, extend};
 use super::tables::{Class, Code};
 
 const NEAR_BITS: u32 = 10;

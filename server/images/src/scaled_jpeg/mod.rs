@@ -10,9 +10,9 @@
 //! decode   header       SOI to the first SOS: markers, frame, metadata, tables
 //!          sequential   one scan, or one per component: blocks are written directly to the planes
 //!          progressive  selection of scans; retained coefficients of all of them; then the planes
-//!            scan       scan header; blocks in order, across restart intervals (intervals)
+//!            scan       scan header; blocks in order, across restart intervals (restart_intervals)
 //!            huffman    codes and coefficient values
-//!            inverse    retained coefficients -> samples (whole_block: all 64)
+//!            idct       retained coefficients -> samples (whole_block: all 64)
 //!          upsample     at full size: upsampling of components, conversion to pixels
 //! ```
 //!
@@ -55,21 +55,21 @@
 )]
 #![allow(clippy::big_endian_bytes, reason = "JPEG is big-endian")]
 
-mod bits;
+mod bit_reader;
+mod coefficient_mask;
 mod error;
 mod frame;
 mod header;
 mod huffman;
-mod intervals;
-mod inverse;
-mod kept;
-mod layout;
+mod idct;
 mod limits;
 mod markers;
 mod metadata;
 mod pixels;
+mod plane_layout;
 mod planes;
 mod progressive;
+mod restart_intervals;
 mod scale;
 mod scan;
 mod sequential;
@@ -90,7 +90,7 @@ pub use self::planes::{DecodeStatus, Decoded, Plane};
 pub use self::scale::Scale;
 pub use self::upsample::full_size_pixels;
 
-use self::layout::Layout;
+use self::plane_layout::Layout;
 
 /// Cancellation callback, called once per row of blocks; true ends the decoding with [`Error::Cancelled`].
 pub type Stop<'a> = super::Stop<'a>;

@@ -10,17 +10,17 @@
 use std::ops::Range;
 
 use super::Stop;
-use super::bits::{BitError, BitReader};
+use super::bit_reader::{BitError, BitReader};
 use super::error::{Error, Limit};
 use super::frame::Frame;
 use super::header::{ParsedHead, read_between};
 use super::huffman::{Coefficient, Huffman};
-use super::intervals::{Entropy, McuReader};
-use super::inverse::{BlockKind, CoefficientBlock, dequantised};
-use super::layout::{Layout, ScaledComponent};
+use super::idct::{BlockKind, CoefficientBlock, dequantised};
 use super::limits::Limits;
 use super::markers::{Segment, Segments, code, end_of_scan};
+use super::plane_layout::{Layout, ScaledComponent};
 use super::planes::{DecodeStatus, Plane};
+use super::restart_intervals::{Entropy, McuReader};
 use super::scan::Scan;
 use super::tables::{Class, Tables};
 
@@ -265,7 +265,7 @@ impl Scans<'_> {
                 coefficients.quantiser.get_or_insert(quantiser);
             }
         }
-        let entropy = Entropy {
+        let rng = Entropy {
             bytes: self.bytes,
             at: found.data_at,
             grid: scan.grid(self.frame),
@@ -274,18 +274,18 @@ impl Scans<'_> {
         let read = match (scan.first, scan.refines) {
             (0, None) => {
                 let components = self.constants(found)?;
-                entropy.read(&mut Constants { components, shift: scan.shift }, stop)
+                rng.read(&mut Constants { components, shift: scan.shift }, stop)
             }
             (0, Some(_)) => {
                 let components = self.refined_constants(scan);
                 let one = (1_u16 << scan.shift) as i16;
-                entropy.read(&mut RefinedConstants { components, one }, stop)
+                rng.read(&mut RefinedConstants { components, one }, stop)
             }
             (_, refines) => {
                 let mut band = self.band(found)?;
                 match refines {
-                    None => entropy.read(&mut band, stop),
-                    Some(_) => entropy.read(&mut Refined(band), stop),
+                    None => rng.read(&mut band, stop),
+                    Some(_) => rng.read(&mut Refined(band), stop),
                 }
             }
         };
@@ -597,19 +597,4 @@ pub(super) fn bytes_of_coefficients(layout: &Layout) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zero_runs_are_counted_between_coefficients() {
-        let (mut values, mut nonzero, places) = ([0; 4], 0b1011 << 2, [0; 64]);
-        let block = Block { values: &mut values, nonzero: &mut nonzero, positions: &places };
-        assert_eq!(block.after_zeros(1, 63, 0), 1);
-        assert_eq!(block.after_zeros(1, 63, 1), 4);
-        assert_eq!(block.after_zeros(2, 63, 0), 4);
-        assert_eq!(block.after_zeros(2, 63, 1), 6);
-        assert_eq!(block.after_zeros(1, 5, 2), 6, "behind the last");
-        assert_eq!(block.after_zeros(60, 63, 15), 64);
-        assert_eq!((band(0, 0), band(0, 63), band(63, 63)), (1, u64::MAX, 1 << 63));
-    }
-}
+mod tests;

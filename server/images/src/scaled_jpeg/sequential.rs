@@ -2,18 +2,18 @@
 //! directly to its plane.
 
 use super::Stop;
-use super::bits::{BitError, BitReader};
+use super::bit_reader::{BitError, BitReader};
+use super::coefficient_mask::CoefficientMask;
 use super::error::{Error, Limit};
 use super::frame::{Component, Frame};
 use super::header::{ParsedHead, read_between};
 use super::huffman::{Coefficient, Huffman};
-use super::intervals::{Entropy, McuReader};
-use super::inverse::{BlockKind, CoefficientBlock, IdctFn, dequantised};
-use super::kept::CoefficientMask;
-use super::layout::Layout;
+use super::idct::{BlockKind, CoefficientBlock, IdctFn, dequantised};
 use super::limits::Limits;
 use super::markers::{Segment, Segments, code};
+use super::plane_layout::Layout;
 use super::planes::{DecodeStatus, Plane};
+use super::restart_intervals::{Entropy, McuReader};
 use super::scan::Scan;
 use super::tables::{Class, Tables};
 
@@ -114,14 +114,14 @@ impl Scans<'_> {
                 (constant, varying),
             ));
         }
-        let entropy = Entropy {
+        let rng = Entropy {
             bytes,
             at: segments.at,
             grid: scan.grid(self.frame),
             restart_interval: self.tables.restart_interval,
         };
-        let (condition, next) = entropy
-            .read(&mut Interleaved { components, row: [Block::<B>::EMPTY; 4] }, self.stop)?;
+        let (condition, next) =
+            rng.read(&mut Interleaved { components, row: [Block::<B>::EMPTY; 4] }, self.stop)?;
         self.condition = self.condition.max(condition);
         segments.at = next;
         Ok(())

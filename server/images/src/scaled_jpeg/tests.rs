@@ -241,15 +241,15 @@ fn memory_use_matches_the_estimate() {
                 if progressive {
                     taken += progressive::bytes_of_coefficients(&layout);
                 }
-                let foretold = memory_bytes(&header, scale) as usize - huffman::BYTES_MAX;
-                assert_eq!(taken, foretold, "{factors:02x} at {scale:?}");
+                let predicted = memory_bytes(&header, scale) as usize - huffman::BYTES_MAX;
+                assert_eq!(taken, predicted, "{factors:02x} at {scale:?}");
                 if scale == Scale::Full {
                     continue;
                 }
                 // Planes at 1/2 in both directions are a quarter of the pixels, for at most three components, and
                 // their blocks are complete.
                 let whole = (1_001 + 31) * (77 + 31) * 3;
-                assert!(foretold <= if progressive { whole } else { whole / 4 });
+                assert!(predicted <= if progressive { whole } else { whole / 4 });
             }
         }
     }

@@ -3,7 +3,7 @@
 //! As in [`super::inverse`], in floating point. At 8 points the even frequencies are symmetric around the middle and
 //! the odd ones antisymmetric, so each half is summed once for two samples.
 
-use super::inverse::{BlockKind, rounded, sample};
+use super::idct::{BlockKind, rounded, sample};
 
 /// sqrt(2) * cos(k * pi / 16), by k; the DC term has weight 1.
 const C1: f32 = 1.387_039_8;
@@ -107,7 +107,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::inverse::COEFFICIENT_MAX;
+    use super::super::idct::COEFFICIENT_MAX;
     use super::*;
 
     /// Computes the definition in floating point, as the reference.

@@ -6,7 +6,7 @@ use super::{Film, GifFrame, film_of, gif_of, image_of, made_of, others_film_of, 
 use crate::animation::canvas::CLEAR;
 use crate::format::Format;
 use crate::picture::PixelLayout;
-use crate::wish::TransformOptions;
+use crate::transform::TransformOptions;
 
 fn film((width, height): (u32, u32), file: &[u8]) -> Film {
     assert_eq!(source_of(file).unwrap().sides, (width, height));

@@ -1,9 +1,9 @@
 //! Tests of animations, compared with libwebp and the `image` crate.
 
 mod browsers;
-mod composed;
-mod hostile;
-mod made;
+mod compositing;
+mod malformed_input;
+mod rendered;
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -20,8 +20,8 @@ use crate::format::Format;
 use crate::picture::PixelBuffer;
 use crate::plan::{Plan, PlanOutcome, plan};
 use crate::riff;
-use crate::source::Source;
-use crate::wish::{OutputFormat, TransformOptions};
+use crate::source_info::Source;
+use crate::transform::{OutputFormat, TransformOptions};
 use crate::{read_source, render};
 
 /// Returns the colours of the test files: 0 to 7 are the corners of the cube, the rest greys.
@@ -150,7 +150,7 @@ type Film = Vec<(Vec<Pixel>, u32)>;
 /// Decodes a file with this crate.
 fn film_of(bytes: &[u8]) -> Result<Film, Error> {
     let source = source_of(bytes)?;
-    let mut frames = super::frames::open(bytes, &source)?;
+    let mut frames = super::frame_source::open(bytes, &source)?;
     let mut film = Film::new();
     while let Some(delay_ms) = frames.next(&|| false)? {
         film.push((frames.canvas().snapshot(frames.canvas().full_area()), delay_ms));

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::fields::{BoxReader, IsoBox};
+use super::box_reader::{BoxReader, IsoBox};
 use crate::error::Error;
 use crate::limits::PROFILE_BYTES_MAX;
 

@@ -1,12 +1,12 @@
 //! AVIF decoder; for a sequence, the primary still image.
 //!
 //! ```text
-//! fields      numbers and boxes
-//! container   items, properties, references
-//! items       resolution of the primary image
-//! bitstream   data of an item into planes
-//! colour      planes into red, green and blue
-//! canvas      tiles into a picture
+//! box_reader    numbers and boxes
+//! container     items, properties, references
+//! primary_item  resolution of the primary image
+//! av1           data of an item into planes
+//! yuv_to_rgb    planes into red, green and blue
+//! tile_canvas   tiles into a picture
 //! ```
 //!
 //! Supported: 8, 10 and 12 bits, monochrome, subsampled chroma, grids and alpha. Not supported: crops, layer
@@ -14,25 +14,25 @@
 
 #![allow(clippy::big_endian_bytes, reason = "the fields of its boxes are")]
 
-mod bitstream;
-mod canvas;
-mod colour;
+mod av1;
+mod box_reader;
 mod container;
-mod fields;
-mod items;
+mod primary_item;
 #[cfg(test)]
 mod tests;
+mod tile_canvas;
+mod yuv_to_rgb;
 
-use self::bitstream::Frame;
-use self::canvas::TileAssembler;
+use self::av1::Frame;
 use self::container::Container;
-use self::items::{CodedImage, PrimaryImage};
-use super::colours::{self, VideoCurve};
+use self::primary_item::{CodedImage, PrimaryImage};
+use self::tile_canvas::TileAssembler;
+use super::synthetic_profile::{self, VideoCurve};
 use crate::Stop;
 use crate::error::Error;
 use crate::format::Format;
 use crate::picture::{PixelBuffer, PixelLayout};
-use crate::source::Source;
+use crate::source_info::Source;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     let shown = PrimaryImage::from_container(&Container::read(bytes)?)?;
@@ -51,8 +51,9 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
         let frame = decode_tile(&container, &shown.colour, item, stop)?;
         let coding = shown.coding.unwrap_or(frame.coding);
         let (primaries, transfer) = (coding.primaries, coding.transfer);
-        let named =
-            || colours::icc_from_cicp(primaries, transfer, VideoCurve::Srgb, frame.is_grey());
+        let named = || {
+            synthetic_profile::icc_from_cicp(primaries, transfer, VideoCurve::Srgb, frame.is_grey())
+        };
         profile = profile.or_else(named);
         let layout = match (frame.is_grey(), shown.alpha.is_some()) {
             (true, false) => PixelLayout::Grey,
@@ -84,5 +85,5 @@ fn decode_tile(
     if stop() {
         return Err(Error::Cancelled);
     }
-    bitstream::decode(&container.data(item)?, coded.tile_sides)
+    av1::decode(&container.data(item)?, coded.tile_sides)
 }

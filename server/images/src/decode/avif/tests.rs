@@ -130,7 +130,7 @@ fn avif_round_trips() {
             let bytes = written(&picture);
             assert_eq!(Format::detect(&bytes), Some(Format::Avif));
             assert_eq!(read_source(&bytes).unwrap().sides, sides);
-            assert_near(&read(&bytes).unwrap(), &picture.to_rgb(), 12);
+            assert_near(&read(&bytes).unwrap(), &picture.into_rgb(), 12);
         }
     }
 }
@@ -172,12 +172,12 @@ fn avif_rotation_is_reported() {
 /// Builds two rows of two tiles, for a picture of this size.
 fn grid(sides: (u32, u32)) -> Vec<Item> {
     let colours = [[200, 20, 20], [20, 200, 20], [20, 20, 200], [200, 200, 20]];
-    let told =
+    let body =
         [&[0, 0, 1, 1][..], &(sides.0 as u16).to_be_bytes(), &(sides.1 as u16).to_be_bytes()];
     let mut items = vec![Item {
         kind: *b"grid",
         refers: vec![(*b"dimg", vec![2, 3, 4, 5])],
-        ..item(told.concat(), sides)
+        ..item(body.concat(), sides)
     }];
     let tile =
         |colour: [u8; 3]| item(coded(&flat(PixelLayout::Rgb, (16, 16), &colour)).0, (16, 16));

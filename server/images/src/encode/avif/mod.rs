@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! quality   requested quality -> encoder parameters
-//! plain     rav1e (pure Rust, here without assembler): available in every build, slow
+//! rav1e     rav1e (pure Rust, here without assembler): available in every build, slow
 //! fast      libaom (C), with the feature `fast-codecs`: many times as fast, smaller files
 //!   aom       libaom bindings, the only `unsafe` code
 //! ```
@@ -13,11 +13,11 @@
 mod aom;
 #[cfg(feature = "fast-codecs")]
 mod fast;
-#[cfg(not(feature = "fast-codecs"))]
-mod plain;
 mod quality;
+#[cfg(not(feature = "fast-codecs"))]
+mod rav1e;
 
 #[cfg(feature = "fast-codecs")]
 pub(super) use self::fast::encode;
 #[cfg(not(feature = "fast-codecs"))]
-pub(super) use self::plain::encode;
+pub(super) use self::rav1e::encode;

@@ -1,0 +1,411 @@
+//! Compact sorted list of a bucket's names, in index order.
+//!
+//! The names are stored in blocks of up to some hundred names: the text, the lengths, and for each name its letter
+//! set, which excludes most non-matching names without reading them.
+//!
+//! Guarantees: a clone is cheap and immutable; a name uses its length and about twelve bytes.
+//! Non-goals: matching, and the source of changes.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::candidate::{Candidate, Folders, folder_of};
+use super::case_fold::{fold_onto, folded, letters};
+use super::prefilter::{Prefilter, Survivor};
+use crate::error::Result;
+use crate::format::entry_key;
+
+/// Maximum number of names in a block.
+const BLOCK_NAMES_MAX: usize = 256;
+/// Number of names in a new block.
+const BLOCK_NAMES: usize = 192;
+/// Minimum number of names; a smaller block is merged with the next.
+const BLOCK_NAMES_MIN: usize = 64;
+/// Memory overhead of a block: its fields, its entry in the map, and its first key.
+const BLOCK_OVERHEAD_BYTES: usize = 256;
+/// Memory overhead of a name.
+const NAME_BYTES: usize = size_of::<u16>() + size_of::<u64>();
+
+/// Key, compared in index order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key(Arc<str>);
+
+impl Key {
+    pub(super) fn new(key: &str) -> Self {
+        Self(key.into())
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        entry_key::order(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Names of one bucket.
+#[derive(Clone, Default)]
+pub(super) struct NameList {
+    /// Blocks by their first keys.
+    blocks: OrdMap<Key, Arc<Block>>,
+    count: usize,
+    bytes: usize,
+}
+
+/// Block of consecutive names.
+struct Block {
+    text: Box<str>,
+    lengths: Box<[u16]>,
+    letters: Box<[u64]>,
+}
+
+/// Name in a block, with its letter set.
+type Name<'a> = (&'a str, u64);
+
+impl Block {
+    fn of(names: &[Name<'_>]) -> Self {
+        Self {
+            text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
+            // No key is longer than `limits::KEY_BYTES_MAX`.
+            lengths: names.iter().map(|(key, _)| key.len() as u16).collect(),
+            letters: names.iter().map(|(_, letters)| *letters).collect(),
+        }
+    }
+
+    /// Returns the range and the letter set of each name.
+    fn places(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
+        let mut end = 0;
+        self.lengths.iter().zip(&self.letters).map(move |(length, letters)| {
+            let start = end;
+            end += usize::from(*length);
+            (start..end, *letters)
+        })
+    }
+
+    fn names(&self) -> impl Iterator<Item = Name<'_>> {
+        self.places().map(|(place, letters)| (self.key(place), letters))
+    }
+
+    fn key(&self, place: Range<usize>) -> &str {
+        self.text.get(place).unwrap_or_default()
+    }
+
+    /// Collects the names that pass the letter test of a prefilter, not folded yet.
+    fn pick(&self, sieve: &Prefilter, picks: &mut Vec<Survivor>) {
+        let picked = self.places().filter(|(_, letters)| sieve.may_match(*letters));
+        picks.extend(picked.map(|(key, letters)| Survivor { folded: 0..0, key, letters }));
+    }
+
+    /// Folds these names; all of the block at once if that is cheaper.
+    fn fold(&self, picks: &mut [Survivor], folded: &mut String) {
+        folded.clear();
+        if picks.len() > self.lengths.len() / 8 && self.text.is_ascii() {
+            fold_onto(folded, &self.text);
+            picks.iter_mut().for_each(|pick| pick.folded = pick.key.clone());
+            return;
+        }
+        for pick in picks {
+            let start = folded.len();
+            fold_onto(folded, self.key(pick.key.clone()));
+            pick.folded = start..folded.len();
+        }
+    }
+
+    fn first(&self) -> &str {
+        self.names().next().unwrap_or_default().0
+    }
+
+    fn last(&self) -> &str {
+        self.names().last().unwrap_or_default().0
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len() + self.lengths.len() * NAME_BYTES + BLOCK_OVERHEAD_BYTES
+    }
+}
+
+impl NameList {
+    /// Returns the number of names, including folder markers.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the approximate memory use.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds (`true`) and removes names. Existing names may be added, and missing names removed.
+    pub(super) fn apply(&mut self, changes: BTreeMap<Key, bool>) {
+        let mut changes = changes.into_iter().peekable();
+        while let Some((key, _)) = changes.peek() {
+            let (mut old, mut end) = (None, None);
+            if let Some(first) = self.block_of(key) {
+                (old, end) = self.take(&first);
+            }
+            let (mut come, mut gone) = (Vec::new(), Vec::new());
+            while let Some((key, is_there)) =
+                changes.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end))
+            {
+                match is_there {
+                    true => come.push((key.clone(), letters(&folded(&key.0)))),
+                    false => gone.push(key),
+                }
+            }
+            let mut next = None;
+            let mut names = merged(old.as_deref(), &come, &gone);
+            if let Some(end) = end.filter(|_| names.len() < BLOCK_NAMES_MIN) {
+                (next, _) = self.take(&end);
+            }
+            names.extend(next.iter().flat_map(|block: &Arc<Block>| block.names()));
+            self.put(&names);
+        }
+    }
+
+    /// Returns the first key of the block that a key belongs to.
+    fn block_of(&self, key: &Key) -> Option<Key> {
+        let before = self.blocks.get_prev(key).map(|(first, _)| first);
+        before.or_else(|| self.blocks.get_min().map(|(first, _)| first)).cloned()
+    }
+
+    /// Takes a block out, with the first key of the block after it.
+    fn take(&mut self, first: &Key) -> (Option<Arc<Block>>, Option<Key>) {
+        let block = self.blocks.remove(first).inspect(|block| {
+            self.count -= block.lengths.len();
+            self.bytes -= block.bytes();
+        });
+        (block, self.blocks.get_next(first).map(|(next, _)| next.clone()))
+    }
+
+    /// Inserts names in new blocks.
+    fn put(&mut self, names: &[Name<'_>]) {
+        let blocks =
+            if names.len() <= BLOCK_NAMES_MAX { 1 } else { names.len().div_ceil(BLOCK_NAMES) };
+        for names in names.chunks(names.len().div_ceil(blocks).max(1)) {
+            let block = Block::of(names);
+            self.count += names.len();
+            self.bytes += block.bytes();
+            self.blocks.insert(Key::new(block.first()), Arc::new(block));
+        }
+    }
+
+    /// Returns the names below a folder, in index order.
+    pub(super) fn below(&self, folder: &str) -> NameRange {
+        let start = Key::new(folder);
+        let first = self.blocks.get_prev(&start).map_or(&start, |(first, _)| first);
+        let blocks: Vec<Arc<Block>> = self
+            .blocks
+            .range::<_, Key>((Bound::Included(first), Bound::Unbounded))
+            .take_while(|(key, _)| **key <= start || key.0.starts_with(folder))
+            .map(|(_, block)| Arc::clone(block))
+            .collect();
+        NameRange { folder: folder.to_owned(), last: folder.to_owned(), blocks }
+    }
+}
+
+/// Merges the names of a block with added and removed names, in order.
+fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> Vec<Name<'a>> {
+    let mut names = Vec::with_capacity(BLOCK_NAMES_MAX);
+    let mut come = come.iter().map(|(key, letters)| (&*key.0, *letters)).peekable();
+    let mut gone = gone.iter().map(|key| &*key.0).peekable();
+    for name in old.iter().flat_map(|block| block.names()) {
+        while let Some(new) = come.next_if(|(new, _)| entry_key::order(new, name.0).is_lt()) {
+            names.push(new);
+        }
+        come.next_if(|(new, _)| *new == name.0);
+        while gone.next_if(|gone| entry_key::order(gone, name.0).is_lt()).is_some() {}
+        if gone.next_if(|gone| *gone == name.0).is_none() {
+            names.push(name);
+        }
+    }
+    names.extend(come);
+    names
+}
+
+/// Builder from names in index order.
+#[derive(Default)]
+pub(super) struct Builder {
+    names: NameList,
+    open: Vec<(String, u64)>,
+}
+
+impl Builder {
+    /// Adds the next name.
+    pub(super) fn push(&mut self, key: &str) {
+        self.open.push((key.to_owned(), letters(&folded(key))));
+        if self.open.len() == BLOCK_NAMES {
+            self.end_block();
+        }
+    }
+
+    /// Returns the approximate memory use so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.names.bytes
+    }
+
+    /// Finishes the list.
+    pub(super) fn finish(mut self) -> NameList {
+        self.end_block();
+        self.names
+    }
+
+    fn end_block(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let names: Vec<Name<'_>> =
+            open.iter().map(|(key, letters)| (key.as_str(), *letters)).collect();
+        self.names.put(&names);
+    }
+}
+
+/// Range of the names below a folder.
+pub(super) struct NameRange {
+    folder: String,
+    /// Folder of the name before the range.
+    last: String,
+    blocks: Vec<Arc<Block>>,
+}
+
+impl NameRange {
+    /// Returns the approximate number of names.
+    pub(super) fn count(&self) -> usize {
+        self.blocks.len() * BLOCK_NAMES
+    }
+
+    /// Splits the range in two halves.
+    pub(super) fn halves(mut self) -> (Self, Self) {
+        let second = self.blocks.split_off(self.blocks.len() / 2);
+        let last = self.blocks.last().map_or(self.last.as_str(), |block| folder_of(block.last()));
+        // In a block that begins before the folder, nothing was in the folder yet.
+        let last = if last.starts_with(&self.folder) { last } else { &self.folder };
+        let second = Self { folder: self.folder.clone(), last: last.to_owned(), blocks: second };
+        (self, second)
+    }
+
+    /// Visits every name that passes a prefilter, and every folder of such names. `after_block` can stop the
+    /// iteration.
+    pub(super) fn each(
+        &self,
+        mut sieve: Prefilter,
+        mut visit: impl FnMut(&Candidate<'_>),
+        mut after_block: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let (mut picks, mut folded) = (Vec::new(), String::new());
+        let mut folders = Folders::new(&self.folder, &self.last);
+        let mut visit = |candidate: &Candidate<'_>| {
+            visit(candidate);
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        };
+        for block in &self.blocks {
+            block.pick(&sieve, &mut picks);
+            if !picks.is_empty() {
+                block.fold(&mut picks, &mut folded);
+                sieve.retain_candidates(&folded, &mut picks);
+            }
+            for Survivor { key, folded: place, letters } in picks.drain(..) {
+                let folded = folded.get(place).unwrap_or_default();
+                let candidate = Candidate { key: block.key(key), folded, letters };
+                // Comparing with an empty prefix is expensive: glibc reads the memory anyway.
+                if self.folder.is_empty() || candidate.key.starts_with(&self.folder) {
+                    let Ok(_) = folders.show(&candidate, &mut visit);
+                }
+            }
+            after_block()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::rng::{Rng, SeededRng};
+
+    fn all(names: &NameList) -> Vec<&str> {
+        names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()
+    }
+
+    /// Returns every name and folder visited in both halves.
+    fn shown(names: &NameList, folder: &str) -> Vec<String> {
+        let mut shown = Vec::new();
+        let (first, second) = names.below(folder).halves();
+        for part in [first, second] {
+            let visit = |candidate: &Candidate<'_>| {
+                assert_eq!(candidate.letters, letters(&folded(candidate.key)));
+                shown.push(candidate.key.to_owned());
+            };
+            part.each(Prefilter::new(Vec::new()), visit, || Ok(())).unwrap();
+        }
+        shown
+    }
+
+    #[test]
+    fn name_list_stays_sorted_in_bounded_blocks() {
+        for seed in 0..6 {
+            let chance = SeededRng::new(seed);
+            let below = |bound: u64| chance.below(bound);
+            let key = || match below(5) {
+                0 => format!("{}", below(900)),
+                1 => format!("{}/", below(40)),
+                2 => format!("{}/{}", below(40), below(90)),
+                3 => format!("{}/é{}/{}", below(9), below(9), below(90)),
+                _ => format!("{}/{}/{}/x", below(9), below(3), below(200)),
+            };
+            let mut model: BTreeSet<Key> = (0..below(3_000)).map(|_| Key::new(&key())).collect();
+            let mut builder = Builder::default();
+            model.iter().for_each(|key| builder.push(&key.0));
+            let mut names = builder.finish();
+            for round in 0..30 {
+                let before = (names.clone(), model.clone());
+                let mut changes = BTreeMap::new();
+                for _ in 0..below(400) {
+                    // Rounds that mostly add, then rounds that mostly remove.
+                    changes.insert(Key::new(&key()), below(4) > round / 10);
+                }
+                for (key, is_there) in &changes {
+                    if *is_there {
+                        model.insert(key.clone());
+                    } else {
+                        model.remove(key);
+                    }
+                }
+                names.apply(changes);
+                let is_as = |names: &NameList, model: &BTreeSet<Key>| {
+                    assert!(all(names).into_iter().eq(model.iter().map(|key| &*key.0)));
+                };
+                is_as(&names, &model);
+                is_as(&before.0, &before.1);
+                assert_eq!(names.count(), model.len());
+                let sizes = || names.blocks.values().map(|block| block.lengths.len());
+                assert!(sizes().all(|size| (1..=BLOCK_NAMES_MAX).contains(&size)));
+                assert_eq!(names.bytes(), names.blocks.values().map(|block| block.bytes()).sum());
+                for (first, block) in &names.blocks {
+                    assert_eq!(*first.0, *block.first());
+                }
+            }
+            for folder in ["", "3/", "3/é3/", "7/1/", "39/", "nowhere/"] {
+                let mut expected = BTreeSet::new();
+                for key in model.iter().map(|key| &*key.0).filter(|key| key.starts_with(folder)) {
+                    let paths = key.match_indices('/').map(|(at, _)| key[..=at].to_owned());
+                    expected.extend(paths.filter(|path| path.len() > folder.len()));
+                    expected.insert(key.to_owned());
+                }
+                expected.remove(folder);
+                let mut shown = shown(&names, folder);
+                shown.sort();
+                assert!(shown.iter().eq(&expected), "{folder}: {shown:?} {expected:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Body reader: verified range reads of an object, in mapped and unmapped segments.
+//!
+//! Guarantees: every returned byte was verified against its block checksum since the segment was opened; damage is
+//! an error with object, file and offset. A body pins its segment: overwriting or deleting the object does not
+//! affect readers.
+//! Non-goals: resolving names to objects.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::body_cache::BodyCache;
+use super::open_segment::{OpenSegment, ReadMode};
+use super::reported_corruption::ReportedCorruption;
+use crate::error::{Error, Result};
+use crate::format::{
+    BigTrailer, Checksum, Entry, EntryContent, Malformed, Record, RecordContent, RecordOp,
+    SEGMENT_HEADER_BYTES,
+};
+use crate::limits;
+use crate::name::ObjectName;
+
+/// Body of one object, open for reading.
+#[derive(Clone)]
+pub struct Body {
+    segment: Arc<OpenSegment>,
+    name: ObjectName,
+    start: u64,
+    bytes: u64,
+    content: BodySource,
+    /// Receiver of corruption that reads detect.
+    reported_corruption: Option<Arc<ReportedCorruption>>,
+}
+
+/// Source of the bytes and of their block checksums.
+#[derive(Clone)]
+pub(super) enum BodySource {
+    /// Whole body, read and verified together with the record head.
+    Whole(Bytes),
+    /// Body in the segment, with its block checksums.
+    Blocks(Arc<[Checksum]>),
+    /// Body in the segment, with a block table that contains its block checksums.
+    Table(Bytes),
+}
+
+impl Body {
+    /// Opens the body that `entry` refers to, and verifies that the record there is the one that the entry
+    /// describes.
+    ///
+    /// `segment` contains the content; `kept` caches the results of earlier opens. `None` if the call may not wait
+    /// for the disk but would have to.
+    pub(crate) fn open(
+        segment: Arc<OpenSegment>,
+        name: &ObjectName,
+        entry: &Entry,
+        kept: &BodyCache,
+        patience: ReadMode,
+    ) -> Result<Option<Self>> {
+        match &entry.content {
+            EntryContent::Inline { bytes } => {
+                let content = match kept.get(name, entry) {
+                    Some(content) => content,
+                    None => match Self::read_inline(&segment, name, entry, patience)? {
+                        Some(content) => {
+                            kept.insert(name, entry, &content);
+                            content
+                        }
+                        None => return Ok(None),
+                    },
+                };
+                if !matches!(content, BodySource::Whole(_)) {
+                    segment.detect_changes();
+                }
+                let start = entry.record.offset + u64::from(entry.record.head_bytes);
+                let (name, bytes, sightings) = (name.clone(), *bytes, None);
+                Ok(Some(Self {
+                    segment,
+                    name,
+                    start,
+                    bytes,
+                    content,
+                    reported_corruption: sightings,
+                }))
+            }
+            EntryContent::Big { bytes, .. } => {
+                Self::open_big(segment, name, entry, *bytes).map(Some)
+            }
+            EntryContent::Lost { .. } => {
+                let at = entry.record.offset;
+                Err(Error::corrupt(segment.path(), at, Malformed::Lost).about(name))
+            }
+        }
+    }
+
+    fn read_inline(
+        segment: &OpenSegment,
+        name: &ObjectName,
+        entry: &Entry,
+        patience: ReadMode,
+    ) -> Result<Option<BodySource>> {
+        let at = entry.record.offset;
+        let head_bytes = u64::from(entry.record.head_bytes);
+        let start = at + head_bytes;
+        // A small body is read together with the head: one residency check, one read.
+        let is_small = entry.body_bytes() <= SMALL_BODY_BYTES_MAX;
+        let end = start + if is_small { entry.body_bytes() } else { 0 };
+        let read = segment.read(at..end, patience).map_err(|error| error.about(name))?;
+        let Some(mut head) = read else {
+            return Ok(None);
+        };
+        let body = head.split_off(head.len().min(entry.record.head_bytes as usize));
+        let damaged = |reason| Error::corrupt(segment.path(), at, reason).about(name);
+        let (record, decoded_bytes) = Record::decode(&head, segment.place(at)).map_err(damaged)?;
+        let RecordOp::Put { name: found, content: RecordContent::Inline { bytes, blocks }, .. } =
+            record.op
+        else {
+            return Err(damaged(Malformed::Misplaced));
+        };
+        if found != *name
+            || record.lsn != entry.lsn
+            || decoded_bytes as u64 != head_bytes
+            || bytes != entry.body_bytes()
+        {
+            return Err(damaged(Malformed::Misplaced));
+        }
+        Ok(Some(match blocks.first() {
+            Some(checksum) if is_small => {
+                let verified = segment.verify_block(&body, start, *checksum);
+                verified.map_err(|error| error.about(name))?;
+                BodySource::Whole(body)
+            }
+            _ => BodySource::Blocks(blocks.into()),
+        }))
+    }
+
+    fn open_big(
+        segment: Arc<OpenSegment>,
+        name: &ObjectName,
+        entry: &Entry,
+        bytes: u64,
+    ) -> Result<Self> {
+        let damaged = |reason| Error::corrupt(segment.path(), 0, reason).about(name);
+        let big = segment.big().ok_or_else(|| damaged(Malformed::Misplaced))?;
+        if big.trailer.body_bytes != bytes || big.trailer.hash != entry.meta.hash {
+            return Err(damaged(Malformed::Misplaced));
+        }
+        segment.detect_changes();
+        let content = BodySource::Table(big.table.clone());
+        let start = SEGMENT_HEADER_BYTES as u64;
+        Ok(Self { segment, name: name.clone(), start, bytes, content, reported_corruption: None })
+    }
+
+    /// Returns the body with detected corruption reported to `sightings`.
+    pub(crate) fn reporting_to(self, sightings: &Arc<ReportedCorruption>) -> Self {
+        Self { reported_corruption: Some(Arc::clone(sightings)), ..self }
+    }
+
+    /// Returns the length of the body.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads a range of at most [`limits::READ_BYTES_MAX`] bytes. Waits for the disk.
+    ///
+    /// A range that extends beyond the body, or is too long, is truncated.
+    pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.read_range(range, ReadMode::Blocking).map(Option::unwrap_or_default)
+    }
+
+    /// Reads a range without waiting for the disk, and verifies at most one block.
+    ///
+    /// `None` if part of the range is not resident, or if more than one block is not verified yet. Verification
+    /// accesses every byte for the first time, which is slow where each page has to be mapped.
+    pub fn read_if_resident(&self, range: Range<u64>) -> Result<Option<Bytes>> {
+        self.read_range(range, ReadMode::NonBlocking)
+    }
+
+    fn read_range(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
+        self.read_verified(range, patience).inspect_err(|error| {
+            if let Some(sightings) = &self.reported_corruption {
+                sightings.add(error);
+            }
+        })
+    }
+
+    fn read_verified(&self, range: Range<u64>, patience: ReadMode) -> Result<Option<Bytes>> {
+        let start = range.start.min(self.bytes);
+        let end = range.end.min(self.bytes).min(start + limits::READ_BYTES_MAX as u64).max(start);
+        if start == end {
+            return Ok(Some(Bytes::new()));
+        }
+        if let BodySource::Whole(whole) = &self.content {
+            let within = |position| usize::try_from(position).unwrap_or(usize::MAX);
+            return Ok(Some(whole.slice(within(start)..within(end))));
+        }
+        let in_file = |range: Range<u64>| self.start + range.start..self.start + range.end;
+        let block_bytes = limits::BLOCK_BYTES as u64;
+        let covering_start = start - start % block_bytes;
+        let covering_end = end.next_multiple_of(block_bytes).min(self.bytes);
+        let is_verified = (covering_start..covering_end)
+            .step_by(limits::BLOCK_BYTES)
+            .all(|at| self.segment.is_verified(self.start + at, block_bytes.min(self.bytes - at)));
+        if !is_verified
+            && patience == ReadMode::NonBlocking
+            && covering_end - covering_start > block_bytes
+        {
+            return Ok(None);
+        }
+        let wanted = if is_verified { start..end } else { covering_start..covering_end };
+        let read = match is_verified {
+            true => self.segment.read_trusting_residency(in_file(wanted), patience),
+            false => self.segment.read(in_file(wanted), patience),
+        };
+        let Some(covering) = read.map_err(|error| error.about(&self.name))? else {
+            return Ok(None);
+        };
+        if is_verified {
+            return Ok(Some(covering));
+        }
+        let mut offset = covering_start;
+        for block in covering.chunks(limits::BLOCK_BYTES) {
+            let checksum = self.checksum(offset / block_bytes)?;
+            self.segment
+                .verify_block(block, self.start + offset, checksum)
+                .map_err(|error| error.about(&self.name))?;
+            offset += block.len() as u64;
+        }
+        let within =
+            |position: u64| usize::try_from(position - covering_start).unwrap_or(usize::MAX);
+        Ok(Some(covering.slice(within(start)..within(end))))
+    }
+
+    fn checksum(&self, block: u64) -> Result<Checksum> {
+        let index = usize::try_from(block).unwrap_or(usize::MAX);
+        let found = match &self.content {
+            BodySource::Whole(_) => None,
+            BodySource::Blocks(blocks) => blocks.get(index).copied(),
+            BodySource::Table(table) => BigTrailer::block(table, index),
+        };
+        found.ok_or_else(|| {
+            Error::corrupt(self.segment.path(), self.start, Malformed::Length).about(&self.name)
+        })
+    }
+}
+
+/// Maximum size of a body that is read and verified when it is opened.
+const SMALL_BODY_BYTES_MAX: u64 = 16 * 1_024;
+const _: () = assert!(SMALL_BODY_BYTES_MAX <= limits::BLOCK_BYTES as u64, "it is one block");

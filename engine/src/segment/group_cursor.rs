@@ -1,0 +1,384 @@
+//! Group cursor over a log or compacted segment, from a position to the end of the groups.
+//!
+//! Guarantees: reads only; holds one group in memory at a time, plus a bounded read-ahead on request; bytes that
+//! cannot be a group end the iteration with the reason, and [`GroupCursor::skip_to_next_header`] finds where the next
+//! group may begin. Recovery decides whether the end is torn or damaged.
+//! Non-goals: the meaning of the records.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    Checksum, DiskAddress, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GroupHeader, GroupView,
+    Malformed, SEGMENT_HEADER_BYTES, SegmentClass, SegmentContext, SegmentHeader,
+    find_group_header,
+};
+use crate::limits;
+
+use super::data_extents::data_extents;
+use super::head_reader::read_heads;
+
+/// Cursor over the groups of one segment.
+pub(crate) struct GroupCursor {
+    file: Arc<dyn DiskFile>,
+    path: String,
+    context: SegmentContext,
+    class: SegmentClass,
+    offset: u64,
+    end: u64,
+    /// Data extents as they were before the cursor read anything.
+    data: Vec<Range<u64>>,
+    with_bodies: bool,
+    next_group: u64,
+    next_lsn: u64,
+    previous: Checksum,
+    ahead: Option<Ahead>,
+    /// Buffer for the next group.
+    spare: Vec<u8>,
+}
+
+/// Read-ahead buffer after the current position.
+#[derive(Default)]
+struct Ahead {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// Result of one step.
+pub(crate) enum GroupStep {
+    /// Group whose frames and record heads are intact; its bodies are not verified.
+    Group(ReadGroup),
+    /// End of the range.
+    End,
+    /// No group begins here, for this reason.
+    Broken(Malformed),
+}
+
+/// Group in memory.
+pub(crate) struct ReadGroup {
+    bytes: Vec<u8>,
+    place: DiskAddress,
+    class: SegmentClass,
+    /// Offset of the group in its segment.
+    pub(crate) start: u64,
+    /// Decoded header.
+    pub(crate) header: GroupHeader,
+    /// Checksum that the next group's header repeats.
+    pub(crate) header_checksum: Checksum,
+    /// End of the group in its segment.
+    pub(crate) end: u64,
+}
+
+impl ReadGroup {
+    /// Decodes the group.
+    pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
+        match self.class {
+            SegmentClass::Compacted => GroupView::decode_compacted(&self.bytes, self.place),
+            _ => GroupView::decode(&self.bytes, self.place),
+        }
+    }
+
+    /// Returns the encoded group.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl GroupCursor {
+    /// Creates a cursor over a whole segment, up to `end`.
+    pub(crate) fn new(
+        file: Arc<dyn DiskFile>,
+        path: String,
+        header: &SegmentHeader,
+        end: u64,
+    ) -> Result<Self> {
+        let data = data_extents(file.as_ref(), SEGMENT_HEADER_BYTES as u64, end)
+            .map_err(|source| Error::io(format!("reading {path}"), source))?;
+        Ok(Self {
+            file,
+            path,
+            context: header.context(),
+            class: header.class,
+            offset: SEGMENT_HEADER_BYTES as u64,
+            end,
+            data,
+            with_bodies: true,
+            next_group: header.first_group,
+            next_lsn: header.base_lsn,
+            previous: header.previous_group,
+            ahead: None,
+            spare: Vec::new(),
+        })
+    }
+
+    /// Enables reads of [`AHEAD_BYTES`], for a segment that is not being written and is read to its end.
+    pub(crate) fn reading_ahead(mut self) -> Self {
+        self.ahead = Some(Ahead::default());
+        self
+    }
+
+    /// Reuses the buffer of a group that is no longer needed.
+    pub(crate) fn recycle_buffer(&mut self, walked: GroupStep) {
+        if let GroupStep::Group(group) = walked {
+            self.spare = group.bytes;
+        }
+    }
+
+    /// Starts at a later group.
+    pub(crate) fn starting_at(
+        mut self,
+        offset: u64,
+        next_group: u64,
+        next_lsn: u64,
+        previous: Checksum,
+    ) -> Self {
+        self.offset = offset;
+        self.next_group = next_group;
+        self.next_lsn = next_lsn;
+        self.previous = previous;
+        self
+    }
+
+    /// Skips bodies, which are zeros in the returned groups.
+    pub(crate) fn heads_only(mut self) -> Self {
+        self.with_bodies = false;
+        self
+    }
+
+    /// Returns the segment part of disk addresses.
+    pub(crate) fn context(&self) -> SegmentContext {
+        self.context
+    }
+
+    /// Returns the offset of the cursor.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the LSN that the next record must have.
+    pub(crate) fn next_lsn(&self) -> u64 {
+        self.next_lsn
+    }
+
+    /// Reads the next group.
+    pub(crate) fn step(&mut self) -> Result<GroupStep> {
+        let walked = self.peek()?;
+        if let GroupStep::Group(group) = &walked {
+            match group.view() {
+                Ok(view) => self.advance(group, view.last_lsn()),
+                Err(reason) => return Ok(GroupStep::Broken(reason)),
+            }
+        }
+        Ok(walked)
+    }
+
+    /// Reads the next group without advancing, until [`Self::advance`] is called. Only its header is verified; the
+    /// caller decodes the group.
+    pub(crate) fn peek(&mut self) -> Result<GroupStep> {
+        if self.offset >= self.end {
+            return Ok(GroupStep::End);
+        }
+        let place = self.context.at(self.offset);
+        if self.offset + GROUP_HEADER_BYTES as u64 > self.end {
+            return Ok(GroupStep::Broken(Malformed::Short));
+        }
+        let mut head = [0; GROUP_HEADER_BYTES];
+        self.read_sequentially(self.offset, &mut head)?;
+        let (header, header_checksum) = match GroupHeader::decode(&head, place) {
+            Ok(decoded) => decoded,
+            Err(reason) => return Ok(GroupStep::Broken(reason)),
+        };
+        let follows = header.number == self.next_group
+            && self.resumes_at(header.first_lsn)
+            && header.previous == self.previous;
+        if !follows {
+            return Ok(GroupStep::Broken(Malformed::Chain));
+        }
+        let end = self.offset + u64::from(header.group_bytes);
+        if end > self.end {
+            return Ok(GroupStep::Broken(Malformed::Length));
+        }
+        let start = self.offset;
+        let bytes = if self.with_bodies {
+            let mut bytes = std::mem::take(&mut self.spare);
+            bytes.resize(header.group_bytes as usize, 0);
+            self.read_sequentially(start, &mut bytes)?;
+            bytes
+        } else {
+            read_heads(&header, place, |at, piece| self.read(start + at as u64, piece))?
+        };
+        let class = self.class;
+        let group = ReadGroup { bytes, place, class, start, header, header_checksum, end };
+        Ok(GroupStep::Group(group))
+    }
+
+    /// Advances past a group that was read with [`Self::peek`] and decodes.
+    pub(crate) fn advance(&mut self, group: &ReadGroup, last_lsn: u64) {
+        self.offset = group.end;
+        self.next_group += 1;
+        self.next_lsn = last_lsn + 1;
+        self.previous = group.header_checksum;
+    }
+
+    /// Returns whether the next group may start at this LSN: log LSNs have no gaps; a compacted segment omits dead
+    /// records.
+    fn resumes_at(&self, first_lsn: u64) -> bool {
+        match self.class {
+            SegmentClass::Compacted => first_lsn >= self.next_lsn,
+            _ => first_lsn == self.next_lsn,
+        }
+    }
+
+    /// Advances to the next offset where a header of a later group decodes, and returns that header; `None` if there
+    /// is none.
+    pub(crate) fn skip_to_next_header(&mut self) -> Result<Option<GroupHeader>> {
+        self.skip_to_next_header_unless(&|| false)
+    }
+
+    /// Advances like [`Self::skip_to_next_header`], but fails with [`Error::Cancelled`] once `stopped` returns true.
+    pub(crate) fn skip_to_next_header_unless(
+        &mut self,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<GroupHeader>> {
+        let mut from = self.offset + 1;
+        while let Some((offset, header)) = self.find_header(from, stopped)? {
+            if header.number > self.next_group && header.first_lsn >= self.next_lsn {
+                self.offset = offset;
+                self.next_group = header.number;
+                self.next_lsn = header.first_lsn;
+                self.previous = header.previous;
+                return Ok(Some(header));
+            }
+            from = offset + 1;
+        }
+        self.offset = self.end;
+        Ok(None)
+    }
+
+    /// Returns whether a header at or after the position confirms that the record with this LSN was durable, or that
+    /// no such record was lost: the skipped group was empty, and the record follows it.
+    pub(crate) fn is_durable_later(&self, lsn: u64) -> Result<bool> {
+        self.is_durable_later_unless(lsn, &|| false)
+    }
+
+    /// Checks like [`Self::is_durable_later`], but fails with [`Error::Cancelled`] once `stopped` returns true.
+    pub(crate) fn is_durable_later_unless(
+        &self,
+        lsn: u64,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        let mut from = self.offset;
+        while let Some((offset, header)) = self.find_header(from, stopped)? {
+            let goes_on = header.number > self.next_group && header.first_lsn == lsn;
+            if header.durable_lsn >= lsn || goes_on {
+                return Ok(true);
+            }
+            from = offset + 1;
+        }
+        Ok(false)
+    }
+
+    /// Returns the bytes from `start` to the position, at most the size of a group, to salvage what was skipped.
+    pub(crate) fn skipped(&self, start: u64) -> Result<(Vec<u8>, DiskAddress)> {
+        let length = self.offset.saturating_sub(start).min(GROUP_READ_BYTES_MAX);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.read(start, &mut bytes)?;
+        Ok((bytes, self.context.at(start)))
+    }
+
+    /// Returns whether nothing was ever written at the position of the next group.
+    pub(crate) fn is_blank_here(&self) -> Result<bool> {
+        let length = self.end.saturating_sub(self.offset).min(GROUP_HEADER_BYTES as u64);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.read(self.offset, &mut bytes)?;
+        Ok(bytes.iter().all(|&byte| byte == 0))
+    }
+
+    fn find_header(
+        &self,
+        from: u64,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<(u64, GroupHeader)>> {
+        let overlap = GROUP_HEADER_BYTES as u64 - 1;
+        for data in &self.data {
+            // A header may begin in the zeros before.
+            let mut window_start = data.start.saturating_sub(overlap).max(from);
+            while window_start < data.end {
+                if stopped() {
+                    return Err(Error::Cancelled);
+                }
+                let data_end = (data.end + overlap).min(self.end);
+                let length = SEARCH_WINDOW_BYTES.min(data_end - window_start);
+                let mut window = vec![0; usize::try_from(length).unwrap_or(0)];
+                self.read(window_start, &mut window)?;
+                if let Some(found) = find_group_header(&window, self.context, window_start) {
+                    return Ok(Some(found));
+                }
+                window_start += length.saturating_sub(overlap).max(1);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads at or after the position, through the read-ahead buffer.
+    fn read_sequentially(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        if buffer.len() <= AHEAD_BYTES
+            && let Some(ahead) = &mut self.ahead
+        {
+            if ahead.get(offset, buffer.len()).is_none() {
+                ahead.read_on(self.file.as_ref(), offset, self.end);
+            }
+            if let Some(bytes) = ahead.get(offset, buffer.len()) {
+                buffer.copy_from_slice(bytes);
+                return Ok(());
+            }
+        }
+        self.read(offset, buffer)
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::corrupt(self.path.clone(), offset, Malformed::Short)
+            }
+            _ => Error::io(format!("reading {}", self.path), source),
+        })
+    }
+}
+
+impl Ahead {
+    fn get(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..start.checked_add(length)?)
+    }
+
+    /// Fills the read-ahead buffer from `offset`. On a read error nothing is added; smaller reads may still succeed.
+    fn read_on(&mut self, file: &dyn DiskFile, offset: u64, end: u64) {
+        let passed =
+            offset.checked_sub(self.offset).and_then(|passed| usize::try_from(passed).ok());
+        match passed.filter(|passed| *passed <= self.bytes.len()) {
+            Some(passed) => drop(self.bytes.drain(..passed)),
+            None => self.bytes.clear(),
+        }
+        self.offset = offset;
+        let kept = self.bytes.len();
+        let length = end.saturating_sub(offset).min(AHEAD_BYTES as u64) as usize;
+        self.bytes.resize(length.max(kept), 0);
+        if let Some(rest) = self.bytes.get_mut(kept..)
+            && file.read_at(offset + kept as u64, rest).is_err()
+        {
+            self.bytes.truncate(kept);
+        }
+        let next = offset + length as u64;
+        file.prefetch(next..end.min(next + READAHEAD_BYTES));
+    }
+}
+
+const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
+const AHEAD_BYTES: usize = 1 << 20;
+/// Additional bytes whose read-ahead is started in the background.
+const READAHEAD_BYTES: u64 = 4 << 20;
+const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;

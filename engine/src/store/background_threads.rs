@@ -1,0 +1,251 @@
+//! Background threads of an open store: committer, checkpoint, segment rollover, index verification, scrub,
+//! compaction, and the name cache of searches.
+//!
+//! Each is a loop over a step function that tests call directly. The first three end when the queue is closed and
+//! empty, the others as soon as the store is closing.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::open::CompactionOptions;
+use crate::clock::Clock;
+use crate::commit::{self, CommitLatency, CommitStep, Committer, HealthState, Queue, Rollover};
+use crate::compaction::{CompactionRules, Compactor, Throttle};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::limits;
+use crate::metrics::Metrics;
+use crate::scrub::Scrubber;
+use crate::search::NameCache;
+use crate::segment::SegmentSet;
+
+/// Threads of an open store.
+pub(super) struct Threads {
+    running: Mutex<Vec<JoinHandle<()>>>,
+    closing: Arc<ShutdownSignal>,
+}
+
+/// Dependencies of the threads.
+pub(super) struct ThreadContext {
+    pub(super) committer: Arc<Mutex<Committer>>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) rollover: Arc<Rollover>,
+    pub(super) index: Arc<Index>,
+    pub(super) segments: Arc<SegmentSet>,
+    pub(super) health: Arc<HealthState>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) name_cache: Arc<NameCache>,
+    pub(super) needs_index_verify: bool,
+    pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
+    pub(super) compaction: Option<CompactionThreadContext>,
+}
+
+/// Dependencies of the compaction thread.
+pub(super) struct CompactionThreadContext {
+    pub(super) compactor: Arc<Compactor>,
+    pub(super) load: Arc<CommitLatency>,
+    pub(super) health: Arc<HealthState>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) options: CompactionOptions,
+}
+
+impl Threads {
+    /// Creates no threads: the owner of the store steps it.
+    pub(super) fn none() -> Self {
+        Self { running: Mutex::default(), closing: Arc::default() }
+    }
+
+    /// Starts all threads.
+    pub(super) fn start(work: ThreadContext) -> Result<Self> {
+        let ThreadContext { committer, queue, rollover, index, segments, health, metrics, .. } =
+            work;
+        let closing = Arc::new(ShutdownSignal::default());
+        let frozen = Arc::new(CheckpointSignal::default());
+        let commits = {
+            let (rollover, frozen) = (Arc::clone(&rollover), Arc::clone(&frozen));
+            let kept_names = Arc::clone(&work.name_cache);
+            spawn("trug-commit", move || {
+                run_committer(&committer, &queue, &frozen);
+                frozen.close();
+                rollover.stop();
+                kept_names.shut_down();
+            })?
+        };
+        let mut running = vec![commits, spawn("trug-segments", move || rollover.run())?];
+        {
+            let (kept_names, index) = (work.name_cache, Arc::clone(&index));
+            running.push(spawn("trug-names", move || {
+                while kept_names.wait(Duration::from_millis(limits::SUBSCRIPTION_POLL_MS)) {
+                    kept_names.step(&index);
+                }
+            })?);
+        }
+        if work.needs_index_verify {
+            let index = Arc::clone(&index);
+            let closing = Arc::clone(&closing);
+            running.push(spawn("trug-index-audit", move || {
+                let mut is_miscounted = false;
+                let audited =
+                    index.verify_entries(|| closing.is_triggered(), |_| is_miscounted = true);
+                if is_miscounted || audited.is_err_and(|error| Index::is_damage(&error)) {
+                    index.mark_corrupt();
+                }
+            })?);
+        }
+        if let Some(scrubber) = work.scrubber {
+            let closing = Arc::clone(&closing);
+            running.push(spawn("trug-scrub", move || run_scrubber(&scrubber, &closing))?);
+        }
+        if let Some(compaction) = work.compaction {
+            let closing = Arc::clone(&closing);
+            running.push(spawn("trug-compact", move || compaction.run(&closing))?);
+        }
+        running.push(spawn("trug-checkpoint", move || {
+            while frozen.wait() {
+                while let Err(Error::NoSpace) =
+                    commit::checkpoint(&index, &segments, &health, &metrics)
+                {
+                    if health.require_writable().is_err() || frozen.wait_retry_delay() {
+                        break;
+                    }
+                }
+            }
+        })?);
+        Ok(Self { running: Mutex::new(running), closing })
+    }
+
+    /// Returns whether the threads are ending because the store is closing.
+    pub(super) fn are_ending(&self) -> bool {
+        self.closing.is_triggered()
+    }
+
+    /// Waits until all threads have ended; the queue must be closed.
+    pub(super) fn join(&self) {
+        self.closing.trigger();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in std::mem::take(&mut *running) {
+            // A thread that panicked leaves the store as after a crash: the next open replays the log.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &CheckpointSignal) {
+    loop {
+        queue.wait(Duration::from_millis(limits::WATERMARK_IDLE_MS));
+        let mut committer = committer.lock().unwrap_or_else(PoisonError::into_inner);
+        if committer.step() == CommitStep::Closed {
+            return;
+        }
+        if committer.checkpoint_is_due() && committer.freeze() {
+            frozen.notify();
+        }
+    }
+}
+
+fn run_scrubber(scrubber: &Mutex<Scrubber>, closing: &ShutdownSignal) {
+    let idle = Duration::from_millis(limits::SCRUB_REPORTED_POLL_MS);
+    let mut pause = Duration::ZERO;
+    while !closing.wait_timeout(pause) {
+        let mut scrubber = scrubber.lock().unwrap_or_else(PoisonError::into_inner);
+        // A segment that could not be read stays due.
+        pause = scrubber.step(&|| closing.is_triggered()).unwrap_or(idle);
+    }
+}
+
+impl CompactionThreadContext {
+    /// Checks periodically for something to compact, and compacts it.
+    fn run(self, closing: &Arc<ShutdownSignal>) {
+        while !closing.wait_timeout(Duration::from_millis(self.options.poll_ms)) {
+            let pause = Arc::clone(closing);
+            let throttle = Throttle::new(
+                Arc::clone(&self.clock),
+                Arc::clone(&self.load),
+                Some(self.options.bytes_per_second_max),
+                move |time| {
+                    pause.wait_timeout(time);
+                },
+            );
+            let rules = match self.health.space().shortage() {
+                Some(_) => CompactionRules::LOW_SPACE,
+                None => CompactionRules::BACKGROUND,
+            };
+            // Errors need no action here: a failed write has made the store read-only, and the scrub finds damage.
+            let _ = self.compactor.run_in_background(rules, &throttle, &mut |_| match closing
+                .is_triggered()
+            {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
+        }
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let spawned = Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map_err(|source| Error::io(format!("starting the thread {name}"), source))
+}
+
+/// Signal to idle and long-running threads that the store is closing.
+#[derive(Default)]
+struct ShutdownSignal {
+    has_begun: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl ShutdownSignal {
+    fn trigger(&self) {
+        *self.has_begun.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    fn is_triggered(&self) -> bool {
+        *self.has_begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for this duration, or until the signal. Returns true after the signal.
+    fn wait_timeout(&self, time: Duration) -> bool {
+        let has_begun = self.has_begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(has_begun, time, |has_begun| !*has_begun);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Signal to the checkpoint thread that an overlay is frozen, or that the store is closing.
+#[derive(Default)]
+struct CheckpointSignal {
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+impl CheckpointSignal {
+    fn notify(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = true;
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for [`limits::CHECKPOINT_RETRY_MS`], or until the end. Returns true at the end.
+    fn wait_retry_delay(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let while_ = Duration::from_millis(limits::CHECKPOINT_RETRY_MS);
+        let waited = self.changed.wait_timeout_while(state, while_, |(_, ended)| !*ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.1
+    }
+
+    /// Waits for the next raise. Returns false after the end if nothing is raised.
+    fn wait(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .changed
+            .wait_while(state, |(raised, ended)| !*raised && !*ended)
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.0)
+    }
+}
