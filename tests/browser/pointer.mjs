@@ -62,8 +62,9 @@ export const tests = {
     await page.keyboard.press("Escape");
     await selected(page, []);
     await click("b.txt");
-    const empty = await page.locator(".browser .scroller").boundingBox();
-    await page.mouse.click(empty.x + 300, empty.y + empty.height - 40);
+    // Between the last row and the bar of the selection.
+    const last = await row(page, "e.txt").boundingBox();
+    await page.mouse.click(last.x + 300, last.y + last.height + 60);
     await selected(page, []);
     assert.equal(await painted(page), 0);
     await row(page, "a.txt").locator(".name").click();
@@ -95,9 +96,9 @@ export const tests = {
     await page.mouse.up();
     await selected(page, ["1.txt", "2.txt", "3.txt", "5.txt", "6.txt"]);
     // From the free space below the rows.
-    const box = await page.locator(".browser .scroller").boundingBox();
+    const lowest = await row(page, "7.txt").boundingBox();
     await page.keyboard.press("Escape");
-    await drag(page, { x: box.x + 500, y: box.y + box.height - 30 }, await rowPoint(page, "6.txt"));
+    await drag(page, { x: lowest.x + 500, y: lowest.y + lowest.height + 60 }, await rowPoint(page, "6.txt"));
     await page.mouse.up();
     await selected(page, ["6.txt", "7.txt"]);
     // Tiles are selected in columns, too.
@@ -106,6 +107,7 @@ export const tests = {
     await page.locator(".tile:focus").waitFor();
     const tile = async (name) => page.locator(".tile", { has: page.locator(".name").getByText(name, { exact: true }) }).boundingBox();
     const [one, last] = [await tile("1.txt"), await tile("7.txt")];
+    const box = await page.locator(".browser .scroller").boundingBox();
     await drag(page, { x: box.x + box.width - 40, y: box.y + box.height - 30 }, { x: one.x + one.width + 20, y: Math.min(one.y, last.y) + 20 });
     await page.mouse.up();
     const found = await page.locator(".tile[aria-selected=true] .name").allTextContents();
