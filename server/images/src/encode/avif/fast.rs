@@ -7,7 +7,7 @@ use super::aom::{self, Chroma, Planes};
 use super::quality::by_table;
 use crate::Stop;
 use crate::error::Error;
-use crate::picture::{Layout, Picture};
+use crate::picture::{PixelBuffer, PixelLayout};
 
 /// Minimum quality with full chroma resolution.
 const FULL_COLOUR_QUALITY: u8 = 90;
@@ -51,7 +51,7 @@ const QUANTISERS: [(u8, u8); 10] = [
 
 /// Encodes a colour picture.
 pub(in super::super) fn encode(
-    picture: &Picture,
+    picture: &PixelBuffer,
     quality: u8,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
@@ -66,13 +66,13 @@ pub(in super::super) fn encode(
         aom::encode(&Planes { sides, luma, chroma }, quantiser, speed).map_err(Error::failed)
     };
     let (colours, alpha) = match picture.layout {
-        Layout::Rgb => (Colours::of(picture.samples.as_chunks::<3>().0, sides, is_full), None),
-        Layout::Rgba => {
+        PixelLayout::Rgb => (Colours::of(picture.samples.as_chunks::<3>().0, sides, is_full), None),
+        PixelLayout::Rgba => {
             let pixels = picture.samples.as_chunks::<4>().0;
             let alpha: Vec<u8> = pixels.iter().map(|[.., alpha]| *alpha).collect();
             (Colours::of(pixels, sides, is_full), Some(encode(&alpha, Chroma::None)?))
         }
-        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+        PixelLayout::Grey | PixelLayout::GreyAlpha | PixelLayout::Cmyk => {
             return Err(Error::failed("AVIF requires colour"));
         }
     };
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn avif_encodes_images_of_any_size() {
         for (width, height) in [(1, 1), (2, 3), (7, 5), (16, 16), (65, 33)] {
-            for layout in [Layout::Rgb, Layout::Rgba] {
+            for layout in [PixelLayout::Rgb, PixelLayout::Rgba] {
                 for quality in [1, 60, 90, 100] {
                     let samples = vec![130; (width * height) as usize * layout.channels()];
-                    let picture = Picture::new((width, height), layout, samples, None).unwrap();
+                    let picture = PixelBuffer::new((width, height), layout, samples, None).unwrap();
                     let file = encode(&picture, quality, &|| false).unwrap();
                     let format = crate::Format::Avif;
                     let source = crate::read_source(format, &file).unwrap();
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn avif_encoding_is_cancellable() {
-        let picture = Picture::new((1, 1), Layout::Rgb, vec![0; 3], None).unwrap();
+        let picture = PixelBuffer::new((1, 1), PixelLayout::Rgb, vec![0; 3], None).unwrap();
         assert_eq!(encode(&picture, 60, &|| true).unwrap_err(), Error::Cancelled);
     }
 }
