@@ -1,8 +1,8 @@
 //! Control socket: access of the command line to a store that a running server has open.
 //!
 //! The socket is a file in the data folder that only its owner may open; a client that can open it is the operator. It
-//! speaks HTTP: a [`Request`] as JSON in a POST, a [`Reply`] or an error in the response. A long request is answered
-//! with a stream of lines, each one JSON document: `{"progress":...}` repeatedly, then `{"reply":...}` or
+//! speaks HTTP: an [`AdminRequest`] as JSON in a POST, an [`AdminResponse`] or an error in the response. A long request
+//! is answered with a stream of lines, each one JSON document: `{"progress":...}` repeatedly, then `{"reply":...}` or
 //! `{"error":...,"code":...}`. Guarantees: at most [`limits::control::CONNECTIONS_MAX`] requests at once, of bounded
 //! size, and one long one; a client that disconnects, and a server that stops, cancel the long work; a socket that a
 //! killed server left behind is replaced. Non-goals: the operations themselves.

@@ -4,8 +4,8 @@
 //! 1. [`receive`]: streams every file into the store's staging. A form that breaks off or violates a rule leaves
 //!    nothing behind.
 //! 2. [`resolve_keys`]: determines the key of each file if no name were taken.
-//! 3. [`keep`]: stores all files or none in one batch. A name that another request takes concurrently is a conflict of
-//!    the batch: the next name is proposed and the batch retried.
+//! 3. [`store_files`]: stores all files or none in one batch. A name that another request takes concurrently is a
+//!    conflict of the batch: the next name is proposed and the batch retried.
 //!
 //! Guarantees: two uploads never get the same name; no file of a request replaces another of the same request; what a
 //! bucket rejects, by size, type or quota, is not stored, regardless of concurrent uploads. Non-goals: authorization,

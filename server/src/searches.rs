@@ -35,7 +35,7 @@ impl SearchPool {
     ///
     /// # Errors
     ///
-    /// [`Busy`], after at most [`SEARCH_QUEUE_TIMEOUT`].
+    /// [`QueueFull`], after at most [`SEARCH_QUEUE_TIMEOUT`].
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -20,7 +20,7 @@
 //! |      | attributes         |                                                       |
 //! | 4    | check              | CRC-32 of the index key and of everything before this |
 //!
-//! Fields are packed without padding; v is a varint of one to ten bytes ([`Put::varint`]).
+//! Fields are packed without padding; v is a varint of one to ten bytes ([`super::byte_codec::ByteWriter::varint`]).
 //!
 //! Guarantees: a value under a wrong key, or corrupted by the index storage, is detected.
 //! Non-goals: the key encoding (`entry_key.rs`), reading the object.

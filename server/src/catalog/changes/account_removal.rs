@@ -22,7 +22,7 @@ impl Catalog {
     /// # Errors
     ///
     /// [`CatalogError::OwnsProperty`] if the account owns buckets or organisations, unless `contents` says to delete
-    /// them; [`CatalogError::Refused`] for the only operator.
+    /// them; [`CatalogError::InvalidRequest`] for the only operator.
     pub fn delete_account(
         &self,
         id: &AccountId,
