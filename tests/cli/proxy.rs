@@ -164,7 +164,7 @@ fn nginx_passes_uploads_downloads_and_ranges_unchanged() {
     let (line, part) = fetch(&["--http1.1", "--range", "5-9", path]);
     assert!(line.starts_with("206 ") && part == bytes[5..10], "{line}");
     let (line, _) = fetch(&["--path-as-is", "https://cdn.example.com/photos/../-/health"]);
-    assert!(line.starts_with("400 "), "the address goes on as it came: {line}");
+    assert!(line.starts_with("400 "), "the proxy forwards the request target unchanged: {line}");
 
     // The host name is forwarded: the dashboard responds under this one, and not under that of the premium endpoint.
     let (line, page) = fetch(&["https://cdn.example.com/-/"]);

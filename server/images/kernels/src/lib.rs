@@ -1,7 +1,9 @@
 //! Resampling and AVIF encoding: pixel operations of `images` by generic libraries.
 //!
-//! Generic code is compiled into the crate that calls it: megabytes of filters here. This crate contains only those
-//! calls, so that `images`, its tests and its feature sets are built without compiling them again.
+//! Generic code is compiled into the crate that calls it: here megabytes of filters. This crate contains only those
+//! calls, so that builds of `images`, its tests and its feature sets do not compile them again.
+//!
+//! Guarantees: no `unsafe`, no I/O, no threads. Non-goals: limits of size and memory, cancellation, colour conversion.
 
 mod avif;
 mod resample;

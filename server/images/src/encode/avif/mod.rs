@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! quality   requested quality -> encoder parameters
-//! rav1e     rav1e (pure Rust, here without assembler): available in every build, slow
+//! rav1e     rav1e in pure Rust, without its assembler: available in every build, slow
 //! fast      libaom (C), with the feature `fast-codecs`: many times as fast, smaller files
 //!   aom       libaom bindings, the only `unsafe` code
 //! ```
