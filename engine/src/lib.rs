@@ -1,5 +1,14 @@
-//! Embedded object store: buckets of named objects in append-only segments, with an index that can always be rebuilt
-//! from them.
+//! Embedded storage engine for objects: buckets of named bodies in append-only segments, with an index that can be
+//! rebuilt from them.
+//!
+//! The engine is the library below the trug server: synchronous, with threads of its own. A [`Store`] is a folder, open
+//! in one process at a time. It contains *objects* (bodies with content type and attributes, each under a bucket and a
+//! key) and *facts* (small values under a name, for metadata of the application).
+//!
+//! The engine has no HTTP, authentication, quotas, replication or encryption. It stores bodies as they are, without
+//! compression or deduplication, and has no read transactions over several calls.
+//!
+//! # Example
 //!
 //! ```
 //! use engine::{Batch, BucketName, Create, ObjectKey, ObjectName, OpenOptions, Precondition, PutOptions, Store};
@@ -30,9 +39,36 @@
 //! # }
 //! ```
 //!
+//! # Guarantees
+//!
+//! | subject | guarantee |
+//! |---|---|
+//! | durability | a batch and its bodies are synced to disk before they are acknowledged |
+//! | atomicity | a batch takes effect completely or not at all, also after a crash |
+//! | read isolation | each lookup and listing page reads one snapshot, with every batch acknowledged before |
+//! | corruption | a read returns verified bytes, or [`Error::Corrupt`] |
+//! | recovery | opening replays the log and reports damage; the index is rebuilt if it is missing or damaged |
+//! | full disk | bodies are rejected with [`Error::NoSpace`]; reads, deletions and facts continue |
+//! | limits | 1,024 bytes per key, 64 GiB per body, 64 KiB per fact; see [`limits`] |
+//!
+//! - Durability: after a failed write or sync of the log the store is read-only until it is reopened; see [`Health`].
+//! - Atomicity: batches are committed one after another. Of two batches that put the same key and require
+//!   [`Precondition::KeyAbsent`], at most one succeeds. A batch has at most 1,024 operations and 128 MiB in the log.
+//! - Read isolation: two calls may read different snapshots. An open [`Body`] stays readable when its object is
+//!   overwritten or deleted.
+//! - Corruption: bodies, in blocks of 64 KiB, and record heads have CRC-32 checksums bound to segment and offset. A
+//!   block is verified on its first read and trusted until its file changes. The scrub ([`ScrubOptions`], off by
+//!   default) verifies everything again, live bodies also by their BLAKE3 hash.
+//! - Recovery: a write that was never acknowledged is cut off. Damage to acknowledged data is listed in the
+//!   [`RecoveryReport`] and in [`Store::damage`], and the rest stays available. Exception: damage to the last group
+//!   before a crash may look like an interrupted write, which is cut off.
+//! - Full disk: bodies may not use the reserve of free space, [`OpenOptions::reserve_bytes`]; deletions and facts may.
+//! - Limits: the number of buckets and objects is bounded by disk space only.
+//!
 //! # Layers
 //!
-//! A file uses only lower layers, never the same or a higher layer; the tidy tests enforce the table.
+//! A file may use its own module and lower layers, never another module of the same layer or of a higher one. A tidy
+//! test enforces this table.
 //!
 //! ```text
 //! fsck                                 offline check and repair of a store
@@ -49,7 +85,7 @@
 //! limits  clock  rng  progress         limits, clock, random numbers, progress
 //! ```
 //!
-//! Start with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
+//! To read the code, start with `FORMAT.md`, then [`format::record`], `commit/committer.rs` and `recovery.rs`.
 #![warn(missing_docs)]
 
 mod backup;

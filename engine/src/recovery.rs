@@ -18,8 +18,8 @@
 //! Compacted segments retain the LSNs of their records. A rebuilt index gets these records merged with those of the
 //! log, in LSN order, as if they were still in it.
 //!
-//! Guarantees: acknowledged data is never truncated; recovery is idempotent; memory is bounded by one group and one
-//! overlay.
+//! Guarantees: nothing is truncated that something durable confirms; damage to the last group before a crash may be
+//! taken for a torn tail; recovery is idempotent; memory is bounded by one group and one overlay.
 //! Non-goals: repairing damage.
 
 mod compaction_state;
@@ -60,9 +60,9 @@ const INDEX_VERIFY_BYTES_MAX: u64 = 64 << 20;
 /// Whether a folder without a store may be initialized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
-    /// Initializes an empty folder.
+    /// Creates a store in an empty folder; fails with [`Error::NotAStore`] if the folder contains other files.
     IfMissing,
-    /// Fails if there is no store.
+    /// Fails with [`Error::NotAStore`] if there is no store.
     Never,
 }
 
