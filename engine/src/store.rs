@@ -1,6 +1,7 @@
 //! Store: the public API of an open store.
 //!
-//! Guarantees: all calls are thread-safe; calls that wait for the disk say so. Dropping the last clone without
+//! Guarantees: all calls are thread-safe. Lookups and listings of the index may wait for a page of the index file;
+//! calls that read or write other files say that they wait for the disk. Dropping the last clone without
 //! [`Store::close`] loses no acknowledged data: the next open replays it.
 //! Non-goals: implementation. Each call is delegated to a lower layer.
 
@@ -41,7 +42,8 @@ use crate::segment::{Body, ReadMode, SegmentSet};
 use crate::stats::{DiskStats, StoreStats};
 use crate::upload::{ResumableUpload, ResumePoint, Upload, UploadFolder, UploadMemoryBudget};
 
-/// Open store. Clones share it.
+/// Open store. Clones share one store and its threads; the last one that is dropped stops the threads and releases the
+/// folder.
 #[derive(Clone)]
 pub struct Store(Arc<StoreInner>);
 
@@ -71,16 +73,17 @@ struct StoreInner {
 }
 
 impl Store {
-    /// Returns the object with this name. Reads only the index: about a microsecond if it is in memory.
+    /// Returns the current object of this name; `None` if there is none. Reads only the index: about a microsecond if
+    /// the page of the entry is in memory.
     pub fn get(&self, name: &ObjectName) -> Result<Option<Object>> {
         let entry = self.read_checked(|view| view.entry(name))?;
         Ok(entry.map(|entry| Object { name: name.clone(), entry }))
     }
 
-    /// Opens the body of an object. Waits for the disk.
+    /// Opens the body of an object for reading. Waits for the disk.
     ///
-    /// Fails with [`Conflict::KeyChanged`] if the object was overwritten or deleted since it was looked up and its
-    /// bytes were reclaimed: look it up again.
+    /// Fails with [`Conflict::KeyChanged`] if the object was overwritten or deleted after its lookup and its bytes were
+    /// reclaimed: look it up again. Fails with [`Error::Corrupt`] if the record or a small body is damaged.
     pub fn body(&self, object: &Object) -> Result<Body> {
         self.open_body(object, ReadMode::Blocking)?.ok_or(Error::Closed)
     }
@@ -135,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Begins an upload.
+    /// Begins an upload of a body, which stays in memory or goes to a big segment, depending on its size.
     pub fn upload(&self) -> Upload {
         Upload::new(
             Arc::clone(&self.0.segments),
@@ -145,19 +148,22 @@ impl Store {
         )
     }
 
-    /// Begins an upload that survives restarts: [`Store::resume_upload`] resumes it until it is removed.
+    /// Begins an upload that survives restarts, under an id chosen by the caller. [`Store::resume_upload`] resumes it
+    /// until [`Store::remove_upload`] removes it. Waits for the disk.
+    ///
+    /// Fails with [`Error::Io`] (`AlreadyExists`) if the id is in use, and with [`Error::NoSpace`] on a full disk.
     pub fn begin_upload(&self, id: Uuid) -> Result<ResumableUpload> {
         self.upload_folder().begin(id)
     }
 
-    /// Resumes an upload at the state last returned by [`ResumableUpload::sync`]. Reads all of its bytes; corruption
-    /// is an error.
+    /// Resumes an upload at the state last returned by [`ResumableUpload::sync`], and drops later bytes. Reads all
+    /// received bytes and fails with [`Error::Corrupt`] if their hash differs. Waits for the disk.
     pub fn resume_upload(&self, id: Uuid, received: ResumePoint) -> Result<ResumableUpload> {
         self.upload_folder().resume(id, received)
     }
 
-    /// Reads the bytes of a resumable upload in pieces, up to the state last returned by [`ResumableUpload::sync`].
-    /// The bytes are verified only once this returns Ok. Waits for the disk.
+    /// Passes the bytes of a resumable upload to `take` in pieces, up to the state last returned by
+    /// [`ResumableUpload::sync`]. The bytes are verified only once this returns Ok. Waits for the disk.
     pub fn read_upload(
         &self,
         id: Uuid,
@@ -167,20 +173,22 @@ impl Store {
         self.upload_folder().read(id, received, take)
     }
 
-    /// Removes a resumable upload. A missing one is not an error.
+    /// Removes a resumable upload and its bytes. A missing upload is not an error. Waits for the disk.
     pub fn remove_upload(&self, id: Uuid) -> Result<()> {
         self.upload_folder().remove(id)
     }
 
-    /// Registers a callback that reclaims space before a body is rejected with [`Error::NoSpace`], if the garbage of
-    /// the store is not sufficient. It receives the number of bytes needed and returns the number of bytes freed. It
-    /// is called on writing threads, and must neither commit nor wait for a commit; [`Store::remove_upload`] is
-    /// allowed. Only the first registration is used.
+    /// Registers a callback that frees disk space of the application.
+    ///
+    /// It is called before a body is rejected with [`Error::NoSpace`], if reclaiming garbage of the store is not
+    /// sufficient. It receives the number of bytes needed and returns the number of bytes freed. It runs on writing
+    /// threads, and must neither commit nor wait for a commit; [`Store::remove_upload`] is allowed. Only the first
+    /// registration is used.
     pub fn reclaim_by(&self, reclaim: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         self.0.space.give_back_last_by(reclaim);
     }
 
-    /// Returns the ids of all resumable uploads.
+    /// Returns the ids of all resumable uploads, finished or not. Waits for the disk.
     pub fn resumable_uploads(&self) -> Result<Vec<Uuid>> {
         self.upload_folder().list()
     }
@@ -195,6 +203,11 @@ impl Store {
     }
 
     /// Commits a batch and waits until it is durable or rejected.
+    ///
+    /// Fails with [`Error::Conflict`] if a precondition does not hold, [`Error::TooLarge`] beyond a limit of
+    /// [`limits`], [`Error::NoSpace`] on a full disk, [`Error::Busy`] if the queue is full or checkpoints are too slow,
+    /// [`Error::ReadOnly`] after a failed write, and [`Error::Closed`]. A rejected batch changes nothing. After
+    /// [`Error::Io`] a batch may or may not be in the log: the next open decides.
     pub fn commit(&self, batch: Batch) -> Result<CommitInfo> {
         let (answer, outcome) = mpsc::sync_channel(1);
         self.submit(batch, move |result| {
@@ -206,8 +219,11 @@ impl Store {
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
 
-    /// Queues a batch for the committer and returns. `answer` is called once, on the committer thread, when the
-    /// batch is durable or rejected, or on this thread if it cannot be queued.
+    /// Queues a batch for the committer and returns without waiting for the disk.
+    ///
+    /// `answer` is called exactly once, with the result of [`Store::commit`]: on the committer thread when the batch is
+    /// durable or rejected, or on the calling thread if it cannot be queued. It must not block, because it delays all
+    /// other commits.
     pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<CommitInfo>) + Send + 'static) {
         let checked = self.0.health.require_writable().and(batch.check(self.0.batch_bytes_max));
         match checked {
@@ -216,12 +232,13 @@ impl Store {
         }
     }
 
-    /// Returns the value of a fact.
+    /// Returns the value of a fact; `None` if it does not exist. Reads only the index.
     pub fn fact(&self, name: &FactName) -> Result<Option<Bytes>> {
         Ok(self.read_checked(|view| view.fact(name))?.map(|fact| fact.value.clone()))
     }
 
-    /// Returns facts whose names begin with `prefix`, in byte order, after a name.
+    /// Returns facts whose names begin with `prefix`, in byte order, starting after the name `after`: at most `limit`,
+    /// and at most [`limits::LIST_PAGE_MAX`].
     pub fn facts(
         &self,
         prefix: &str,
@@ -233,7 +250,8 @@ impl Store {
         Ok(facts.into_iter().map(|(name, fact)| (name, fact.value.clone())).collect())
     }
 
-    /// Lists the direct content of a folder: subfolders first, then files. At most [`limits::LIST_PAGE_MAX`] items.
+    /// Lists the direct content of a folder: subfolders first, then files, starting after the item `after`. At most
+    /// `limit` items, and at most [`limits::LIST_PAGE_MAX`].
     pub fn list_folder(
         &self,
         bucket: &BucketName,
@@ -244,8 +262,8 @@ impl Store {
         self.read_checked(|view| index::list_folder(view, bucket, folder, after, limit))
     }
 
-    /// Lists objects whose keys begin with `prefix`, in byte order of full keys, after a key. At most
-    /// [`limits::LIST_PAGE_MAX`] items.
+    /// Lists objects whose keys begin with `prefix`, in byte order of full keys, starting after the key `after`. At
+    /// most `limit` objects, and at most [`limits::LIST_PAGE_MAX`].
     pub fn list_keys(
         &self,
         bucket: &BucketName,
@@ -256,8 +274,10 @@ impl Store {
         self.read_checked(|view| index::list_keys(view, bucket, prefix, after, limit))
     }
 
-    /// Lists objects and common prefixes (S3 `delimiter`): keys that have a delimiter after the prefix form groups.
-    /// Each group is one item and costs one seek, whatever its size. `after` is a key or a group.
+    /// Lists objects and common prefixes (S3 `delimiter`), starting after the key or group `after`.
+    ///
+    /// Keys that contain the delimiter after the prefix form groups. Each group is one item and costs one seek,
+    /// whatever its size. At most `limit` items, and at most [`limits::LIST_PAGE_MAX`].
     pub fn list_key_groups(
         &self,
         bucket: &BucketName,
@@ -268,9 +288,12 @@ impl Store {
         self.read_checked(|view| index::list_key_groups(view, bucket, grouping, after, limit))
     }
 
-    /// Searches for names that match a query, or lists a folder. Scans all names below the folder; fails with
-    /// [`Error::Cancelled`] soon after `cancelled` returns true. The first searches of a large bucket, until its
-    /// names are cached, scan only some of the names and report that.
+    /// Searches a folder and its subfolders for names that match a query; without query words, lists the direct content
+    /// of the folder.
+    ///
+    /// Scans all names below the folder. Fails with [`Error::Cancelled`] soon after `cancelled` returns true. Until the
+    /// names of a large bucket are cached, a search scans only some of them and sets [`HitPage::total_is_exact`] to
+    /// false.
     pub fn search(
         &self,
         query: &SearchQuery,
@@ -285,13 +308,13 @@ impl Store {
         self.0.name_cache.step(&self.0.index);
     }
 
-    /// Returns the exact number of objects and bytes of a bucket.
+    /// Returns the exact number of objects and of their content bytes in a bucket; zeros if it is empty.
     pub fn bucket_usage(&self, bucket: &BucketName) -> Result<Usage> {
         self.read_checked(|view| view.bucket_usage(bucket))
     }
 
-    /// Returns the exact number of objects and bytes of a top-level folder with its subfolders, or of the whole
-    /// bucket for its root. `None` for a nested folder, which has no counters.
+    /// Returns the exact number of objects and of their content bytes in a top-level folder and its subfolders, or in
+    /// the whole bucket if `folder` is the root. `None` for a nested folder, which has no counters.
     pub fn folder_usage(&self, bucket: &BucketName, folder: &FolderKey) -> Result<Option<Usage>> {
         match folder.as_str().split_terminator('/').count() {
             0 | 1 => self.read_checked(|view| view.folder_usage(bucket, folder)).map(Some),
@@ -299,8 +322,9 @@ impl Store {
         }
     }
 
-    /// Lists the top-level folders of a bucket with their exact usage, in byte order, after one of them. At most
-    /// [`limits::LIST_PAGE_MAX`] items. Keys without a slash are in no folder.
+    /// Lists the nonempty top-level folders of a bucket with their exact usage, in byte order, starting after the
+    /// folder `after`. At most `limit` folders, and at most [`limits::LIST_PAGE_MAX`]. Keys without a slash are in no
+    /// folder.
     pub fn folder_usages(
         &self,
         bucket: &BucketName,
@@ -310,7 +334,7 @@ impl Store {
         self.read_checked(|view| view.folder_usages(bucket, after, limit))
     }
 
-    /// Returns the statistics of the store.
+    /// Returns the statistics of the store. Reads the counters of all buckets and segments.
     pub fn stats(&self) -> Result<StoreStats> {
         self.0.scrubbed.collect_reported()?;
         let searched = self.0.name_cache.sizes();
@@ -326,12 +350,13 @@ impl Store {
         })
     }
 
-    /// Returns the metrics since the store was opened. Does not block.
+    /// Returns the counters and histograms since the store was opened. Does not block.
     pub fn metrics(&self) -> StoreMetrics {
         self.0.metrics.read()
     }
 
-    /// Returns the disk usage; `None` if the disk does not report it.
+    /// Returns capacity and free space of the disk, and the size of the index file; `None` if the disk does not report
+    /// its capacity. Waits for the disk.
     pub fn disk_stats(&self) -> Result<Option<DiskStats>> {
         let Some((total_bytes, free_bytes, reserve_bytes)) = self.0.space.disk_usage() else {
             return Ok(None);
@@ -346,13 +371,13 @@ impl Store {
         self.0.index.read_checked(read)
     }
 
-    /// Returns whether the store accepts writes.
+    /// Returns whether the store accepts writes, and why not.
     pub fn health(&self) -> Health {
         self.0.health.get()
     }
 
-    /// Commits queued batches, writes a last checkpoint, seals the log, and releases the folder. Later writes fail
-    /// with [`Error::Closed`]; open bodies stay readable.
+    /// Commits queued batches, writes a last checkpoint, seals the log, and releases the folder. Waits for the disk.
+    /// Later writes fail with [`Error::Closed`]; open bodies stay readable.
     pub fn close(&self) -> Result<()> {
         self.0.queue.close();
         if self.0.options.background == Background::Manual {
@@ -391,8 +416,10 @@ impl Store {
         self.committer().step()
     }
 
-    /// Writes a checkpoint, whether or not one is due. Returns false if there was nothing to write. Fails with
-    /// [`Error::NoSpace`] if the disk is too full: nothing is lost, and the call can be retried.
+    /// Writes the changes in memory to the index file, whether or not a checkpoint is due. Returns false if there was
+    /// nothing to write. Waits for the disk.
+    ///
+    /// Fails with [`Error::NoSpace`] if the disk is too full: nothing is lost, and the call can be retried.
     pub fn checkpoint(&self) -> Result<bool> {
         self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
@@ -438,12 +465,12 @@ impl Object {
         &self.entry.meta.content_type
     }
 
-    /// Returns the strong validator of the body.
+    /// Returns the ETag of the body.
     pub fn etag(&self) -> Etag {
         Etag::of_hash(&self.entry.meta.hash)
     }
 
-    /// Returns the creation time of the object, before any overwrites, in milliseconds since 1970.
+    /// Returns the creation time of the object, which overwrites preserve, in milliseconds since 1970.
     pub fn created_ms(&self) -> u64 {
         self.entry.meta.created_ms
     }
@@ -463,7 +490,7 @@ impl Object {
         self.entry.lsn
     }
 
-    /// Returns whether the object can be regenerated from another one.
+    /// Returns whether the object is derived: it can be regenerated from another object, and is counted separately.
     pub fn is_derived(&self) -> bool {
         self.entry.meta.flags.derived
     }

@@ -1,8 +1,8 @@
 //! Atomic batch of operations with preconditions.
 //!
-//! Guarantees: a batch is atomic, also across crashes; its preconditions are checked against everything committed
-//! before it, so two batches that both require a key to be absent cannot both succeed.
-//! Non-goals: client-chosen names, tokens and thumbnails, which are built from batches.
+//! Guarantees: a batch is atomic, also across crashes. Its preconditions are checked against everything committed
+//! before it, so two batches that put the same key and require it to be absent cannot both succeed.
+//! Non-goals: choosing names for uploads, tokens and thumbnails, which callers build from batches.
 
 use std::fmt;
 
@@ -15,29 +15,34 @@ use crate::limits;
 use crate::name::{FactName, ObjectName};
 use crate::upload::StagedBody;
 
-/// Strong validator of a body: the first 16 bytes of its BLAKE3 hash, formatted as 32 hexadecimal digits.
+/// ETag of a body, a strong validator: the first 16 bytes of its BLAKE3 hash. Displayed as 32 lowercase hexadecimal
+/// digits without quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Etag([u8; 16]);
 
-/// Operations that are committed atomically, with preconditions.
+/// Operations that are committed atomically if all preconditions hold.
+///
+/// At most [`limits::BATCH_RECORDS_MAX`] operations and [`limits::BATCH_BYTES_MAX`] bytes in the log. Operations apply
+/// in the order in which they were added.
 #[derive(Clone, Default)]
 pub struct Batch {
     pub(crate) operations: Vec<Operation>,
     pub(crate) preconditions: Vec<Precondition>,
 }
 
-/// Condition that must hold when a batch is committed.
+/// Condition that must hold when a batch is committed. Operations of the same batch do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// No object has this name.
     KeyAbsent(ObjectName),
     /// An object has this name.
     KeyPresent(ObjectName),
-    /// The object of this name has this content.
+    /// The object of this name exists and has this ETag.
     KeyHasEtag(ObjectName, Etag),
-    /// The object of this name is the version with this LSN; putting the same content again creates another version.
+    /// The object of this name exists and is the version with this LSN. Unlike an ETag, an LSN changes when the same
+    /// content is put again.
     KeyHasLsn(ObjectName, u64),
-    /// No object has this name, or only a derived one with these attributes.
+    /// No object has this name, or the object is derived and has exactly these attributes.
     KeyAbsentOrDerived(ObjectName, Vec<u8>),
     /// The fact does not exist.
     FactAbsent(FactName),
@@ -50,19 +55,20 @@ pub enum Precondition {
 pub struct PutOptions {
     /// Content type, at most [`limits::CONTENT_TYPE_BYTES_MAX`] bytes.
     pub content_type: String,
-    /// Opaque bytes of the caller, at most [`limits::ATTRIBUTES_BYTES_MAX`].
+    /// Opaque bytes of the caller, at most [`limits::ATTRIBUTES_BYTES_MAX`] bytes.
     pub attributes: Vec<u8>,
-    /// Whether the object can be regenerated from another object; it is then not counted in the usage of the bucket.
+    /// Whether the object is derived: it can be regenerated from another object. Derived objects are counted separately
+    /// in [`Usage`](crate::Usage) and are not retained for undelete.
     pub derived: bool,
-    /// Creation time of an imported or restored object, in milliseconds since 1970; `None` uses the time known to
-    /// the store. Limited to the current time.
+    /// Creation time of an imported or restored object, in milliseconds since 1970; a later time than now is replaced
+    /// by now. `None`: the creation time of the object that is overwritten, or now.
     pub created_ms: Option<u64>,
 }
 
 /// Effect of a batch on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectChange {
-    /// Put.
+    /// Put of an object.
     Put,
     /// Deletion, if the object exists.
     Delete,
@@ -71,9 +77,9 @@ pub enum ObjectChange {
 /// Result of a committed batch.
 #[derive(Clone, Debug, Default)]
 pub struct CommitInfo {
-    /// Objects put, in the order of the batch.
+    /// Objects that the batch put, in the order of its operations.
     pub objects: Vec<Object>,
-    /// Number of deletions that found an object, without those of [`Batch::delete_derived`].
+    /// Number of objects that [`Batch::delete`] deleted; those of [`Batch::delete_derived`] do not count.
     pub deleted_count: usize,
     /// Whether the index no longer refers to the inputs of a compaction.
     pub(crate) inputs_are_free: bool,
@@ -131,7 +137,8 @@ impl Batch {
         Self::default()
     }
 
-    /// Puts an object and replaces an existing one of its name.
+    /// Puts an object, and replaces an existing object of this name. The batch is rejected with [`Error::TooLarge`] if
+    /// the body was committed before.
     pub fn put(mut self, name: ObjectName, staged: StagedBody, options: PutOptions) -> Self {
         self.operations.push(Operation::Put { name, staged, options });
         self
@@ -143,14 +150,14 @@ impl Batch {
         self
     }
 
-    /// Deletes an object if it is derived and has these attributes when the batch is committed. Other objects are
-    /// not deleted, including those that this batch puts.
+    /// Deletes an object if it is derived and has exactly these attributes when the batch is committed. Objects that
+    /// the same batch puts are not deleted.
     pub fn delete_derived(mut self, name: ObjectName, attributes: Vec<u8>) -> Self {
         self.operations.push(Operation::DeleteDerived { name, attributes });
         self
     }
 
-    /// Puts a fact.
+    /// Puts a fact, and replaces its previous value. At most [`limits::FACT_BYTES_MAX`] bytes.
     pub fn put_fact(mut self, name: FactName, value: Bytes) -> Self {
         self.operations.push(Operation::PutFact { name, value });
         self
@@ -187,8 +194,8 @@ impl Batch {
         self
     }
 
-    /// Returns the changes of objects, in order, without puts of derived objects and without
-    /// [`Batch::delete_derived`].
+    /// Returns the objects that the batch puts or deletes, in order. Puts of derived objects and
+    /// [`Batch::delete_derived`] are left out.
     pub fn object_changes(&self) -> impl Iterator<Item = (&ObjectName, ObjectChange)> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::Put { name, options, .. } if !options.derived => {
@@ -199,7 +206,7 @@ impl Batch {
         })
     }
 
-    /// Maps the attributes of all objects that the batch puts, except for derived ones.
+    /// Replaces the attributes of each object that the batch puts by `map` of them. Derived objects are left out.
     pub fn map_attributes(mut self, map: impl Fn(Vec<u8>) -> Vec<u8>) -> Self {
         for operation in &mut self.operations {
             if let Operation::Put { options, .. } = operation
@@ -291,7 +298,7 @@ impl Operation {
 }
 
 impl Etag {
-    /// Returns the validator of content with this BLAKE3 hash.
+    /// Returns the ETag of content with this BLAKE3 hash.
     pub fn of_hash(hash: &[u8; 32]) -> Self {
         let mut first = [0; 16];
         first.copy_from_slice(hash.split_at(16).0);

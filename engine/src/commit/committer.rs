@@ -59,7 +59,7 @@ struct Log {
     unfrozen_since_ms: Option<u64>,
 }
 
-/// Outcome of a step.
+/// Outcome of a committer step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitStep {
     /// Committed a group, or rejected batches.

@@ -1,9 +1,9 @@
 //! Deferred commit callbacks: large groups are acknowledged after the next write starts.
 //!
-//! A client that gets its acknowledgement sends the next body, and receiving it uses a processor. If all clients of
-//! a group were acknowledged at once, they would compete for processors with the next group, which waits to be
-//! written; the disk would be idle, and then the processors while the disk works. The callbacks of a long group
-//! therefore wait until the next group, if there is one, is being written.
+//! A client that is acknowledged sends its next body, and receiving that body uses a processor. If all clients of a
+//! group were acknowledged at once, they would compete for processors with the committer, which must write the next
+//! group, and the disk would be idle. The callbacks of a large group therefore wait until the next group, if there is
+//! one, is being written.
 //!
 //! Guarantees: callbacks are called in order, once.
 //! Non-goals: the decision how long to defer.

@@ -13,15 +13,16 @@ use crate::free_space::FreeSpace;
 pub enum Health {
     /// Accepts all writes.
     Writable,
-    /// Free space is below the reserve. Deletions and facts are accepted, bodies are rejected until there is space
-    /// again. Reads are not affected.
+    /// Free space is below the reserve. Deletions and facts are accepted; bodies are rejected with [`Error::NoSpace`]
+    /// until there is space again. Reads are not affected.
     Full {
         /// Free bytes on the disk.
         free_bytes: u64,
-        /// Bytes reserved for deletions and facts.
+        /// Bytes of free space that bodies may not use.
         reserve_bytes: u64,
     },
-    /// Rejects all writes for this reason until the store is reopened. Reads are not affected.
+    /// Rejects all writes, for this reason, until the store is reopened, because a write or sync of the log failed.
+    /// Reads are not affected.
     ReadOnly(Arc<str>),
 }
 

@@ -1,8 +1,8 @@
 //! Write path: batches, commit queue, group commit.
 //!
 //! A batch is acknowledged once it is durable, or rejected. The committer takes the queued batches, checks the
-//! preconditions of each against everything before it, writes one group, syncs once, publishes, and only then
-//! acknowledges. There is no timer: the next group gathers during the sync.
+//! preconditions of each against everything before it, writes one group, syncs once, publishes the changes to readers,
+//! and only then acknowledges. There is no timer: batches that arrive during a sync form the next group.
 
 mod apply;
 mod batch;

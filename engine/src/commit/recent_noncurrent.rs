@@ -1,8 +1,9 @@
 //! In-memory ring of recently deleted or overwritten versions, so that restoring them needs no scan of the log.
 //!
 //! Guarantees: contains only durable changes, in commit order; memory is bounded by
-//! [`limits::RECENT_NONCURRENT_BYTES_MAX`], and the oldest are evicted first. It is only a cache: after a start it is
-//! empty, and the log has the same information. Non-goals: whether the content of a version still exists.
+//! [`limits::RECENT_NONCURRENT_BYTES_MAX`], and the oldest are evicted first. The ring is only a cache: it is empty
+//! after an open, and the log has the same information.
+//! Non-goals: whether the content of a version still exists.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +13,14 @@ use crate::index::Object;
 use crate::limits;
 use crate::name::ObjectName;
 
-/// Noncurrent version of an object.
+/// Version of an object that was deleted or overwritten.
 #[derive(Clone, Debug)]
 pub struct NoncurrentVersion {
-    /// Object as it was.
+    /// Name, metadata and LSN of the version.
     pub object: Object,
     /// Reason why the version is noncurrent.
     pub reason: NoncurrentReason,
-    /// Time at which the version became noncurrent, if known, in milliseconds since 1970.
+    /// Time of the deletion or overwrite, in milliseconds since 1970; `None` if unknown.
     pub noncurrent_since_ms: Option<u64>,
 }
 

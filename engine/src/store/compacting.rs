@@ -8,16 +8,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Store {
-    /// Returns the plan of a compaction by these rules.
+    /// Returns the steps that a compaction by these rules would execute now. Changes nothing.
     pub fn select_compaction(&self, rules: CompactionRules) -> Result<CompactionPlan> {
         self.0.compactor.plan(rules)
     }
 
-    /// Compacts the store by these rules while it is in use: copies the live records of mostly dead segments, and
-    /// reclaims their space and that of retained large objects. Copies at most the given number of bytes per second,
-    /// and fewer while commits are slowed down.
+    /// Compacts the store by these rules while it is in use: copies the live records of segments with many dead bytes,
+    /// removes these segments, and releases retained large objects. Waits for the disk.
     ///
-    /// Fails with [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops it; completed steps remain.
+    /// Copies at most `bytes_per_second_max` bytes per second, and fewer while commits are slower than usual; `None`:
+    /// no limit. Fails with [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops it; completed steps remain.
     pub fn compact(
         &self,
         rules: CompactionRules,

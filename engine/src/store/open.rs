@@ -28,27 +28,28 @@ use crate::upload::UploadMemoryBudget;
 pub struct OpenOptions {
     /// Whether a folder without a store may be initialized.
     pub create: Create,
-    /// Maximum size of a body in the log, at most [`limits::INLINE_BYTES_SETTING_MAX`].
+    /// Maximum size in bytes of a body in the log; a larger one goes to a big segment. At most
+    /// [`limits::INLINE_BYTES_SETTING_MAX`] and an eighth of `segment_bytes`.
     pub inline_bytes_max: usize,
-    /// Size of a log segment, [`limits::SEGMENT_BYTES_MIN`] to [`limits::SEGMENT_BYTES_MAX`].
+    /// Size of a log segment in bytes, from [`limits::SEGMENT_BYTES_MIN`] to [`limits::SEGMENT_BYTES_MAX`].
     pub segment_bytes: u64,
     /// Size of the page cache of the index in bytes.
     pub index_cache_bytes: usize,
-    /// Memory budget shared by all uploads, in bytes.
+    /// Memory budget of all uploads together, in bytes. Bodies beyond it go to big segments, whatever their size.
     pub upload_memory_bytes: u64,
-    /// Background compaction; `None` compacts only on request.
+    /// Background compaction. `None`: compaction runs only when [`Store::compact`] is called.
     pub compaction: Option<CompactionOptions>,
-    /// Disk space reserved for deletions, log and index, which bodies may not use, in bytes. `None`: two log
-    /// segments and 64 MiB, or one percent of the disk, whichever is more. 0: no reserve.
+    /// Free disk space in bytes that bodies may not use, so that deletions, log and index can still be written. `None`:
+    /// two log segments and 64 MiB, or one percent of the disk, whichever is more. 0: no reserve.
     pub reserve_bytes: Option<u64>,
-    /// Retention window of deleted or replaced large objects, in milliseconds. Their files are retained for this
-    /// time, or until space is short. 0: they are removed immediately.
+    /// Time in milliseconds for which the files of deleted or replaced large objects are retained for undelete. They
+    /// are removed earlier if space is short. 0: they are removed immediately.
     pub retention_window_ms: u64,
     /// Execution of background work: threads or steps.
     pub background: Background,
-    /// Background scrub; `None` disables it.
+    /// Background scrub, which verifies all stored data periodically. `None`: no background scrub.
     pub scrub: Option<ScrubOptions>,
-    /// Memory use of searches.
+    /// Memory limits of the name cache for searches.
     pub search: SearchOptions,
     /// Whether reads verify what they return.
     pub verification: Verification,
@@ -57,7 +58,7 @@ pub struct OpenOptions {
 /// Options of background compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionOptions {
-    /// Maximum copy rate in bytes per second; lower while commits are slowed down.
+    /// Maximum copy rate in bytes per second. The rate is reduced while commits are slower than usual.
     pub bytes_per_second_max: u64,
     /// Interval between checks for work, in milliseconds.
     pub poll_ms: u64,
@@ -68,7 +69,8 @@ pub struct CompactionOptions {
 pub enum Background {
     /// On threads of the store.
     Threads,
-    /// Without threads: each commit runs the committer, and a test steps the rest.
+    /// Without threads: [`Store::commit`] runs the committer, and the caller steps all other work. For tests and
+    /// offline tools.
     Manual,
 }
 
@@ -84,7 +86,8 @@ pub struct Environment {
 }
 
 impl OpenOptions {
-    /// Creates options with the defaults of [`limits`].
+    /// Creates options with the defaults of [`limits`]: threads, background compaction, no background scrub, no
+    /// retention.
     pub fn new(create: Create) -> Self {
         Self {
             create,
@@ -121,7 +124,10 @@ impl OpenOptions {
 }
 
 impl Store {
-    /// Opens the store in a folder of this machine.
+    /// Opens the store in a folder of the local file system, with the system clock and random numbers. See
+    /// [`Store::open`].
+    ///
+    /// The folder is created, with missing parents, if `options.create` is [`Create::IfMissing`].
     pub fn open_folder(path: &Path, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
         let opened = match options.create {
             Create::IfMissing => RealDisk::open(path),
@@ -141,7 +147,12 @@ impl Store {
         Self::open(surroundings, options)
     }
 
-    /// Opens a store in any state and returns it with the recovery report.
+    /// Opens a store and returns it with the recovery report. Waits for the disk: replays the log since the last
+    /// checkpoint, or the whole log if the index is missing or damaged.
+    ///
+    /// Damage is not an error: it is in the report. Fails with [`Error::InUse`] if another process has the store open,
+    /// with [`Error::NotAStore`] if there is none or this version cannot read it, and with [`Error::TooLarge`] for
+    /// options out of bounds.
     pub fn open(surroundings: Environment, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
         options.check()?;
         let Environment { disk, clock, rng } = surroundings;

@@ -11,9 +11,10 @@ use crate::progress::ProgressCallback;
 use crate::scrub::ScrubReport;
 
 impl Store {
-    /// Verifies everything in the store without a rate limit. The damage is in the report, and in [`Store::damage`]
-    /// from then on. Waits for the disk. Fails with [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops
-    /// it, or if the store is closed.
+    /// Verifies everything in the store without a rate limit. Waits for the disk.
+    ///
+    /// Damage is in the report, and in [`Store::damage`] from then on. Fails with
+    /// [`Error::Cancelled`](crate::Error::Cancelled) if `watch` stops it, or if the store is closed.
     pub fn scrub(&self, watch: &mut ProgressCallback<'_>) -> Result<ScrubReport> {
         self.0.scrubbed.scrub(&mut |progress| match self.0.threads.are_ending() {
             true => ControlFlow::Break(()),
@@ -21,14 +22,14 @@ impl Store {
         })
     }
 
-    /// Returns the time when the store was opened, in milliseconds since 1970: damage with an earlier time was known
+    /// Returns the time at which the store was opened, in milliseconds since 1970. Damage found earlier was known
     /// before.
     pub fn opened_ms(&self) -> u64 {
         self.0.opened_ms
     }
 
-    /// Returns all known damage: found by recovery, by a scrub, or by a read, since this or an earlier open. Reads
-    /// only the index.
+    /// Returns all known damage, found by recovery, a scrub or a read, since this or an earlier open. Reads only the
+    /// index.
     pub fn damage(&self) -> Result<DamageList> {
         self.0.scrubbed.collect_reported()?;
         Ok(self.0.index.damage())

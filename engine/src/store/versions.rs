@@ -23,9 +23,10 @@ use crate::segment::LogPosition;
 use crate::upload::StagedBody;
 
 impl Store {
-    /// Returns the version history of some objects: the first `limit` versions by name, at most
-    /// [`limits::VERSIONS_MAX`](crate::limits::VERSIONS_MAX). Reads the record heads of the whole log, and verifies
-    /// the bodies of the returned versions.
+    /// Returns the version history of the objects that match `filter`: the first `limit` versions by name, at most
+    /// [`limits::VERSIONS_MAX`](crate::limits::VERSIONS_MAX).
+    ///
+    /// Reads the record heads of the whole log and verifies the bodies of the returned versions. Waits for the disk.
     pub fn version_history(
         &self,
         filter: &VersionFilter,
@@ -35,8 +36,8 @@ impl Store {
         self.read_log(|log| history::version_history(log, filter, limit, watch))
     }
 
-    /// Restores deleted objects, or one earlier version. Each is put like an ordinary object: concurrent writes are
-    /// not overwritten.
+    /// Restores deleted objects, or one earlier version, as new versions. Concurrent writes are not overwritten. Reads
+    /// the record heads of the whole log, up to twice. Waits for the disk.
     pub fn undelete(
         &self,
         request: &UndeleteRequest,
@@ -45,8 +46,8 @@ impl Store {
         self.undelete_with(request, &|_| Batch::new(), watch)
     }
 
-    /// Restores like [`Store::undelete`], and adds the operations returned by `along` to the batch that puts an
-    /// object: few operations without bodies, such as [`Batch::delete_derived`].
+    /// Restores like [`Store::undelete`], and adds the operations returned by `along` to the batch that puts an object:
+    /// a few operations without bodies, such as [`Batch::delete_derived`].
     pub fn undelete_with(
         &self,
         request: &UndeleteRequest,
@@ -63,9 +64,11 @@ impl Store {
         self.read_log(|log| history::undelete(log, &put_back, request, watch))
     }
 
-    /// Returns recently deleted or replaced versions that can be restored and were not put again, newest first.
-    /// Examines at most `limit` versions, with an LSN only those that ended before it. Also returns the LSN to
-    /// continue with, if there are more. Reads no log; the list is empty after a start.
+    /// Returns recently deleted or replaced versions that can be restored and were not put again, newest first, and the
+    /// LSN to pass as `before_lsn` for the next page, if there is one.
+    ///
+    /// Examines at most `limit` versions; with `before_lsn`, only versions that became noncurrent by a record with a
+    /// lower LSN. Uses a list in memory, which is empty after an open, and reads no log.
     pub fn recent_noncurrent(
         &self,
         asked: &NoncurrentFilter,
@@ -90,8 +93,8 @@ impl Store {
         })
     }
 
-    /// Returns the time until which a noncurrent version can be restored if space does not become short, in
-    /// milliseconds since 1970. `None` if unknown: it may be reclaimed at any time, or already was.
+    /// Returns the time until which a noncurrent version is retained, in milliseconds since 1970; it may end earlier if
+    /// space is short. `None` without a promised time: the version may be reclaimed at any time, or already was.
     pub fn recoverable_until_ms(&self, object: &Object) -> Option<u64> {
         match object.entry.content {
             EntryContent::Big { segment, .. } => self.0.segments.retained_until_ms(segment),
@@ -99,8 +102,9 @@ impl Store {
         }
     }
 
-    /// Returns noncurrent versions in the log that can be restored and were not put again: the first `limit` after a
-    /// given one, by name. Reads the record heads of the whole log.
+    /// Returns noncurrent versions that can be restored and were not put again: the first `limit` by name and LSN,
+    /// starting after `after`, at most [`limits::LIST_PAGE_MAX`]. Reads the record heads of the whole log. Waits for
+    /// the disk.
     pub fn list_noncurrent(
         &self,
         asked: &NoncurrentFilter,
@@ -112,8 +116,10 @@ impl Store {
         self.read_log(|log| history::list_noncurrent(log, asked, after, limit, watch))
     }
 
-    /// Returns restorable noncurrent versions in log order, after a position: at most `limit` versions, reading at
-    /// most `records_max` records. If `watch` stops it, returns the versions so far. For logs that are too large for
+    /// Returns restorable noncurrent versions in log order, starting after the position `from`: at most `limit`
+    /// versions and [`limits::LIST_PAGE_MAX`], reading at most `records_max` records. Waits for the disk.
+    ///
+    /// If `watch` stops it, returns the versions found so far. For logs that are too large for
     /// [`Store::list_noncurrent`].
     pub fn list_noncurrent_in_log_order(
         &self,
@@ -127,8 +133,10 @@ impl Store {
         self.read_log(|log| history::list_in_log_order(log, asked, from, bounds, watch))
     }
 
-    /// Returns one recently noncurrent version of an object, or the most recent one, if it can be restored. Reads no
-    /// log.
+    /// Returns the recently noncurrent version of an object with this LSN, or the latest one if `lsn` is `None`; `None`
+    /// if it cannot be restored or is not in the list in memory.
+    ///
+    /// Only versions put after `span.after_lsn` are considered; `span.through_lsn` is ignored. Reads no log.
     pub fn recent_noncurrent_version(
         &self,
         name: &ObjectName,
@@ -147,8 +155,12 @@ impl Store {
         self.read_log(|log| Ok(history::may_be_recoverable(log, object)?.then(|| object.clone())))
     }
 
-    /// Returns one noncurrent version of an object, or the newest intact one. Reads the record heads of the whole
-    /// log; for a given LSN, only those of the segments that may contain it.
+    /// Returns the noncurrent version of an object with this LSN, or the newest intact one if `lsn` is `None`. Waits
+    /// for the disk.
+    ///
+    /// Only versions put after `span.after_lsn` are considered; `span.through_lsn` is ignored. Reads the record heads
+    /// of the whole log, or with an LSN only those of the segments that may contain it. The inner error is the reason
+    /// why there is no such version.
     pub fn noncurrent_version(
         &self,
         name: &ObjectName,
@@ -159,8 +171,8 @@ impl Store {
         self.read_log(|log| history::noncurrent_version(log, name, lsn, span, watch))
     }
 
-    /// Returns, for each matching deleted object that does not exist, its newest intact version, or why there is
-    /// none. Reads the record heads of the whole log, twice.
+    /// Returns the newest intact version, or the reason why there is none, of each object that matches the filter, was
+    /// deleted and does not exist again. Reads the record heads of the whole log twice. Waits for the disk.
     pub fn newest_deleted_versions(
         &self,
         asked: &DeletedFilter,
@@ -169,15 +181,17 @@ impl Store {
         self.read_log(|log| history::newest_deleted_versions(log, asked, watch))
     }
 
-    /// Stages the body of a noncurrent version, to be put again, if it still exists. Waits for the disk.
+    /// Stages the body of a noncurrent version, so that it can be put again. The inner error is the reason why the body
+    /// cannot be restored. Waits for the disk.
     pub fn stage_noncurrent(&self, object: &Object) -> Result<Result<StagedBody, RestoreError>> {
         let begin = || self.upload();
         self.read_log(|log| history::stage(log, &begin, &object.name, &object.entry))
     }
 
-    /// Stages a copy of an object's body, to be put under another name. Waits for the disk. Fails with
-    /// [`Conflict::KeyChanged`](crate::Conflict::KeyChanged) as [`Store::body`], and with [`Error::Cancelled`] soon
-    /// after `watch` stops it.
+    /// Stages a copy of an object's body, so that it can be put under another name. Waits for the disk.
+    ///
+    /// Fails with [`Conflict::KeyChanged`](crate::Conflict::KeyChanged) like [`Store::body`], and with
+    /// [`Error::Cancelled`] soon after `watch` stops it.
     pub fn stage_copy(
         &self,
         object: &Object,
@@ -197,13 +211,16 @@ impl Store {
         upload.finish()
     }
 
-    /// Returns the LSN of the last record: later puts have a greater one.
+    /// Returns the LSN of the last committed record, 0 for an empty store. Later records have greater LSNs.
     pub fn last_lsn(&self) -> Result<u64> {
         self.read_checked(|view| Ok(view.position().map_or(0, |position| position.lsn)))
     }
 
-    /// Creates or updates a backup of the current state in the folder of `to`. The backup is a store without an
-    /// index: to restore it, open it or copy it back.
+    /// Creates or updates a backup of the current state in the folder of `to`, while the store is in use. Waits for the
+    /// disk.
+    ///
+    /// The backup is a store without an index. To restore it, open it, or copy it to another folder and open that.
+    /// Fails with [`Error::NotAStore`] if the folder contains another store or other files.
     pub fn backup(
         &self,
         to: &Arc<dyn Disk>,

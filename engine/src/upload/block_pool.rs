@@ -1,5 +1,7 @@
-//! Pool of block buffers for uploads. Memory that an allocator returns to the system after each body would have to
-//! be mapped and zeroed again for the next.
+//! Pool of block buffers for uploads.
+//!
+//! Without the pool, the allocator would return the memory of each body to the system, which would map and zero it
+//! again for the next body.
 //!
 //! Guarantees: caches at most [`limits::UPLOAD_POOL_BLOCKS_MAX`] unused blocks; a short body, or the short end of a
 //! body, uses at most twice its size.

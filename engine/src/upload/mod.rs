@@ -1,7 +1,7 @@
 //! Upload: stages a body in memory, under a shared budget, or in a big segment.
 //!
 //! Guarantees: checksums and hash are computed while the bytes arrive; memory is bounded by the budget and one block
-//! per upload; a body that is dropped without a commit leaves nothing behind.
+//! per upload; a body that is dropped without a commit leaves no file behind.
 //! Non-goals: names, multipart, the meaning of the bytes.
 
 mod block_pool;
@@ -74,7 +74,10 @@ impl Drop for MemoryReservation {
     }
 }
 
-/// Upload of a body.
+/// Upload of one body, in pieces of any size. Dropping it discards the bytes.
+///
+/// A body stays in memory up to [`OpenOptions::inline_bytes_max`](crate::OpenOptions::inline_bytes_max) and while the
+/// memory budget of all uploads suffices; otherwise it is written to a big segment.
 pub struct Upload {
     segments: Arc<SegmentSet>,
     space: Arc<FreeSpace>,
@@ -115,12 +118,12 @@ impl Upload {
         }
     }
 
-    /// Returns the number of bytes so far.
+    /// Returns the number of bytes received so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the first bytes, up to [`UPLOAD_HEAD_BYTES`], for content type detection.
+    /// Returns the first bytes of the body, at most [`UPLOAD_HEAD_BYTES`], for content type detection.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -131,9 +134,11 @@ impl Upload {
         matches!(self.destination, Destination::Big(_))
     }
 
-    /// Appends bytes if they stay in memory. Otherwise returns false without taking any: use [`Upload::push`], which
-    /// waits for the disk. On a full disk the first bytes fail with [`Error::NoSpace`], because the body could not
-    /// be committed.
+    /// Appends bytes if they stay in memory. Otherwise appends nothing and returns false: use [`Upload::push`], which
+    /// waits for the disk.
+    ///
+    /// Fails with [`Error::NoSpace`] before the first byte if the disk is full, because the body could not be
+    /// committed.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.bytes == 0 {
             self.space.require_reserve()?;
@@ -152,6 +157,9 @@ impl Upload {
     }
 
     /// Appends bytes. Waits for the disk if they do not stay in memory.
+    ///
+    /// Fails with [`Error::TooLarge`] beyond [`limits::OBJECT_BYTES_MAX`], and with [`Error::NoSpace`] if the disk is
+    /// full.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if self.bytes.saturating_add(bytes.len() as u64) > limits::OBJECT_BYTES_MAX {
             return Err(Error::TooLarge("an object has at most 64 GiB"));
@@ -165,7 +173,8 @@ impl Upload {
         self.take(bytes)
     }
 
-    /// Finishes the body. A big one is durable when this returns; a small one is in memory until it is committed.
+    /// Finishes the body. A body in a big segment is durable when this returns, and the call waits for the disk; a body
+    /// in memory becomes durable with its batch.
     pub fn finish(mut self) -> Result<StagedBody> {
         if !self.block.bytes().is_empty() {
             self.end_block()?;
@@ -237,13 +246,13 @@ impl Upload {
     }
 }
 
-/// Maximum number of first bytes that [`Upload::head`] returns.
+/// Maximum number of bytes that [`Upload::head`] and [`StagedBody::head`] return.
 pub const UPLOAD_HEAD_BYTES: usize = 4_096;
 
-/// Staged body, ready to be committed under a name. Dropping the last clone without a commit removes it.
+/// Staged body, ready to be committed under a name. Dropping the last clone without a commit discards it.
 ///
-/// Clones share one body, so that a batch rejected for its name can be retried with another; the body can be
-/// committed once.
+/// Clones share one body, so that a batch that was rejected because its name exists can be retried with another name. A
+/// body can be committed only once.
 #[derive(Clone)]
 pub struct StagedBody(Arc<StagedInner>);
 
@@ -274,7 +283,7 @@ pub(crate) enum StagedContent {
 }
 
 impl StagedBody {
-    /// Returns the length of the body.
+    /// Returns the length of the body in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes
     }
@@ -284,12 +293,12 @@ impl StagedBody {
         &self.0.hash
     }
 
-    /// Returns whether the body is in a big segment: dropping it uncommitted then waits for the disk.
+    /// Returns whether the body is in a big segment. Dropping it without a commit then waits for the disk.
     pub fn is_big(&self) -> bool {
         matches!(self.0.place, StagedLocation::Big { .. })
     }
 
-    /// Returns the first bytes, up to [`UPLOAD_HEAD_BYTES`].
+    /// Returns the first bytes of the body, at most [`UPLOAD_HEAD_BYTES`].
     pub fn head(&self) -> &[u8] {
         &self.0.head
     }

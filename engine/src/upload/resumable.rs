@@ -38,16 +38,17 @@ pub(crate) struct UploadFolder {
     pub(crate) inline_bytes_max: u64,
 }
 
-/// State of an upload: its length and hash.
+/// State of a resumable upload: length and hash of the received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResumePoint {
     /// Number of bytes received.
     pub bytes: u64,
-    /// BLAKE3 hash of these bytes.
+    /// BLAKE3 hash of the received bytes.
     pub hash: [u8; 32],
 }
 
-/// Upload in a file. If dropped, the file remains as last synced, or longer.
+/// Upload to a file that survives restarts. When it is dropped, the file remains, with at least the bytes of the last
+/// [`ResumableUpload::sync`].
 pub struct ResumableUpload {
     folder: UploadFolder,
     path: String,
@@ -182,17 +183,18 @@ impl UploadFolder {
 }
 
 impl ResumableUpload {
-    /// Returns the current state. Only the synced state survives a crash.
+    /// Returns the current state. After a crash, only the state last returned by [`ResumableUpload::sync`] can be
+    /// resumed.
     pub fn resume_point(&self) -> ResumePoint {
         ResumePoint { bytes: self.bytes, hash: *self.hasher.finalize().as_bytes() }
     }
 
-    /// Returns the number of bytes so far.
+    /// Returns the number of bytes received so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Appends bytes if that does not wait for the disk; otherwise returns false without taking any.
+    /// Appends bytes if that does not wait for the disk; otherwise appends nothing and returns false.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> bool {
         let total = self.bytes.saturating_add(bytes.len() as u64);
         let stays = self.buffer.len() + bytes.len() < limits::WRITE_BYTES_MAX
@@ -222,8 +224,9 @@ impl ResumableUpload {
         Ok(())
     }
 
-    /// Makes the received bytes durable and returns the state. Waits for the disk. After an error the upload can
-    /// only be resumed from an earlier returned state.
+    /// Makes the received bytes durable and returns the state. Waits for the disk.
+    ///
+    /// After an error the upload can be resumed only from the state of an earlier successful call.
     pub fn sync(&mut self) -> Result<ResumePoint> {
         self.flush()?;
         let disk = self.folder.segments.disk();
@@ -238,11 +241,12 @@ impl ResumableUpload {
         Ok(self.resume_point())
     }
 
-    /// Finishes the body. A large one is durable when this returns; a small one is in memory until it is committed.
+    /// Finishes the body. A large body is durable when this returns; a small one is in memory until its batch is
+    /// committed. Waits for the disk.
     ///
-    /// In both cases the file remains among the uploads until it is removed, so that an uncommitted body can be
-    /// resumed once its [`StagedBody`] is dropped; but on a file system without hard links, a large one is moved. Waits
-    /// for the disk.
+    /// The file remains until [`Store::remove_upload`](crate::Store::remove_upload) removes it, so that an uncommitted
+    /// upload can be resumed once its [`StagedBody`] is dropped. On a file system without hard links, the file of a
+    /// large body is moved instead.
     pub fn finish(mut self) -> Result<StagedBody> {
         self.flush()?;
         if self.bytes <= self.folder.inline_bytes_max {

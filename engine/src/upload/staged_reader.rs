@@ -25,12 +25,12 @@ enum ReaderState {
 }
 
 impl StagedBody {
-    /// Opens the body for reading, whether or not it is committed later. Waits for the disk if it [is
+    /// Opens the body for reading, whether or not it will be committed. Waits for the disk if the body [is
     /// big](Self::is_big).
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io), of a big one.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io), if the body is big.
     pub fn reader(&self) -> Result<StagedReader> {
         let rest = match &self.0.place {
             StagedLocation::Memory { blocks, .. } => {
@@ -47,12 +47,12 @@ impl StagedBody {
 }
 
 impl StagedReader {
-    /// Returns the next block of the body, at most [`limits::BLOCK_BYTES`](crate::limits::BLOCK_BYTES) bytes; `None`
-    /// at its end. Waits for the disk if the body is big.
+    /// Returns the next block of the body, at most [`limits::BLOCK_BYTES`](crate::limits::BLOCK_BYTES) bytes; `None` at
+    /// the end of the body. Waits for the disk if the body is big.
     ///
     /// # Errors
     ///
-    /// As of [`StagedBody::reader`]; the same block can be retried.
+    /// Those of [`StagedBody::reader`]. The call can be retried, for the same block.
     pub fn next_block(&mut self) -> Result<Option<Bytes>> {
         match &mut self.rest {
             ReaderState::Memory(blocks) => Ok(blocks.next()),
