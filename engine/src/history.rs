@@ -33,30 +33,30 @@ use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 use crate::progress::ProgressCallback;
 
-/// Filter of a version listing.
+/// Filter of a version history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionFilter {
     /// Bucket of the objects.
     pub bucket: BucketName,
-    /// Objects of the bucket.
+    /// Objects in the bucket.
     pub scope: VersionScope,
-    /// Earliest time of the event, in milliseconds since 1970.
+    /// Time of the earliest event to include, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
-/// Scope of a version listing in a bucket.
+/// Objects of a bucket whose history is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionScope {
     /// One object.
     Key(ObjectKey),
-    /// Everything below a folder; the root is the whole bucket.
+    /// All objects in a folder and its subfolders; the root is the whole bucket.
     Folder(FolderKey),
 }
 
 /// Version history of some objects.
 #[derive(Clone, Debug, Default)]
 pub struct VersionHistory {
-    /// Versions by name, the oldest of each name first.
+    /// Versions and deletions, ordered by name, the oldest of each name first.
     pub versions: Vec<Version>,
     /// Whether there are more versions than the limit.
     pub truncated: bool,
@@ -64,12 +64,12 @@ pub struct VersionHistory {
     pub damage_count: usize,
 }
 
-/// Event of an object: a put or a deletion.
+/// Event in the history of an object: a put, which creates a version, or a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Name of the object.
     pub name: ObjectName,
-    /// LSN of the record: greater for later events.
+    /// LSN of the record. Later events have greater LSNs.
     pub lsn: u64,
     /// Time of the event, in milliseconds since 1970.
     pub happened_ms: u64,
@@ -80,28 +80,28 @@ pub struct Version {
 /// Kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionEvent {
-    /// Put.
+    /// Put of a version.
     Put(PutVersion),
-    /// Deletion.
+    /// Deletion of the object.
     Deleted,
 }
 
-/// Version of an object.
+/// Version of an object: metadata of its put, and whether its body can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutVersion {
     /// State of the version.
     pub state: VersionState,
-    /// Length of the body.
+    /// Length of the body in bytes.
     pub bytes: u64,
     /// Content type.
     pub content_type: String,
-    /// Strong validator of the body.
+    /// ETag of the body.
     pub etag: Etag,
-    /// Creation time of the object, as of this version, in milliseconds since 1970.
+    /// Creation time of the object, as stored with this version, in milliseconds since 1970.
     pub created_ms: u64,
-    /// Whether it could be regenerated from another object.
+    /// Whether the version was derived from another object.
     pub derived: bool,
-    /// Whether the body is readable and intact, or the reason why not.
+    /// Ok if the body is readable and intact; otherwise the reason why the version cannot be restored.
     pub recoverable: Result<(), RestoreError>,
 }
 
@@ -110,9 +110,9 @@ pub struct PutVersion {
 pub enum VersionState {
     /// Current version of its name.
     Current,
-    /// Overwritten by another version.
+    /// Overwritten by a later version.
     Replaced,
-    /// Deleted.
+    /// Removed by a deletion.
     Deleted,
 }
 
@@ -121,9 +121,9 @@ pub enum VersionState {
 pub enum RestoreError {
     /// The body was reclaimed: the file of a large object was removed, or the space was reused.
     SpaceReclaimed,
-    /// The deletion is still in the log, but the version was reclaimed by compaction.
+    /// The log has the deletion, but compaction removed the record of the version.
     Compacted,
-    /// The bytes are corrupt.
+    /// The stored bytes are corrupt.
     Damaged,
     /// The log contains no such version.
     NotFound,
@@ -147,7 +147,7 @@ impl fmt::Display for RestoreError {
 }
 
 impl Version {
-    /// Returns whether the body is readable and intact.
+    /// Returns whether this is a put whose body is readable and intact.
     pub fn is_recoverable(&self) -> bool {
         matches!(&self.event, VersionEvent::Put(put) if put.recoverable.is_ok())
     }

@@ -30,7 +30,7 @@ impl Counter {
     }
 }
 
-/// Histogram: a count per range of values.
+/// Histogram: number of recorded values per range.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64],
@@ -42,16 +42,16 @@ pub struct Histogram {
 /// Snapshot of a [`Histogram`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramSnapshot {
-    /// Inclusive upper bounds of the ranges; the last range has none.
+    /// Inclusive upper bounds of the ranges, ascending. The last range has no bound.
     pub bounds: &'static [u64],
-    /// Count per range: one more than there are bounds.
+    /// Number of values in each range; one more element than `bounds`.
     pub counts: Vec<u64>,
     /// Sum of all values.
     pub sum: u64,
 }
 
 impl Histogram {
-    /// Creates an empty histogram. The bounds ascend.
+    /// Creates an empty histogram with these inclusive upper bounds, which must ascend.
     pub fn new(bounds: &'static [u64]) -> Self {
         debug_assert!(bounds.is_sorted());
         let counts = (0..=bounds.len()).map(|_| Counter::default()).collect();
@@ -80,7 +80,7 @@ impl HistogramSnapshot {
         self.counts.iter().sum()
     }
 
-    /// Adds another snapshot with the same bounds.
+    /// Returns the sum with another snapshot, which must have the same bounds.
     #[must_use]
     pub fn merge(mut self, other: &Self) -> Self {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
@@ -121,9 +121,10 @@ pub struct StoreMetrics {
     pub group_bytes: HistogramSnapshot,
     /// Duration of successful checkpoints in microseconds.
     pub checkpoint_duration_us: HistogramSnapshot,
-    /// Failed checkpoints, including out-of-space; each is retried if that may help.
+    /// Failed checkpoints, including those without disk space. A failed checkpoint is retried unless the store is
+    /// read-only or the index file cannot be used.
     pub checkpoints_failed: u64,
-    /// Compactions with at least one step.
+    /// Compactions that executed at least one step.
     pub compactions: u64,
     /// Record bytes copied by compactions.
     pub compacted_bytes: u64,
@@ -133,10 +134,10 @@ pub struct StoreMetrics {
     pub scrubbed_bytes: u64,
     /// Segments fully read by scrubs.
     pub scrubbed_segments: u64,
-    /// Time at which the least recently verified segment was verified, or written, in milliseconds since 1970.
-    /// `None` without a scrub thread, or without segments.
+    /// Time at which the least recently verified segment was verified, or written if it never was, in milliseconds
+    /// since 1970. `None` without a background scrub, or without segments.
     pub scrub_oldest_ms: Option<u64>,
-    /// Records replayed when the store was opened, because it was not closed or its index was lost.
+    /// Records replayed when the store was opened, because it was not closed before or its index was lost.
     pub replayed_records: u64,
     /// Corrupt locations found when the store was opened.
     pub open_damage_count: u64,

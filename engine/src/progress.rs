@@ -14,7 +14,7 @@ pub struct WorkProgress {
     pub total_bytes: u64,
     /// Segments, objects or files processed so far.
     pub done_items: u64,
-    /// Total number of them, as far as known yet.
+    /// Total number of segments, objects or files, as far as known yet.
     pub total_items: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Scrub: periodic verification of all stored data, to find damage while there is a backup to repair it from.
+//! Scrub: periodic verification of all stored data, so that damage is found while a backup still has the data.
 //!
 //! A segment is read entirely, one piece at a time: header page, groups, heads, bodies and footer; of a big segment,
-//! block table and blocks; the content of live objects is also verified against its BLAKE3 hash. Damage is any
-//! mismatch in the structure or in live records; a corrupt dead body is no damage. Damage is recorded with the name
-//! of the object.
+//! header page, block table and blocks. The content of live objects is also verified against its BLAKE3 hash. Damage is
+//! any mismatch in the structure or in live records; a corrupt dead body is not damage. Damage is recorded with the
+//! name of the object.
 //!
 //! Guarantees: writes nothing except the integrity state; one piece is in memory, which is a group or
 //! [`limits::WRITE_BYTES_MAX`]; a segment that is retired during its scrub is skipped.
@@ -38,10 +38,10 @@ use crate::segment::{SegmentSet, read_header};
 /// Options of the background scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrubOptions {
-    /// Interval after which each segment is verified again.
+    /// Time within which each segment is verified again.
     pub period: Duration,
-    /// Maximum rate; the scrub reads at the rate that the period requires, but never faster than this many bytes per
-    /// second.
+    /// Maximum read rate in bytes per second. The scrub reads only as fast as the period requires, and takes longer
+    /// than the period if this rate is too low.
     pub bytes_per_second_max: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::segment::RetainedStats;
 pub struct StoreStats {
     /// Number of objects in all buckets, without derived ones.
     pub objects: u64,
-    /// Content bytes of these objects.
+    /// Content bytes of all objects, without derived ones.
     pub object_bytes: u64,
     /// Number of derived objects.
     pub derived_objects: u64,
@@ -25,11 +25,11 @@ pub struct StoreStats {
     pub compacted: ClassStats,
     /// Big segments, one object each.
     pub big: ClassStats,
-    /// Retained big segments of deleted or replaced objects; not included in other counts.
+    /// Retained segments: files of deleted or replaced large objects. Not included in `big`.
     pub retained: RetainedStats,
-    /// LSN of the last record.
+    /// LSN of the last committed record; 0 for an empty store.
     pub last_lsn: u64,
-    /// Number of changes in memory that the index on disk does not have yet.
+    /// Number of changes in memory that are not yet written to the index file.
     pub overlay_changes: usize,
     /// Number of batches queued for the committer.
     pub queued_batches: usize,
@@ -41,27 +41,27 @@ pub struct StoreStats {
     pub cached_names_bytes: u64,
     /// Number of memory-mapped segments.
     pub mapped_segments: usize,
-    /// Whether the index was found corrupt. The next open rebuilds it; no object is lost.
+    /// Whether the index was found corrupt. The next open rebuilds it from the segments; no object is lost.
     pub index_is_corrupt: bool,
-    /// All segments, by id.
+    /// All segments except retained ones, by id.
     pub segments: Vec<SegmentStats>,
-    /// Time since which everything was verified, except for the active segment, in milliseconds since 1970. `None`
-    /// while a segment was never verified.
+    /// Earliest of the last verification times of all segments except the active one, in milliseconds since 1970: each
+    /// of them was verified at this time or later. `None` if one was never verified, or if there is no other segment.
     pub verified_since_ms: Option<u64>,
     /// Known damage.
     pub damage: DamageList,
 }
 
-/// Disk usage of a store.
+/// Usage of the disk that a store is on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// Capacity of the disk in bytes.
     pub total_bytes: u64,
     /// Free bytes on the disk.
     pub free_bytes: u64,
-    /// Reserved bytes: uploads are rejected while fewer are free.
+    /// Free space in bytes that bodies may not use: uploads are rejected while less is free.
     pub reserve_bytes: u64,
-    /// Size of the index in bytes.
+    /// Size of the index file in bytes.
     pub index_bytes: u64,
 }
 
@@ -72,11 +72,11 @@ pub struct SegmentStats {
     pub id: SegmentId,
     /// Class of the segment.
     pub class: SegmentClass,
-    /// Bytes of all records.
+    /// Bytes of all records, live and dead.
     pub record_bytes: u64,
     /// Bytes of live records.
     pub live_bytes: u64,
-    /// Bytes of dead records.
+    /// Bytes of dead records, which compaction can reclaim.
     pub dead_bytes: u64,
     /// Number of live records.
     pub live_count: u64,
@@ -88,14 +88,14 @@ pub struct SegmentStats {
     pub damage: u64,
 }
 
-/// Statistics of the segments of a class.
+/// Statistics of all segments of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStats {
     /// Number of segments.
     pub segments: u64,
-    /// Bytes of their records.
+    /// Bytes of all records in the segments, live and dead.
     pub record_bytes: u64,
-    /// Bytes of live records. The rest is dead and can be reclaimed by compaction.
+    /// Bytes of live records. The other record bytes are dead and can be reclaimed by compaction.
     pub live_bytes: u64,
 }
 

@@ -53,24 +53,24 @@ pub(crate) struct CompactorContext {
 pub struct CompactionReport {
     /// Number of committed steps.
     pub steps: u64,
-    /// Number of segments replaced and removed.
+    /// Number of segments removed after their live records were copied.
     pub segments_removed: u64,
-    /// Number of segments written.
+    /// Number of compacted segments written.
     pub segments_written: u64,
     /// Bytes of records copied.
     pub copied_bytes: u64,
     /// Decrease of file sizes in bytes.
     pub freed_bytes: u64,
-    /// Bytes of dead bodies that were punched because there was no space to copy the live records.
+    /// Bytes of dead bodies that were freed by hole punching, because there was no space to copy the live records.
     pub punched_bytes: u64,
-    /// Bytes of retained large objects that were released and can no longer be restored.
+    /// Bytes of retained large objects that were removed and can no longer be restored.
     pub released_bytes: u64,
-    /// Number of tombstones and fact deletions dropped because they are no longer needed.
+    /// Number of tombstones and fact deletions that were not copied, because no older record remains.
     pub tombstones_dropped: u64,
-    /// Whether it stopped early because previously replaced segments still exist: a backup holds them, or they could
-    /// not be removed.
+    /// Whether the compaction stopped early because segments replaced before still exist: a backup holds them, or they
+    /// could not be removed.
     pub is_deferred: bool,
-    /// Damaged segments that were skipped, with their errors, for `fsck`.
+    /// Damaged segments that were skipped, with their errors. Check them with [`fsck`](crate::fsck).
     pub skipped: Vec<(SegmentId, Error)>,
 }
 

@@ -1,14 +1,14 @@
 //! Online compaction: reclaims the space of dead records.
 //!
-//! A step copies the live records of the selected segments (`plan`) into new ones (`rewrite`) and makes these
-//! durable; commits them by one log record; makes the index refer to the copies, a few hundred at a time, each only
-//! if no newer record exists; writes a checkpoint; and removes the originals. After a crash before the log record,
-//! the copies are orphans. After a later crash, recovery finishes the step.
+//! A step copies the live records of the selected segments (`plan`) into new segments (`rewrite`) and syncs them;
+//! commits the copies by one log record; repoints the index to the copies in small batches, each entry only if no newer
+//! record exists; writes a checkpoint; and removes the originals. After a crash before the log record, the copies are
+//! orphans. After a later crash, recovery finishes the step.
 //!
 //! If there is no space for the copies, dead bodies are punched instead (`hole_punching`).
 //!
-//! Guarantees: readers are not interrupted; an original is removed only when the index durably no longer refers to
-//! it; steps are sequential, so no segment is replaced twice concurrently.
+//! Guarantees: readers are not interrupted; an original is removed only when the index durably no longer refers to it;
+//! steps are sequential, so no segment is replaced twice concurrently.
 //! Non-goals: the schedule of background compaction (`store/background_threads.rs`).
 
 mod compactor;

@@ -24,9 +24,9 @@ pub struct CompactionRules {
 }
 
 impl CompactionRules {
-    /// Rules of background compaction.
+    /// Rules of background compaction in normal operation.
     pub const BACKGROUND: Self = Self { store_dead_percent_min: 20, segment_dead_percent_min: 50 };
-    /// Rules when the disk is nearly full.
+    /// Rules of background compaction when the disk is nearly full.
     pub const LOW_SPACE: Self = Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
 }
 
@@ -35,7 +35,7 @@ impl CompactionRules {
 pub(crate) struct Candidate {
     pub(crate) id: SegmentId,
     pub(crate) usage: SegmentUsage,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub(crate) file_bytes: u64,
     /// Age of the segment.
     pub(crate) age_ms: u64,
@@ -43,22 +43,22 @@ pub(crate) struct Candidate {
     pub(crate) lsn_ranges: LsnRanges,
 }
 
-/// Compaction plan.
+/// Compaction plan: steps, and the totals they were selected from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionPlan {
     /// Steps in order; each is committed separately.
     pub steps: Vec<CompactionStep>,
     /// Record bytes of all log and compacted segments.
     pub record_bytes: u64,
-    /// Dead bytes among them that still use space.
+    /// Dead bytes in all log and compacted segments that still use disk space.
     pub dead_bytes: u64,
     /// Dead bytes in the newest log segment, which no step includes while it is the newest.
     pub newest_dead_bytes: u64,
-    /// Bytes of retained large objects, which a requested compaction releases first.
+    /// Bytes of retained large objects, which [`Store::compact`](crate::Store::compact) releases first.
     pub retained_bytes: u64,
 }
 
-/// Step that merges some segments into one.
+/// Step that replaces some segments by one with their live records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionStep {
     /// Segments to be replaced.
@@ -70,7 +70,7 @@ pub struct CompactionStep {
 pub struct CompactionInput {
     /// Id of the segment.
     pub segment: SegmentId,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub file_bytes: u64,
     /// Bytes of live records, to be copied.
     pub live_bytes: u64,
@@ -86,7 +86,7 @@ impl CompactionPlan {
         self.inputs().map(|input| input.live_bytes).sum()
     }
 
-    /// Returns the approximate number of reclaimed bytes, without the tombstones that must be copied.
+    /// Returns the approximate number of bytes that the step reclaims. Tombstones that must be copied reduce it.
     pub fn freed_bytes(&self) -> u64 {
         let files: u64 = self.inputs().map(|input| input.file_bytes).sum();
         files.saturating_sub(self.live_bytes())

@@ -1,7 +1,7 @@
 //! Compaction rate limit that backs off when commits slow down.
 //!
-//! A compaction metrics the commit latency before it begins. While the latency is more than twice as high, and
-//! above a minimum, the rate is halved, down to a floor; otherwise it doubles again, up to its initial value.
+//! The commit latency is measured before a compaction begins. While the latency is more than twice as high, and above a
+//! minimum, the rate is halved, down to a floor; otherwise it doubles again, up to its initial value.
 //!
 //! Guarantees: without waiting commits, the only cost is the rate limit.
 //! Non-goals: the choice of what is copied.

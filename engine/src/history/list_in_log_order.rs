@@ -17,7 +17,7 @@ use crate::format::RecordOp;
 use crate::name::ObjectKey;
 use crate::progress::{ProgressCallback, WorkProgress};
 
-/// Position in the listing: after this record of this segment.
+/// Position in a listing in log order: after the record with this segment and LSN. The default is the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogScanCursor {
     /// Id of the segment; 0 before the first.
@@ -26,12 +26,13 @@ pub struct LogScanCursor {
     pub lsn: u64,
 }
 
-/// Noncurrent versions in a range of the log.
+/// Page of noncurrent versions, from one range of the log.
 #[derive(Clone, Debug, Default)]
 pub struct NoncurrentLogPage {
-    /// Versions in log order. The end of a version is included as far as it is in the same range.
+    /// Versions in log order. A version has a `noncurrent_since_ms` only if the record that deleted or replaced it is
+    /// in the same range of the log.
     pub versions: Vec<NoncurrentVersion>,
-    /// Position to continue at, if there is more.
+    /// Start of the next page; `None` at the end of the log.
     pub next: Option<LogScanCursor>,
 }
 

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 use crate::progress::ProgressCallback;
 
-/// Range of the log, by LSN.
+/// Range of LSNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsnRange {
     /// Exclusive lower bound.
@@ -28,7 +28,7 @@ pub struct LsnRange {
 }
 
 impl LsnRange {
-    /// Whole log.
+    /// All LSNs.
     pub const ALL: Self = Self { after_lsn: 0, through_lsn: u64::MAX };
 
     /// Returns the range after this LSN.
@@ -42,11 +42,11 @@ impl LsnRange {
 pub struct NoncurrentFilter {
     /// Bucket of the objects.
     pub bucket: BucketName,
-    /// Prefix of the keys.
+    /// Prefix of the keys; empty for the whole bucket.
     pub prefix: String,
-    /// Log range of the puts.
+    /// LSN range of the put records.
     pub span: LsnRange,
-    /// Earliest time of the put, in milliseconds since 1970.
+    /// Time of the earliest put to include, in milliseconds since 1970.
     pub put_since_ms: u64,
 }
 
@@ -55,20 +55,21 @@ pub struct NoncurrentFilter {
 pub struct DeletedFilter {
     /// Bucket of the objects.
     pub bucket: BucketName,
-    /// Folder of the objects; the root is the whole bucket.
+    /// Folder of the objects, including its subfolders; the root is the whole bucket.
     pub folder: FolderKey,
-    /// Earliest time of the deletion, in milliseconds since 1970.
+    /// Time of the earliest deletion to include, in milliseconds since 1970.
     pub since_ms: u64,
-    /// Log range of the deletions.
+    /// LSN range of the deletions: an object is left out if its last deletion is after the range. Versions put before
+    /// the range are left out.
     pub span: LsnRange,
 }
 
 /// Page of noncurrent versions.
 #[derive(Clone, Debug, Default)]
 pub struct NoncurrentPage {
-    /// Versions by name, the oldest of each name first.
+    /// Versions, ordered by name, the oldest of each name first.
     pub versions: Vec<NoncurrentVersion>,
-    /// Key and LSN to continue after, if there are more.
+    /// Key and LSN of the last version on this page, to pass as `after` for the next one; `None` on the last page.
     pub next: Option<(ObjectKey, u64)>,
 }
 

@@ -27,21 +27,22 @@ use crate::upload::{StagedBody, Upload};
 /// Objects to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndeleteRequest {
-    /// Newest intact version of an object that was deleted or is damaged beyond repair.
+    /// Newest intact version of one object that was deleted, or whose content is recorded as lost.
     Object(ObjectName),
-    /// One version of an object, replacing the current one; the current version itself is accepted if it is
-    /// unreadable.
+    /// One version of an object, which replaces the current version. Restoring the current version itself is rejected
+    /// unless it is unreadable.
     Version {
         /// Name of the object.
         name: ObjectName,
-        /// LSN of the version, as in the history.
+        /// LSN of the version, as in [`Version::lsn`](super::Version::lsn).
         lsn: u64,
     },
-    /// Newest version of every object below a folder that was deleted at this time or later and does not exist.
+    /// Newest intact version of each object in a folder and its subfolders that was deleted since a given time and does
+    /// not exist.
     Folder {
         /// Bucket of the folder.
         bucket: BucketName,
-        /// Folder; the root is the whole bucket.
+        /// Folder of the objects; the root is the whole bucket.
         folder: FolderKey,
         /// Earliest deletion time, in milliseconds since 1970.
         since_ms: u64,
@@ -51,7 +52,7 @@ pub enum UndeleteRequest {
 /// Report of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UndeleteReport {
-    /// Restored objects, by name.
+    /// Restored objects, ordered by name.
     pub restored: Vec<RestoredObject>,
     /// Objects that were not restored, with the reason.
     pub failed: Vec<(ObjectName, RestoreError)>,
@@ -64,7 +65,7 @@ pub struct RestoredObject {
     pub name: ObjectName,
     /// LSN of the restored version.
     pub lsn: u64,
-    /// Reason why a newer version was not restored, if there was one.
+    /// Reason why the version newer than the restored one could not be restored, if there was one.
     pub newer_unrecoverable: Option<RestoreError>,
 }
 

@@ -1,8 +1,8 @@
-//! Background verification of large indexes, which are not verified page by page when opened: reads every entry,
-//! looks it up by its key, and recounts the usage.
+//! Background verification of large indexes, which are not verified page by page when opened: reads every entry, looks
+//! it up by its key, and recounts the usage.
 //!
-//! redb verifies nothing when it reads, so a damaged page could hide a key. After the first damage the index is
-//! marked corrupt: its file name is removed, and the next open rebuilds the index from the log.
+//! redb verifies nothing when it reads, so a damaged page could hide a key. At the first damage the index is marked
+//! corrupt: its file name is removed, and the next open rebuilds the index from the log.
 //!
 //! Non-goals: repair, and the content of the segments.
 

@@ -24,17 +24,17 @@ use crate::name::ObjectName;
 const SCRUBS: TableDefinition<u64, &[u8]> = TableDefinition::new("scrubs");
 const DAMAGE: TableDefinition<(u64, u64), &[u8]> = TableDefinition::new("damage");
 
-/// Known damage.
+/// List of corrupt locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamageList {
     /// Corrupt locations, by segment and offset; at most [`limits::DAMAGE_LISTED_MAX`].
     pub places: Vec<Damage>,
-    /// Number of further locations.
+    /// Number of further locations that are not listed.
     pub unlisted: u64,
 }
 
 impl DamageList {
-    /// Returns the number of locations.
+    /// Returns the number of all locations, listed or not.
     pub fn count(&self) -> u64 {
         self.unlisted.saturating_add(self.places.len() as u64)
     }

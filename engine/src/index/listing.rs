@@ -1,10 +1,10 @@
 //! Listings: folder pages, key pages and key groups (common prefixes).
 //!
-//! In index key order the subfolders of a folder precede its files. A folder page reads one entry of each subfolder
-//! and then seeks past it. Plain byte order is implemented in `byte_order_iter.rs`.
+//! In index key order the subfolders of a folder precede its files. A folder page reads one entry of each subfolder and
+//! then seeks past it. Plain byte order is implemented in `byte_order_iter.rs`.
 //!
-//! Guarantees: each page costs O(page), independent of the bucket size, plus deletions not yet in redb; listings
-//! resume from a cursor and never skip or repeat an object that exists throughout.
+//! Guarantees: the cost of a page is proportional to its length, independent of the bucket size, plus the deletions
+//! that are not yet in redb; listings resume from a cursor and never skip or repeat an object that exists throughout.
 //! Non-goals: search, and the external form of cursors.
 
 use std::ops::Bound;
@@ -17,7 +17,7 @@ use crate::format::{Entry, entry_key};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 
-/// Object with its index entry.
+/// Object as of one snapshot: name, metadata, and location of the body.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub(crate) name: ObjectName,
@@ -31,7 +31,7 @@ pub struct FolderPage {
     pub folders: Vec<FolderKey>,
     /// Files, in byte order of their names, after all subfolders.
     pub files: Vec<Object>,
-    /// Start of the next page; `None` on the last page.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<FolderCursor>,
 }
 
@@ -49,7 +49,7 @@ pub enum FolderCursor {
 pub struct KeyPage {
     /// Objects in byte order of their keys.
     pub objects: Vec<Object>,
-    /// Whether there are more after the last one.
+    /// Whether more objects follow.
     pub more: bool,
 }
 
@@ -57,20 +57,20 @@ pub struct KeyPage {
 /// form one group.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyGrouping<'a> {
-    /// Prefix of all keys.
+    /// Prefix of all keys to list; empty for the whole bucket.
     pub prefix: &'a str,
-    /// Delimiter that ends the name of a group; empty disables grouping.
+    /// Delimiter at the end of each group; empty disables grouping.
     pub delimiter: &'a str,
 }
 
-/// Page of groups, and of objects that are in no group.
+/// Page of groups and of objects that are in no group.
 #[derive(Clone, Debug, Default)]
 pub struct KeyGroupPage {
     /// Common prefixes of the groups, in byte order.
     pub groups: Vec<String>,
-    /// Objects in byte order of their keys.
+    /// Objects in no group, in byte order of their keys.
     pub objects: Vec<Object>,
-    /// Greatest group or key of the page, if there are more after it.
+    /// Last group or key of the page, to pass as `after` for the next one; `None` on the last page.
     pub next: Option<String>,
 }
 

@@ -1,12 +1,12 @@
-//! Fuzzy, typo-tolerant search for object names, or without a query a listing of a folder; folders first.
+//! Fuzzy, typo-tolerant search for object names; without query words, a listing of a folder. Folders precede files.
 //!
 //! `name_cache.rs` caches the names of searched buckets, `name_list.rs` defines their layout, `index_scan.rs` scans the
 //! index for names that are not cached; `prefilter.rs` discards most names, `rank.rs` scores the rest, `top_hits.rs`
 //! collects the top hits.
 //!
-//! Guarantees: everything acknowledged before a search began is found, and a returned file exists in the view of the
-//! search; concurrent changes may or may not be visible. Memory and work are bounded: a search can be cancelled; an
-//! inexact count is marked as such.
+//! Guarantees: a search that scans all names finds everything acknowledged before it began; a returned file exists in
+//! the view of the search; concurrent changes may or may not be visible. Memory and work are bounded: a search can be
+//! cancelled, and an inexact count is marked as such.
 //! Non-goals: authorization.
 
 mod candidate;
@@ -38,11 +38,12 @@ use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 pub struct SearchQuery {
     /// Bucket to search.
     pub bucket: BucketName,
-    /// Folder to search below.
+    /// Folder to search, including its subfolders.
     pub folder: FolderKey,
-    /// Query words, in Unicode NFC form like names. Without words, the hits are the direct content of the folder.
+    /// Query words, separated by spaces, in Unicode NFC form like the names. Without words, the hits are the direct
+    /// content of the folder.
     pub text: String,
-    /// Suffix of files that are skipped; empty for none.
+    /// Suffix of file names to leave out; empty for none.
     pub excluded_suffix: String,
     /// Number of hits to skip.
     pub offset: usize,
@@ -55,11 +56,11 @@ pub struct SearchQuery {
 pub struct HitPage {
     /// Hits, best first.
     pub hits: Vec<Hit>,
-    /// Number of hits on all pages; a lower bound unless `total_is_exact`.
+    /// Number of hits on all pages; a lower bound if `total_is_exact` is false.
     pub total: usize,
-    /// Whether `total` is exact; otherwise there may be more hits.
+    /// Whether `total` is exact. If false, there may be more hits: not all names were scanned or counted.
     pub total_is_exact: bool,
-    /// Whether the names came from the cache, not from an index scan.
+    /// Whether the names came from the name cache. If false, the index was scanned.
     pub from_memory: bool,
 }
 
@@ -68,9 +69,10 @@ pub struct HitPage {
 pub struct Hit {
     /// Folder or file found.
     pub item: HitItem,
-    /// Score up to 1,000, comparable among the folders and among the files of one search; 0 without a query.
+    /// Score from 0 to 1,000; 0 without query words. Scores of folders and of files are not comparable with each other,
+    /// nor are those of different searches.
     pub score: u16,
-    /// Matching parts of the key as byte ranges, in order.
+    /// Byte ranges of the key that match the query, ascending.
     pub matches: Vec<Range<usize>>,
 }
 

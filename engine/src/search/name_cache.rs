@@ -20,12 +20,13 @@ use crate::index::{Index, NameChange, Subscription, View, damaged};
 use crate::limits;
 use crate::name::BucketName;
 
-/// Options of the name cache.
+/// Options of the cache of object names for searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Memory limit for the names of all buckets. 0: every search scans the index.
+    /// Memory limit for the names of all buckets, in bytes. 0: every search scans the index.
     pub names_bytes_max: u64,
-    /// Minimum number of objects of a cached bucket; smaller ones are scanned, which is as fast.
+    /// Minimum number of objects in a bucket whose names are cached. Smaller buckets are scanned in the index, which is
+    /// as fast.
     pub objects_min: u64,
 }
 

@@ -21,7 +21,7 @@ use crate::format::{
 use crate::limits;
 use crate::name::ObjectName;
 
-/// Body of one object, open for reading.
+/// Body of one object, open for reading. Overwriting or deleting the object does not affect it.
 #[derive(Clone)]
 pub struct Body {
     segment: Arc<OpenSegment>,
@@ -156,22 +156,23 @@ impl Body {
         Self { reported_corruption: Some(Arc::clone(sightings)), ..self }
     }
 
-    /// Returns the length of the body.
+    /// Returns the length of the body in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads a range of at most [`limits::READ_BYTES_MAX`] bytes. Waits for the disk.
+    /// Reads a range of the body. Waits for the disk.
     ///
-    /// A range that extends beyond the body, or is too long, is truncated.
+    /// A range that extends beyond the body, or is longer than [`limits::READ_BYTES_MAX`], is truncated. Fails with
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a block of the range is damaged, and returns none of its bytes.
     pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
         self.read_range(range, ReadMode::Blocking).map(Option::unwrap_or_default)
     }
 
-    /// Reads a range without waiting for the disk, and verifies at most one block.
+    /// Reads a range like [`Body::read`], without waiting for the disk and verifying at most one block.
     ///
-    /// `None` if part of the range is not resident, or if more than one block is not verified yet. Verification
-    /// accesses every byte for the first time, which is slow where each page has to be mapped.
+    /// `None` if part of the range is not in the page cache, or if more than one block is not verified yet: the first
+    /// access to every byte of a mapping is slow where each page has to be mapped.
     pub fn read_if_resident(&self, range: Range<u64>) -> Result<Option<Bytes>> {
         self.read_range(range, ReadMode::NonBlocking)
     }

@@ -30,13 +30,13 @@ pub(crate) enum ReadMode {
     NonBlocking,
 }
 
-/// Whether bytes are verified before they are returned.
+/// Policy for verifying the checksums of body blocks on reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
-    /// Verifies each block on the first read since its segment was opened, and again after the file was changed.
+    /// Verifies each block on the first read after its segment was opened, and again after the file was changed.
     #[default]
     FirstRead,
-    /// Never verifies: damaged bytes are returned. For measuring the cost of verification.
+    /// Never verifies: damaged bytes are returned. Only for measuring the cost of verification.
     Never,
 }
 

@@ -28,14 +28,14 @@ struct State {
     released: Vec<SegmentId>,
 }
 
-/// Statistics of retained segments.
+/// Statistics of retained segments: files of deleted or replaced large objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetainedStats {
-    /// Number of files of deleted or replaced objects.
+    /// Number of retained segments.
     pub segments: u64,
-    /// Bytes of these files.
+    /// Total size of retained segments in bytes.
     pub bytes: u64,
-    /// Time at which the first of them expires, in milliseconds since 1970.
+    /// Time at which the next retained segment expires, in milliseconds since 1970; `None` if there is none.
     pub next_release_ms: Option<u64>,
 }
 
