@@ -1,19 +1,19 @@
 //! Clock trait, system clock and simulated clock.
 //!
-//! All time in the engine and the server comes from a [`Clock`]; only [`SystemClock`] reads the clock of the
-//! machine. Times are in milliseconds.
+//! All time in the engine and the server comes from a [`Clock`]; only [`SystemClock`] reads the clock of the machine.
+//! Times are in milliseconds unless a name ends in `_us`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Source of time.
 pub trait Clock: Send + Sync {
-    /// Returns milliseconds since 1970-01-01 UTC. May jump when the clock of the machine is set.
+    /// Returns the time in milliseconds since 1970-01-01 UTC. May jump when the clock of the machine is set.
     fn unix_ms(&self) -> u64;
 
-    /// Returns milliseconds since an arbitrary moment; never decreases. For durations only.
+    /// Returns the time in milliseconds since an arbitrary moment. Never decreases; only for durations.
     fn monotonic_ms(&self) -> u64;
 
-    /// Returns monotonic time like [`Clock::monotonic_ms`], in microseconds.
+    /// Returns the time of [`Clock::monotonic_ms`] in microseconds. Resolution depends on the implementation.
     fn monotonic_us(&self) -> u64 {
         self.monotonic_ms().saturating_mul(1_000)
     }
@@ -63,12 +63,12 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// Creates a clock at the given time.
+    /// Creates a clock that shows `unix_ms`, in milliseconds since 1970.
     pub fn at(unix_ms: u64) -> Self {
         Self { unix_ms: AtomicU64::new(unix_ms), monotonic_ms: AtomicU64::new(0) }
     }
 
-    /// Advances the time.
+    /// Advances the time by `ms` milliseconds.
     pub fn advance(&self, ms: u64) {
         self.unix_ms.fetch_add(ms, Ordering::SeqCst);
         self.monotonic_ms.fetch_add(ms, Ordering::SeqCst);

@@ -18,31 +18,31 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// Disk failure during an operation; [`Store::health`](crate::Store::health) returns whether writes are still
-    /// accepted.
+    /// Failed disk operation. After a failed write of the log the store is read-only: see
+    /// [`Store::health`](crate::Store::health).
     Io {
         /// Operation that failed, such as "reading log/0000000001.seg".
         doing: String,
         /// Error of the disk.
         source: Arc<io::Error>,
     },
-    /// Corrupt bytes on disk. No corrupt bytes were returned.
+    /// Corrupt bytes on disk. None of them were returned.
     Corrupt(Corruption),
-    /// Precondition of a batch that did not hold; nothing of the batch was committed.
+    /// Precondition of a batch that did not hold. Nothing of the batch was committed.
     Conflict(Conflict),
-    /// Writes are rejected until the store is reopened, for the given reason. Reads are not affected.
+    /// Store that is read-only until it is reopened, with the reason. Reads are not affected.
     ReadOnly(Arc<str>),
-    /// Disk full. Reads and the store itself are not affected.
+    /// Too little free disk space for the operation. Reads and stored data are not affected.
     NoSpace,
-    /// Request beyond a limit, which is named.
+    /// Request or option beyond a limit, which the text names.
     TooLarge(&'static str),
-    /// Too many queued batches. Retry shortly.
+    /// Too many batches queued, or a checkpoint that takes too long. Retry later.
     Busy,
-    /// Store in use by another process, with its process id if known.
+    /// Store that is already open, with the id of the process if known.
     InUse(Option<u32>),
-    /// Folder without a store, or with one that this version cannot read.
+    /// Folder without a store, or with one that this version or this operation cannot use, with the reason.
     NotAStore(String),
-    /// Store closed.
+    /// Store that was closed.
     Closed,
     /// Operation cancelled by the caller. Completed parts are consistent.
     Cancelled,
@@ -57,18 +57,19 @@ pub struct Corruption {
     pub offset: u64,
     /// Format rule that the bytes violate.
     pub reason: Malformed,
-    /// Affected object.
+    /// Affected object, if known.
     pub object: Option<ObjectName>,
 }
 
 /// Precondition that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The key exists, but must be absent.
+    /// The object exists, but must be absent.
     KeyPresent(ObjectName),
-    /// The key is absent, but must exist.
+    /// The object is absent, but must exist.
     KeyMissing(ObjectName),
-    /// The key has another version than required.
+    /// The object exists, but with another ETag or LSN than required. For a read: it was overwritten or deleted since
+    /// its lookup.
     KeyChanged(ObjectName),
     /// The fact exists, but must be absent.
     FactPresent(FactName),

@@ -11,57 +11,58 @@ pub const BUCKET_NAME_BYTES_MIN: usize = 3;
 pub const KEY_BYTES_MAX: usize = 1_024;
 /// Maximum length of a fact name, in bytes of UTF-8.
 pub const FACT_NAME_BYTES_MAX: usize = 512;
-/// Maximum size of a fact value.
+/// Maximum size of a fact value in bytes.
 pub const FACT_BYTES_MAX: usize = 64 * KIB;
 /// Maximum length of a content type, in bytes.
 pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
-/// Maximum size of the opaque attributes of one object.
+/// Maximum size of the opaque attributes of one object, in bytes.
 pub const ATTRIBUTES_BYTES_MAX: usize = 6 * KIB;
 
-/// Size of the checksummed blocks of a body.
+/// Size of a body block, the unit of checksums, in bytes.
 pub const BLOCK_BYTES: usize = 64 * KIB;
-/// Default for the maximum size of a body in a log segment; a larger one gets a separate big segment.
+/// Default of [`OpenOptions::inline_bytes_max`](crate::OpenOptions::inline_bytes_max): maximum size of a body in a log
+/// segment. A larger body gets a big segment.
 pub const INLINE_BYTES_MAX: usize = MIB;
-/// Maximum value of the option `inline_bytes_max`.
+/// Maximum of [`OpenOptions::inline_bytes_max`](crate::OpenOptions::inline_bytes_max), in bytes.
 pub const INLINE_BYTES_SETTING_MAX: usize = 8 * MIB;
-/// Maximum size of an object. Its block table, 4 bytes per block, is in memory while it is written and read.
+/// Maximum size of an object body in bytes. Writing or reading it needs 4 bytes of memory per block.
 pub const OBJECT_BYTES_MAX: u64 = 64 * GIB;
 
-/// Default size of a log segment, preallocated.
+/// Default and maximum size of a log segment in bytes. The space is preallocated.
 pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
-/// Minimum size of a log segment; tests use it to get many segments.
+/// Minimum size of a log segment in bytes, for tests that need many segments.
 pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
-/// Maximum size of an unsealed segment that is sealed when the store is opened; longer ones are sealed in the
-/// background.
+/// Maximum size in bytes of an unsealed segment that opening the store seals; longer ones are sealed in the background.
 pub const SEAL_AT_OPENING_BYTES_MAX: u64 = 16 * MIB as u64;
-/// Maximum number of corrupt locations that reports list and a store remembers; further ones are counted.
+/// Maximum number of corrupt locations that a report lists or a store remembers. Further ones are only counted.
 pub const DAMAGE_LISTED_MAX: usize = 256;
-/// Maximum number of open segments, each with its memory map and its verified blocks.
+/// Maximum number of segments that are open for reading, each with its memory map and the bits of its verified blocks.
 pub const OPEN_SEGMENTS_MAX: usize = 1_024;
 
-/// Number of records from which on a commit group accepts no further batch.
+/// Maximum number of records in a commit group, unless a single batch has more.
 pub const GROUP_RECORDS_MAX: usize = 256;
-/// Number of bytes from which on a commit group accepts no further batch.
+/// Maximum size of a commit group in bytes, unless a single batch is larger.
 pub const GROUP_BYTES_MAX: u64 = 16 * MIB as u64;
-/// Maximum number of records in one batch.
+/// Maximum number of operations in one batch.
 pub const BATCH_RECORDS_MAX: usize = 1_024;
-/// Maximum size of one batch, without bodies in big segments. Half a segment, if segments are smaller.
+/// Maximum size of one batch in the log, in bytes; bodies in big segments do not count. At most half a segment.
 pub const BATCH_BYTES_MAX: u64 = 128 * MIB as u64;
 /// Maximum number of batches queued for the committer; more are rejected with [`Error::Busy`](crate::Error::Busy).
 pub const QUEUE_BATCHES_MAX: usize = 4_096;
-/// Maximum size of one disk write: larger calls cost several times the CPU time (engine/DECISIONS.md).
+/// Maximum size of one log write call in bytes. Larger calls cost several times the CPU time (engine/DECISIONS.md,
+/// decision 12).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
-/// Maximum number of segments that one compaction step reads, and that it writes.
+/// Maximum number of segments that one compaction step reads, and maximum number that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
-/// Reclaimable bytes from which on the newest segment is closed for a compaction: more than the record that a
-/// compaction itself adds to it, or each compaction would cause the next.
+/// Minimum number of reclaimable bytes in the newest log segment for a compaction to close that segment. More than the
+/// record that a compaction adds to it, or each compaction would cause the next.
 pub const COMPACTION_ROLLOVER_DEAD_BYTES_MIN: u64 = 16 * KIB as u64;
 /// Default rate of background compaction, in bytes copied per second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
 /// Default interval between checks for background compaction, in milliseconds.
 pub const COMPACTION_POLL_MS: u64 = 30_000;
-/// Number of index rows per batch when a compaction makes the index refer to its copies.
+/// Number of index entries that a compaction repoints to its copies in one batch.
 pub const REPOINT_BATCH_ENTRIES: usize = 512;
 /// Maximum number of separate LSN ranges that one compacted segment may replace.
 pub const LSN_RANGES_MAX: usize = 64;
@@ -72,8 +73,8 @@ pub const REPLAY_SUSPECTS_MAX: usize = CHECKPOINT_ENTRIES;
 pub const FINDINGS_LISTED_MAX: usize = 1_000;
 /// Maximum number of objects that a finding lists; further ones are counted.
 pub const FINDING_OBJECTS_MAX: usize = 256;
-/// Approximate number of names that fsck holds in memory at once, in 64 MiB; a store with more needs several passes
-/// over its record heads. A hash table doubles when it is filled to seven eighths.
+/// Approximate number of names that fsck holds in memory at once, in 64 MiB. A store with more names needs several
+/// passes over its record heads. The value is seven eighths of a power of two, the load at which a hash table doubles.
 pub const FSCK_NAMES_MAX: u64 = 7 * 64 * 1_024;
 /// Maximum number of corrupt bodies, broken groups of a segment, and lost log ranges that fsck remembers.
 pub const FSCK_SUSPECTS_MAX: usize = 4_096;
@@ -82,26 +83,26 @@ pub const FSCK_WORKERS_MAX: usize = 4;
 /// Maximum number of referenced big segments that fsck remembers to detect orphans.
 pub const FSCK_BIG_REFERENCES_MAX: usize = 4 * MIB;
 
-/// Default memory budget of all uploads; beyond it bodies are streamed to big segments.
+/// Default memory budget of all uploads together, in bytes. Bodies beyond it are streamed to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
-/// Number of unused upload blocks that are cached: the size of one group.
+/// Maximum number of unused block buffers that are cached for uploads: the size of one group.
 pub const UPLOAD_POOL_BLOCKS_MAX: usize = GROUP_BYTES_MAX as usize / BLOCK_BYTES;
 
-/// Log bytes after which a checkpoint is due.
+/// Number of log bytes since the last checkpoint after which the next is due.
 pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
-/// Number of changed index entries after which a checkpoint is due.
+/// Number of changes in memory after which a checkpoint is due.
 pub const CHECKPOINT_ENTRIES: usize = 64 * 1_024;
-/// Age of the first change that is not in the index after which a checkpoint is due, in milliseconds.
+/// Age in milliseconds of the oldest change that is only in memory, after which a checkpoint is due.
 pub const CHECKPOINT_MS: u64 = 5_000;
-/// Number of changes in the overlay above which the committer waits, to bound memory and recovery time even if redb
-/// is slower than the log.
+/// Number of changes in memory above which the committer waits for a checkpoint. Bounds memory and recovery time even
+/// if redb is slower than the log.
 pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
-/// Maximum wait of the committer for a checkpoint, in milliseconds; then batches are rejected with
+/// Maximum time in milliseconds that the committer waits for a checkpoint. After it, batches are rejected with
 /// [`Error::Busy`](crate::Error::Busy).
 pub const OVERLAY_WAIT_MS: u64 = 10_000;
-/// Idle time in milliseconds after which a watermark group confirms the last commit.
+/// Idle time in milliseconds after which the committer writes a watermark group, which confirms the last commit.
 pub const WATERMARK_IDLE_MS: u64 = 1_000;
-/// Default period after which every byte is verified again.
+/// Default period of the background scrub, in seconds: every segment is verified once per period.
 pub const SCRUB_PERIOD_SECONDS: u64 = 30 * 24 * 60 * 60;
 /// Minimum rate of a scrub in bytes per second, so that small stores are verified quickly.
 pub const SCRUB_BYTES_PER_SECOND_MIN: u64 = MIB as u64;
@@ -111,66 +112,66 @@ pub const SCRUB_BYTES_PER_SECOND_MAX: u64 = 64 * MIB as u64;
 pub const SCRUB_SCHEDULE_POLL_MS: u64 = 600_000;
 /// Maximum interval at which a scrub collects corruption reported by reads, in milliseconds.
 pub const SCRUB_REPORTED_POLL_MS: u64 = 60_000;
-/// Number of verified bytes after which scrub results are saved; a crash loses no more.
+/// Number of verified bytes after which scrub results are saved. A crash loses the results of at most as many.
 pub const SCRUB_SAVE_BYTES: u64 = 256 * MIB as u64;
-/// Free space required to save scrub results; below it they stay in memory.
+/// Free disk space in bytes required to save scrub results. Below it they stay in memory.
 pub const INTEGRITY_SAVE_FREE_BYTES_MIN: u64 = 16 * MIB as u64;
-/// Default size of the index's page cache.
+/// Default size of the page cache of the index in bytes.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 
-/// Part of the default reserve of free space for growth of the index, in addition to two log segments.
+/// Part of the default reserve of free disk space for growth of the index, in bytes; two log segments are added.
 pub const RESERVE_INDEX_BYTES: u64 = 64 * MIB as u64;
-/// Divisor of the disk size that gives the minimum of the default reserve.
+/// Minimum of the default reserve, as a divisor of the disk size: 100 is one percent.
 pub const RESERVE_DISK_DIVISOR: u64 = 100;
 /// Minimum interval between two queries of the free space, in milliseconds.
 pub const FREE_SPACE_POLL_MS: u64 = 1_000;
 /// Number of bytes written after which the free space is queried again.
 pub const FREE_SPACE_POLL_BYTES: u64 = 16 * MIB as u64;
-/// Free space required to begin a checkpoint.
+/// Free disk space in bytes required to begin a checkpoint.
 pub const CHECKPOINT_FREE_BYTES_MIN: u64 = 512 * KIB as u64;
-/// Free space required by a checkpoint for each changed entry: a page of the index, since redb never writes a page
-/// in place.
+/// Additional free disk space in bytes required by a checkpoint for each changed entry: one page of the index, because
+/// redb never overwrites a page in place.
 pub const CHECKPOINT_FREE_BYTES_PER_ENTRY: u64 = 4 * KIB as u64;
-/// Interval after which a checkpoint without enough space is retried, in milliseconds.
+/// Interval in milliseconds after which a checkpoint that failed for lack of space is retried.
 pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
 /// Minimum interval between two attempts to reopen a failed index file, in milliseconds.
 pub const INDEX_REOPEN_MS: u64 = 1_000;
 /// Maximum number of versions in a history, and of objects in one restore.
 pub const VERSIONS_MAX: usize = 100_000;
-/// Memory for recently deleted or replaced versions: some twenty thousand.
+/// Maximum memory in bytes of the list of recently deleted or replaced versions: about twenty thousand versions.
 pub const RECENT_NONCURRENT_BYTES_MAX: usize = 8 * MIB;
-/// Maximum size of a listing page.
+/// Maximum number of items on a listing page.
 pub const LIST_PAGE_MAX: usize = 1_000;
-/// Maximum number of hits of a search that can be paged through and are in memory.
+/// Maximum of offset plus limit of a search: the number of hits that it holds in memory.
 pub const SEARCH_WINDOW_MAX: usize = 10_000;
-/// Maximum number of names that a search scans in the index; beyond it the result is marked as incomplete.
+/// Maximum number of names that a search scans in the index. Beyond it the result is marked as incomplete.
 pub const SEARCH_SCAN_NAMES_MAX: usize = 4_000_000;
-/// Maximum number of names that a search scans while the names are being cached, when the next search will use all
-/// of them: the first search of a bucket takes about as long for ten million names as for ten thousand.
+/// Maximum number of names that a search scans while the names of the bucket are being cached. Keeps the first search
+/// of a large bucket fast; searches after it use all names.
 pub const SEARCH_SCAN_NAMES_WHILE_LOADING_MAX: usize = 8_192;
-/// Minimum number of objects of a bucket whose names are cached by a search.
+/// Minimum number of objects in a bucket whose names are cached.
 pub const NAME_CACHE_OBJECTS_MIN: u64 = 1_000;
-/// Memory limit of the cached names of all buckets.
+/// Default memory limit of the cached names of all buckets, in bytes.
 pub const NAME_CACHE_BYTES_MAX: u64 = 512 * MIB as u64;
-/// Number of searches after which an idle bucket's names may be evicted for those of a bucket that were evicted
-/// before.
+/// Number of searches for which a bucket must not have been searched before its names may be evicted to cache those of
+/// another bucket again.
 pub const NAME_CACHE_IDLE_SEARCHES_MIN: u64 = 64;
-/// Number of names above which a search uses two threads.
+/// Number of names above which a search uses two threads instead of one.
 pub const SEARCH_SINGLE_THREAD_NAMES_MAX: usize = 64 * 1_024;
-/// Number of pending changes of a bucket above which they are applied to its cached names without a search.
+/// Number of pending changes of a bucket above which they are applied to its cached names without waiting for a search.
 pub const SUBSCRIPTION_APPLY_NAMES: usize = 4 * 1_024;
-/// Number of pending changes above which a subscription overflows, so that the names must be read again.
+/// Number of pending changes above which the subscription of a name cache overflows, and its names are read again.
 pub const SUBSCRIPTION_NAMES_MAX: usize = 1 << 20;
-/// Interval of checks for pending changes, in milliseconds.
+/// Interval at which name caches are checked for pending changes, in milliseconds.
 pub const SUBSCRIPTION_POLL_MS: u64 = 500;
 /// Number of names between two checks for cancellation of a search.
 pub const SEARCH_CANCEL_CHECK_NAMES: usize = 256;
-/// Memory of the body cache: small, frequently read bodies, and the block checksums of larger ones.
+/// Maximum memory of the body cache in bytes: small, frequently read bodies, and block checksums of larger ones.
 pub const BODY_CACHE_BYTES_MAX: usize = 16 * MIB;
-/// Validity period of page-cache residency in milliseconds: pages that were just sent are the last that the kernel
-/// evicts.
+/// Time in milliseconds for which a page counts as resident after a check or a read. The kernel evicts recently used
+/// pages last.
 pub const RESIDENCY_TTL_MS: u64 = 100;
-/// Maximum piece of a body that is read, verified and returned at once.
+/// Maximum number of bytes of a body that one read verifies and returns.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 
 const KIB: usize = 1_024;

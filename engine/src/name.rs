@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::limits;
 
-/// Bucket name: 3 to 63 of `a-z 0-9 - . _`, starting with a letter or digit.
+/// Bucket name: 3 to 63 characters of `a-z 0-9 - . _`, starting with a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BucketName(Arc<str>);
 
@@ -43,9 +43,9 @@ pub struct FactName(Arc<str>);
 pub enum NameError {
     /// Empty name.
     Empty,
-    /// Longer than the maximum number of bytes, which is given.
+    /// Longer than this number of bytes.
     TooLong(usize),
-    /// Shorter than the minimum number of bytes, which is given.
+    /// Shorter than this number of bytes.
     TooShort(usize),
     /// Bucket name with a character outside `a-z 0-9 - . _`, or starting with `-`, `.` or `_`.
     BucketCharacter,
@@ -53,7 +53,7 @@ pub enum NameError {
     Control,
     /// Backslash.
     Backslash,
-    /// Two slashes in a row, or one at the start.
+    /// Empty path segment: two slashes in a row, or a slash at the start.
     EmptySegment,
     /// Path segment `.` or `..`.
     DotSegment,
@@ -125,13 +125,13 @@ impl ObjectKey {
         self.0.ends_with('/')
     }
 
-    /// Returns the folder of the object; for a marker, the folder that it marks.
+    /// Returns the folder that contains the object; for a folder marker, the folder that it marks.
     pub fn folder(&self) -> FolderKey {
         let end = self.0.rfind('/').map_or(0, |slash| slash + 1);
         FolderKey(self.0.get(..end).unwrap_or("").into())
     }
 
-    /// Returns the last path segment; empty for a marker.
+    /// Returns the last path segment; empty for a folder marker.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or("")
     }
@@ -143,7 +143,7 @@ impl FolderKey {
         Self::default()
     }
 
-    /// Parses a folder: empty, or like a key that ends in `/`.
+    /// Parses a folder: empty for the root, otherwise a valid key that ends in `/`.
     pub fn parse(folder: &str) -> Result<Self, NameError> {
         if folder.is_empty() {
             return Ok(Self::root());
@@ -155,7 +155,7 @@ impl FolderKey {
         Ok(Self(folder.into()))
     }
 
-    /// Returns the folder as text: empty, or ending in `/`.
+    /// Returns the folder as text: empty for the root, otherwise ending in `/`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -171,7 +171,7 @@ impl FolderKey {
         trimmed.rsplit('/').next().unwrap_or("")
     }
 
-    /// Returns the key of `file_name` in this folder.
+    /// Returns the key of the file `file_name` in this folder.
     pub fn key(&self, file_name: &str) -> Result<ObjectKey, NameError> {
         ObjectKey::parse(&format!("{}{file_name}", self.0))
     }

@@ -10,7 +10,7 @@ pub trait Rng: Send + Sync {
     /// Fills `bytes` with random bytes.
     fn fill(&self, bytes: &mut [u8]);
 
-    /// Returns a random number.
+    /// Returns a random number of 64 bits.
     fn next_u64(&self) -> u64 {
         let mut bytes = [0; 8];
         self.fill(&mut bytes);
@@ -23,7 +23,7 @@ pub trait Rng: Send + Sync {
         self.next_u64().checked_rem(bound).unwrap_or(0)
     }
 
-    /// Returns a version 4 UUID.
+    /// Returns a random (version 4) UUID.
     fn uuid(&self) -> uuid::Uuid {
         let mut bytes = [0; 16];
         self.fill(&mut bytes);
