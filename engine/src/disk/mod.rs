@@ -40,7 +40,7 @@ pub(crate) use self::redb_file::{FailureKind, FileFailure};
 /// Name of the lock file in the root folder.
 pub const LOCK: &str = "LOCK";
 
-/// Folder of files.
+/// Disk: the data folder of one store, with its files, subfolders and lock.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file for reading and writing. `NotFound` if it does not exist.
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
@@ -51,10 +51,10 @@ pub trait Disk: Send + Sync + 'static {
     /// Removes the name of a file; open handles remain readable. Durable after [`Disk::sync_folder`].
     fn remove(&self, path: &str) -> io::Result<()>;
 
-    /// Renames a file and replaces an existing target; open handles of both remain readable.
+    /// Renames a file and replaces an existing target; open handles of both files remain readable.
     ///
-    /// If the folder of `to` is durable, after a crash either the old or the new name exists. Durable after
-    /// [`Disk::sync_folder`] of both folders.
+    /// After a crash either the old or the new name exists, if the folder of `to` is durable. The rename is durable
+    /// after [`Disk::sync_folder`] of both folders.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Creates a hard link; each name can be removed independently. `AlreadyExists` if the target exists,
@@ -90,7 +90,7 @@ pub trait Disk: Send + Sync + 'static {
     fn capacity_bytes(&self) -> io::Result<u64>;
 }
 
-/// Lock of a disk; released on drop.
+/// Exclusive lock of a disk; released on drop.
 pub trait Lock: Send + Sync {}
 
 /// Open file.
@@ -98,23 +98,22 @@ pub trait DiskFile: Send + Sync {
     /// Returns the length of the file.
     fn bytes_len(&self) -> io::Result<u64>;
 
-    /// Fills `buffer` from `offset`; `UnexpectedEof` if the file is too short.
+    /// Fills `buffer` with the bytes from `offset`. `UnexpectedEof` if the file is too short.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Reads like [`DiskFile::read_at`], but returns false instead of waiting for the disk. May always return false.
+    /// Reads like [`DiskFile::read_at`], but returns false instead of waiting for the disk. An implementation may
+    /// always return false.
     fn read_at_if_resident(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
         let _ = (offset, buffer);
         Ok(false)
     }
 
-    /// Starts read-ahead of a range without waiting. A hint without guarantees, to reduce the latency of a later
-    /// read.
+    /// Starts read-ahead of a range without waiting, to reduce the latency of a later read. A hint without guarantees.
     fn prefetch(&self, range: Range<u64>) {
         let _ = range;
     }
 
-    /// Returns the first extent from `offset` on that may contain nonzero bytes; `None` if there is none up to the
-    /// end.
+    /// Returns the first extent at or after `offset` that may contain nonzero bytes; `None` if there is none.
     ///
     /// Zero pages that were read before may be reported as data, because some systems cache them.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
@@ -126,8 +125,8 @@ pub trait DiskFile: Send + Sync {
     /// [`DiskFile::sync_data`]; after an error any part may have been written.
     fn write_at(&self, offset: u64, pieces: &[&[u8]]) -> io::Result<()>;
 
-    /// Starts write-back of a range without waiting. A hint, to reduce the latency of a later sync: nothing is
-    /// durable without [`DiskFile::sync_data`], which also reports write-back errors.
+    /// Starts write-back of a range without waiting, to reduce the latency of a later sync. A hint: nothing is durable
+    /// without [`DiskFile::sync_data`], which also reports write-back errors.
     fn start_write_back(&self, range: Range<u64>) {
         let _ = range;
     }
@@ -148,8 +147,8 @@ pub trait DiskFile: Send + Sync {
     /// After an error the unsynced bytes of the file may be lost even if a later call succeeds: never retry.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Returns a change counter that differs after the bytes of the file were changed, as far as the system can
-    /// tell.
+    /// Returns a value that changes when the bytes of the file change, as far as the system can tell, such as the
+    /// modification time.
     fn changes(&self) -> io::Result<u64> {
         Ok(0)
     }
@@ -169,17 +168,18 @@ pub enum Access {
 
 /// Memory-mapped file.
 pub trait Mapping: Send + Sync {
-    /// Returns the bytes; slices keep the mapping alive. Access only what is resident or was populated.
+    /// Returns the mapped bytes; slices of them keep the mapping alive. Access only ranges that are resident or were
+    /// populated: other accesses wait for the disk, and an I/O error raises a signal.
     fn bytes(&self) -> Bytes;
 
     /// Returns a weak reference that can be upgraded while the mapping or a slice of it is alive.
     fn liveness_handle(&self) -> Weak<dyn Send + Sync>;
 
-    /// Returns whether every page of the range is resident, so that an access does not wait for the disk.
+    /// Returns whether every page of the range is resident, so that accessing it does not wait for the disk.
     fn is_resident(&self, range: Range<usize>) -> bool;
 
-    /// Loads the range into memory and waits for the disk. Reports an I/O error that would otherwise raise a signal
-    /// later.
+    /// Loads the range into memory. Waits for the disk, and returns an I/O error that would otherwise raise a signal on
+    /// access.
     fn populate(&self, range: Range<usize>) -> io::Result<()>;
 }
 

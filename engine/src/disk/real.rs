@@ -33,7 +33,7 @@ const FILE_MODE: u32 = 0o600;
 /// Maximum number of pieces per kernel call (`IOV_MAX`).
 const PIECES_MAX: usize = 1_024;
 
-/// Files of a data folder.
+/// Disk over a folder of the local file system.
 pub struct RealDisk {
     root: PathBuf,
 }
@@ -45,7 +45,7 @@ impl RealDisk {
         Self::open_existing(path)
     }
 
-    /// Opens an existing data folder: `NotFound` or `NotADirectory` otherwise.
+    /// Opens an existing data folder. `NotFound` if it does not exist, `NotADirectory` if it is a file.
     pub fn open_existing(path: &Path) -> io::Result<Self> {
         if !std::fs::metadata(path)?.is_dir() {
             return Err(io::Error::new(

@@ -13,7 +13,7 @@ use redb::StorageBackend;
 
 use super::DiskFile;
 
-/// File of the disk as redb storage backend.
+/// redb storage backend over a file of the disk.
 pub struct RedbFile {
     file: Arc<dyn DiskFile>,
     failure: Arc<FileFailure>,

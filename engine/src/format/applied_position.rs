@@ -25,7 +25,7 @@ pub const APPLIED_POSITION_BYTES: usize = 56;
 
 const _: () = assert!(APPLIED_POSITION_BYTES == 6 * 8 + 4 + ENTRY_CHECK_BYTES);
 
-/// Log position at which replay resumes.
+/// Position in the log up to which the index has applied records, and at which replay resumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppliedPosition {
     /// LSN of the last record applied; zero if there is none.
@@ -40,7 +40,7 @@ pub struct AppliedPosition {
     pub previous_group: Checksum,
     /// Smallest segment id that was never used.
     pub next_segment: u64,
-    /// Segments below this id are known not to be orphans.
+    /// Segment id below which no segment is an orphan.
     pub orphan_floor: u64,
 }
 

@@ -22,7 +22,7 @@ use super::segment_header::SegmentId;
 /// Encoded size of a disk address in bytes.
 pub const DISK_ADDRESS_BYTES: usize = 24;
 
-/// CRC-32 checksum.
+/// CRC-32 checksum, bound to a disk address or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checksum(pub u32);
 
@@ -37,7 +37,7 @@ pub struct DiskAddress {
     pub offset: u64,
 }
 
-/// Segment part of a disk address: the part that all addresses in one segment share.
+/// Segment and salt: the part of a disk address that all addresses in one segment share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentContext {
     /// Salt of the segment.
@@ -46,7 +46,7 @@ pub struct SegmentContext {
     pub segment: SegmentId,
 }
 
-/// Class of protected bytes; the mutation check disables the checksums of one class at a time.
+/// Class of bytes that a checksum protects; the mutation check disables the checksums of one class at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckClass {
     /// `STORE` file and segment headers.
@@ -139,7 +139,7 @@ impl RunningChecksum {
 }
 
 impl DiskAddress {
-    /// Returns the address `bytes` further on.
+    /// Returns the address that is `bytes` bytes further.
     #[must_use]
     pub fn plus(self, bytes: u64) -> Self {
         Self { offset: self.offset.saturating_add(bytes), ..self }
@@ -158,7 +158,7 @@ impl SegmentContext {
     }
 }
 
-/// Switch of the mutation check, which proves that the tests notice a missing checksum comparison.
+/// Switch that disables checksum comparisons, to check that the tests notice it (mutation check).
 #[cfg(feature = "sim")]
 pub mod mutation {
     use std::cell::Cell;
@@ -169,9 +169,9 @@ pub mod mutation {
         static IGNORED: Cell<Option<CheckClass>> = const { Cell::new(None) };
     }
 
-    /// Calls `run` while comparisons of `class` on this thread always succeed.
+    /// Calls `run` with comparisons of `class` on this thread always successful.
     ///
-    /// Other threads, such as the background threads of a store, still compare; step the store by hand inside.
+    /// Other threads, such as the background threads of a store, still compare: step the store by hand inside.
     pub fn ignoring<T>(class: CheckClass, run: impl FnOnce() -> T) -> T {
         struct Restore(Option<CheckClass>);
         impl Drop for Restore {

@@ -49,7 +49,7 @@ pub struct Damage {
     pub lsn: Option<u64>,
     /// Reason why the bytes were rejected.
     pub reason: Malformed,
-    /// Owner of the bytes, if known.
+    /// Object or fact that the bytes belong to, if known.
     pub name: Option<RecordName>,
     /// Time of the first detection, in milliseconds since 1970.
     pub found_ms: u64,

@@ -51,7 +51,7 @@ pub struct Entry {
     pub content: EntryContent,
 }
 
-/// Location of a record in the log.
+/// Location of a record in a log or compacted segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// Id of the segment.

@@ -68,16 +68,16 @@ pub struct FooterTrailer {
     pub previous_group: Checksum,
     /// Checksum of all entries, uncompressed.
     pub entries: Checksum,
-    /// Form of the stored entries.
+    /// Encoding of the entries.
     pub form: FooterEncoding,
 }
 
-/// Form of the stored entries of a footer.
+/// Encoding of the entries of a footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FooterEncoding {
-    /// Uncompressed; only read, no longer written.
+    /// Uncompressed: only read, no longer written.
     Uncompressed,
-    /// Compressed in blocks.
+    /// Compressed in LZ4 blocks.
     Compressed,
 }
 

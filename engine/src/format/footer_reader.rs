@@ -59,8 +59,8 @@ impl FooterReader {
         (length > 0).then(|| (self.at, usize::try_from(length).unwrap_or(usize::MAX)))
     }
 
-    /// Accepts the bytes of the wanted range and returns the entry bytes in them, possibly none. An entry may
-    /// span two pieces.
+    /// Accepts the bytes of the range returned by [`FooterReader::next_range`], and returns the entry bytes in them,
+    /// possibly none. An entry may span two pieces.
     pub fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
         let entries = match self.form {
             FooterEncoding::Uncompressed => {

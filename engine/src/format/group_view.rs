@@ -49,7 +49,7 @@ impl ScannedRecord<'_> {
     }
 }
 
-/// Whole group, verified except for the bodies.
+/// Complete group, verified except for the bodies.
 #[derive(Clone, Debug)]
 pub struct GroupView<'a> {
     header: GroupHeader,

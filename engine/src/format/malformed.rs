@@ -11,7 +11,7 @@ use crate::name::NameError;
 /// Format rule that stored bytes violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Only zeros: space that was never written.
+    /// Only zeros, as in space that was never written.
     Blank,
     /// File that is missing.
     Missing,
@@ -25,7 +25,7 @@ pub enum Malformed {
     Magic,
     /// Unsupported format version.
     Version(u32),
-    /// Unknown feature bits, with all bits of the field.
+    /// Unknown feature bits; the value is the whole field.
     Features(u32),
     /// Checksum mismatch: changed or misdirected bytes.
     Checksum,
@@ -33,7 +33,7 @@ pub enum Malformed {
     Reserved,
     /// Unknown kind, class or tag.
     Kind(u8),
-    /// Length out of bounds, or contradicting another.
+    /// Length that is out of bounds, or contradicts another field.
     Length,
     /// Count that contradicts the content.
     Count,
@@ -45,7 +45,7 @@ pub enum Malformed {
     Order,
     /// Offset or id that contradicts the disk address.
     Misplaced,
-    /// Content already recorded as lost to corruption.
+    /// Content that is already recorded as lost to corruption.
     Lost,
     /// Group or segment that does not continue its predecessor.
     Chain,

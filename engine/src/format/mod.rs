@@ -13,9 +13,9 @@
 //!                   scrub_result, damage, retained
 //! ```
 //!
-//! Guarantees: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same
-//! bytes, except the content of a compressed block; everything is little-endian and comes from [`byte_codec`]; every
-//! checksum comparison goes through [`checksum::compare`].
+//! Guarantees: no decoder panics, or allocates memory by a length that was not checked; what a decoder accepts encodes
+//! to the same bytes, except the content of a compressed block; everything is little-endian and comes from
+//! [`byte_codec`]; every checksum comparison goes through [`checksum::compare`].
 //! Non-goals: files, policies, the order of events.
 
 #![cfg_attr(

@@ -18,7 +18,7 @@ pub const FLAG_DERIVED: u8 = 1;
 /// Metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMeta {
-    /// Content type, as received from the client.
+    /// Content type, as given by the caller.
     pub content_type: String,
     /// BLAKE3 hash of the content.
     pub hash: [u8; 32],

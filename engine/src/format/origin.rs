@@ -36,9 +36,9 @@ const _: () =
 /// Origin of the records of a compacted segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Replaced segments, log and compacted ones.
+    /// Ids of the replaced log and compacted segments.
     pub inputs: Vec<SegmentId>,
-    /// LSN ranges of the log segments that were replaced, directly or through compacted inputs.
+    /// LSN ranges of the log that this segment replaces, directly or through compacted inputs.
     pub lsn_ranges: LsnRanges,
 }
 
@@ -74,12 +74,12 @@ impl LsnRanges {
         }
     }
 
-    /// Returns whether a whole range is in the set; an empty range is.
+    /// Returns whether the set contains every LSN from `first` to `last`. An empty range is always contained.
     pub fn contains(&self, first: u64, last: u64) -> bool {
         first > last || self.0.iter().any(|&(from, to)| from <= first && last <= to)
     }
 
-    /// Returns the part between two LSNs, both included.
+    /// Returns the part of the set from `first` to `last`, both included.
     #[must_use]
     pub fn intersect(&self, first: u64, last: u64) -> Self {
         let cut = self.0.iter().map(|&(from, to)| (from.max(first), to.min(last)));

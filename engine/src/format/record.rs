@@ -123,16 +123,16 @@ pub enum RecordOp {
     },
     /// Commit point of a compaction: the live records of some segments are now in others.
     Compaction {
-        /// Segments that contain the live records now.
+        /// Segments that contain the live records from now on.
         outputs: Vec<SegmentId>,
-        /// Segments that are obsolete.
+        /// Segments that were replaced.
         inputs: Vec<SegmentId>,
     },
     /// Hole punch: unreachable bodies of a segment read as zeros; their space was reclaimed.
     HolePunch {
         /// Id of the segment.
         segment: SegmentId,
-        /// Number of bytes, in addition to those of earlier records of this kind.
+        /// Number of bytes punched, in addition to those of earlier hole punches of the segment.
         bytes: u64,
     },
 }

@@ -18,7 +18,7 @@ pub const RETAINED_SEGMENT_BYTES: usize = 20;
 
 const _: () = assert!(RETAINED_SEGMENT_BYTES == 2 * 8 + ENTRY_CHECK_BYTES);
 
-/// Big segment that no current object refers to.
+/// Big segment of a deleted or replaced object, retained for undelete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetainedSegment {
     /// Deletion or replacement time of its object, in milliseconds since 1970.

@@ -79,7 +79,7 @@ pub enum SegmentClass {
 pub struct Predecessor {
     /// Id of the segment.
     pub segment: SegmentId,
-    /// End of its groups; bytes after it are a footer or an ignored torn tail.
+    /// Offset at which its groups end. Bytes after it are a footer or an ignored torn tail.
     pub end: u64,
 }
 
@@ -92,7 +92,7 @@ pub struct SegmentHeader {
     pub segment: SegmentId,
     /// Class of the segment.
     pub class: SegmentClass,
-    /// Random number of this segment, so that bytes of another incarnation do not match.
+    /// Random number of this segment, so that checksums of an earlier file with the same id do not match.
     pub salt: u64,
     /// Lowest LSN that the segment may contain.
     pub base_lsn: u64,
@@ -270,7 +270,7 @@ impl SegmentId {
         self.0
     }
 
-    /// Returns the next id. The maximum is its own successor; no store creates ten thousand million segments.
+    /// Returns the next id. The maximum is its own successor; no store creates 10 billion segments.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1).min(SEGMENT_ID_MAX))

@@ -33,11 +33,11 @@ pub struct SegmentUsage {
     pub class: SegmentClass,
     /// Bytes of all records, heads and bodies.
     pub record_bytes: u64,
-    /// Bytes of the records that the index refers to.
+    /// Bytes of live records, which the index refers to.
     pub live_bytes: u64,
     /// Number of all records.
     pub record_count: u64,
-    /// Number of records that the index refers to.
+    /// Number of live records, which the index refers to.
     pub live_count: u64,
     /// Number of tombstones and fact deletions. The index never refers to them.
     pub tombstone_count: u64,
@@ -68,12 +68,12 @@ impl SegmentUsage {
             self.tombstone_count.saturating_add(u64::from(record.op.is_tombstone()));
     }
 
-    /// Returns the bytes of records that are unreachable.
+    /// Returns the bytes of dead records.
     pub fn dead_bytes(&self) -> u64 {
         self.record_bytes.saturating_sub(self.live_bytes)
     }
 
-    /// Returns whether the segment may contain superseded records, which a tombstone must keep dead.
+    /// Returns whether the segment may contain superseded records, for which a tombstone must be retained.
     pub fn may_hold_dead_records(&self) -> bool {
         self.record_count > self.live_count.saturating_add(self.tombstone_count)
     }

@@ -22,7 +22,7 @@ pub const USAGE_BYTES: usize = 36;
 
 const _: () = assert!(USAGE_BYTES == 4 * 8 + ENTRY_CHECK_BYTES);
 
-/// Exact counters of a bucket or top-level folder.
+/// Exact counters of a bucket or top-level folder with everything below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Number of objects that are not derived.
@@ -31,7 +31,7 @@ pub struct Usage {
     pub bytes: u64,
     /// Number of derived objects.
     pub derived_objects: u64,
-    /// Bytes of the content of derived objects.
+    /// Content bytes of derived objects.
     pub derived_bytes: u64,
 }
 

@@ -34,23 +34,24 @@ use crate::store::Environment;
 pub struct CheckOptions {
     /// Whether every group and body is read, not only headers, footers and record heads.
     pub deep: bool,
-    /// Bucket of objects that the application regenerates if they are missing.
+    /// Bucket whose objects the application regenerates if they are missing: their loss is not a loss of data.
     pub derived_bucket: Option<BucketName>,
     /// Number of segments checked in parallel, at most [`limits::FSCK_WORKERS_MAX`].
     pub workers: usize,
 }
 
 impl CheckOptions {
-    /// Returns the number of processors, as the default number of workers.
+    /// Returns the default number of workers: the number of processors.
     pub fn workers_here() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 }
 
-/// Checks the store, which must not be open anywhere. Changes nothing.
+/// Checks a store that is not open, and changes nothing. Waits for the disk.
 ///
-/// Damage is not an error: it is in the report. Fails if the store is in use, if the folder contains no store, if
-/// the disk cannot even be listed, or with [`Error::Cancelled`].
+/// Damage is not an error: it is in the report. Fails with [`Error::InUse`] if the store is open, with
+/// [`Error::NotAStore`] if there is none, with [`Error::Io`] if the folder cannot be listed, and with
+/// [`Error::Cancelled`].
 pub fn check(
     surroundings: &Environment,
     options: CheckOptions,

@@ -11,16 +11,16 @@ use crate::format::{SegmentClass, SegmentId};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 
-/// Problem found at a location in a store.
+/// Problem found by a check, with its location and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Severity of the finding.
     pub severity: Severity,
     /// Path of the file, relative to the data folder.
     pub file: String,
-    /// Offset in the file.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// Description: a sentence without its full stop.
+    /// Description: a sentence without the full stop at its end.
     pub what: String,
     /// Affected objects, as far as known: at most [`limits::FINDING_OBJECTS_MAX`].
     pub objects: Vec<ObjectName>,
@@ -33,18 +33,18 @@ pub struct Finding {
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// No live data is affected: traces of a crash, damage to dead records, losses recorded before.
+    /// No live data is affected: traces of a crash, damage to dead records, or losses that were recorded before.
     Note,
     /// Damage that can be repaired without loss.
     Repairable,
-    /// Loss of data.
+    /// Live data is lost.
     Loss,
 }
 
-/// Remedy of a finding.
+/// Remedy of a finding. A repair applies all of them except [`Remedy::None`] and [`Remedy::CopyToHealthyDisk`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// No remedy.
+    /// Nothing can be done, or nothing is needed.
     None,
     /// Removes the index; the next open rebuilds it.
     RebuildIndex,
@@ -71,17 +71,19 @@ pub enum Remedy {
         /// Creation time of the first segment, in milliseconds since 1970.
         created_ms: u64,
     },
-    /// Removes the file.
+    /// Removes the orphaned file.
     RemoveOrphan,
-    /// Marks these objects, with the LSNs of their records, as lost.
+    /// Marks these objects as lost: reads return a corruption error until they are overwritten or deleted. Each has the
+    /// LSN of its record.
     MarkLost(Vec<(ObjectName, u64)>),
-    /// Removes these objects, with the LSNs of their records, which are regenerated when missing.
+    /// Removes these objects, which the application regenerates when they are missing. Each has the LSN of its record.
     RemoveDerived(Vec<(ObjectName, u64)>),
-    /// Puts these objects again, whose contents are still readable, with the LSNs of their records.
+    /// Puts these objects again, because their records are damaged but their contents are readable. Each has the LSN of
+    /// its record.
     RewriteObjects(Vec<(ObjectName, u64)>),
-    /// Rewrites these facts from the index.
+    /// Puts these facts again with their values from the index.
     RewriteFacts(Vec<FactName>),
-    /// Opens the store, which retains intact data and continues after the damage.
+    /// Opens the store, which keeps the intact data and continues after the damage.
     SkipDamage,
     /// Asks the operator to copy the folder to a working disk. Nothing is marked as lost while the disk may become
     /// readable again.
@@ -112,7 +114,7 @@ impl Finding {
 }
 
 impl Severity {
-    /// Returns the severity as one word.
+    /// Returns the severity as one lowercase word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Note => "note",

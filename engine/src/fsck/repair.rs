@@ -36,13 +36,14 @@ use crate::store::{Background, Environment, OpenOptions, Store};
 /// Options of a repair.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// Whether every body is read to find damage.
+    /// Whether every body is read to find damage, as in [`CheckOptions::deep`].
     pub deep: bool,
-    /// Bucket of regenerated objects, as in [`CheckOptions`].
+    /// Bucket of regenerated objects, as in [`CheckOptions::derived_bucket`].
     pub derived_bucket: Option<BucketName>,
-    /// Number of parallel checks, as in [`CheckOptions`].
+    /// Number of segments checked in parallel, as in [`CheckOptions::workers`].
     pub workers: usize,
-    /// Options for opening the store to write to it. The store is never created, and runs without threads.
+    /// Options for opening the store to write to it. `create` and `background` are ignored: the store is never created,
+    /// and runs without threads.
     pub open: OpenOptions,
 }
 
@@ -56,13 +57,15 @@ pub struct RepairReport {
 }
 
 impl RepairReport {
-    /// Returns whether data is lost: a loss was found, or damage remains.
+    /// Returns whether data is lost: the first check found a loss, or damage remains after the repair.
     pub fn has_lost(&self) -> bool {
         self.before.worst() == Some(Severity::Loss) || !self.after.is_clean()
     }
 }
 
-/// Checks the store, which must not be open anywhere, and applies the remedies. `say` is called after each action.
+/// Checks a store that is not open, applies the remedies of the findings, and checks again until nothing changes.
+///
+/// `say` is called with a description of each action. Fails like [`check`].
 pub fn repair(
     surroundings: &Environment,
     options: &RepairOptions,

@@ -10,19 +10,19 @@ use crate::limits;
 /// Report of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Findings in the order of the checks, at most [`limits::FINDINGS_LISTED_MAX`].
+    /// Findings in the order of the checks, at most [`limits::FINDINGS_LISTED_MAX`]. Further ones are only counted.
     pub findings: Vec<Finding>,
     /// Number of unlisted findings by severity.
     unlisted: [u64; 3],
     /// Whether there is a usable index.
     pub(super) has_index: bool,
-    /// Whether bodies were read.
+    /// Whether the check read all bodies.
     pub deep: bool,
     /// Number of checked segments.
     pub segments: u64,
     /// Number of existing objects.
     pub objects: u64,
-    /// Number of objects whose loss was recorded before: reads of them return a corruption error.
+    /// Number of objects that were marked as lost before: reads of them return a corruption error.
     pub known_losses: u64,
     /// Number of existing facts.
     pub facts: u64,
@@ -58,13 +58,13 @@ impl Report {
         self.bytes += other.bytes;
     }
 
-    /// Returns the number of findings of this severity.
+    /// Returns the number of findings of this severity, listed or not.
     pub fn count(&self, severity: Severity) -> u64 {
         let listed = self.findings.iter().filter(|finding| finding.severity == severity).count();
         listed as u64 + self.unlisted[severity as usize]
     }
 
-    /// Returns the highest severity.
+    /// Returns the highest severity of all findings; `None` without findings.
     pub fn worst(&self) -> Option<Severity> {
         let all = [Severity::Loss, Severity::Repairable, Severity::Note];
         all.into_iter().find(|severity| self.count(*severity) > 0)

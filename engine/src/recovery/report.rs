@@ -5,24 +5,24 @@ use std::fmt;
 use crate::format::{Malformed, SegmentId};
 use crate::limits;
 
-/// Report on opening a store.
+/// Report of the recovery that opened a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// LSN of the last record in the store.
+    /// LSN of the last record in the store; 0 for an empty store.
     pub last_lsn: u64,
     /// Number of records replayed into the index.
     pub replayed_records: u64,
-    /// Whether the index was rebuilt from the start of the log.
+    /// Whether the index was rebuilt from the whole log.
     pub index_rebuilt: bool,
-    /// Reason why an existing index could not be used.
+    /// Reason why the existing index was not used.
     pub index_fault: Option<String>,
-    /// Segment and offset at which an unacknowledged write was truncated.
+    /// Segment and offset at which a write that was never acknowledged was cut off, if there was one.
     pub torn_tail: Option<(SegmentId, u64)>,
     /// Number of segments sealed during recovery.
     pub segments_sealed: u64,
     /// Number of unreferenced files removed.
     pub orphans_removed: u64,
-    /// Damage to acknowledged data, at most [`limits::DAMAGE_LISTED_MAX`] locations. The rest of the store works.
+    /// Damage to acknowledged data: at most [`limits::DAMAGE_LISTED_MAX`] locations. All other data is available.
     pub damage: Vec<LogDamage>,
     /// Number of corrupt locations that are not listed.
     pub damage_unlisted: u64,
@@ -33,7 +33,7 @@ pub struct RecoveryReport {
 pub struct LogDamage {
     /// Id of the segment.
     pub segment: SegmentId,
-    /// Offset in the segment.
+    /// Offset in the segment in bytes.
     pub offset: u64,
     /// First affected LSN, if known.
     pub first_lsn: Option<u64>,
@@ -51,7 +51,7 @@ impl RecoveryReport {
         }
     }
 
-    /// Returns the number of corrupt locations.
+    /// Returns the number of all corrupt locations, listed or not.
     pub fn damage_count(&self) -> u64 {
         self.damage.len() as u64 + self.damage_unlisted
     }
