@@ -52,16 +52,16 @@
 //! | limits | 1,024 bytes per key, 64 GiB per body, 64 KiB per fact; see [`limits`] |
 //!
 //! - Durability: after a failed write or sync of the log the store is read-only until it is reopened; see [`Health`].
-//! - Atomicity: batches are committed one after another. Of two batches that put the same key and require
-//!   [`Precondition::KeyAbsent`], at most one succeeds. A batch has at most 1,024 operations and 128 MiB in the log.
+//! - Atomicity: batches are committed one after another. Of two concurrent batches that put the same key and require
+//!   [`Precondition::KeyAbsent`], only one succeeds. A batch has at most 1,024 operations and 128 MiB in the log.
 //! - Read isolation: two calls may read different snapshots. An open [`Body`] stays readable when its object is
 //!   overwritten or deleted.
 //! - Corruption: bodies, in blocks of 64 KiB, and record heads have CRC-32 checksums bound to segment and offset. A
 //!   block is verified on its first read and trusted until its file changes. The scrub ([`ScrubOptions`], off by
 //!   default) verifies everything again, live bodies also by their BLAKE3 hash.
-//! - Recovery: a write that was never acknowledged is cut off. Damage to acknowledged data is listed in the
-//!   [`RecoveryReport`] and in [`Store::damage`], and the rest stays available. Exception: damage to the last group
-//!   before a crash may look like an interrupted write, which is cut off.
+//! - Recovery: an interrupted write at the end of the log, which was never acknowledged, is cut off. Damage to
+//!   acknowledged data is listed in the [`RecoveryReport`] and in [`Store::damage`], and the rest stays available.
+//!   Exception: damage to the last group before a crash may look like an interrupted write.
 //! - Full disk: bodies may not use the reserve of free space, [`OpenOptions::reserve_bytes`]; deletions and facts may.
 //! - Limits: the number of buckets and objects is bounded by disk space only.
 //!
