@@ -14,7 +14,7 @@ use benches::arguments::Arguments;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
 use fuzz::synthetic_photo::{Encoding, Full, SyntheticPhoto};
-use images::scaled_jpeg::{DecodeStatus, Limits, Scale, decode};
+use scaled_jpeg::{DecodeStatus, Limits, Scale, decode};
 
 const SCALES: [Scale; 3] = [Scale::Eighth, Scale::Quarter, Scale::Half];
 

@@ -9,7 +9,7 @@
 //! Other input chooses a picture and an encoding. The file is valid, and each plane, at half size, is near that of the
 //! second decoder.
 
-use images::scaled_jpeg::{
+use ::scaled_jpeg::{
     DecodeStatus, Decoded, Error, Header, Limits, Scale, decode, full_size_pixels, memory_bytes,
     read_header,
 };

@@ -1,7 +1,7 @@
 //! Truncated files, and files with damaged data.
 
 use fuzz::synthetic_photo::{Encoding, SamplingFactor, SyntheticPhoto};
-use images::scaled_jpeg::{DecodeStatus, Decoded, Error, Scale};
+use scaled_jpeg::{DecodeStatus, Decoded, Error, Scale};
 
 use super::{PLAIN, SAMPLINGS, decode};
 

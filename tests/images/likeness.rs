@@ -5,7 +5,7 @@
 //! shift by half a sample, misplaced chroma and a block without its frequencies all fall below.
 
 use fuzz::synthetic_photo::{Encoding, Full, SamplingFactor, SyntheticPhoto, Tables};
-use images::scaled_jpeg::{ColorModel, DecodeStatus, Plane, Scale, to_pixels};
+use scaled_jpeg::{ColorModel, DecodeStatus, Plane, Scale, to_pixels};
 
 use super::{PLAIN, SAMPLINGS, decode};
 

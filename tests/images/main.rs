@@ -15,7 +15,7 @@ mod likeness;
 mod quality;
 
 use fuzz::synthetic_photo::{Encoding, SamplingFactor};
-use images::scaled_jpeg::{Decoded, Error, Limits, Scale};
+use scaled_jpeg::{Decoded, Error, Limits, Scale};
 
 const SAMPLINGS: [SamplingFactor; 4] = [
     SamplingFactor::R_4_4_4,
@@ -27,5 +27,5 @@ const SAMPLINGS: [SamplingFactor; 4] = [
 const PLAIN: Encoding = Encoding::PLAIN;
 
 fn decode(file: &[u8], scale: Scale) -> Result<Decoded, Error> {
-    images::scaled_jpeg::decode(file, scale, &Limits::PHOTOGRAPH, &|| false)
+    scaled_jpeg::decode(file, scale, &Limits::PHOTOGRAPH, &|| false)
 }

@@ -85,12 +85,13 @@ const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];
 const DIRECTION: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("kernels", &[]),
-    ("images", &["kernels"]),
+    ("scaled-jpeg", &[]),
+    ("images", &["kernels", "scaled-jpeg"]),
     ("server", &["engine", "images"]),
     ("tools", &["engine", "images", "server"]),
-    ("fuzz", &["engine", "images", "server"]),
-    ("tests", &["engine", "images", "server", "fuzz"]),
-    ("benches", &["engine", "images", "server", "tests", "fuzz"]),
+    ("fuzz", &["engine", "images", "scaled-jpeg", "server"]),
+    ("tests", &["engine", "images", "scaled-jpeg", "server", "fuzz"]),
+    ("benches", &["engine", "images", "scaled-jpeg", "server", "tests", "fuzz"]),
 ];
 
 #[test]

@@ -8,7 +8,7 @@
 //!    \_____________ plan ________________/         output, exact to the pixel
 //!                    |
 //!                  render                        all steps:
-//!   decode     one module per format; JPEG at a reduced size by scaled_jpeg
+//!   decode     one module per format; JPEG at a reduced size by the crate scaled-jpeg
 //!   resize     resizing and cropping
 //!   profile    conversion to sRGB
 //!   orientation  Exif orientation
@@ -37,7 +37,6 @@ mod profile;
 mod render;
 mod resize;
 mod riff;
-pub mod scaled_jpeg;
 mod source_info;
 mod transform;
 
@@ -47,6 +46,8 @@ pub use self::plan::{Plan, PlanOutcome, Quality, plan};
 pub use self::render::{read_source, read_source_of_start, render};
 pub use self::source_info::Source;
 pub use self::transform::{Fit, OutputFormat, TransformOptions};
+/// Cancellation callback, called from time to time; true cancels the work.
+pub use scaled_jpeg::Stop;
 
 /// AVIF encoder of this build, for version output.
 pub const AVIF_ENCODER: &str = if cfg!(feature = "fast-codecs") {
@@ -54,6 +55,3 @@ pub const AVIF_ENCODER: &str = if cfg!(feature = "fast-codecs") {
 } else {
     "AVIF is read and written without assembler: slowly"
 };
-
-/// Cancellation callback, called from time to time; true cancels the work.
-pub type Stop<'a> = &'a (dyn Fn() -> bool + Send + Sync);

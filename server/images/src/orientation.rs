@@ -72,7 +72,7 @@ impl Orientation {
 pub(super) fn from_exif(exif: &[u8]) -> Orientation {
     // Some writers put the name of the JPEG segment before it.
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
-    Orientation::from_exif_tag(super::scaled_jpeg::exif_orientation(tiff).unwrap_or(1))
+    Orientation::from_exif_tag(scaled_jpeg::exif_orientation(tiff).unwrap_or(1))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Decoded picture in memory.
 
+pub(super) use kernels::PixelLayout;
+
 use crate::error::Error;
 
 /// Rows of pixels, eight bits per channel, gamma-encoded, with straight alpha.
@@ -15,38 +17,6 @@ pub struct PixelBuffer {
     pub samples: Vec<u8>,
     /// ICC profile of the samples; sRGB if `None`.
     pub profile: Option<Vec<u8>>,
-}
-
-/// Channels of a pixel, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PixelLayout {
-    /// Grey.
-    Grey,
-    /// Grey and alpha.
-    GreyAlpha,
-    /// Red, green, blue.
-    Rgb,
-    /// Red, green, blue, alpha.
-    Rgba,
-    /// Cyan, magenta, yellow and black: 0 is no ink. Only before the conversion to sRGB.
-    Cmyk,
-}
-
-impl PixelLayout {
-    /// Returns the number of samples per pixel.
-    pub fn channels(self) -> usize {
-        match self {
-            Self::Grey => 1,
-            Self::GreyAlpha => 2,
-            Self::Rgb => 3,
-            Self::Rgba | Self::Cmyk => 4,
-        }
-    }
-
-    /// Returns whether the last channel is alpha.
-    pub fn has_alpha(self) -> bool {
-        matches!(self, Self::GreyAlpha | Self::Rgba)
-    }
 }
 
 impl PixelBuffer {

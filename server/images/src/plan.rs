@@ -11,9 +11,9 @@ use crate::limits::{
     ANIMATION_BYTES_MAX, AVIF_PIXELS_MAX, FRAMES_MAX, FRAMES_PIXELS_MAX, JOB_BYTES_MAX,
     OUTPUT_SIDE_MAX, SCALED_PIXELS_MAX, SOURCE_PIXELS_MAX, SOURCE_SIDE_MAX,
 };
-use crate::scaled_jpeg::Scale;
 use crate::source_info::Source;
 use crate::transform::{Fit, OutputFormat, TransformOptions};
+use scaled_jpeg::Scale;
 
 /// Encoding time of one million AVIF pixels, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };

@@ -6,9 +6,9 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::picture::PixelBuffer;
 use crate::plan::Plan;
-use crate::scaled_jpeg::{self, Header};
 use crate::source_info::Source;
 use crate::{Stop, animation, decode, encode, profile, resize};
+use scaled_jpeg::Header;
 
 /// Reads the header of a picture in this format.
 ///

@@ -1,10 +1,10 @@
 //! Resizes a picture, or a part of it.
 
-use kernels::{Pixel, resample};
+use kernels::{PixelLayout, resample};
+use scaled_jpeg::Plane;
 
 use crate::error::Error;
-use crate::picture::{PixelBuffer, PixelLayout};
-use crate::scaled_jpeg::Plane;
+use crate::picture::PixelBuffer;
 
 /// Resizes a part of a picture: left, top, width, height in its pixels.
 pub(super) fn resize_pixels(
@@ -16,14 +16,7 @@ pub(super) fn resize_pixels(
     if picture.dimensions() == sides && cut == all {
         return Ok(picture);
     }
-    let pixel = match picture.layout {
-        PixelLayout::Grey => Pixel::One,
-        PixelLayout::GreyAlpha => Pixel::OneAndAlpha,
-        PixelLayout::Rgb => Pixel::Three,
-        PixelLayout::Rgba => Pixel::ThreeAndAlpha,
-        PixelLayout::Cmyk => Pixel::Four,
-    };
-    let samples = resample(pixel, picture.dimensions(), &picture.samples, sides, cut);
+    let samples = resample(picture.layout, picture.dimensions(), &picture.samples, sides, cut);
     let samples = samples.map_err(Error::failed)?;
     Ok(PixelBuffer { width: sides.0, height: sides.1, samples, ..picture })
 }
@@ -46,7 +39,7 @@ pub(super) fn resize_plane(
     if from == sides && cut == [0.0, 0.0, f64::from(from.0), f64::from(from.1)] {
         return Ok(plane.samples);
     }
-    resample(Pixel::One, from, &plane.samples, sides, cut).map_err(Error::failed)
+    resample(PixelLayout::Grey, from, &plane.samples, sides, cut).map_err(Error::failed)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::format::Format;
 use crate::orientation::Orientation;
-use crate::scaled_jpeg::Scale;
+use scaled_jpeg::Scale;
 
 /// Header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,9 @@
 //! Guarantees: no `unsafe`, no I/O, no threads. Non-goals: limits of size and memory, cancellation, colour conversion.
 
 mod avif;
+mod pixel_layout;
 mod resample;
 
-pub use avif::{Channels, encode_avif};
-pub use resample::{KERNEL_RADIUS, Pixel, resample};
+pub use avif::encode_avif;
+pub use pixel_layout::PixelLayout;
+pub use resample::{KERNEL_RADIUS, resample};

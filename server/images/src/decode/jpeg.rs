@@ -18,8 +18,8 @@ use crate::limits::{PROFILE_BYTES_MAX, SCALED_PIXELS_MAX, SCANS_MAX, SOURCE_SIDE
 use crate::orientation::Orientation;
 use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Plan;
-use crate::scaled_jpeg::{self, ColorModel, Header, Limits, Scale};
 use crate::source_info::Source;
+use scaled_jpeg::{ColorModel, Header, Limits, Scale};
 
 /// Files above the size limit are parsed too, so that the error can state the size.
 const LIMITS: Limits = Limits {

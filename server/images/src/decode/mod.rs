@@ -16,7 +16,6 @@ use super::format::Format;
 use super::limits::SOURCE_BYTES_MAX;
 use super::picture::PixelBuffer;
 use super::plan::Plan;
-use super::scaled_jpeg;
 use super::source_info::Source;
 
 /// Decoded picture.

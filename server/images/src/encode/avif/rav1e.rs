@@ -1,11 +1,11 @@
 //! AVIF encoder using rav1e (pure Rust, here without assembler), with 4:4:4 chroma.
 
-use kernels::{Channels, encode_avif};
+use kernels::encode_avif;
 
 use super::quality::by_table;
 use crate::Stop;
 use crate::error::Error;
-use crate::picture::{PixelBuffer, PixelLayout};
+use crate::picture::PixelBuffer;
 
 /// Encodes a colour picture.
 pub(in super::super) fn encode(
@@ -16,15 +16,9 @@ pub(in super::super) fn encode(
     if stop() {
         return Err(Error::Cancelled);
     }
-    let channels = match picture.layout {
-        PixelLayout::Rgb => Channels::Rgb,
-        PixelLayout::Rgba => Channels::Rgba,
-        PixelLayout::Grey | PixelLayout::GreyAlpha | PixelLayout::Cmyk => {
-            return Err(Error::failed("AVIF requires colour"));
-        }
-    };
     let quality = by_table(&QUALITIES, quality);
-    encode_avif(channels, &picture.samples, picture.dimensions(), quality).map_err(Error::failed)
+    let encoded = encode_avif(picture.layout, &picture.samples, picture.dimensions(), quality);
+    encoded.map_err(Error::failed)
 }
 
 /// Requested qualities and those of this encoder with the same SSIMULACRA2 score as the output of libvips; measured

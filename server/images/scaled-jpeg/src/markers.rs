@@ -7,25 +7,25 @@ use super::error::Error;
 
 /// Marker codes, the byte after `FF` (T.81, table B.1).
 pub(super) mod code {
-    pub(in super::super) const TEM: u8 = 0x01;
-    pub(in super::super) const SOF0: u8 = 0xc0;
-    pub(in super::super) const SOF2: u8 = 0xc2;
-    pub(in super::super) const SOF15: u8 = 0xcf;
-    pub(in super::super) const DHT: u8 = 0xc4;
-    pub(in super::super) const JPG: u8 = 0xc8;
-    pub(in super::super) const DAC: u8 = 0xcc;
-    pub(in super::super) const RST0: u8 = 0xd0;
-    pub(in super::super) const RST7: u8 = 0xd7;
-    pub(in super::super) const EOI: u8 = 0xd9;
-    pub(in super::super) const SOS: u8 = 0xda;
-    pub(in super::super) const DQT: u8 = 0xdb;
-    pub(in super::super) const DRI: u8 = 0xdd;
-    pub(in super::super) const DHP: u8 = 0xde;
-    pub(in super::super) const EXP: u8 = 0xdf;
-    pub(in super::super) const APP0: u8 = 0xe0;
-    pub(in super::super) const APP1: u8 = 0xe1;
-    pub(in super::super) const APP2: u8 = 0xe2;
-    pub(in super::super) const APP14: u8 = 0xee;
+    pub(crate) const TEM: u8 = 0x01;
+    pub(crate) const SOF0: u8 = 0xc0;
+    pub(crate) const SOF2: u8 = 0xc2;
+    pub(crate) const SOF15: u8 = 0xcf;
+    pub(crate) const DHT: u8 = 0xc4;
+    pub(crate) const JPG: u8 = 0xc8;
+    pub(crate) const DAC: u8 = 0xcc;
+    pub(crate) const RST0: u8 = 0xd0;
+    pub(crate) const RST7: u8 = 0xd7;
+    pub(crate) const EOI: u8 = 0xd9;
+    pub(crate) const SOS: u8 = 0xda;
+    pub(crate) const DQT: u8 = 0xdb;
+    pub(crate) const DRI: u8 = 0xdd;
+    pub(crate) const DHP: u8 = 0xde;
+    pub(crate) const EXP: u8 = 0xdf;
+    pub(crate) const APP0: u8 = 0xe0;
+    pub(crate) const APP1: u8 = 0xe1;
+    pub(crate) const APP2: u8 = 0xe2;
+    pub(crate) const APP14: u8 = 0xee;
 }
 
 /// Marker with its data.

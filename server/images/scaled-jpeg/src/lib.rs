@@ -62,7 +62,6 @@ mod frame;
 mod header;
 mod huffman;
 mod idct;
-mod limits;
 mod markers;
 mod metadata;
 mod pixels;
@@ -83,7 +82,6 @@ mod tests;
 
 pub use self::error::{Error, Limit, Unsupported};
 pub use self::header::{ColorModel, Header};
-pub use self::limits::Limits;
 pub use self::metadata::exif_orientation;
 pub use self::pixels::to_pixels;
 pub use self::planes::{DecodeStatus, Decoded, Plane};
@@ -93,7 +91,33 @@ pub use self::upsample::full_size_pixels;
 use self::plane_layout::Layout;
 
 /// Cancellation callback, called once per row of blocks; true ends the decoding with [`Error::Cancelled`].
-pub type Stop<'a> = super::Stop<'a>;
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+
+/// Limits that are checked before the work that they bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum width times height of the source.
+    pub pixels_max: u64,
+    /// Maximum width and height of the source. The format itself ends at 65,535.
+    pub side_max: u32,
+    /// Maximum number of scans in a progressive file, including skipped ones. Encoders write about ten.
+    pub scans_max: usize,
+    /// Maximum number of 8 x 8 blocks in the scans to be decoded, summed over scans and components.
+    pub blocks_max: u64,
+    /// Maximum size of a colour profile in bytes. A larger one is ignored, like a broken one.
+    pub profile_bytes_max: usize,
+}
+
+impl Limits {
+    /// Limits for photographs: 100 megapixels, of which an eighth of each side is 1.6.
+    pub const PHOTOGRAPH: Self = Self {
+        pixels_max: 100_000_000,
+        side_max: 16_384,
+        scans_max: 100,
+        blocks_max: 50_000_000,
+        profile_bytes_max: 1 << 20,
+    };
+}
 
 /// Parses everything before the first scan, and nothing after it. Allocates only the profile.
 ///

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::Limits;
 use super::error::{Error, Unsupported};
 use super::frame::Frame;
-use super::limits::Limits;
 use super::markers::{Segment, Segments, code};
 use super::metadata::Metadata;
 use super::tables::Tables;

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use super::Limits;
 use super::Stop;
 use super::bit_reader::{BitError, BitReader};
 use super::error::{Error, Limit};
@@ -16,7 +17,6 @@ use super::frame::Frame;
 use super::header::{ParsedHead, read_between};
 use super::huffman::{Coefficient, Huffman};
 use super::idct::{BlockKind, CoefficientBlock, dequantised};
-use super::limits::Limits;
 use super::markers::{Segment, Segments, code, end_of_scan};
 use super::plane_layout::{Layout, ScaledComponent};
 use super::planes::{DecodeStatus, Plane};

@@ -1,6 +1,7 @@
 //! Decodes baseline and extended sequential files (T.81, F.2): each block is complete in one scan and is written
 //! directly to its plane.
 
+use super::Limits;
 use super::Stop;
 use super::bit_reader::{BitError, BitReader};
 use super::coefficient_mask::CoefficientMask;
@@ -9,7 +10,6 @@ use super::frame::{Component, Frame};
 use super::header::{ParsedHead, read_between};
 use super::huffman::{Coefficient, Huffman};
 use super::idct::{BlockKind, CoefficientBlock, IdctFn, dequantised};
-use super::limits::Limits;
 use super::markers::{Segment, Segments, code};
 use super::plane_layout::Layout;
 use super::planes::{DecodeStatus, Plane};

@@ -107,8 +107,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::idct::COEFFICIENT_MAX;
     use super::*;
+    use crate::idct::COEFFICIENT_MAX;
 
     /// Computes the definition in floating point, as the reference.
     fn exact(coefficients: &[i32; 64]) -> Vec<f64> {

@@ -2,8 +2,8 @@
 //!
 //! Guarantees: sides and sampling factors are not zero, sampling factors at most 4, and sides within the limits.
 
+use super::Limits;
 use super::error::{Error, Limit, Unsupported};
-use super::limits::Limits;
 use super::markers::{Segment, code};
 
 /// Frame header.
