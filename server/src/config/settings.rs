@@ -157,8 +157,8 @@ settings! {
     tls_certificate_file: PathBuf = Description("none") => reload,
     /// Private key of the TLS certificate (PEM). It should be readable by the server only.
     tls_key_file: PathBuf = Description("none") => reload,
-    /// Host names, such as `cdn.example.com`, to obtain certificates for by ACME and to serve TLS with, as a list or
-    /// separated by commas. Agrees to the terms of the certificate authority. Cannot be combined with
+    /// Host names, such as `cdn.example.com`, that TLS certificates are obtained for by ACME, as a list or separated by
+    /// commas. Setting this accepts the terms of service of the certificate authority. Cannot be combined with
     /// `tls_certificate_file`. Requires the `acme` build feature.
     acme_domains: StringList = Value(StringList::default()),
     /// Mail addresses for notices of the certificate authority, as a list or separated by commas.
@@ -167,21 +167,22 @@ settings! {
     acme_directory: String = Value(limits::acme::DIRECTORY.to_owned()),
     /// Root certificates (PEM) trusted for connections to the ACME directory, in addition to Mozilla's.
     acme_ca_file: PathBuf = Description("none"),
-    /// `max-age` of `Strict-Transport-Security`, sent by dashboard and API over TLS: how long browsers use TLS only for
-    /// this host and all its ports. 0: the header is not sent.
+    /// `max-age` in seconds of the `Strict-Transport-Security` header of dashboard and API responses over TLS. Browsers
+    /// then use only HTTPS for this host, on all ports. 0: the header is not sent.
     tls_hsts_seconds: u64 = Value(0) => reload,
-    /// Maximum request body size in bytes.
+    /// Maximum request body size in bytes on `listen`.
     body_bytes_max: u64 = Value(limits::BODY_BYTES_MAX) => reload,
-    /// Listen address and port of the premium endpoint, for large uploads.
+    /// Listen address and port of the premium endpoint: large uploads by accounts on the plans Pro and Business.
     upload_listen: String = Description("none"),
     /// Maximum request body size on the premium endpoint in bytes.
     upload_body_bytes_max: u64 = Value(limits::UPLOAD_BODY_BYTES_MAX) => reload,
     /// Listen address and port for `/-/metrics`, `/-/health` and `/-/ready` without a token. Use an address that only
     /// this machine or your own network reaches.
     admin_listen: String = Description("none"),
-    /// Token for `/-/metrics` on the other addresses, at least 16 characters. `metrics_token_file` is safer.
+    /// Bearer token for `/-/metrics` on `listen` and `upload_listen`, at least 16 characters. Prefer
+    /// `metrics_token_file`: other processes of the user can read the environment.
     metrics_token: Secret = Description("none"),
-    /// File with the token for `/-/metrics`.
+    /// File with the token for `/-/metrics` on `listen` and `upload_listen`.
     metrics_token_file: PathBuf = Description("none"),
     /// OTLP/HTTP collector for traces, such as `http://127.0.0.1:4318`. Requires the `otel` build feature.
     otlp_endpoint: String = Description("none"),
@@ -195,21 +196,21 @@ settings! {
     connections_per_address_max: usize = Value(limits::CONNECTIONS_PER_ADDRESS_MAX),
     /// Maximum copy rate of background compaction in bytes per second. 0: compaction runs on request only.
     compaction_bytes_per_second_max: u64 = Value(engine::limits::COMPACTION_BYTES_PER_SECOND),
-    /// Period in days in which all stored data is verified. 0: background verification is off.
+    /// Period in days of background verification (scrub): all stored data is verified once per period. 0: off.
     scrub_days: u64 = Value(engine::limits::SCRUB_PERIOD_SECONDS / 86_400),
     /// Maximum read rate of background verification in bytes per second.
     scrub_bytes_per_second_max: u64 = Value(engine::limits::SCRUB_BYTES_PER_SECOND_MAX),
     /// Whether the rate limits of plans apply to accounts.
     plan_rates: bool = Value(true) => reload,
-    /// Uploads per minute of an account on the plan Business.
+    /// Maximum uploads per minute of an account on the plan Business.
     business_uploads_per_minute: u32 = Value(limits::UPLOADS_PER_MINUTE_BUSINESS) => reload,
-    /// Invalid API keys per minute and client address. 0: no limit.
+    /// Maximum requests with an invalid API key per minute and client address (IPv6: /64). 0: no limit.
     failed_authentications_per_minute: u32 = Value(limits::FAILED_AUTHENTICATIONS_PER_MINUTE) => reload,
-    /// Requests per second of a client address, or an IPv6 /64. 0: no limit.
+    /// Maximum requests per second of a client address (IPv6: of a /64 network). 0: no limit.
     address_requests_per_second: u32 = Value(limits::ADDRESS_REQUESTS_PER_SECOND) => reload,
-    /// Burst size of the request limit of a client address.
+    /// Burst size, in requests, of `address_requests_per_second`.
     address_requests_burst: u32 = Value(limits::ADDRESS_REQUESTS_BURST) => reload,
-    /// Networks, such as `10.0.0.0/8`, that limits of client addresses do not apply to, as a list or separated by
+    /// Networks, such as `10.0.0.0/8`, that are exempt from limits per client address, as a list or separated by
     /// commas. Loopback addresses are always exempt.
     trusted_networks: StringList = Value(StringList::default()) => reload,
     /// Networks of reverse proxies whose `X-Forwarded-For` is trusted, as a list or separated by commas. The connection
@@ -218,33 +219,34 @@ settings! {
     /// Host names of the dashboard in addition to that of `public_url`, such as `files.internal`, as a list or
     /// separated by commas. IP addresses and `localhost` are always allowed.
     dashboard_hosts: StringList = Value(StringList::default()) => reload,
-    /// Whether the fair-use policy is applied to accounts once a day.
+    /// Whether the fair-use policy is applied to accounts on the plan Free at the start and once a day.
     fair_use_sweep: bool = Value(false),
     /// Private origins that webhooks may reach, such as `http://127.0.0.1:9000`, as a list or separated by commas.
     webhook_allow: StringList = Value(StringList::default()) => reload,
     /// Private origins that import jobs may read from, such as `http://127.0.0.1:9000`, as a list or separated by
-    /// commas. Every client that may upload can read there.
+    /// commas. Any client with upload permission can read from these origins.
     import_allow: StringList = Value(StringList::default()) => reload,
     /// Root certificates (PEM) trusted for webhooks and import jobs, in addition to Mozilla's.
     webhook_ca_file: PathBuf = Description("none"),
-    /// Memory for the object names of searched buckets in bytes: about 55 bytes per name, so ten million names need
-    /// 600000000. The least recently searched buckets are evicted. A bucket that does not fit is searched in the index,
-    /// up to its first 4,000,000 names. 0: names are not held in memory.
+    /// Memory limit of the name cache for searches, in bytes: about 55 bytes per name, so ten million names need about
+    /// 550000000. The least recently searched buckets are evicted. A bucket that does not fit is searched in the index,
+    /// up to its first 4,000,000 names. 0: no cache.
     search_memory_bytes: u64 = Value(engine::limits::NAME_CACHE_BYTES_MAX),
     /// Memory for all image processing in bytes.
     image_memory_bytes: u64 = Description("a quarter of physical memory"),
     /// Maximum size of the cache of image variants in bytes. The least recently used variants are evicted. 0: variants
     /// are not cached.
     variants_bytes_max: u64 = Value(limits::VARIANTS_BYTES_MAX),
-    /// Processor milliseconds per second for images requested by a client address, or an IPv6 /64, with a burst of five
-    /// minutes. 0: no limit.
+    /// CPU time for images requested by a client address (IPv6: a /64 network), in milliseconds per second; the burst
+    /// is five minutes of this rate. 0: no limit.
     image_ms_per_second_per_address: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_ADDRESS) => reload,
-    /// Processor milliseconds per second for images of a bucket, with a burst of five minutes. 0: no limit.
+    /// CPU time for images of a bucket, in milliseconds per second; the burst is five minutes of this rate. 0: no
+    /// limit.
     image_ms_per_second_per_bucket: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_BUCKET) => reload,
-    /// Time for requests in flight during a graceful shutdown, in seconds.
+    /// Maximum time in seconds that a graceful shutdown waits for requests in flight.
     drain_seconds: u64 = Value(limits::DRAIN_TIMEOUT.as_secs()) => reload,
-    /// Time in seconds, at most 30 days, for which deleted and replaced objects over 1 MiB can be restored, while there
-    /// is free space. 0: their space is reclaimed at once.
+    /// Retention window in seconds, at most 30 days, of deleted and replaced objects over 1 MiB: they can be restored
+    /// until it ends or space is short. 0: their space is reclaimed immediately.
     undelete_window_seconds: u64 = Value(limits::UNDELETE_WINDOW.as_secs()),
     /// Free space in bytes that uploads may not use. 0: no reserve.
     reserve_bytes: u64 = Description("576 MiB or 1 % of the disk, whichever is more"),

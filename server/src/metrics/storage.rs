@@ -24,7 +24,7 @@ fn state(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     ];
     sheet.gauges(
         "store_state",
-        "Store state (1 for the current one): `writable`; `full` accepts deletions only; `read_only` accepts no writes.",
+        "Store state (1 for the current one): `writable`; `full` rejects new bodies; `read_only` rejects all writes.",
         states.map(|(state, is_so)| ([("state", state)], f64::from(u8::from(is_so)))),
     )?;
     sheet.gauge(
@@ -48,7 +48,7 @@ fn commits(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     let store = &ours.store;
     sheet.histogram(
         "fsync_seconds",
-        "Duration of log fsync calls, one per commit group.",
+        "Duration of successful log fsync calls, one per commit group.",
         HistogramUnit::Microseconds,
         store.sync_duration_us.clone(),
     )?;
@@ -97,7 +97,7 @@ fn contents(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         sheet.gauge(name, about, of_stats(ours, value))
     };
     plain("objects", "Stored objects, without thumbnails and variants.", |stats| stats.objects)?;
-    plain("object_bytes", "Bytes of stored objects.", |stats| stats.object_bytes)?;
+    plain("object_bytes", "Content bytes of stored objects, without thumbnails and variants.", |stats| stats.object_bytes)?;
     plain("derived_objects", "Stored thumbnails and image variants.", |stats| {
         stats.derived_objects
     })?;
@@ -106,7 +106,7 @@ fn contents(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     })?;
     plain(
         "storage_retained_bytes",
-        "Bytes of deleted large objects in the undelete window.",
+        "Bytes of deleted or replaced large objects in the undelete window.",
         |stats| stats.retained.bytes,
     )?;
     plain("storage_mapped_segments", "Memory-mapped segments.", |stats| {

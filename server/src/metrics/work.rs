@@ -22,7 +22,7 @@ pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt:
     sheet.gauge("unfinished_uploads", "Unfinished uploads.", unfinished.uploads as f64)?;
     sheet.gauge(
         "unfinished_upload_bytes",
-        "Received bytes of unfinished uploads.",
+        "Bytes received by unfinished uploads.",
         unfinished.bytes as f64,
     )
 }
@@ -79,12 +79,12 @@ fn searches(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     sheet.gauge("searches_waiting", "Queued searches.", ours.app.searches.waiting() as f64)?;
     sheet.gauge(
         "search_names",
-        "Names in the in-memory search index.",
+        "Object names in the name cache for searches.",
         stats.map(|stats| stats.cached_names as f64),
     )?;
     sheet.gauge(
         "search_names_bytes",
-        "Memory of the in-memory search index.",
+        "Memory used by the name cache for searches in bytes.",
         stats.map(|stats| stats.cached_names_bytes as f64),
     )
 }
@@ -125,7 +125,7 @@ fn webhooks(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     )?;
     sheet.gauges(
         "webhook_events",
-        "Webhook events: `pending`, of these `retrying` after a failure, and `dead` (dead letters).",
+        "Webhook events, by state: `pending`; `retrying` (part of `pending`, after a failed attempt); `dead` (dead letters).",
         [
             ([("state", "pending")], totals.events.pending as f64),
             ([("state", "retrying")], totals.events.retrying as f64),
