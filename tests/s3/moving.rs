@@ -118,6 +118,24 @@ fn import_from_s3_keeps_headers_metadata_and_time() {
 
 #[test]
 #[ignore = "needs aws-cli and moto from PyPI"]
+fn import_from_s3_rejects_only_invalid_keys() {
+    let (folder, _) = DataFolder::with_bucket();
+    let moto = Moto::start();
+    moto.aws(&["s3api", "create-bucket", "--bucket", "pics"]);
+    for key in ["a//b", "/root", "x/../y", "folder/", "ok.txt"] {
+        moto.aws(&["s3api", "put-object", "--bucket", "pics", "--key", key]);
+    }
+    let words = ["import", "photos", "--from", "s3://pics", "--endpoint", &moto.address];
+    let ran = run(&mut signed(folder.command(&words)));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    for line in ["imported      1 files", "/root: ", "a//b: ", "x/../y: "] {
+        assert!(ran.stdout.contains(line), "{line}: {ran:?}");
+    }
+    assert_eq!(folder.done(&["cat", "photos/ok.txt"]).stdout, "");
+}
+
+#[test]
+#[ignore = "needs aws-cli and moto from PyPI"]
 fn commands_of_the_moving_section_import() {
     let (folder, _) = DataFolder::with_bucket();
     let moto = filled_moto(&folder, 3);

@@ -3,6 +3,9 @@
 //! Guarantees: credentials are sent only as a signature, in a header, to the configured host; redirects are not
 //! followed; at most one page of the listing is in memory. A listing that repeats itself is aborted. Non-goals:
 //! selection and processing of the objects.
+//!
+//! Not `object_store` (0.14): its listing fails at the first key with an empty or `..` path segment, and an import
+//! rejects only that object (`import_from_s3_rejects_only_invalid_keys`).
 
 mod answer;
 mod signature;
