@@ -17,9 +17,9 @@ use http::request::Parts;
 use http::{Extensions, Method, Uri};
 
 use crate::catalog::{
-    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, Issuer, KeyRestrictions,
-    MemberRole, Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role, Scope, SecretHash,
-    Session, Standing,
+    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, FairUseStanding, Issuer,
+    KeyRestrictions, MemberRole, Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role,
+    Scope, SecretHash, Session,
 };
 use crate::client_address::client_ip;
 use crate::error::{ApiError, INVALID_API_KEY};
@@ -136,7 +136,7 @@ impl Caller {
         let presented = PresentedKey::parse(text).ok_or_else(ApiError::invalid_api_key)?;
         let api_key = catalog.authenticate_key(&presented).ok_or_else(ApiError::invalid_api_key)?;
         let account = catalog.account(&api_key.account).ok_or_else(ApiError::invalid_api_key)?;
-        if account.standing == Standing::Suspended {
+        if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
         }
         Ok(Self::unmetered(account, Credential::Key(api_key)))
@@ -152,7 +152,7 @@ impl Caller {
         let api_key = app.catalog.authenticate_signed(key).ok_or_else(ApiError::invalid_api_key)?;
         let account = app.catalog.account(&api_key.account);
         let account = account.ok_or_else(ApiError::invalid_api_key)?;
-        if account.standing == Standing::Suspended {
+        if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
         }
         Ok(Self::unmetered(account, Credential::Key(api_key)).with_request_context(asking))
@@ -173,7 +173,7 @@ impl Caller {
             presented.and_then(|presented| app.catalog.find_session_by_secret(&presented));
         let session = session.ok_or_else(ApiError::session_ended)?;
         let account = app.catalog.account(&session.account).ok_or_else(ApiError::session_ended)?;
-        if account.standing == Standing::Suspended {
+        if account.standing == FairUseStanding::Suspended {
             return Err(ApiError::account_suspended());
         }
         Ok(Some(
@@ -195,7 +195,7 @@ impl Caller {
             Issuer::Account(id) => (id.clone(), Credential::Detached),
         };
         let account = catalog.account(&account)?;
-        let is_suspended = account.standing == Standing::Suspended;
+        let is_suspended = account.standing == FairUseStanding::Suspended;
         (!is_suspended).then(|| Self::unmetered(account, credential))
     }
 
@@ -331,7 +331,7 @@ impl Caller {
         }
         // A suspended owner blocks members of its organisation from its buckets as well.
         match catalog.account(&bucket.owner) {
-            Some(owner) if owner.standing != Standing::Suspended => Ok(()),
+            Some(owner) if owner.standing != FairUseStanding::Suspended => Ok(()),
             Some(_) => Err(ApiError::account_suspended()),
             None => Err(ApiError::bucket_not_found()),
         }

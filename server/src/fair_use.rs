@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{Account, AccountId, ActivityDay, Catalog, CatalogError, Plan, Standing};
+use crate::catalog::{
+    Account, AccountId, ActivityDay, Catalog, CatalogError, FairUseStanding, Plan,
+};
 use crate::limits::{
     FAIR_USE_REFUSED_PER_DAY, FAIR_USE_SPIKE_FACTOR, FAIR_USE_SPIKE_REQUESTS_MIN,
     FAIR_USE_STEP_DELAY,
@@ -18,8 +20,8 @@ use crate::limits::{
 pub struct FairUseStep {
     pub account: AccountId,
     pub name: String,
-    pub from: Standing,
-    pub to: Standing,
+    pub from: FairUseStanding,
+    pub to: FairUseStanding,
     pub reason: String,
 }
 
@@ -90,13 +92,13 @@ impl FairUseEvidence {
     }
 }
 
-fn next(standing: Standing) -> Option<Standing> {
+fn next(standing: FairUseStanding) -> Option<FairUseStanding> {
     match standing {
-        Standing::Good => Some(Standing::Notified),
-        Standing::Notified => Some(Standing::UpgradeRequested),
-        Standing::UpgradeRequested => Some(Standing::Throttled),
-        Standing::Throttled => Some(Standing::Suspended),
-        Standing::Suspended => None,
+        FairUseStanding::Good => Some(FairUseStanding::Notified),
+        FairUseStanding::Notified => Some(FairUseStanding::UpgradeRequested),
+        FairUseStanding::UpgradeRequested => Some(FairUseStanding::Throttled),
+        FairUseStanding::Throttled => Some(FairUseStanding::Suspended),
+        FairUseStanding::Suspended => None,
     }
 }
 
@@ -151,11 +153,11 @@ mod tests {
 
     #[test]
     fn fair_use_steps_end_at_the_last() {
-        let mut standing = Standing::Good;
+        let mut standing = FairUseStanding::Good;
         let mut steps = 0;
         while let Some(following) = next(standing) {
             (standing, steps) = (following, steps + 1);
         }
-        assert_eq!((standing, steps), (Standing::Suspended, 4));
+        assert_eq!((standing, steps), (FairUseStanding::Suspended, 4));
     }
 }

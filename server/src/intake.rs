@@ -50,7 +50,7 @@ use crate::request_body::RequestBody;
 use crate::state::AppState;
 use crate::stored_headers::StoredHeaders;
 use crate::target::{PathInBucket, check_writable, key_in_folder};
-use crate::thumbnails::NoThumbnail;
+use crate::thumbnails::ThumbnailSkip;
 
 /// Received file that is not stored yet. Dropping it deletes it.
 pub struct StagedFile {
@@ -58,7 +58,7 @@ pub struct StagedFile {
     declared_type: Option<String>,
     staged: StagedBody,
     /// Thumbnail, if requested.
-    thumbnail: Option<Result<StagedBody, NoThumbnail>>,
+    thumbnail: Option<Result<StagedBody, ThumbnailSkip>>,
     /// Thumbnail rendered by an earlier attempt to store the file.
     thumbnail_cache: ThumbnailCache,
     /// Response headers that the client sent.
@@ -131,7 +131,7 @@ pub struct StoredFile {
     /// Whether the wanted name was taken.
     pub renamed: bool,
     /// Thumbnail, or why there is none, if requested.
-    pub thumbnail: Option<Result<ObjectName, NoThumbnail>>,
+    pub thumbnail: Option<Result<ObjectName, ThumbnailSkip>>,
 }
 
 /// Options for storing the files of a request.

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::Method;
-use server::catalog::{Scope, Standing};
+use server::catalog::{FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings};
 use tests::world::BEGINNING_MS;
 use tests::{Client, Form, Reply, World};
@@ -158,7 +158,7 @@ async fn foreign_bucket_returns_404_as_if_missing() {
 async fn suspended_account_can_only_deliver() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
-    let standing = Some(Standing::Suspended);
+    let standing = Some(FairUseStanding::Suspended);
     world.edit_account("ann", AccountSettings { standing, ..Default::default() });
     client.delete("/photos/a.txt").await.check_error(403, "account_suspended");
     assert_eq!(client.without_key().get("/photos/a.txt").await.status, 200);

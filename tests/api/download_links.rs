@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::catalog::{Access, Scope, Standing};
+use server::catalog::{Access, FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Browser, Client, World};
@@ -76,9 +76,9 @@ async fn download_link_has_the_permissions_of_its_issuer() {
     world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     anonymous.get(&of_key).await.check_error(410, "token_revoked");
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
-    world.edit_account("ann", standing(Standing::Suspended));
+    world.edit_account("ann", standing(FairUseStanding::Suspended));
     anonymous.get(of_session).await.check_error(410, "token_revoked");
-    world.edit_account("ann", standing(Standing::Good));
+    world.edit_account("ann", standing(FairUseStanding::Good));
     assert_eq!(anonymous.get(of_session).await.text(), "0123456789");
     // The link delivers the current file of that name.
     client.put("/secret/a/b%20c.txt?overwrite=true", "b c.txt", b"new").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::disk::sim::LossPolicy;
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::catalog::{Scope, Standing};
+use server::catalog::{FairUseStanding, Scope};
 use server::jobs::run_scheduler;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::{Browser, Client, Form, PASSWORD, World};
@@ -255,12 +255,12 @@ async fn job_stops_when_key_is_revoked_or_account_suspended() {
     drop(_worker);
     let suspended = begin(&client, in_folder("deleteFolder", "a/")).await;
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
-    world.edit_account("ann", standing(Standing::Suspended));
+    world.edit_account("ann", standing(FairUseStanding::Suspended));
     let worker = Worker::start(&world);
     let operator = world.operator();
     assert_eq!(ended(&operator, &suspended).await["state"], "failed");
     drop(worker);
-    world.edit_account("ann", standing(Standing::Good));
+    world.edit_account("ann", standing(FairUseStanding::Good));
     assert_eq!(keys(&client, "a/").await.len(), 10);
 }
 
@@ -281,13 +281,13 @@ async fn job_survives_sign_out_and_ends_with_permission() {
     assert_eq!(ann.sign_in("ann", PASSWORD).await.status, 200);
     let begun = ann.post("/api/jobs", in_folder("deleteFolder", "a/")).await.json();
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
-    world.edit_account("ann", standing(Standing::Suspended));
+    world.edit_account("ann", standing(FairUseStanding::Suspended));
     let worker = Worker::start(&world);
     let operator = world.operator();
     let ended = ended(&operator, begun["job"]["id"].as_str().unwrap()).await;
     assert_eq!((&ended["state"], &ended["errorCode"]), (&json!("failed"), &json!("forbidden")));
     drop(worker);
-    world.edit_account("ann", standing(Standing::Good));
+    world.edit_account("ann", standing(FairUseStanding::Good));
     assert_eq!(keys(&client, "a/").await.len(), 10);
 }
 

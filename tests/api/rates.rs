@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::Method;
-use server::catalog::{Plan, Role, Standing};
+use server::catalog::{FairUseStanding, Plan, Role};
 use server::config::Config;
 use server::management::{AccountSettings, ApiKeySettings, BucketSettings};
 use tests::{Client, Form, Reply, World};
@@ -22,7 +22,7 @@ async fn passing(client: &Client) -> u32 {
     count
 }
 
-fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
+fn edit(world: &World, plan: Option<Plan>, standing: Option<FairUseStanding>) {
     world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
 }
 
@@ -76,14 +76,14 @@ async fn rate_limit_depends_on_the_plan() {
 #[tokio::test]
 async fn rate_limit_of_throttled_account_is_a_tenth() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    edit(&world, None, Some(Standing::Throttled));
+    edit(&world, None, Some(FairUseStanding::Throttled));
     assert_eq!(passing(&client).await, 10);
     let refused = upload(&client).await;
     check_fields(&refused, "\"upload-free-throttled\";q=10;w=60", "10", "0", "6");
     assert_eq!(refused.header("retry-after"), "6");
     assert_eq!(client.delete("/photos/a.txt").await.header("x-ratelimit-limit"), "100");
 
-    edit(&world, None, Some(Standing::Suspended));
+    edit(&world, None, Some(FairUseStanding::Suspended));
     upload(&client).await.check_error(403, "account_suspended");
     assert_eq!(client.get("/photos/a.txt").await.status, 404);
 }

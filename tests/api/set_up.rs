@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::disk::sim::LossPolicy;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::{Plan, Role, Standing};
+use server::catalog::{FairUseStanding, Plan, Role};
 use server::management::{AccountSettings, AdminRequest, AdminResponse as Done};
 use tests::{Browser, Client, Form, PASSWORD, World};
 
@@ -295,7 +295,7 @@ async fn invitation_expires_by_time_replacement_or_password() {
     let fourth = invite(&world, "bob");
     let found = world.found_on(world.disk.fork());
     Browser::of(&found).post("/-/invitation", accept(&fourth)).await.check_done();
-    let standing = Some(Standing::Suspended);
+    let standing = Some(FairUseStanding::Suspended);
     world.edit_account("bob", AccountSettings { standing, ..AccountSettings::default() });
     browser.post("/-/invitation", accept(&fourth)).await.check_own_error(404, "link_not_found");
     for nonsense in ["", "x", "aaaaaaaaaaaaaaaa_", &"a".repeat(69)] {
@@ -317,7 +317,7 @@ async fn only_operators_can_invite() {
     client.post_json(&path, json!({})).await.check_done();
     let nobody = "/api/accounts/aaaaaaaaaaaaaaaa/invitations";
     ann.post(nobody, json!({})).await.check_error(404, "account_not_found");
-    let standing = Some(Standing::Suspended);
+    let standing = Some(FairUseStanding::Suspended);
     world.edit_account("bob", AccountSettings { standing, ..AccountSettings::default() });
     ann.post(&path, json!({})).await.check_error(403, "account_suspended");
     let foreign = [("sec-fetch-site", "cross-site")];

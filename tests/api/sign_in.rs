@@ -3,7 +3,7 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::json;
-use server::catalog::Standing;
+use server::catalog::FairUseStanding;
 use server::management::AccountSettings;
 use tests::browser::{COOKIE, HOST};
 use tests::{Browser, Client, Form, PASSWORD, Reply, World};
@@ -239,14 +239,14 @@ async fn suspended_account_is_signed_out_and_cannot_sign_in() {
         let standing = Some(standing);
         world.edit_account("ann", AccountSettings { standing, ..AccountSettings::default() });
     };
-    standing(Standing::Throttled);
+    standing(FairUseStanding::Throttled);
     assert!(browser.is_signed_in().await);
-    standing(Standing::Suspended);
+    standing(FairUseStanding::Suspended);
     browser.get("/api/buckets").await.check_error(401, "session_ended");
     assert!(!browser.is_signed_in().await);
     browser.sign_in("ann", PASSWORD).await.check_own_error(403, "account_suspended");
     browser.sign_in("ann", WRONG).await.check_own_error(401, "wrong_password");
-    standing(Standing::Good);
+    standing(FairUseStanding::Good);
     assert!(!browser.is_signed_in().await, "what ended does not come back");
     assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
 }

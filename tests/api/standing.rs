@@ -2,17 +2,17 @@
 
 use axum::body::Body;
 use http::Method;
-use server::catalog::{Catalog, ChangedBy, Plan, Role, Standing};
+use server::catalog::{Catalog, ChangedBy, FairUseStanding, Plan, Role};
 use server::config::Config;
 use server::management::{
     AccountSettings, AccountView, AdminRequest, AdminResponse, ApiKeySettings, BucketSettings,
-    StandingStepView, SweptView, standing_changes,
+    StandingStepView, SweepReportView, standing_changes,
 };
 use tests::{Client, Form, World};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-fn sweep(world: &World) -> SweptView {
+fn sweep(world: &World) -> SweepReportView {
     match world.manage(AdminRequest::SweepAccounts) {
         AdminResponse::Swept(swept) => swept,
         other => panic!("a sweep was asked for, not {other:?}"),
@@ -28,7 +28,7 @@ fn account(world: &World, name: &str) -> AccountView {
     }
 }
 
-fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
+fn edit(world: &World, plan: Option<Plan>, standing: Option<FairUseStanding>) {
     world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
 }
 
@@ -45,14 +45,14 @@ async fn hammer(client: &Client) {
 #[tokio::test]
 async fn standing_of_excessive_caller_drops_one_step_with_reason() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    let nothing = SweptView { account_count: 1, violation_count: 0, steps: Vec::new() };
+    let nothing = SweepReportView { account_count: 1, violation_count: 0, steps: Vec::new() };
     assert_eq!(sweep(&world), nothing);
     let ladder = [
-        Standing::Good,
-        Standing::Notified,
-        Standing::UpgradeRequested,
-        Standing::Throttled,
-        Standing::Suspended,
+        FairUseStanding::Good,
+        FairUseStanding::Notified,
+        FairUseStanding::UpgradeRequested,
+        FairUseStanding::Throttled,
+        FairUseStanding::Suspended,
     ];
     for pair in ladder.windows(2) {
         hammer(&client).await;
@@ -70,7 +70,7 @@ async fn standing_of_excessive_caller_drops_one_step_with_reason() {
         world.clock.advance(3 * DAY_MS);
     }
     let view = account(&world, "ann");
-    assert_eq!(view.standing, Standing::Suspended);
+    assert_eq!(view.standing, FairUseStanding::Suspended);
     let changes: Vec<_> =
         view.standing_changes.iter().map(|change| (change.from, change.to)).collect();
     assert_eq!(changes, ladder.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>());
@@ -85,16 +85,16 @@ async fn standing_can_be_reset_by_operator_before_next_sweep() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     hammer(&client).await;
     assert_eq!(sweep(&world).steps.len(), 1);
-    edit(&world, None, Some(Standing::Good));
+    edit(&world, None, Some(FairUseStanding::Good));
     let view = account(&world, "ann");
     let latest = view.standing_changes.last().expect("it is remembered");
-    assert_eq!((latest.from, latest.to), (Standing::Notified, Standing::Good));
+    assert_eq!((latest.from, latest.to), (FairUseStanding::Notified, FairUseStanding::Good));
     assert_eq!((latest.by, &*latest.reason), (ChangedBy::Operator, "set by the operator"));
     world.clock.advance(DAY_MS);
     hammer(&client).await;
     assert_eq!(sweep(&world).steps, []);
     // An edit without a change is not recorded.
-    edit(&world, Some(Plan::Free), Some(Standing::Good));
+    edit(&world, Some(Plan::Free), Some(FairUseStanding::Good));
     assert_eq!(account(&world, "ann"), view);
 }
 
@@ -108,12 +108,12 @@ async fn standing_sweep_affects_only_free_plan_with_reason() {
     world.account("bob");
     let swept = sweep(&world);
     assert_eq!((swept.account_count, swept.violation_count, swept.steps.len()), (2, 1, 1));
-    assert_eq!(account(&world, "bob").standing, Standing::Good);
+    assert_eq!(account(&world, "bob").standing, FairUseStanding::Good);
     // An account that has stopped for two days keeps its standing.
     world.clock.advance(4 * DAY_MS);
     let swept = sweep(&world);
     assert_eq!((swept.violation_count, swept.steps.len()), (0, 0));
-    assert_eq!(account(&world, "ann").standing, Standing::Notified);
+    assert_eq!(account(&world, "ann").standing, FairUseStanding::Notified);
 }
 
 #[tokio::test]
@@ -143,9 +143,9 @@ async fn standing_detects_usage_spikes() {
 async fn standing_keeps_latest_100_changes_after_reopen() {
     let (world, _) = World::with_bucket_and(1, Config::default());
     for _ in 0..60 {
-        edit(&world, None, Some(Standing::Throttled));
+        edit(&world, None, Some(FairUseStanding::Throttled));
         world.clock.advance(1);
-        edit(&world, None, Some(Standing::Good));
+        edit(&world, None, Some(FairUseStanding::Good));
         world.clock.advance(1);
     }
     let known = account(&world, "ann").standing_changes;

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::json;
-use server::catalog::{Scope, Standing};
+use server::catalog::{FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
@@ -171,7 +171,7 @@ async fn upload_key_permissions_hold_on_every_route() {
     let revoked = Client::new(world.app(), Some(issued.key));
     world.manage(AdminRequest::RevokeApiKey { id: issued.api_key.id });
     check_rejected(&world, &revoked, "photos/a.txt", b"hello", (401, "invalid_api_key")).await;
-    let standing = Some(Standing::Suspended);
+    let standing = Some(FairUseStanding::Suspended);
     world.edit_account("ann", AccountSettings { standing, ..AccountSettings::default() });
     check_rejected(&world, &client, "photos/a.txt", b"hello", (403, "account_suspended")).await;
 }

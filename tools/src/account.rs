@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use server::catalog::{Plan, Role, Standing};
+use server::catalog::{FairUseStanding, Plan, Role};
 use server::config::PublicUrl;
 use server::management::{AccountSettings, AdminRequest};
 
@@ -129,7 +129,7 @@ pub(crate) struct Edit {
     plan: Option<Plan>,
     /// Fair-use standing; the API keys and sessions of a suspended account are rejected.
     #[arg(long, ignore_case = true, value_parser = value_parsers::of(value_parsers::STANDING))]
-    standing: Option<Standing>,
+    standing: Option<FairUseStanding>,
     #[command(flatten)]
     reach: Reach,
 }

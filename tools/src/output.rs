@@ -15,10 +15,10 @@ use std::io::{self, ErrorKind, Write as _};
 
 use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, NamedIssue, TruncatedList};
-use server::catalog::Standing;
+use server::catalog::FairUseStanding;
 use server::management::{
     AccountView, AdminResponse, ApiKeyIssuedView, ApiKeyView, BucketView, InvitedView, MemberView,
-    OrganisationView, StandingStepView, SweptView,
+    OrganisationView, StandingStepView, SweepReportView,
 };
 
 #[cfg(feature = "s3")]
@@ -240,11 +240,12 @@ fn account_row(account: &AccountView) -> Vec<String> {
 const STEP: &[Column] =
     &[("ID", Whole), ("NAME", Whole), ("FROM", Whole), ("TO", Whole), ("REASON", Cut)];
 
-fn swept_text(swept: &SweptView, wide: bool) -> String {
-    let SweptView { account_count, violation_count, steps } = swept;
+fn swept_text(swept: &SweepReportView, wide: bool) -> String {
+    let SweepReportView { account_count, violation_count, steps } = swept;
     let mut text = format!("{account_count} accounts, {violation_count} break fair use\n");
     if !steps.is_empty() {
-        let word = |it: &Standing| value_parsers::word(value_parsers::STANDING, it).to_owned();
+        let word =
+            |it: &FairUseStanding| value_parsers::word(value_parsers::STANDING, it).to_owned();
         let row = |step: &StandingStepView| {
             let StandingStepView { account, name, from, to, reason } = step;
             vec![account.clone(), name.clone(), word(from), word(to), reason.clone()]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use server::archive::ImportConflictRule;
-use server::catalog::{Access, BucketKind, MemberRole, Plan, Role, Scope, Standing};
+use server::catalog::{Access, BucketKind, FairUseStanding, MemberRole, Plan, Role, Scope};
 
 /// Word and the value that it represents.
 type Choice<T> = (&'static str, T);
@@ -18,12 +18,12 @@ pub(crate) const PLAN: &[Choice<Plan>] = &[
     ("Pro", Plan::Pro),
     ("Business", Plan::Business),
 ];
-pub(crate) const STANDING: &[Choice<Standing>] = &[
-    ("good", Standing::Good),
-    ("notified", Standing::Notified),
-    ("upgrade_requested", Standing::UpgradeRequested),
-    ("throttled", Standing::Throttled),
-    ("suspended", Standing::Suspended),
+pub(crate) const STANDING: &[Choice<FairUseStanding>] = &[
+    ("good", FairUseStanding::Good),
+    ("notified", FairUseStanding::Notified),
+    ("upgrade_requested", FairUseStanding::UpgradeRequested),
+    ("throttled", FairUseStanding::Throttled),
+    ("suspended", FairUseStanding::Suspended),
 ];
 pub(crate) const ROLE: &[Choice<Role>] = &[("user", Role::User), ("operator", Role::Operator)];
 pub(crate) const MEMBER_ROLE: &[Choice<MemberRole>] = &[
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn words_are_found_both_ways() {
-        assert_eq!(word(STANDING, &Standing::UpgradeRequested), "upgrade_requested");
+        assert_eq!(word(STANDING, &FairUseStanding::UpgradeRequested), "upgrade_requested");
         assert_eq!(word(PLAN, &Plan::Pro), "Pro");
     }
 }

@@ -20,7 +20,7 @@ pub struct Account {
     pub name: AccountName,
     pub role: Role,
     pub plan: Plan,
-    pub standing: Standing,
+    pub standing: FairUseStanding,
     /// Quota of all its buckets together.
     pub quota: Quota,
     pub created_ms: u64,
@@ -54,7 +54,7 @@ pub enum Plan {
 /// Fair-use standing of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum FairUseStanding {
     #[default]
     Good,
     Notified,
@@ -70,7 +70,7 @@ pub(super) struct StoredAccount {
     #[serde(default)]
     role: Role,
     plan: Plan,
-    standing: Standing,
+    standing: FairUseStanding,
     #[serde(default)]
     quota: Quota,
     created_ms: u64,
@@ -109,7 +109,7 @@ impl Account {
             name,
             role: Role::default(),
             plan: Plan::default(),
-            standing: Standing::default(),
+            standing: FairUseStanding::default(),
             quota: Quota::default(),
             created_ms,
         }

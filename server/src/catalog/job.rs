@@ -53,9 +53,9 @@ pub struct JobFailure {
 pub enum JobSpec {
     DeleteFolder { bucket: StoredName, folder: StoredFolder },
     EmptyBucket { bucket: StoredName },
-    MoveFolder { bucket: StoredName, folder: StoredFolder, to: StoredFolder, on_taken: OnTaken },
+    MoveFolder { bucket: StoredName, folder: StoredFolder, to: StoredFolder, on_taken: OnConflict },
     UndeleteFolder { bucket: StoredName, folder: StoredFolder, since_ms: u64 },
-    ImportUrls { bucket: StoredName, folder: StoredFolder, urls: Vec<String>, on_taken: OnTaken },
+    ImportUrls { bucket: StoredName, folder: StoredFolder, urls: Vec<String>, on_taken: OnConflict },
     Compact { dead_percent_min: u8 },
     Scrub,
 }
@@ -73,7 +73,7 @@ pub struct StoredFolder(pub FolderKey);
 /// Handling of a name that is already in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum OnTaken {
+pub enum OnConflict {
     /// The file stays where it is.
     #[default]
     Refuse,

@@ -69,7 +69,7 @@ use self::traffic_history::UsageHistory;
 use self::version_turns::VersionLocks;
 use crate::limits;
 
-pub use self::account::{Account, AccountName, Plan, Role, Standing};
+pub use self::account::{Account, AccountName, FairUseStanding, Plan, Role};
 pub use self::api_key::{ApiKey, IssuedKey, KeyRestrictions, PresentedKey, Scope, prefix_folder};
 pub use self::audit::{Actor, ActorKind, AuditAction, AuditEntry};
 pub use self::audit_book::AuditPage;
@@ -87,7 +87,7 @@ pub use self::event::{
 pub use self::id::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, WebhookId};
 pub use self::invitation::{Invitation, IssuedInvitation};
 pub use self::job::{
-    Job, JobEnd, JobError, JobFailure, JobProgress, JobSpec, JobState, NewJob, OnTaken,
+    Job, JobEnd, JobError, JobFailure, JobProgress, JobSpec, JobState, NewJob, OnConflict,
     StoredFolder, StoredName,
 };
 pub use self::last_backup::LastBackup;

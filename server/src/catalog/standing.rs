@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::audit::{AuditAction, AuditRecord, changed_settings};
 use super::changes::SessionChanges;
 use super::record::{CatalogRecord, encode};
-use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing, invitation};
+use super::{Account, AccountId, Catalog, CatalogError, FairUseStanding, Plan, invitation};
 use crate::limits::STANDING_CHANGES_MAX;
 
 /// Prefix of the fact names of these records.
@@ -31,8 +31,8 @@ pub struct StandingHistory {
 #[serde(deny_unknown_fields)]
 pub struct StandingChange {
     pub at_ms: u64,
-    pub from: Standing,
-    pub to: Standing,
+    pub from: FairUseStanding,
+    pub to: FairUseStanding,
     /// Sentence for the account's owner.
     pub reason: String,
     pub by: ChangedBy,
@@ -84,8 +84,8 @@ impl Catalog {
     pub fn advance_standing(
         &self,
         id: &AccountId,
-        from: Standing,
-        to: Standing,
+        from: FairUseStanding,
+        to: FairUseStanding,
         reason: &str,
     ) -> Result<Option<Arc<Account>>, CatalogError> {
         let _changing = self.change();
@@ -125,7 +125,7 @@ impl Catalog {
             history = Some(Arc::new(known));
         }
         let mut sessions = SessionChanges::default();
-        if to == Standing::Suspended {
+        if to == FairUseStanding::Suspended {
             // A suspension requires a new sign-in and new invitations afterwards.
             (batch, sessions.ended) = self.end_sessions_in_batch(batch, &id, None)?;
             batch = batch.delete_fact(invitation::fact(&id)?);
@@ -134,7 +134,7 @@ impl Catalog {
         let account = Arc::new(account);
         self.publish(|tables| {
             sessions.publish(tables);
-            if to == Standing::Suspended {
+            if to == FairUseStanding::Suspended {
                 tables.invitations.remove(&id);
             }
             tables.accounts.insert(id.clone(), account.clone());
@@ -164,7 +164,7 @@ impl ChangedBy {
     }
 }
 
-impl Standing {
+impl FairUseStanding {
     /// Returns the name of the standing, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {

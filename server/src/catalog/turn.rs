@@ -13,7 +13,7 @@ use super::dead_letters::millis;
 use super::event::{self, DeadLetter, DeliveryState, QueuedEvent};
 use super::outbox::EventOutcome;
 use super::record::{corrupt_record, decode, encode};
-use super::{Catalog, CatalogError, Standing, Webhook, WebhookId};
+use super::{Catalog, CatalogError, FairUseStanding, Webhook, WebhookId};
 use crate::limits;
 
 /// Exclusive right to send the due events of a webhook, released when dropped.
@@ -70,7 +70,7 @@ impl Catalog {
             return false;
         };
         let owner = self.bucket(&webhook.bucket).and_then(|bucket| self.account(&bucket.owner));
-        owner.is_some_and(|owner| owner.standing != Standing::Suspended)
+        owner.is_some_and(|owner| owner.standing != FairUseStanding::Suspended)
     }
 
     /// Returns whether any event waits for its due time.

@@ -11,7 +11,7 @@ use engine::{Batch, Error, ObjectKey, ObjectName, Precondition};
 use super::MovedFile;
 use super::moving::object_exists;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, OnTaken, UploadParams};
+use crate::catalog::{Bucket, EventKind, OnConflict, UploadParams};
 use crate::error::ApiError;
 use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;
@@ -24,14 +24,14 @@ pub async fn copy_file(
     bucket: &Arc<Bucket>,
     from: &ObjectKey,
     to: &ObjectKey,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
 ) -> Result<MovedFile, ApiError> {
     let _turn = app.copy_permits.acquire().await.map_err(|_| ApiError::overloaded(1))?;
     let name = ObjectName::new(bucket.name.clone(), from.clone());
     let rule = match on_taken {
         // The batch requires that the name is free.
-        OnTaken::Overwrite | OnTaken::Refuse => ConflictRule::Overwrite,
-        OnTaken::Rename => ConflictRule::Rename,
+        OnConflict::Overwrite | OnConflict::Refuse => ConflictRule::Overwrite,
+        OnConflict::Rename => ConflictRule::Rename,
     };
     let manner =
         UploadOptions::new(UploadParams { rule, ..UploadParams::NONE }, EventKind::CreatedByCopy);
@@ -43,7 +43,7 @@ pub async fn copy_file(
             return Err(ApiError::bad_request("A thumbnail cannot be copied without its file"));
         }
         let mut along = Batch::new();
-        if on_taken == OnTaken::Refuse {
+        if on_taken == OnConflict::Refuse {
             if object_exists(app, bucket, to).await? {
                 return Err(ApiError::file_exists());
             }

@@ -17,7 +17,7 @@ use engine::{
 
 use super::{CancelCheck, bucket_batch, commit_moves};
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, ObjectEvent, OnTaken, StoredAmount};
+use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict, StoredAmount};
 use crate::claims::Claim;
 use crate::error::ApiError;
 use crate::intake::claim_names;
@@ -75,7 +75,7 @@ pub async fn move_file(
     bucket: &Bucket,
     from: &ObjectKey,
     to: &ObjectKey,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
 ) -> Result<MovedFile, ApiError> {
     let _turn = app.copy_permits.acquire().await.map_err(|_| ApiError::overloaded(1))?;
     let name = ObjectName::new(bucket.name.clone(), from.clone());
@@ -90,7 +90,7 @@ pub async fn move_file(
                 "Thumbnails cannot be moved on their own: move the original file",
             ));
         }
-        if on_taken == OnTaken::Refuse && object_exists(app, bucket, to).await? {
+        if on_taken == OnConflict::Refuse && object_exists(app, bucket, to).await? {
             return Err(ApiError::file_exists());
         }
         match move_version(app, bucket, object, to, on_taken, &is_stopped).await? {
@@ -107,7 +107,7 @@ pub async fn move_versions(
     app: &AppState,
     bucket: &Bucket,
     files: Vec<(Object, ObjectKey)>,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
     is_stopped: &CancelCheck,
 ) -> Result<MoveReport, ApiError> {
     let mut sums = MoveReport::default();
@@ -118,7 +118,7 @@ pub async fn move_versions(
             break;
         }
         if check_writable(&to).is_err()
-            || (on_taken == OnTaken::Refuse && object_exists(app, bucket, &to).await?)
+            || (on_taken == OnConflict::Refuse && object_exists(app, bucket, &to).await?)
         {
             sums.skipped += 1;
             continue;
@@ -145,7 +145,7 @@ async fn move_together(
     app: &AppState,
     bucket: &Bucket,
     files: Vec<(Object, ObjectKey)>,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
     is_stopped: &CancelCheck,
     sums: &mut MoveReport,
 ) -> Result<(), ApiError> {
@@ -181,7 +181,7 @@ async fn try_together(
     app: &AppState,
     bucket: &Bucket,
     files: &[(Object, ObjectKey)],
-    on_taken: OnTaken,
+    on_taken: OnConflict,
     is_stopped: &CancelCheck,
 ) -> Result<bool, ApiError> {
     let mut batch = bucket_batch(bucket)?;
@@ -214,7 +214,7 @@ async fn move_version(
     bucket: &Bucket,
     object: Object,
     to: &ObjectKey,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
     is_stopped: &CancelCheck,
 ) -> Result<MoveOutcome, ApiError> {
     let from = object.name().clone();
@@ -300,7 +300,7 @@ async fn propose_move(
     bucket: &Bucket,
     copied: &CopiedVersion,
     to: &ObjectKey,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
 ) -> Result<Option<PlannedMove>, ApiError> {
     let CopiedVersion { object, body, thumbnail } = copied;
     let (app, bucket, to) = (app.clone(), bucket.name.clone(), to.clone());
@@ -308,12 +308,12 @@ async fn propose_move(
     let decide = move || {
         let (mut key, mut renamed, mut claims) = (to, false, Vec::new());
         match on_taken {
-            OnTaken::Refuse => {
+            OnConflict::Refuse => {
                 if app.store.get(&ObjectName::new(bucket.clone(), key.clone()))?.is_some() {
                     return Ok(None);
                 }
             }
-            OnTaken::Rename => {
+            OnConflict::Rename => {
                 let (proposals, claimed) =
                     claim_names(&app, &bucket, ConflictRule::Rename, &[key.clone()])?;
                 claims = claimed;
@@ -321,7 +321,7 @@ async fn propose_move(
                     (key, renamed) = (proposal.key, proposal.renamed);
                 }
             }
-            OnTaken::Overwrite => {}
+            OnConflict::Overwrite => {}
         }
         let (from, name) = (object.name(), ObjectName::new(bucket, key));
         let options = PutOptions {
@@ -331,7 +331,7 @@ async fn propose_move(
             created_ms: Some(object.created_ms()),
         };
         let mut batch = Batch::new().require(Precondition::KeyHasLsn(from.clone(), object.lsn()));
-        if on_taken != OnTaken::Overwrite {
+        if on_taken != OnConflict::Overwrite {
             batch = batch.require(Precondition::KeyAbsent(name.clone()));
         }
         let created = ObjectEvent::created(

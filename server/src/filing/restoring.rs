@@ -11,7 +11,7 @@ use engine::{
 
 use super::{CancelCheck, bucket_batch, scan_log};
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, ObjectEvent, OnTaken};
+use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
 use crate::claims::Claim;
 use crate::error::ApiError;
 use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};
@@ -27,7 +27,7 @@ pub struct UndeleteTarget {
     pub key: ObjectKey,
     /// LSN of the version; the newest intact version if absent.
     pub lsn: Option<u64>,
-    pub on_taken: OnTaken,
+    pub on_taken: OnConflict,
 }
 
 /// Result of restoring several files.
@@ -55,7 +55,7 @@ pub async fn undelete(
 ) -> Result<(Object, u64, bool), ApiError> {
     check_writable(&wanted.key)?;
     let name = ObjectName::new(bucket.name.clone(), wanted.key.clone());
-    if wanted.on_taken == OnTaken::Refuse {
+    if wanted.on_taken == OnConflict::Refuse {
         // Checked first, to avoid a useless log scan.
         resolve_target(app, &name, wanted.on_taken).await?;
     }
@@ -252,7 +252,7 @@ struct ResolvedTarget {
 async fn resolve_target(
     app: &AppState,
     name: &ObjectName,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
 ) -> Result<ResolvedTarget, ApiError> {
     let (app, name) = (app.clone(), name.clone());
     let decide = move || {
@@ -269,13 +269,13 @@ async fn resolve_target(
                     _claims: Vec::new(),
                 })
             }
-            (Some(_), OnTaken::Refuse) => Err(ApiError::file_exists()),
-            (Some(there), OnTaken::Overwrite) => {
+            (Some(_), OnConflict::Refuse) => Err(ApiError::file_exists()),
+            (Some(there), OnConflict::Overwrite) => {
                 let require = Precondition::KeyHasLsn(name.clone(), there.lsn());
                 let replaces = Some(there);
                 Ok(ResolvedTarget { name, require, replaces, renamed: false, _claims: Vec::new() })
             }
-            (Some(_), OnTaken::Rename) => {
+            (Some(_), OnConflict::Rename) => {
                 let wanted = [name.key.clone()];
                 let (proposals, claims) =
                     claim_names(&app, &name.bucket, ConflictRule::Rename, &wanted)?;

@@ -14,8 +14,8 @@ use crate::fair_use;
 use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{
-    AccountSettings, AccountView, NewAccountSettings, SweptView, account_change, account_view,
-    swept_view,
+    AccountSettings, AccountView, NewAccountSettings, SweepReportView, account_change,
+    account_view, swept_view,
 };
 use crate::paging::PageRequest;
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
@@ -39,10 +39,10 @@ pub struct AccountsReply {
 
 /// Result of a fair-use sweep.
 #[derive(Serialize, ToSchema)]
-pub struct SweptReply {
+pub struct SweepReply {
     success: bool,
     #[serde(flatten)]
-    swept: SweptView,
+    swept: SweepReportView,
 }
 
 /// Lists accounts; `q` filters by name or id. Operators only.
@@ -144,15 +144,15 @@ pub async fn edit(
     path = "/api/accounts/sweep",
     operation_id = "sweepAccounts",
     tag = "Accounts",
-    responses((status = OK, body = SweptReply))
+    responses((status = OK, body = SweepReply))
 )]
 pub async fn sweep(
     State(app): State<AppState>,
     caller: Caller,
-) -> Result<Json<SweptReply>, ApiError> {
+) -> Result<Json<SweepReply>, ApiError> {
     caller.require_operator(MANAGES)?;
     let swept = changing(&app, &caller, fair_use::sweep).await?;
-    Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))
+    Ok(Json(SweepReply { success: true, swept: swept_view(swept) }))
 }
 
 fn reply(app: &AppState, account: &Account) -> Result<Json<AccountReply>, ApiError> {

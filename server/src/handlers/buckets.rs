@@ -14,8 +14,8 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{
-    Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError, MemberRole,
-    NewBucket, NewBucketOwner, OnNonEmpty, Scope, Standing, new_bucket_name,
+    Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError,
+    FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, Scope, new_bucket_name,
 };
 use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
@@ -125,7 +125,7 @@ pub async fn create(
         Some(id) => {
             let organisation = caller.organisation(&app.catalog, &id, MemberRole::Admin)?;
             let owner = app.catalog.account(&organisation.owner);
-            if owner.is_none_or(|owner| owner.standing == Standing::Suspended) {
+            if owner.is_none_or(|owner| owner.standing == FairUseStanding::Suspended) {
                 return Err(ApiError::account_suspended());
             }
             NewBucketOwner::Organisation(organisation.id.clone())

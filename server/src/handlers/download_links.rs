@@ -23,7 +23,7 @@ use crate::target::public_url;
 /// Request for a download link.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DownloadLinkWish {
+pub struct DownloadLinkRequest {
     path: String,
     /// Lifetime in seconds, 1 to 604800; default 3600.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct DownloadLinkReply {
     operation_id = "makeDownloadLink",
     tag = "Files",
     params(BucketNameParameter),
-    request_body = DownloadLinkWish,
+    request_body = DownloadLinkRequest,
     responses(
         (status = OK, body = DownloadLinkReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
@@ -63,7 +63,7 @@ pub async fn create(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Presign)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Read)?;
-    let wish: DownloadLinkWish = body.deserialize()?;
+    let wish: DownloadLinkRequest = body.deserialize()?;
     let key = file_in(&wish.path)?;
     caller.require_key_access(&key)?;
     let expires_in = wish.expires_in.unwrap_or(limits::PRESIGN_SECONDS_DEFAULT);

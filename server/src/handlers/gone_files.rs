@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, OnTaken, Scope};
+use crate::catalog::{Bucket, OnConflict, Scope};
 use crate::error::{ApiError, LOG_TOO_LARGE};
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::json_body::JsonBody;
@@ -34,10 +34,10 @@ use crate::target::{normalize, public_url};
 /// Page of restorable versions.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GoneReply {
+pub struct NoncurrentVersionsReply {
     success: bool,
     /// Restorable versions, possibly few or none before the last page; a `nextCursor` of `null` ends the list.
-    versions: Vec<GoneVersionView>,
+    versions: Vec<NoncurrentVersionView>,
     #[schema(required)]
     next_cursor: Option<String>,
 }
@@ -45,11 +45,11 @@ pub struct GoneReply {
 /// Deleted or replaced version of a file.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct GoneVersionView {
+struct NoncurrentVersionView {
     path: String,
     /// Version id; greater for versions stored later.
     lsn: u64,
-    state: GoneState,
+    state: VersionEnd,
     /// Time of the deletion or replacement; `null` if no longer known.
     #[schema(required)]
     deleted_at: Option<String>,
@@ -67,7 +67,7 @@ struct GoneVersionView {
 /// Reason why a version is not current.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum GoneState {
+enum VersionEnd {
     Deleted,
     Replaced,
 }
@@ -75,13 +75,13 @@ enum GoneState {
 /// Request to restore a file.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct UndeleteWish {
+pub struct UndeleteRequest {
     path: String,
     /// Id of the version to restore; default: the newest intact version.
     #[serde(default)]
     lsn: Option<u64>,
     #[serde(default)]
-    on_conflict: Option<OnTaken>,
+    on_conflict: Option<OnConflict>,
 }
 
 /// Location of a restored file.
@@ -148,7 +148,7 @@ impl Cursor {
         ("prefix" = Option<String>, Query, description = "Only paths with this prefix."),
     ),
     responses(
-        (status = OK, body = GoneReply),
+        (status = OK, body = NoncurrentVersionsReply),
         (status = SERVICE_UNAVAILABLE, description = "`overloaded`."),
     )
 )]
@@ -157,7 +157,7 @@ pub async fn list(
     caller: Caller,
     uri: Uri,
     query: Query,
-) -> Result<Json<GoneReply>, ApiError> {
+) -> Result<Json<NoncurrentVersionsReply>, ApiError> {
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::List)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
@@ -197,7 +197,7 @@ pub async fn list(
     };
     let versions = versions.iter().map(|version| version_view(&app, version)).collect();
     let next_cursor = next.map(|next| next.text());
-    Ok(Json(GoneReply { success: true, versions, next_cursor }))
+    Ok(Json(NoncurrentVersionsReply { success: true, versions, next_cursor }))
 }
 
 /// Restores a file: the newest intact version, or the given one.
@@ -207,7 +207,7 @@ pub async fn list(
     operation_id = "undeleteFile",
     tag = "Moves and undelete",
     params(BucketNameParameter),
-    request_body = UndeleteWish,
+    request_body = UndeleteRequest,
     responses(
         (status = OK, body = UndeletedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: the version does not exist, or \
@@ -226,7 +226,7 @@ pub async fn undelete(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
-    let wish: UndeleteWish = body.deserialize()?;
+    let wish: UndeleteRequest = body.deserialize()?;
     let key = file_in(&wish.path)?;
     caller.require_key_access(&key)?;
     let on_taken = wish.on_conflict.unwrap_or_default();
@@ -281,14 +281,14 @@ fn without_recent(
     Ok(versions)
 }
 
-fn version_view(app: &AppState, version: &NoncurrentVersion) -> GoneVersionView {
+fn version_view(app: &AppState, version: &NoncurrentVersion) -> NoncurrentVersionView {
     let object = &version.object;
-    GoneVersionView {
+    NoncurrentVersionView {
         path: object.name().key.to_string(),
         lsn: object.lsn(),
         state: match version.reason {
-            NoncurrentReason::Deleted => GoneState::Deleted,
-            NoncurrentReason::Replaced => GoneState::Replaced,
+            NoncurrentReason::Deleted => VersionEnd::Deleted,
+            NoncurrentReason::Replaced => VersionEnd::Replaced,
         },
         deleted_at: version.noncurrent_since_ms.map(iso_time),
         bytes: object.bytes(),

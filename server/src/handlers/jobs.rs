@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 use super::changing;
 use crate::auth::Caller;
 use crate::catalog::{
-    Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnTaken, Scope, StoredFolder,
-    StoredName,
+    Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
+    StoredFolder, StoredName,
 };
 use crate::destination::OutboundUrl;
 use crate::error::ApiError;
@@ -33,7 +33,7 @@ use crate::target::{PathInBucket, check_object_path_writable, last_segment, pars
 /// Request to start a job.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct JobWish {
+pub struct JobRequest {
     kind: JobKind,
     /// Bucket name; required except for `compact` and `scrub`.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct JobWish {
     to: Option<String>,
     /// Conflict handling; only for `moveFolder` and `importUrls`.
     #[serde(default)]
-    on_conflict: Option<OnTaken>,
+    on_conflict: Option<OnConflict>,
     /// Earliest time of deletion in RFC 3339 format; only for `undeleteFolder`.
     #[serde(default)]
     since: Option<String>,
@@ -174,7 +174,7 @@ pub async fn list(
     path = "/api/jobs",
     operation_id = "beginJob",
     tag = "Jobs",
-    request_body = JobWish,
+    request_body = JobRequest,
     responses(
         (status = ACCEPTED, body = JobReply),
         (status = NOT_FOUND, description = "`bucket_not_found`."),
@@ -264,8 +264,8 @@ fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
 }
 
 /// Parses a job request. Rejects fields of other kinds, instead of ignoring them silently.
-fn work_of(wish: JobWish) -> Result<JobSpec, ApiError> {
-    let JobWish { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min, urls } =
+fn work_of(wish: JobRequest) -> Result<JobSpec, ApiError> {
+    let JobRequest { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min, urls } =
         wish;
     let is_for_store = matches!(kind, JobKind::Compact | JobKind::Scrub);
     let takes_prefix = !is_for_store && kind != JobKind::EmptyBucket;

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
-use crate::catalog::{OnTaken, Scope};
+use crate::catalog::{OnConflict, Scope};
 use crate::error::ApiError;
 use crate::filing::{MovedFile, copy_file, move_file};
 use crate::json_body::JsonBody;
@@ -20,11 +20,11 @@ use crate::target::{check_writable, public_url};
 /// Request to move or copy a file.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MoveWish {
+pub struct MoveRequest {
     from: String,
     to: String,
     #[serde(default)]
-    on_conflict: Option<OnTaken>,
+    on_conflict: Option<OnConflict>,
 }
 
 /// New location of a moved or copied file.
@@ -44,7 +44,7 @@ pub struct MovedReply {
     operation_id = "moveFile",
     tag = "Moves and undelete",
     params(BucketNameParameter),
-    request_body = MoveWish,
+    request_body = MoveRequest,
     responses(
         (status = OK, body = MovedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
@@ -75,7 +75,7 @@ pub async fn move_one(
     operation_id = "copyFile",
     tag = "Moves and undelete",
     params(BucketNameParameter),
-    request_body = MoveWish,
+    request_body = MoveRequest,
     responses(
         (status = OK, body = MovedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
@@ -94,7 +94,7 @@ pub async fn copy_one(
     caller.bucket(&app.catalog, &name, Scope::Read)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let (from, to, on_taken) = requested(&caller, body)?;
-    if from == to && on_taken != OnTaken::Rename {
+    if from == to && on_taken != OnConflict::Rename {
         let must = "must differ from \"from\", unless \"onConflict\" is \"rename\"";
         return Err(ApiError::bad_parameter("to", must));
     }
@@ -102,8 +102,11 @@ pub async fn copy_one(
 }
 
 /// Reads source, destination and conflict rule of a move or copy, and checks that the caller may use both paths.
-fn requested(caller: &Caller, body: JsonBody) -> Result<(ObjectKey, ObjectKey, OnTaken), ApiError> {
-    let wish: MoveWish = body.deserialize()?;
+fn requested(
+    caller: &Caller,
+    body: JsonBody,
+) -> Result<(ObjectKey, ObjectKey, OnConflict), ApiError> {
+    let wish: MoveRequest = body.deserialize()?;
     let (from, to) = (file_in(&wish.from)?, file_in(&wish.to)?);
     caller.require_key_access(&from)?;
     caller.require_key_access(&to)?;

@@ -24,7 +24,7 @@ use crate::object_name::{ConflictRule, Naming};
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::query::Query;
 use crate::rate_limit::RateClass;
-use crate::replies::{AddressReply, TokenReply, UploadReply};
+use crate::replies::{PresignedUrlReply, TokenReply, UploadReply};
 use crate::reserved::{self, TOKEN_PATH};
 use crate::state::AppState;
 use crate::target::{ObjectPath, PathInBucket, check_object_path_writable, public_url};
@@ -77,7 +77,7 @@ pub async fn presign_token(
         ("thumbnail" = Option<Flag>, Query, description = "Whether to create thumbnails of images; default: the \
             setting of the bucket."),
     ),
-    responses((status = OK, body = AddressReply))
+    responses((status = OK, body = PresignedUrlReply))
 )]
 pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
     let query = Query::from_uri(&head.uri);
@@ -92,7 +92,7 @@ fn issue_address(
     caller: &Caller,
     query: &Query,
     head: &Parts,
-) -> Result<AddressReply, ApiError> {
+) -> Result<PresignedUrlReply, ApiError> {
     // The bucket, and the path after `presigned/`, both as sent.
     let path = head.uri.path();
     let between = format!("/{}/", reserved::PRESIGNED);
@@ -110,7 +110,7 @@ fn issue_address(
     let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
     let ObjectName { bucket, key } = name;
     let expires_ms = issued.grant.expires_ms;
-    Ok(AddressReply::new(url, bucket.as_str(), key.as_str(), issued.expires_in, expires_ms))
+    Ok(PresignedUrlReply::new(url, bucket.as_str(), key.as_str(), issued.expires_in, expires_ms))
 }
 
 /// Uploads the files of a multipart form with a one-time upload token.

@@ -84,7 +84,7 @@ struct SessionView {
 /// Sign-in credentials.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
-pub struct SignInBody {
+pub struct SignInRequest {
     /// Account name.
     name: String,
     #[schema(format = Password)]
@@ -94,7 +94,7 @@ pub struct SignInBody {
 /// Current and new password.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
-pub struct PasswordBody {
+pub struct ChangePasswordRequest {
     #[schema(format = Password)]
     current: String,
     /// New password, at least 10 characters and at most 128 bytes.
@@ -137,7 +137,7 @@ pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, 
     operation_id = "signIn",
     tag = "Sessions",
     security(()),
-    request_body = SignInBody,
+    request_body = SignInRequest,
     responses(
         (status = OK, body = SessionReply),
         (status = UNAUTHORIZED, description = "`wrong_password`: wrong name or password."),
@@ -290,7 +290,7 @@ pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Resp
     operation_id = "changePassword",
     tag = "Sessions",
     security(("session" = [])),
-    request_body = PasswordBody,
+    request_body = ChangePasswordRequest,
     responses(
         (status = NO_CONTENT, description = "Password changed."),
         (status = UNAUTHORIZED, description = "`wrong_password`: the current password is wrong."),

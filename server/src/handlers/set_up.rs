@@ -16,8 +16,8 @@ use super::sessions::{
 };
 use crate::auth::{Caller, anonymous_actor};
 use crate::catalog::{
-    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FirstBucket, NewSetup,
-    SetupResult, Standing, new_bucket_name,
+    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FairUseStanding, FirstBucket,
+    NewSetup, SetupResult, new_bucket_name,
 };
 use crate::client_address::client_ip;
 use crate::error::ApiError;
@@ -38,7 +38,7 @@ use crate::target::last_segment;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
-pub struct SetUpBody {
+pub struct SetupRequest {
     /// Set-up token, the part of the link after `#`.
     #[schema(format = Password)]
     token: String,
@@ -61,16 +61,16 @@ pub struct SetUpBody {
 /// Valid set-up link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SetUpCheckReply {
+pub struct SetupCheckReply {
     success: bool,
     /// Existing accounts, at most 20.
-    accounts: Vec<SetUpAccount>,
+    accounts: Vec<SetupAccount>,
 }
 
 /// Account that a set-up can make an operator.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SetUpAccount {
+pub struct SetupAccount {
     name: String,
     /// Whether the account owns a bucket, which makes `bucketName` optional.
     has_bucket: bool,
@@ -79,15 +79,15 @@ pub struct SetUpAccount {
 /// Result of a set-up or, with `check`, of checking its token.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-pub enum SetUpOutcome {
-    Done(Box<SetUpReply>),
-    Check(SetUpCheckReply),
+pub enum SetupOutcome {
+    Done(Box<SetupReply>),
+    Check(SetupCheckReply),
 }
 
 /// Result of a set-up. The only response that contains the key.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SetUpReply {
+pub struct SetupReply {
     /// First bucket; absent if none was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -105,7 +105,7 @@ pub struct SetUpReply {
 /// Request to accept or check an invitation.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
-pub struct InvitationBody {
+pub struct AcceptInvitationRequest {
     /// Invitation token, the part of the link after `#`.
     #[schema(format = Password)]
     token: String,
@@ -153,9 +153,9 @@ pub struct InvitationReply {
     operation_id = "setUp",
     tag = "Sessions",
     security(()),
-    request_body = SetUpBody,
+    request_body = SetupRequest,
     responses(
-        (status = OK, body = SetUpOutcome),
+        (status = OK, body = SetupOutcome),
         (status = FORBIDDEN, description = "`cross_site`."),
         (status = NOT_FOUND, description = "`link_not_found`."),
         (status = GONE, description = "`link_expired`; `set_up_done`: an operator has a password."),
@@ -171,7 +171,7 @@ pub async fn set_up(
     if body.optional("check")?.unwrap_or(false) {
         body.deny_unknown()?;
         check_link(&app, &head, &token)?;
-        return Ok(Json(SetUpOutcome::Check(check_reply(&app))).into_response());
+        return Ok(Json(SetupOutcome::Check(check_reply(&app))).into_response());
     }
     let name: String = body.require("name")?;
     let password = body.require_secret("password")?;
@@ -199,18 +199,18 @@ pub async fn set_up(
     tracing::info!(account = %account.id, "set-up completed");
     let api_key = api_key_view(&app.catalog, &key.record);
     session_response(&app, &started, |session| {
-        let reply = SetUpReply { bucket, key: key.text, api_key, s3, session };
-        Json(SetUpOutcome::Done(Box::new(reply))).into_response()
+        let reply = SetupReply { bucket, key: key.text, api_key, s3, session };
+        Json(SetupOutcome::Done(Box::new(reply))).into_response()
     })
 }
 
-fn check_reply(app: &AppState) -> SetUpCheckReply {
+fn check_reply(app: &AppState) -> SetupCheckReply {
     let accounts = app.catalog.accounts();
-    let accounts = accounts.iter().take(limits::SET_UP_ACCOUNTS_MAX).map(|account| SetUpAccount {
+    let accounts = accounts.iter().take(limits::SET_UP_ACCOUNTS_MAX).map(|account| SetupAccount {
         name: account.name.as_str().to_owned(),
         has_bucket: !app.catalog.bucket_names_of(&account.id).is_empty(),
     });
-    SetUpCheckReply { success: true, accounts: accounts.collect() }
+    SetupCheckReply { success: true, accounts: accounts.collect() }
 }
 
 /// Creates an invitation link for setting the account's password. Operators only.
@@ -247,7 +247,7 @@ pub async fn invite(
     operation_id = "acceptInvitation",
     tag = "Sessions",
     security(()),
-    request_body = InvitationBody,
+    request_body = AcceptInvitationRequest,
     responses(
         (status = OK, body = InvitationOutcome),
         (status = FORBIDDEN, description = "`account_suspended`, `cross_site`."),
@@ -273,7 +273,7 @@ pub async fn accept_invitation(
         return Err(ApiError::link_expired("ask the operator for a new one"));
     }
     let account = app.catalog.account(&invitation.account);
-    let account = account.filter(|account| account.standing != Standing::Suspended);
+    let account = account.filter(|account| account.standing != FairUseStanding::Suspended);
     let account = account.ok_or_else(ApiError::account_suspended)?;
     let Some(password) = password else {
         let (name, expires_ms) = (account.name.as_str().to_owned(), invitation.expires_ms);

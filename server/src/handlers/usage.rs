@@ -27,7 +27,7 @@ pub struct UsageReply {
     next_cursor: Option<String>,
     /// Total of all buckets of the account; absent for an API key limited to one bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<TotalView>,
+    total: Option<UsageTotalView>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -46,7 +46,7 @@ struct BucketUsageView {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TotalView {
+struct UsageTotalView {
     object_count: u64,
     total_bytes: u64,
     #[schema(required)]
@@ -82,7 +82,7 @@ pub async fn usage(
         let buckets = buckets.map(|bucket| bucket_usage(catalog, &bucket));
         let buckets = buckets.collect::<Result<Vec<_>, _>>()?;
         let total = is_whole.then(|| catalog.account_amount(&account.id)).transpose()?;
-        let total = total.map(|StoredAmount { objects, bytes }| TotalView {
+        let total = total.map(|StoredAmount { objects, bytes }| UsageTotalView {
             object_count: objects,
             total_bytes: bytes,
             object_count_max: account.quota.objects_max,

@@ -32,7 +32,7 @@ pub struct HistoryReply {
     /// Start of the server, before which no minutes are recorded; only with `step=minute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
-    points: Vec<PointView>,
+    points: Vec<UsagePointView>,
 }
 
 /// Interval of the points.
@@ -47,7 +47,7 @@ pub enum Step {
 /// Usage in one interval.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct PointView {
+struct UsagePointView {
     /// Start of the interval.
     time: String,
     /// Number of answered requests.
@@ -116,7 +116,7 @@ pub async fn history(
         from: iso_time(steps.start * ms),
         to: iso_time((steps.end * ms).min(now_ms)),
         since: is_minutes.then(|| iso_time(app.catalog.usage_since_ms())),
-        points: steps.zip(&points).map(|(at, point)| PointView::of(at * ms, point)).collect(),
+        points: steps.zip(&points).map(|(at, point)| UsagePointView::of(at * ms, point)).collect(),
     }))
 }
 
@@ -221,7 +221,7 @@ impl Step {
     }
 }
 
-impl PointView {
+impl UsagePointView {
     fn of(time_ms: u64, point: &UsagePoint) -> Self {
         let counts = &point.counts;
         Self {

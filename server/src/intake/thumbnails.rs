@@ -15,12 +15,12 @@ use crate::limits::THUMBNAILS_TIMEOUT;
 use crate::object_name::NameProposal;
 use crate::state::AppState;
 use crate::thumbnails::{
-    NoThumbnail, delete_thumbnail, is_thumbnail_of, put_thumbnail, render_thumbnail,
+    ThumbnailSkip, delete_thumbnail, is_thumbnail_of, put_thumbnail, render_thumbnail,
     thumbnail_object_name,
 };
 
 /// Name of a file's thumbnail, or why there is none. `None` if none was requested.
-pub(super) type ThumbnailKey = Option<Result<ObjectName, NoThumbnail>>;
+pub(super) type ThumbnailKey = Option<Result<ObjectName, ThumbnailSkip>>;
 
 /// Thumbnail of a file that could not be stored yet, preserved between attempts: it is rendered and charged once.
 #[derive(Clone, Default)]
@@ -49,7 +49,7 @@ pub(super) async fn render_all(app: &AppState, bucket: &Bucket, files: &mut [Sta
         }
         let made = render_thumbnail(&app.variants, &app.store, &file.staged, &bucket.traffic, pays);
         let made = timeout_at(deadline, made).await;
-        let made = made.unwrap_or(Err(NoThumbnail::Busy));
+        let made = made.unwrap_or(Err(ThumbnailSkip::Busy));
         if let Ok(picture) = &made {
             let _ = file.thumbnail_cache.0.set(picture.clone());
         }
@@ -62,7 +62,7 @@ pub(super) fn select_names(
     store: &Store,
     bucket: &BucketName,
     proposals: &[NameProposal],
-    made: &[Option<Result<(), NoThumbnail>>],
+    made: &[Option<Result<(), ThumbnailSkip>>],
 ) -> engine::Result<Vec<ThumbnailKey>> {
     let files = proposals.iter().map(|it| ObjectName::new(bucket.clone(), it.key.clone()));
     let files: Vec<_> = files.collect();
@@ -80,14 +80,14 @@ fn free_name(
     store: &Store,
     file: &ObjectName,
     taken: &mut BTreeSet<ObjectName>,
-) -> engine::Result<Result<ObjectName, NoThumbnail>> {
+) -> engine::Result<Result<ObjectName, ThumbnailSkip>> {
     let name = match thumbnail_object_name(file) {
         Ok(name) => name,
         Err(why) => return Ok(Err(why)),
     };
     let is_free = store.get(&name)?.is_none_or(|there| is_thumbnail_of(&there, &file.key));
     let is_ours = is_free && taken.insert(name.clone());
-    Ok(is_ours.then_some(name).ok_or(NoThumbnail::NameTaken))
+    Ok(is_ours.then_some(name).ok_or(ThumbnailSkip::NameTaken))
 }
 
 /// Adds the thumbnails to the batch of their files, and deletes existing thumbnails of files that get none.
@@ -112,7 +112,7 @@ pub(super) fn add(
 
 impl StagedFile {
     /// Returns whether the thumbnail was rendered, if one was requested.
-    pub(super) fn thumbnail_outcome(&self) -> Option<Result<(), NoThumbnail>> {
+    pub(super) fn thumbnail_outcome(&self) -> Option<Result<(), ThumbnailSkip>> {
         self.thumbnail.as_ref().map(|made| made.as_ref().map(drop).map_err(|why| *why))
     }
 

@@ -11,7 +11,7 @@ use engine::{DeletedFilter, FolderKey, KeyPage, LsnRange, Object, ObjectKey};
 use super::standing::JobAuthorization;
 use super::{cancel_check, ended};
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, Job, OnTaken};
+use crate::catalog::{Bucket, Job, OnConflict};
 use crate::error::ApiError;
 use crate::filing::{DeleteOutcome, delete_versions, log_span, move_versions, undelete_many};
 use crate::job_board::RunningJob;
@@ -61,7 +61,7 @@ pub(super) async fn delete(
 pub(super) async fn move_all(
     app: &AppState,
     job: &Job,
-    (folder, to, on_taken): (&FolderKey, &FolderKey, OnTaken),
+    (folder, to, on_taken): (&FolderKey, &FolderKey, OnConflict),
     standing: &JobAuthorization,
     board: &Arc<RunningJob>,
 ) -> Result<(), ApiError> {

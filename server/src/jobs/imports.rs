@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::ended;
 use super::standing::JobAuthorization;
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, Job, JobProgress, OnTaken, UploadParams};
+use crate::catalog::{Bucket, EventKind, Job, JobProgress, OnConflict, UploadParams};
 use crate::destination::OutboundUrl as Address;
 use crate::error::ApiError;
 use crate::intake::{
@@ -35,7 +35,7 @@ use crate::target::PathInBucket;
 pub(super) async fn import_urls(
     app: &AppState,
     job: &Job,
-    (folder, urls, on_taken): (&FolderKey, &[String], OnTaken),
+    (folder, urls, on_taken): (&FolderKey, &[String], OnConflict),
     standing: &JobAuthorization,
     board: &Arc<RunningJob>,
 ) -> Result<(), ApiError> {
@@ -84,7 +84,7 @@ async fn take(
     standing: &JobAuthorization,
     folder: &FolderKey,
     url: &str,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
     along: Batch,
 ) -> Result<u64, String> {
     let address = Address::parse(url).map_err(|why| format!("it {why}"))?;
@@ -137,13 +137,13 @@ async fn store(
     bucket: &Arc<Bucket>,
     folder: &FolderKey,
     file: StagedFile,
-    on_taken: OnTaken,
+    on_taken: OnConflict,
     mut along: Batch,
 ) -> Result<u64, ApiError> {
     let destination = UploadTarget::exact(bucket.clone(), PathInBucket::Folder(folder.clone()));
     let files = vec![file];
     let keys = resolve_keys(app, &destination, Naming::ClientName, &files)?;
-    if on_taken == OnTaken::Refuse {
+    if on_taken == OnConflict::Refuse {
         for key in &keys {
             let name = ObjectName::new(bucket.name.clone(), key.clone());
             let (store, looked_up) = (app.store.clone(), name.clone());
@@ -155,8 +155,8 @@ async fn store(
     }
     let rule = match on_taken {
         // With `Refuse`, the batch requires that the name is free.
-        OnTaken::Overwrite | OnTaken::Refuse => ConflictRule::Overwrite,
-        OnTaken::Rename => ConflictRule::Rename,
+        OnConflict::Overwrite | OnConflict::Refuse => ConflictRule::Overwrite,
+        OnConflict::Rename => ConflictRule::Rename,
     };
     let manner =
         UploadOptions::new(UploadParams { rule, ..UploadParams::NONE }, EventKind::CreatedByCopy);

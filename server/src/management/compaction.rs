@@ -10,7 +10,7 @@ use engine::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::stats::{ClassView, class_view};
+use super::stats::{SegmentKindView, class_view};
 use crate::catalog::CatalogError;
 use crate::limits;
 
@@ -61,7 +61,7 @@ pub struct StepView {
 #[serde(rename_all = "camelCase")]
 pub struct CandidateView {
     pub id: u64,
-    pub class: ClassView,
+    pub class: SegmentKindView,
     pub file_bytes: u64,
     pub live_bytes: u64,
     pub dead_bytes: u64,
@@ -126,12 +126,15 @@ pub(super) fn selection(
     })
 }
 
-fn step_view(inputs: &[CompactionInput], classes: &BTreeMap<SegmentId, ClassView>) -> StepView {
+fn step_view(
+    inputs: &[CompactionInput],
+    classes: &BTreeMap<SegmentId, SegmentKindView>,
+) -> StepView {
     let copy_bytes = inputs.iter().map(|input| input.live_bytes).sum();
     let file_bytes: u64 = inputs.iter().map(|input| input.file_bytes).sum();
     let candidate = |input: &CompactionInput| CandidateView {
         id: input.segment.get(),
-        class: classes.get(&input.segment).copied().unwrap_or(ClassView::Log),
+        class: classes.get(&input.segment).copied().unwrap_or(SegmentKindView::Log),
         file_bytes: input.file_bytes,
         live_bytes: input.live_bytes,
         dead_bytes: input.dead_bytes,

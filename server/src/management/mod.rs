@@ -59,10 +59,10 @@ pub use self::settings::{
     account_change, bucket_change, new_api_key,
 };
 pub use self::standing::{
-    StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,
+    StandingChangeView, StandingStepView, SweepReportView, standing_changes, swept_view,
 };
 pub use self::stats::{
-    ClassView, DamageView, FullView, HealthView, PlaceView, RetainedView, ScrubbedView,
+    DamageView, FullView, HealthView, PlaceView, RetainedView, ScrubbedView, SegmentKindView,
     SegmentView, SegmentsView, StatsView,
 };
 pub use self::storage::{StorageView, storage};

@@ -9,14 +9,14 @@ use utoipa::ToSchema;
 use super::{
     AuditView, BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView,
     DeadLettersView, HistoryView, ObjectView, ObjectWrittenView, ObjectsDeletedView, ObjectsView,
-    PresignedView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweptView,
+    PresignedView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweepReportView,
     UndeletedView, UsageView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView,
     WebhookView, standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
-    Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, MemberRole,
-    Organisation, Plan, Role, Scope, ServeHtml, Standing,
+    Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, FairUseStanding,
+    MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
 };
 use crate::replies::iso_time;
 use crate::reserved::INVITATION_PATH;
@@ -53,7 +53,7 @@ pub enum AdminResponse {
     Account(AccountView),
     Accounts(Vec<AccountView>),
     AccountDeleted(AccountDeletedView),
-    Swept(SweptView),
+    Swept(SweepReportView),
     PasswordSet(PasswordSetView),
     /// The only reply with the invitation.
     Invited(InvitedView),
@@ -106,7 +106,7 @@ pub struct AccountView {
     pub name: String,
     pub role: Role,
     pub plan: Plan,
-    pub standing: Standing,
+    pub standing: FairUseStanding,
     /// Standing changes, oldest first; empty if the standing never changed.
     pub standing_changes: Vec<StandingChangeView>,
     /// Whether the account has a password.

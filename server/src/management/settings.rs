@@ -13,8 +13,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::bucket_name;
 use crate::catalog::{
     Access, AccountChange, AccountId, AccountName, AllowedTypes, BucketChange, BucketKind,
-    CacheControl, CatalogError, CorsOrigins, KeyRestrictions, NewApiKey, Plan, QuotaChange, Role,
-    Scope, ServeHtml, Standing, parse_placeholder, prefix_folder,
+    CacheControl, CatalogError, CorsOrigins, FairUseStanding, KeyRestrictions, NewApiKey, Plan,
+    QuotaChange, Role, Scope, ServeHtml, parse_placeholder, prefix_folder,
 };
 use crate::limits::BUCKET_LIST_MAX;
 use crate::parameters::bucket_name_schema;
@@ -36,7 +36,7 @@ pub struct AccountSettings {
     pub plan: Option<Plan>,
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub standing: Option<Standing>,
+    pub standing: Option<FairUseStanding>,
     #[serde(deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::catalog::{AccountId, Catalog, ChangedBy, Standing, StandingChange};
+use crate::catalog::{AccountId, Catalog, ChangedBy, FairUseStanding, StandingChange};
 use crate::fair_use::{FairUseStep, SweepReport};
 use crate::replies::iso_time;
 
@@ -14,8 +14,8 @@ use crate::replies::iso_time;
 #[serde(rename_all = "camelCase")]
 pub struct StandingChangeView {
     pub at: String,
-    pub from: Standing,
-    pub to: Standing,
+    pub from: FairUseStanding,
+    pub to: FairUseStanding,
     pub reason: String,
     pub by: ChangedBy,
 }
@@ -23,7 +23,7 @@ pub struct StandingChangeView {
 /// Result of a fair-use sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SweptView {
+pub struct SweepReportView {
     /// Number of accounts on the plan Free.
     pub account_count: u64,
     /// Number of accounts that exceed fair use, whether or not a step was due.
@@ -37,8 +37,8 @@ pub struct SweptView {
 pub struct StandingStepView {
     pub account: String,
     pub name: String,
-    pub from: Standing,
-    pub to: Standing,
+    pub from: FairUseStanding,
+    pub to: FairUseStanding,
     pub reason: String,
 }
 
@@ -56,7 +56,7 @@ pub fn standing_changes(catalog: &Catalog, account: &AccountId) -> Vec<StandingC
 }
 
 /// Converts the result of a sweep.
-pub fn swept_view(swept: SweepReport) -> SweptView {
+pub fn swept_view(swept: SweepReport) -> SweepReportView {
     let view = |FairUseStep { account, name, from, to, reason }| StandingStepView {
         account: account.to_string(),
         name,
@@ -65,5 +65,5 @@ pub fn swept_view(swept: SweepReport) -> SweptView {
         reason,
     };
     let SweepReport { account_count, violation_count, steps } = swept;
-    SweptView { account_count, violation_count, steps: steps.into_iter().map(view).collect() }
+    SweepReportView { account_count, violation_count, steps: steps.into_iter().map(view).collect() }
 }

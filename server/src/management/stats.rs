@@ -105,7 +105,7 @@ impl RetainedView {
 #[serde(rename_all = "camelCase")]
 pub struct SegmentView {
     pub id: u64,
-    pub class: ClassView,
+    pub class: SegmentKindView,
     pub live_bytes: u64,
     pub dead_bytes: u64,
     /// Time of the last full verification.
@@ -116,7 +116,7 @@ pub struct SegmentView {
 /// Segment kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum ClassView {
+pub enum SegmentKindView {
     Log,
     Compacted,
     Big,
@@ -220,11 +220,11 @@ fn segment_view(stats: &SegmentStats) -> SegmentView {
     }
 }
 
-pub(super) fn class_view(class: SegmentClass) -> ClassView {
+pub(super) fn class_view(class: SegmentClass) -> SegmentKindView {
     match class {
-        SegmentClass::Log => ClassView::Log,
-        SegmentClass::Compacted => ClassView::Compacted,
-        SegmentClass::Big => ClassView::Big,
+        SegmentClass::Log => SegmentKindView::Log,
+        SegmentClass::Compacted => SegmentKindView::Compacted,
+        SegmentClass::Big => SegmentKindView::Big,
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::stats::class_view;
-use super::{ClassView, HealthView, RetainedView};
+use super::{HealthView, RetainedView, SegmentKindView};
 use crate::catalog::{Catalog, CatalogError};
 use crate::limits::STORAGE_SEGMENTS_MAX;
 use crate::replies::iso_time;
@@ -26,7 +26,7 @@ pub struct StorageView {
     #[schema(required)]
     index: Option<IndexView>,
     /// Totals of each segment kind.
-    kinds: Vec<KindView>,
+    kinds: Vec<SegmentKindUsageView>,
     /// Segments of small files, those with the most dead bytes first; at most 500.
     segments: Vec<StorageSegmentView>,
     /// Whether there are more segments than listed.
@@ -66,8 +66,8 @@ struct IndexView {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct KindView {
-    kind: ClassView,
+struct SegmentKindUsageView {
+    kind: SegmentKindView,
     segments: u64,
     live_bytes: u64,
     dead_bytes: u64,
@@ -77,7 +77,7 @@ struct KindView {
 #[serde(rename_all = "camelCase")]
 struct StorageSegmentView {
     id: u64,
-    kind: ClassView,
+    kind: SegmentKindView,
     bytes: u64,
     live_bytes: u64,
     dead_bytes: u64,
@@ -172,13 +172,13 @@ fn index_view(disk: &DiskStats, stats: &StoreStats) -> IndexView {
     }
 }
 
-fn kinds(stats: &StoreStats) -> Vec<KindView> {
+fn kinds(stats: &StoreStats) -> Vec<SegmentKindUsageView> {
     let classes = [
-        (ClassView::Log, stats.log),
-        (ClassView::Compacted, stats.compacted),
-        (ClassView::Big, stats.big),
+        (SegmentKindView::Log, stats.log),
+        (SegmentKindView::Compacted, stats.compacted),
+        (SegmentKindView::Big, stats.big),
     ];
-    let view = |(kind, class): (ClassView, engine::ClassStats)| KindView {
+    let view = |(kind, class): (SegmentKindView, engine::ClassStats)| SegmentKindUsageView {
         kind,
         segments: class.segments,
         live_bytes: class.live_bytes,

@@ -28,7 +28,7 @@ use self::address_table::PerIpTable;
 use self::picture_time::ImageCpuLimit;
 use self::sign_ins::LoginLimits;
 use crate::address::{AddressKey, Network, is_local_or_trusted};
-use crate::catalog::{Account, AccountActivity, AccountId, Plan, Standing};
+use crate::catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
 use crate::config::Config;
 use crate::limits;
 
@@ -233,7 +233,7 @@ impl RateLimits {
             (RateClass::Upload, Plan::Pro) => &self.pro,
             (RateClass::Upload, Plan::Business) => &settable.business,
         };
-        if account.standing == Standing::Throttled { &rates.throttled } else { &rates.full }
+        if account.standing == FairUseStanding::Throttled { &rates.throttled } else { &rates.full }
     }
 
     fn rates<'a>(&'a self, settable: &'a ConfiguredLimits) -> impl Iterator<Item = &'a Rate> {

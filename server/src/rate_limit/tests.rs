@@ -24,7 +24,7 @@ fn world(config: &Config) -> World {
         name: AccountName::parse("ann").unwrap(),
         role: Role::User,
         plan: Plan::Free,
-        standing: Standing::Good,
+        standing: FairUseStanding::Good,
         quota: crate::catalog::Quota::default(),
         created_ms: 0,
     };
@@ -50,10 +50,10 @@ fn rate_depends_on_plan_and_throttling() {
         [(Plan::Free, 100), (Plan::Starter, 300), (Plan::Pro, 1_000), (Plan::Business, 2_000)]
     {
         for (standing, rate) in [
-            (Standing::Good, rate),
-            (Standing::Throttled, rate / 10),
-            (Standing::Notified, 0),
-            (Standing::UpgradeRequested, 0),
+            (FairUseStanding::Good, rate),
+            (FairUseStanding::Throttled, rate / 10),
+            (FairUseStanding::Notified, 0),
+            (FairUseStanding::UpgradeRequested, 0),
         ] {
             let account = Account { plan, standing, ..world.account.clone() };
             assert_eq!(passing(&world, &account, 3_000), rate, "{plan:?} {standing:?}");
@@ -189,10 +189,10 @@ proptest! {
         let world = world(&Config::default());
         let ids = ["aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"];
         let kinds = [
-            (Plan::Free, Standing::Good, 100),
-            (Plan::Free, Standing::Throttled, 10),
-            (Plan::Starter, Standing::Good, 300),
-            (Plan::Pro, Standing::UpgradeRequested, 1_000),
+            (Plan::Free, FairUseStanding::Good, 100),
+            (Plan::Free, FairUseStanding::Throttled, 10),
+            (Plan::Starter, FairUseStanding::Good, 300),
+            (Plan::Pro, FairUseStanding::UpgradeRequested, 1_000),
         ];
         let mut tanks = HashMap::new();
         let mut now_ms = 0;

@@ -19,7 +19,7 @@ use crate::delivery_headers::allow_any_origin;
 
 pub use self::delete::{DeleteReply, Truncation};
 pub use self::list::{ListReply, ListedObject};
-pub use self::presign::{AddressReply, TokenReply};
+pub use self::presign::{PresignedUrlReply, TokenReply};
 pub use self::search::{SearchFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 

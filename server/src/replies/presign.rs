@@ -57,7 +57,7 @@ impl TokenReply {
 /// Presigned PUT URL.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AddressReply {
+pub struct PresignedUrlReply {
     success: bool,
     presigned_url: String,
     bucket_name: String,
@@ -65,20 +65,20 @@ pub struct AddressReply {
     expires_in: u64,
     expires_at: String,
     #[serde(flatten)]
-    aliases: AddressAliases,
+    aliases: PresignedUrlAliases,
 }
 
 /// Compatibility aliases: bucket, key and HTTP method. Not part of the API contract.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AddressAliases {
+struct PresignedUrlAliases {
     bucket: String,
     file_key: String,
     file_path: String,
     method: &'static str,
 }
 
-impl AddressReply {
+impl PresignedUrlReply {
     /// Creates the reply with the presigned URL of a file.
     pub fn new(
         presigned_url: String,
@@ -94,7 +94,7 @@ impl AddressReply {
             key: key.to_owned(),
             expires_in,
             expires_at: iso_time(expires_ms),
-            aliases: AddressAliases {
+            aliases: PresignedUrlAliases {
                 bucket: bucket.to_owned(),
                 file_key: key.to_owned(),
                 file_path: key.to_owned(),
@@ -110,7 +110,7 @@ impl IntoResponse for TokenReply {
     }
 }
 
-impl IntoResponse for AddressReply {
+impl IntoResponse for PresignedUrlReply {
     fn into_response(self) -> Response<Body> {
         Json(self).into_response()
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Json;
-use crate::thumbnails::NoThumbnail;
+use crate::thumbnails::ThumbnailSkip;
 
 /// Stored file.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -29,7 +29,7 @@ pub struct UploadedFile {
     pub thumbnail_url: Option<String>,
     /// Reason why a requested thumbnail was not created.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub thumbnail_skipped: Option<NoThumbnail>,
+    pub thumbnail_skipped: Option<ThumbnailSkip>,
     /// File size in bytes.
     pub size: u64,
     /// Stored media type.
@@ -154,8 +154,10 @@ mod tests {
             renamed: true,
             ..file("img/a (1).webp")
         };
-        let second =
-            UploadedFile { thumbnail_skipped: Some(NoThumbnail::NameTaken), ..file("img/b.webp") };
+        let second = UploadedFile {
+            thumbnail_skipped: Some(ThumbnailSkip::NameTaken),
+            ..file("img/b.webp")
+        };
         let reply = to_value(UploadReply::new("phone", vec![first, second])).unwrap();
         let url = "https://cdn.example.org/phone/img/a (1).webp";
         for (pointer, want) in [

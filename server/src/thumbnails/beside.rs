@@ -5,20 +5,20 @@
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody};
 use images::Format;
 
-use super::NoThumbnail;
+use super::ThumbnailSkip;
 use crate::object_name::thumbnail_name;
 
 /// Returns the name of a file's thumbnail.
 ///
 /// # Errors
 ///
-/// [`NoThumbnail::IsThumbnail`] and [`NoThumbnail::NameTooLong`]; [`NoThumbnail::NotAPicture`] for a folder marker.
-pub fn thumbnail_object_name(file: &ObjectName) -> Result<ObjectName, NoThumbnail> {
+/// [`ThumbnailSkip::IsThumbnail`] and [`ThumbnailSkip::NameTooLong`]; [`ThumbnailSkip::NotAnImage`] for a folder marker.
+pub fn thumbnail_object_name(file: &ObjectName) -> Result<ObjectName, ThumbnailSkip> {
     if file.key.is_folder_marker() {
-        return Err(NoThumbnail::NotAPicture);
+        return Err(ThumbnailSkip::NotAnImage);
     }
-    let name = thumbnail_name(file.key.file_name()).ok_or(NoThumbnail::IsThumbnail)?;
-    let key = file.key.folder().key(&name).map_err(|_| NoThumbnail::NameTooLong)?;
+    let name = thumbnail_name(file.key.file_name()).ok_or(ThumbnailSkip::IsThumbnail)?;
+    let key = file.key.folder().key(&name).map_err(|_| ThumbnailSkip::NameTooLong)?;
     Ok(ObjectName::new(file.bucket.clone(), key))
 }
 
@@ -115,9 +115,9 @@ mod tests {
         assert!(thumbnail_object_name(&name(&fitting)).is_ok());
         assert!(thumbnail_object_name(&name(&format!("{fitting}.png"))).is_ok());
         for (file, why) in [
-            ("a_thumb.webp", NoThumbnail::IsThumbnail),
-            ("dir/", NoThumbnail::NotAPicture),
-            (&format!("{fitting}k"), NoThumbnail::NameTooLong),
+            ("a_thumb.webp", ThumbnailSkip::IsThumbnail),
+            ("dir/", ThumbnailSkip::NotAnImage),
+            (&format!("{fitting}k"), ThumbnailSkip::NameTooLong),
         ] {
             assert_eq!(thumbnail_object_name(&name(file)), Err(why), "{file}");
         }

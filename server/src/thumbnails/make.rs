@@ -9,7 +9,7 @@ use engine::{StagedBody, Store};
 use images::limits::SOURCE_BYTES_MAX;
 use images::{Error, Fit, Format, OutputFormat, Plan, PlanOutcome, Source, Stop, TransformOptions};
 
-use super::NoThumbnail;
+use super::ThumbnailSkip;
 use crate::bridge::read_staged_prefix;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
 use crate::traffic::BucketCounters;
@@ -21,17 +21,17 @@ use crate::variants::{HeaderDepth, RenderCost, RenderFailure, Variants, read_hea
 ///
 /// # Errors
 ///
-/// Every [`NoThumbnail`] that does not concern the name.
+/// Every [`ThumbnailSkip`] that does not concern the name.
 pub async fn render_thumbnail(
     variants: &Variants,
     store: &Store,
     file: &StagedBody,
     traffic: &Arc<BucketCounters>,
     pays: impl FnOnce(u64) -> bool,
-) -> Result<StagedBody, NoThumbnail> {
-    Format::detect(file.head()).ok_or(NoThumbnail::NotAPicture)?;
+) -> Result<StagedBody, ThumbnailSkip> {
+    Format::detect(file.head()).ok_or(ThumbnailSkip::NotAnImage)?;
     if file.bytes() > SOURCE_BYTES_MAX {
-        return Err(NoThumbnail::TooLarge);
+        return Err(ThumbnailSkip::TooLarge);
     }
     let cost = RenderCost { ms: 1, bytes: file.bytes() };
     let read = {
@@ -42,7 +42,7 @@ pub async fn render_thumbnail(
     let plan = plan(&source)?;
     let ms = plan.cost_ms(&source);
     if !pays(ms) {
-        return Err(NoThumbnail::Busy);
+        return Err(ThumbnailSkip::Busy);
     }
     let cost = RenderCost { ms, bytes: file.bytes() + plan.memory_bytes(&source) };
     let asking = Arc::new(());
@@ -59,19 +59,19 @@ pub async fn render_thumbnail(
     let mut upload = store.upload();
     match upload.push_in_memory(&picture)? {
         true => Ok(upload.finish()?),
-        false => Err(NoThumbnail::Busy),
+        false => Err(ThumbnailSkip::Busy),
     }
 }
 
-fn read_source(file: &StagedBody) -> Result<Source, NoThumbnail> {
+fn read_source(file: &StagedBody) -> Result<Source, ThumbnailSkip> {
     let read = |bytes| read_staged_prefix(file, bytes);
     let header = read_header(file.bytes(), HeaderDepth::Cost, read)?;
-    let source = header?.ok_or(NoThumbnail::NotAPicture)?;
+    let source = header?.ok_or(ThumbnailSkip::NotAnImage)?;
     // Only the first frame of an animation.
     Ok(Source { frames: 1, ..source })
 }
 
-fn plan(source: &Source) -> Result<Plan, NoThumbnail> {
+fn plan(source: &Source) -> Result<Plan, ThumbnailSkip> {
     let wish = TransformOptions {
         format: OutputFormat::Format(Format::WebP),
         width: Some(THUMBNAIL_SIDE_MAX),
@@ -81,7 +81,7 @@ fn plan(source: &Source) -> Result<Plan, NoThumbnail> {
     };
     match images::plan(source, &wish)? {
         PlanOutcome::Transform(plan) => Ok(plan),
-        PlanOutcome::Original => Err(NoThumbnail::Failed),
+        PlanOutcome::Original => Err(ThumbnailSkip::Failed),
     }
 }
 
@@ -90,14 +90,14 @@ fn render(
     source: &Source,
     plan: &Plan,
     stop: Stop<'_>,
-) -> Result<Vec<u8>, NoThumbnail> {
+) -> Result<Vec<u8>, ThumbnailSkip> {
     if stop() {
-        return Err(NoThumbnail::Busy);
+        return Err(ThumbnailSkip::Busy);
     }
     Ok(images::render(&read_staged_prefix(file, file.bytes())?, source, plan, stop)?)
 }
 
-impl From<RenderFailure> for NoThumbnail {
+impl From<RenderFailure> for ThumbnailSkip {
     fn from(undone: RenderFailure) -> Self {
         match undone {
             RenderFailure::Busy => Self::Busy,
@@ -106,7 +106,7 @@ impl From<RenderFailure> for NoThumbnail {
     }
 }
 
-impl From<Error> for NoThumbnail {
+impl From<Error> for ThumbnailSkip {
     fn from(error: Error) -> Self {
         match error {
             Error::Undecodable(_) => Self::Undecodable,
@@ -120,7 +120,7 @@ impl From<Error> for NoThumbnail {
     }
 }
 
-impl From<engine::Error> for NoThumbnail {
+impl From<engine::Error> for ThumbnailSkip {
     fn from(error: engine::Error) -> Self {
         tracing::warn!(%error, "thumbnail rendering failed");
         Self::Failed

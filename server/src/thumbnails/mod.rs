@@ -27,21 +27,22 @@ pub use self::make::render_thumbnail;
 /// Reason why no thumbnail was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum NoThumbnail {
+pub enum ThumbnailSkip {
     /// Not an image format that can be decoded.
-    NotAPicture,
+    #[serde(rename = "not_a_picture")]
+    NotAnImage,
     /// By its name it is a thumbnail itself.
     IsThumbnail,
     /// Corrupt image.
     Undecodable,
     /// Image above a limit of bytes, pixels, side length or memory.
     TooLarge,
-    /// Too many pictures wait to be made, or the bucket's allowance for making them is used up.
+    /// Too many renders are queued, or the bucket's rate limit for renders is exhausted.
     Busy,
     /// An uploaded file, or the thumbnail of another file, has the name.
     NameTaken,
     /// The name would be too long.
     NameTooLong,
-    /// A fault of ours; the log says which.
+    /// Internal error, which is logged.
     Failed,
 }

@@ -142,15 +142,15 @@ async fn webhook_only_2xx_counts_as_delivered() {
 
 #[tokio::test]
 async fn webhook_queue_of_suspended_account_is_held() {
-    use server::catalog::Standing;
+    use server::catalog::FairUseStanding;
     use server::management::AccountSettings;
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
-    world.edit_account("ann", standing(Standing::Suspended));
+    world.edit_account("ann", standing(FairUseStanding::Suspended));
     pass(&world, SECOND_MS).await;
     assert_eq!(receiver.seen().len(), 0);
-    world.edit_account("ann", standing(Standing::Good));
+    world.edit_account("ann", standing(FairUseStanding::Good));
     pass(&world, 61 * SECOND_MS).await;
     assert_eq!(keys(&receiver.seen()), ["a.txt"]);
 }

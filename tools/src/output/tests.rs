@@ -16,7 +16,7 @@ fn account(name: &str) -> AccountView {
         has_password: false,
         role: Role::User,
         plan: Plan::Pro,
-        standing: Standing::Good,
+        standing: FairUseStanding::Good,
         standing_changes: Vec::new(),
         storage_bytes_max: None,
         object_count_max: None,

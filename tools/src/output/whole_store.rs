@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use server::management::{
-    BackedUpView, ClassView, CompactedView, DamageView, PlaceView, RefusedSegmentView,
-    RetainedView, ScrubbedView, SegmentView, SegmentsView, SelectionView, StatsView,
+    BackedUpView, CompactedView, DamageView, PlaceView, RefusedSegmentView, RetainedView,
+    ScrubbedView, SegmentKindView, SegmentView, SegmentsView, SelectionView, StatsView,
 };
 
 use super::table::Show::{Minute, Whole};
@@ -81,11 +81,11 @@ fn segment_row(segment: &SegmentView) -> Vec<String> {
     ]
 }
 
-fn class_word(class: ClassView) -> &'static str {
+fn class_word(class: SegmentKindView) -> &'static str {
     match class {
-        ClassView::Log => "log",
-        ClassView::Compacted => "compacted",
-        ClassView::Big => "big",
+        SegmentKindView::Log => "log",
+        SegmentKindView::Compacted => "compacted",
+        SegmentKindView::Big => "big",
     }
 }
 
@@ -255,7 +255,10 @@ mod tests {
             dead_bytes: 3_072,
         };
         let step = StepView {
-            segments: vec![candidate(3, ClassView::Compacted), candidate(7, ClassView::Log)],
+            segments: vec![
+                candidate(3, SegmentKindView::Compacted),
+                candidate(7, SegmentKindView::Log),
+            ],
             copy_bytes: 2_048,
             free_bytes: 6_144,
         };

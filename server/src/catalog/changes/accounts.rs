@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::audit::AuditRecord;
 use super::super::{
-    Account, AccountId, AccountName, AuditAction, Catalog, CatalogError, ChangedBy, Plan, Role,
-    Standing,
+    Account, AccountId, AccountName, AuditAction, Catalog, CatalogError, ChangedBy,
+    FairUseStanding, Plan, Role,
 };
 use super::{QuotaChange, check_total};
 
@@ -21,7 +21,7 @@ pub struct AccountChange {
     pub name: Option<AccountName>,
     pub role: Option<Role>,
     pub plan: Option<Plan>,
-    pub standing: Option<Standing>,
+    pub standing: Option<FairUseStanding>,
     pub quota: QuotaChange,
 }
 

@@ -15,8 +15,8 @@ use super::super::record::encode;
 use super::super::secret::{IssuedSecret, SecretHash};
 use super::super::session::{ClientInfo, Session, SessionInfo, StartedSession};
 use super::super::{
-    Account, AccountId, AuditAction, Catalog, CatalogError, Invitation, IssuedInvitation,
-    PasswordHash, SessionId, Standing, Tables, invitation, password,
+    Account, AccountId, AuditAction, Catalog, CatalogError, FairUseStanding, Invitation,
+    IssuedInvitation, PasswordHash, SessionId, Tables, invitation, password,
 };
 use super::check_total;
 use crate::limits::{INVITATION_LIFETIME, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
@@ -200,7 +200,7 @@ impl Catalog {
     pub fn invite(&self, account: &AccountId) -> Result<IssuedInvitation, CatalogError> {
         let _changing = self.change();
         let account = self.require_account(account)?;
-        if account.standing == Standing::Suspended {
+        if account.standing == FairUseStanding::Suspended {
             return Err(CatalogError::Suspended);
         }
         let IssuedSecret { text, hash } = IssuedSecret::issue(&*self.0.rng);
@@ -258,7 +258,7 @@ impl Catalog {
         visitor: ClientInfo,
         changes: &mut SessionChanges,
     ) -> Result<(Batch, StartedSession), CatalogError> {
-        if account.standing == Standing::Suspended {
+        if account.standing == FairUseStanding::Suspended {
             return Err(CatalogError::Suspended);
         }
         let crowded_out = {

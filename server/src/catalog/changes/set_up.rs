@@ -11,8 +11,8 @@ use super::super::audit::AuditRecord;
 use super::super::record::encode;
 use super::super::{
     Access, Account, AccountId, AccountName, ApiKey, AuditAction, Bucket, BucketKind, Catalog,
-    CatalogError, ClientInfo, IssuedKey, KeyRestrictions, PasswordHash, Role, Scope, Standing,
-    StartedSession, invitation,
+    CatalogError, ClientInfo, FairUseStanding, IssuedKey, KeyRestrictions, PasswordHash, Role,
+    Scope, StartedSession, invitation,
 };
 use super::sessions::SessionChanges;
 
@@ -122,7 +122,7 @@ impl Catalog {
                 (batch, account, AuditAction::AccountCreate, detail)
             }
         };
-        let account = Account { role: Role::Operator, standing: Standing::Good, ..account };
+        let account = Account { role: Role::Operator, standing: FairUseStanding::Good, ..account };
         let fact = account.id.fact()?;
         let batch = batch.put_fact(fact.clone(), encode(&fact, &account.stored())?);
         let entry =
