@@ -73,8 +73,8 @@ pub const REPLAY_SUSPECTS_MAX: usize = CHECKPOINT_ENTRIES;
 pub const FINDINGS_LISTED_MAX: usize = 1_000;
 /// Maximum number of objects that a finding lists; further ones are counted.
 pub const FINDING_OBJECTS_MAX: usize = 256;
-/// Approximate number of names that fsck holds in memory at once, in 64 MiB. A store with more names needs several
-/// passes over its record heads. The value is seven eighths of a power of two, the load at which a hash table doubles.
+/// Approximate number of names that fsck holds in memory at once, in 64 MiB. A store with more names is read
+/// several times, heads only. The value is seven eighths of a power of two, the load at which a hash table doubles.
 pub const FSCK_NAMES_MAX: u64 = 7 * 64 * 1_024;
 /// Maximum number of corrupt bodies, broken groups of a segment, and lost log ranges that fsck remembers.
 pub const FSCK_SUSPECTS_MAX: usize = 4_096;

@@ -12,7 +12,7 @@ use crate::object_name::thumbnail_name;
 ///
 /// # Errors
 ///
-/// [`ThumbnailSkip::IsThumbnail`] and [`ThumbnailSkip::NameTooLong`]; [`ThumbnailSkip::NotAnImage`] for a folder marker.
+/// [`ThumbnailSkip::IsThumbnail`]; [`ThumbnailSkip::NameTooLong`]; [`ThumbnailSkip::NotAnImage`] for a marker.
 pub fn thumbnail_object_name(file: &ObjectName) -> Result<ObjectName, ThumbnailSkip> {
     if file.key.is_folder_marker() {
         return Err(ThumbnailSkip::NotAnImage);
