@@ -10,7 +10,7 @@ use http::header::{
     HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
     IF_UNMODIFIED_SINCE,
 };
-use server::conditional::{
+use protocol::conditional::{
     IfRange, PreconditionResult, Validators, evaluate_preconditions, http_date,
 };
 

@@ -5,11 +5,11 @@
 //! extension, and differs for each number.
 
 use engine::{FolderKey, ObjectKey};
-use server::limits::FILE_NAME_BYTES_MAX;
-use server::object_name::{
+use protocol::file_name::{
     ConflictRule, Naming, file_name, is_random, sanitize, split_extension, with_number,
 };
-use server::target::{key_in_folder, normalize};
+use protocol::limits::FILE_NAME_BYTES_MAX;
+use protocol::object_path::{key_in_folder, normalize};
 
 use crate::choice_sequence::ChoiceSequence;
 

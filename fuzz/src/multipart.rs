@@ -15,9 +15,9 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http_body::{Body, Frame};
-use server::limits::{FORM_FIELDS_MAX, FORM_FILES_MAX};
-use server::multipart::FormFiles;
-use server::request_body::BodyLimits;
+use protocol::limits::{FORM_FIELDS_MAX, FORM_FILES_MAX};
+use protocol::multipart::FormFiles;
+use protocol::request_body::BodyLimits;
 
 use crate::choice_sequence::ChoiceSequence;
 
@@ -125,7 +125,7 @@ fn read(
                 watch(number, files[number].2.len(), taken.load(Ordering::Relaxed));
             }
         }
-        Ok::<(), server::error::ApiError>(())
+        Ok::<(), protocol::error::ApiError>(())
     });
     match done {
         Ok(()) => Ok(files),

@@ -5,7 +5,7 @@
 
 use http::Uri;
 use http::uri::PathAndQuery;
-use server::query::Query;
+use protocol::query::Query;
 
 use crate::choice_sequence::ChoiceSequence;
 

@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use engine::limits::OBJECT_BYTES_MAX;
-use server::limits::{RANGE_SPECS_MAX, RANGES_MAX};
-use server::range::{ByteRange, MultipartRanges, content_range, parse};
+use protocol::limits::{RANGE_SPECS_MAX, RANGES_MAX};
+use protocol::range::{ByteRange, MultipartRanges, content_range, parse};
 
 use crate::choice_sequence::ChoiceSequence;
 

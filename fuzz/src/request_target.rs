@@ -5,9 +5,8 @@
 //! point: parsed again as text it is the same place, and no address escapes its folder.
 
 use engine::{BucketName, FolderKey, ObjectName};
-use server::target::{
-    ObjectPath, PathInBucket, check_writable, key_in_folder, normalize, public_url,
-};
+use protocol::object_path::{ObjectPath, PathInBucket, check_writable, key_in_folder, normalize};
+use protocol::public_url::public_url;
 
 use crate::query::form_decoded;
 

@@ -16,11 +16,11 @@ use axum::routing::MethodRouter;
 use http::Request;
 
 use crate::auth::{Caller, PresentedCredentials};
-use crate::error::ApiError;
 use crate::own_pages::RequestOrigin;
-use crate::query::Query;
 use crate::rate_limit::{RateClass, RateLimitGrant};
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::query::Query;
 
 /// Wraps methods that store files, charging the upload rate limit.
 pub fn with_upload_limit(
@@ -82,7 +82,7 @@ pub fn charge(
     caller: &Caller,
 ) -> Result<RateLimitGrant, ApiError> {
     let taken = app.rate_limiter.charge(action, caller.account());
-    taken.map_err(|refused| ApiError::rate_limited(&refused))
+    taken.map_err(ApiError::from)
 }
 
 /// Adds the rate-limit headers to a response.

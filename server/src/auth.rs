@@ -22,12 +22,12 @@ use crate::catalog::{
     Scope, SecretHash, Session,
 };
 use crate::client_address::client_ip;
-use crate::error::{ApiError, INVALID_API_KEY};
 use crate::meter::RequestMeter;
 use crate::own_pages::RequestOrigin;
-use crate::query::Query;
 use crate::state::{AppState, EndpointTier};
-use crate::target::{ObjectPath, PathInBucket};
+use protocol::error::{ApiError, INVALID_API_KEY};
+use protocol::object_path::{ObjectPath, PathInBucket};
+use protocol::query::Query;
 
 /// Authenticated principal of a request.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ impl Caller {
                 Some(address) if error.code() == INVALID_API_KEY && !is_cross_site => {
                     match app.rate_limiter.take_failure(address) {
                         Ok(()) => error,
-                        Err(refused) => ApiError::rate_limited(&refused),
+                        Err(refused) => refused.into(),
                     }
                 }
                 _ => error,
@@ -496,8 +496,7 @@ pub fn authorize_delivery(
 fn check_link(app: &AppState, target: &ObjectPath, token: &str) -> Result<(), ApiError> {
     let grant = app.catalog.grant(token).filter(|grant| grant.purpose == Purpose::Read);
     let grant = grant.ok_or_else(ApiError::token_not_found)?;
-    let is_meant =
-        grant.bucket == target.bucket && PathInBucket::from(grant.lock.clone()) == target.place;
+    let is_meant = grant.bucket == target.bucket && grant.path == target.place;
     if !is_meant {
         return Err(ApiError::token_not_found());
     }

@@ -26,10 +26,10 @@ use tokio::runtime::Handle;
 
 use crate::bridge::blocking;
 use crate::config::OtlpSettings;
-use crate::destination::OutboundUrl;
 use crate::limits::spans;
 use crate::outbound::OutboundClient;
 use crate::traces;
+use protocol::destination::OutboundUrl;
 
 /// Span exporter.
 pub(crate) struct OtlpSpanExporter(SdkTracerProvider);

@@ -15,7 +15,6 @@
 mod acme;
 mod kind;
 mod otlp;
-mod public_url;
 mod secret;
 mod settings;
 mod sources;
@@ -33,7 +32,9 @@ use engine::{CompactionOptions, ScrubOptions};
 use self::kind::RawValue;
 use self::secret::SecretSetting;
 use crate::address::Network;
-use crate::destination::Origin;
+use protocol::destination::Origin;
+use protocol::public_url::PublicUrl;
+
 use crate::limits;
 use crate::roots::TrustAnchors;
 use crate::tls::TlsIdentity;
@@ -41,12 +42,11 @@ use crate::tls::TlsIdentity;
 pub use self::acme::AcmeSettings;
 pub use self::kind::StringList;
 pub use self::otlp::{OtlpSettings, Ratio};
-pub use self::public_url::PublicUrl;
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
 pub use self::sources::{ActiveConfig, ENV_PREFIX, EffectiveSetting, Reloaded, Sources};
 pub use self::units::{SIZE_UNITS, parse_bytes, parse_seconds};
-pub use crate::destination::Scheme;
+pub use protocol::destination::Scheme;
 
 /// Server configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,12 @@ impl Config {
         let mut config = Self {
             in_force: Vec::new(),
             listen: needed("listen", address("listen", layer.listen)?)?,
-            public_url: layer.public_url.as_deref().map(PublicUrl::parse).transpose()?,
+            public_url: layer
+                .public_url
+                .as_deref()
+                .map(PublicUrl::parse)
+                .transpose()
+                .map_err(|why| ConfigError::for_setting("public_url", why))?,
             tls_files: tls_files(layer.tls_certificate_file, layer.tls_key_file)?,
             tls: None,
             acme,

@@ -60,11 +60,11 @@ pub use self::incoming::IncomingBody;
 use self::places::ConnectionsPerIp;
 use self::seats::Seats;
 use self::secure::{NegotiatedTls, accept_tls};
-use crate::error::ErrorFormat;
 use crate::limits;
 use crate::measures::ConnectionCounts;
 use crate::paced_io::{ExchangeState, Idleness, TimeoutIo, Timeouts};
 use crate::tls::TlsConfigCell;
+use protocol::error::ErrorFormat;
 
 /// Limits of an accept loop.
 #[derive(Clone)]

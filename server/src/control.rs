@@ -39,7 +39,6 @@ use self::long_work::ProgressBody;
 use crate::bridge::blocking;
 use crate::catalog::Actor;
 use crate::connection::{ConnectionOptions, IncomingBody, Shutdown, accept};
-use crate::error::{ApiError, ErrorFormat};
 use crate::limits;
 use crate::management::{
     AdminRequest, AdminResponse, Direction, ObjectRequest, ProgressView, WebhookRequest, execute,
@@ -47,6 +46,7 @@ use crate::management::{
 };
 use crate::state::AppState;
 use crate::webhooks;
+use protocol::error::{ApiError, ErrorFormat};
 
 /// File name of the socket in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";

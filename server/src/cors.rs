@@ -1,7 +1,7 @@
 //! CORS of buckets with rules: preflights, and the headers of every response about such a bucket.
 //!
 //! Guarantees: a response names an origin only if a rule allows the origin and the method of the request; credentials
-//! of browsers are never allowed. Non-goals: buckets without rules (`delivery_headers`).
+//! of browsers are never allowed. Non-goals: buckets without rules (`protocol::response_headers`).
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use http::request::Parts;
 use http::{Method, Response};
 
 use crate::catalog::{Bucket, CorsRule, rule_for};
-use crate::delivery_headers::allow_no_origin;
-use crate::error::ApiError;
+use protocol::error::ApiError;
+use protocol::response_headers::allow_no_origin;
 
 /// Request data that decides which origins may read the response about a bucket with CORS rules.
 pub struct CorsRequest {

@@ -19,20 +19,20 @@ use crate::catalog::{Bucket, CorsOrigins};
 use crate::client_address::{apply_forwarded_for, client_ip};
 use crate::config::Scheme;
 use crate::cors::CorsRequest;
-use crate::delivery_headers::{allow_no_origin, preflight_response, restrict_origins};
-use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::ResponseContext;
 use crate::measures::{AuthFailure, Limited, Operation, ServerCounters};
 use crate::meter::{MeteredBody, RequestMeter, ResponseCounter};
-use crate::query::Query;
-use crate::reserved::{self, is_dashboard_path};
 use crate::router::router;
 use crate::state::AppState;
-use crate::target::ObjectPath;
 use crate::traces::{RequestSpan, record_request, record_response};
-use crate::tus::option_headers;
+use protocol::error::ApiError;
+use protocol::object_path::ObjectPath;
+use protocol::query::Query;
+use protocol::reserved_paths::{self, is_dashboard_path};
+use protocol::response_headers::{allow_no_origin, preflight_response, restrict_origins};
+use protocol::tus_headers::option_headers;
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]
@@ -120,7 +120,8 @@ impl HttpService {
         if let Some(cors) = &cors {
             cors.write(response.headers_mut());
         } else if let Some((bucket, origin)) = origins {
-            restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
+            let is_allowed = |origin: &str| bucket.cors_origins.allow(origin);
+            restrict_origins(response.headers_mut(), is_allowed, origin.as_ref());
         }
         if is_for_own_pages {
             allow_no_origin(response.headers_mut());
@@ -172,7 +173,7 @@ impl HttpService {
     fn admit(&self, extensions: &Extensions) -> Result<(), ApiError> {
         let Some(address) = client_ip(extensions) else { return Ok(()) };
         let taken = self.state.rate_limiter.charge_request(address);
-        taken.map_err(|refused| ApiError::rate_limited(&refused))
+        taken.map_err(ApiError::from)
     }
 
     async fn deliver(
@@ -292,14 +293,14 @@ fn is_delivery(request: &Parts) -> bool {
 fn is_reserved_path(path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or("");
     let first = path.split('/').next().unwrap_or("");
-    path.is_empty() || matches!(first, reserved::API | reserved::INTERNAL)
+    path.is_empty() || matches!(first, reserved_paths::API | reserved_paths::INTERNAL)
 }
 
 /// Returns whether a request uses the earlier presign form, `/{bucket}/presigned/{*path}`: with a key it creates a
 /// presigned URL, without one it requests a file.
 fn is_presigning(head: &Parts) -> bool {
     head.method == Method::GET
-        && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)
+        && head.uri.path().split('/').nth(2) == Some(reserved_paths::PRESIGNED)
         && presents_key(&head.headers, &Query::from_uri(&head.uri))
 }
 

@@ -6,9 +6,9 @@
 use http::header::{ACCEPT, HeaderMap};
 use images::{Fit, Format, OutputFormat, TransformOptions};
 
-use crate::error::ApiError;
 use crate::preferences::names;
-use crate::query::Query;
+use protocol::error::ApiError;
+use protocol::query::Query;
 
 const FORMAT: &[&str] = &["format", "fm", "f", "output"];
 const WIDTH: &[&str] = &["width", "w"];

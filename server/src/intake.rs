@@ -39,18 +39,18 @@ use crate::catalog::{
     AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
 };
 use crate::claims::Claim;
-use crate::content_type::{detect, essence, extension_for, matches_magic};
-use crate::error::ApiError;
 use crate::limits;
-use crate::multipart::{FormFiles, MultipartFile};
 use crate::object_attributes::{S3Attributes, StoredAttributes, Tags};
 use crate::object_lock::ObjectLock;
-use crate::object_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
-use crate::request_body::RequestBody;
 use crate::state::AppState;
-use crate::stored_headers::StoredHeaders;
-use crate::target::{PathInBucket, check_writable, key_in_folder};
 use crate::thumbnails::ThumbnailSkip;
+use protocol::content_type::{detect, essence, extension_for, matches_magic};
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
+use protocol::multipart::{FormFiles, MultipartFile};
+use protocol::object_path::{PathInBucket, check_writable, key_in_folder};
+use protocol::request_body::RequestBody;
+use protocol::stored_headers::StoredHeaders;
 
 /// Received file that is not stored yet. Dropping it deletes it.
 pub struct StagedFile {

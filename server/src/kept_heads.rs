@@ -11,8 +11,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use http::HeaderMap;
 
 use crate::catalog::Bucket;
-use crate::conditional::Validators;
 use crate::limits::HEADER_CACHE_ENTRIES_MAX;
+use protocol::conditional::Validators;
 
 /// Response-header cache.
 pub struct ResponseHeaderCache(Box<[CacheSlot]>);

@@ -13,8 +13,8 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
 use http_body::Body as _;
 
-use crate::error::{ApiError, ErrorFormat, render_error};
-use crate::reserved::TOKEN_PATH;
+use protocol::error::{ApiError, ErrorFormat, render_error};
+use protocol::reserved_paths::TOKEN_PATH;
 
 /// Header with the id of the request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -3,7 +3,7 @@
 //! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
 //! request passes through `connection` (limits on client resources), `layers` (final processing of every response),
 //! `dispatch` (direct delivery, and the rest through `router`), a handler, and from there down: `intake`, `auth` and
-//! the other parts, `catalog`, the pure files, the engine. A file depends only on lower layers; the tidy tests hold the
+//! the other parts, `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the
 //! table.
 //!
 //! Startup order: listen, so that an address in use is noticed first; read the catalog; open the control socket; report
@@ -20,33 +20,25 @@ pub mod admission;
 pub mod archive;
 pub mod auth;
 pub mod bridge;
-pub mod called;
 pub mod catalog;
 pub mod claims;
 pub mod client_address;
 #[cfg(feature = "otel")]
 mod collector;
-pub mod conditional;
 pub mod config;
 pub mod connection;
-pub mod content_type;
 pub mod control;
 pub mod cors;
 pub mod crew;
 mod damage_log;
-pub mod delivery_headers;
-pub mod destination;
 pub mod dispatch;
-pub mod error;
 pub mod fair_use;
 pub mod filing;
-pub mod form_part;
 pub mod handlers;
 pub mod image_wish;
 pub mod intake;
 pub mod job_board;
 pub mod jobs;
-pub mod json_body;
 pub mod kept_heads;
 pub mod kept_stats;
 mod layers;
@@ -55,27 +47,19 @@ pub mod management;
 pub mod measures;
 pub mod meter;
 pub mod metrics;
-pub mod multipart;
 mod object_attributes;
 mod object_lock;
-pub mod object_name;
 pub mod open_uploads;
 pub mod openapi;
 pub mod outbound;
 pub mod own_pages;
-pub mod pace;
 pub mod paced_io;
-pub mod paging;
 pub mod parameters;
 pub mod password_work;
 pub mod preferences;
-pub mod query;
-pub mod range;
 pub mod rate_limit;
 pub mod recent_uploads;
 pub mod replies;
-pub mod request_body;
-pub mod reserved;
 pub mod roots;
 pub mod router;
 #[cfg(feature = "s3")]
@@ -85,13 +69,10 @@ pub mod session_cookie;
 pub mod set_up_link;
 mod start;
 pub mod state;
-pub mod stored_headers;
-pub mod target;
 pub mod thumbnails;
 pub mod tls;
 mod traces;
 pub mod traffic;
-pub mod tus;
 mod upkeep;
 pub mod variants;
 mod versions;

@@ -83,12 +83,6 @@ pub const FAILED_SIGN_IN_REFILL_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum dashboard hosts besides that of the public URL.
 pub const DASHBOARD_HOSTS_MAX: usize = 32;
 
-/// Largest JSON body of a management request.
-pub const MANAGEMENT_BODY_BYTES_MAX: u64 = 64 * KIB;
-/// Default page size of a management list.
-pub const MANAGEMENT_PAGE_DEFAULT: usize = 100;
-/// Maximum page size of a management list.
-pub const MANAGEMENT_PAGE_MAX: usize = 1_000;
 /// Recent uploads that are remembered per bucket.
 pub const RECENT_UPLOADS_MAX: usize = 12;
 /// Maximum time that an upload waits for concurrent uploads that count towards the same quota.
@@ -126,9 +120,6 @@ pub const LIST_KEYS_MAX: usize = 1_000;
 pub const SEARCH_HITS_DEFAULT: usize = 20;
 /// Maximum page size of a search. Clients 3.5.
 pub const SEARCH_HITS_MAX: usize = 1_000;
-/// Maximum length of a search query, in characters, and in words.
-pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
-pub const SEARCH_WORDS_MAX: usize = 16;
 /// Maximum searches that wait; more are rejected immediately.
 pub const SEARCHES_QUEUED_MAX: usize = 512;
 /// Maximum waiting time of a search, which is then rejected.
@@ -139,39 +130,11 @@ pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
 /// Maximum declared bytes of the unfinished uploads of one account: four of the largest files.
 pub const UNFINISHED_BYTES_MAX: u64 = 4 * engine::limits::OBJECT_BYTES_MAX;
 
-/// Maximum text fields of one form. Clients 3.2.
-pub const FORM_FIELDS_MAX: usize = 100;
-/// Largest text field of a form. Clients 3.2.
-pub const FORM_FIELD_BYTES_MAX: u64 = 64 * KIB;
-/// Maximum files of one form: they are stored in one batch or not at all.
-pub const FORM_FILES_MAX: usize = 100;
-/// Longest header block of one part of a form, and longest preamble.
-pub const FORM_PART_HEAD_BYTES_MAX: usize = 16 * KIB as usize;
-/// Maximum headers of one part of a form.
-pub const FORM_PART_HEADERS_MAX: usize = 32;
-/// Maximum spaces and tabs after a boundary. RFC 2046 section 5.1.1.
-pub const FORM_PADDING_BYTES_MAX: usize = 70;
-/// Longest boundary. RFC 2046 section 5.1.1.
-pub const FORM_BOUNDARY_BYTES_MAX: usize = 70;
-/// Longest client file name in bytes; a longer one is truncated at the end of its stem.
-pub const FILE_NAME_BYTES_MAX: usize = 255;
-/// Longest extension that survives when a name is shortened or randomised.
-pub const EXTENSION_BYTES_MAX: usize = 16;
-
-/// Candidate names that are tried one by one before the search for a free one takes larger steps.
-pub const NAME_LINEAR_PROBES_MAX: u32 = 256;
-/// Highest number in a ` (n)` suffix.
-pub const NAME_NUMBER_MAX: u32 = 1_000_000;
 /// Maximum files of an upload whose names are looked up on the async worker, as for a GET; more are looked up on a
 /// blocking thread.
 pub const INLINE_LOOKUPS_MAX: usize = 4;
 /// Maximum commit attempts when concurrent uploads take the free name first.
 pub const NAME_TRIES_MAX: usize = 32;
-
-/// Maximum ranges of one request; more are answered with the whole object. Clients 7.
-pub const RANGES_MAX: usize = 8;
-/// Maximum range specifications that are parsed before the header is ignored.
-pub const RANGE_SPECS_MAX: usize = 64;
 
 /// Longest request head. Product 3.1.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -183,11 +146,6 @@ pub const HEADERS_MAX: usize = 64;
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle time-out of a connection that has had a response.
 pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Window of waiting in which a body must bring [`BODY_WINDOW_BYTES_MIN`]; time in which the server itself is busy does
-/// not count.
-pub const BODY_THROUGHPUT_WINDOW: Duration = Duration::from_secs(5);
-/// Minimum bytes of a request body per window: 800 bytes per second.
-pub const BODY_WINDOW_BYTES_MIN: u64 = 4_000;
 /// Time-out of a client that reads nothing of its response.
 pub const RESPONSE_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval of checking whether a client that has shut down its sending side is still connected, while its response is
@@ -293,16 +251,9 @@ pub const STANDING_CHANGES_MAX: usize = 100;
 
 /// Slots of the response-header cache: up to 2 KiB each.
 pub const HEADER_CACHE_ENTRIES_MAX: usize = 2_048;
-/// Max-age of a preflight response in browsers, in seconds. Clients 7.
-pub const PREFLIGHT_SECONDS: u32 = 7_200;
-/// Longest file name in `?download=`, in bytes.
-pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 
 /// Interval of logging newly detected corruption.
 pub const CORRUPTION_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-
-/// Maximum characters of a text in an error body: enough for a key and what is wrong with it.
-pub const ERROR_TEXT_CHARS_MAX: usize = engine::limits::KEY_BYTES_MAX + 256;
 
 /// Time after its last request for which a resumable upload is retained.
 pub const TUS_EXPIRY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -320,8 +271,6 @@ pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
 pub const UPLOAD_GATHERED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Threads that write large uploads concurrently; more wait. Each has buffers, and memory that its allocator retains.
 pub const UPLOAD_WRITES_MAX: usize = 8;
-/// Longest `Upload-Metadata`, in bytes.
-pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// Interval of the sweep of expired resumable uploads.
 pub const TUS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
@@ -345,8 +294,6 @@ pub const WEBHOOKS_PER_BUCKET_MAX: usize = 8;
 pub const WEBHOOKS_PER_ACCOUNT_MAX: usize = 100;
 /// Maximum webhooks in all: all of them are held in memory, some hundred bytes apiece.
 pub const WEBHOOKS_MAX: usize = 10_000;
-/// Longest URL of a webhook.
-pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
 /// Maximum pending events of one webhook. More are dropped, and counted.
 pub const WEBHOOK_PENDING_MAX: usize = 100_000;
 /// Maximum pending events of all webhooks of one account.
@@ -576,7 +523,8 @@ const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 // A file, its thumbnail, an event of it for each webhook, and the other changes of an upload.
 const _: () = assert!(
-    FORM_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+    protocol::limits::FORM_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8
+        <= engine::limits::BATCH_RECORDS_MAX
 );
 const _: () = assert!(
     DELETE_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
@@ -588,13 +536,15 @@ const _: () = assert!(
 );
 const _: () = assert!(WEBHOOK_DEAD_LETTERS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(2 * WEBHOOK_BATCH_EVENTS + 8 <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
-const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(protocol::limits::FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
+const _: () =
+    assert!(2 * protocol::limits::FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(SEARCH_HITS_MAX <= engine::limits::SEARCH_WINDOW_MAX);
 const _: () = assert!(2 * DELETE_FILES_MAX < engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
 const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);
-const _: () =
-    assert!(HEADER_READ_TIMEOUT.as_secs() <= 10 && BODY_THROUGHPUT_WINDOW.as_secs() <= 10);
+const _: () = assert!(
+    HEADER_READ_TIMEOUT.as_secs() <= 10 && protocol::limits::BODY_THROUGHPUT_WINDOW.as_secs() <= 10
+);

@@ -10,7 +10,7 @@ use engine::Object;
 use serde::{Deserialize, Serialize};
 
 use crate::object_lock::ObjectLock;
-use crate::stored_headers::StoredHeaders;
+use protocol::stored_headers::StoredHeaders;
 
 /// Maximum bytes of encoded attributes, without the tags.
 const UNTAGGED_BYTES_MAX: usize = 2_048;

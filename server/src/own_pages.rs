@@ -10,7 +10,7 @@ use http::header::{self, HeaderMap};
 use http::uri::{Authority, Scheme, Uri};
 use http::{HeaderName, Method};
 
-use crate::config::PublicUrl;
+use protocol::public_url::PublicUrl;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

@@ -22,7 +22,7 @@ use tokio::time::{Instant, Sleep};
 
 pub(crate) use self::idleness::Idleness;
 use self::presence::DisconnectProbe;
-use crate::pace::{MinThroughput, poll_timer, set_timer};
+use protocol::min_throughput::{MinThroughput, poll_timer, set_timer};
 
 /// Time-outs of a connection.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,11 @@
 //! Parameters that several endpoints share, for the OpenAPI document.
 //!
-//! Non-goals: parsing, which `query` and `target` do, and meaning.
+//! Non-goals: parsing, which `protocol` does, and meaning.
 
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Required, Schema, SchemaFormat};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
-
-use crate::limits;
 
 /// Boolean query parameter: true as `true`, `1`, `yes`, `on` or without a value, false as `false`, `0`, `no`, `off`.
 pub struct Flag;
@@ -89,8 +87,8 @@ impl IntoParams for PageParameters {
         let limit = ObjectBuilder::new()
             .schema_type(Type::Integer)
             .minimum(Some(1))
-            .maximum(Some(limits::MANAGEMENT_PAGE_MAX))
-            .default(Some(limits::MANAGEMENT_PAGE_DEFAULT.into()));
+            .maximum(Some(protocol::limits::MANAGEMENT_PAGE_MAX))
+            .default(Some(protocol::limits::MANAGEMENT_PAGE_DEFAULT.into()));
         vec![
             query("limit", limit.into(), "Entries per page."),
             query("cursor", text(), "`nextCursor` of the previous page."),
@@ -102,7 +100,7 @@ impl IntoParams for NameFilterParameter {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let words = ObjectBuilder::new()
             .schema_type(Type::String)
-            .max_length(Some(limits::SEARCH_TEXT_CHARS_MAX));
+            .max_length(Some(protocol::limits::SEARCH_TEXT_CHARS_MAX));
         let about = "Up to 16 words. Selects entries whose names contain all words, or whose ids begin with them.";
         vec![query("q", words.into(), about)]
     }

@@ -7,7 +7,6 @@ use axum::Router;
 use axum::routing::{MethodRouter, any, get, post};
 
 use crate::admission::{same_origin_only, with_management_limit, with_upload_limit};
-use crate::error::ApiError;
 use crate::handlers::dashboard;
 use crate::handlers::delete::delete;
 use crate::handlers::docs;
@@ -26,6 +25,7 @@ use crate::handlers::{
     usage_history, webhooks,
 };
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 const POST_METHODS: &str = "POST, OPTIONS";
@@ -239,7 +239,7 @@ async fn refuse_method(allow: &'static str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use crate::reserved;
+    use protocol::reserved_paths;
 
     #[test]
     fn routes_are_reserved_bucket_names() {
@@ -249,7 +249,7 @@ mod tests {
         let mut count = 0;
         for first in routes.filter_map(|path| path.split('/').next()) {
             count += 1;
-            let is_ours = first.is_empty() || reserved::is_reserved(first);
+            let is_ours = first.is_empty() || reserved_paths::is_reserved(first);
             assert!(first == "{bucket}" || is_ours, "{first}");
         }
         assert!(count > 3, "the routes were not found");

@@ -25,15 +25,16 @@ use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 #[cfg(feature = "otel")]
 use crate::collector::OtlpSpanExporter;
-use crate::config::{Config, PublicUrl};
+use crate::config::Config;
 use crate::connection::{ConnectionOptions, DrainReport, IncomingBody, Shutdown, accept};
 use crate::control::ControlSocket;
-use crate::destination::Scheme;
 use crate::dispatch::HttpService;
 use crate::measures::ListenerKind;
 use crate::state::AppState;
 use crate::tls::{TlsConfigCell, TlsIdentity};
 use crate::upkeep::BackgroundTasks;
+use protocol::destination::Scheme;
+use protocol::public_url::PublicUrl;
 
 /// Inputs of a server.
 pub struct ServeOptions {

@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Semaphore};
 use crate::bridge::DiskReadPool;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::NameClaims;
-use crate::config::{Config, PublicUrl};
+use crate::config::Config;
 use crate::crew::cpu_count;
 use crate::job_board::RunningJobs;
 use crate::kept_heads::ResponseHeaderCache;
@@ -27,11 +27,12 @@ use crate::own_pages::DashboardHosts;
 use crate::password_work::PasswordHasher;
 use crate::rate_limit::RateLimits;
 use crate::recent_uploads::RecentUploads;
-use crate::reserved;
 use crate::searches::SearchPool;
 use crate::session_cookie::SecretCookie;
 use crate::set_up_link::SetupLink;
 use crate::variants::Variants;
+use protocol::public_url::PublicUrl;
+use protocol::reserved_paths;
 
 /// Running service, as seen by one of its endpoints. Cheap to clone.
 #[derive(Clone)]
@@ -254,7 +255,7 @@ impl AppState {
             return None;
         }
         let secret = self.set_up_link.issue(&*self.rng, self.clock.monotonic_ms());
-        Some(format!("{}#{secret}", reserved::SET_UP_PATH))
+        Some(format!("{}#{secret}", reserved_paths::SET_UP_PATH))
     }
 
     /// Returns an id for the next request: 16 hexadecimal digits.

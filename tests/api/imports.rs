@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use engine::disk::sim::LossPolicy;
+use protocol::destination::Origin;
 use serde_json::{Value, json};
 use server::catalog::{JobId, Scope};
 use server::config::Config;
-use server::destination::Origin;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, Receiver, Scripted, World};
 

@@ -48,8 +48,8 @@ async fn reload_applies_rate_limits_and_keeps_counters() {
 
 #[tokio::test]
 async fn reload_applies_webhook_allow_list_to_open_connections() {
+    use protocol::destination::Origin;
     use serde_json::json;
-    use server::destination::Origin;
     use server::webhooks::deliver_due;
     use tests::Receiver;
 

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
+use protocol::public_url::PublicUrl;
 use server::catalog::{FairUseStanding, Plan, Role};
-use server::config::PublicUrl;
 use server::management::{AccountSettings, AdminRequest};
 
 use crate::exit::{self, Failure};
@@ -179,7 +179,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             perform(&store, AdminRequest::SetPassword { account: account.get(), password })
         }
         Command::Invite(Invite { store, account, public_url }) => {
-            let public_url = public_url.map(|url| PublicUrl::parse(&url)).transpose()?;
+            let public_url = public_url.map(|url| PublicUrl::parse(&url)).transpose();
+            let public_url =
+                public_url.map_err(|why| Failure::wrong_usage(format!("--public-url: {why}")))?;
             let public_url = public_url.map(|url| url.as_str().to_owned());
             perform(&store, AdminRequest::InviteAccount { account: account.get(), public_url })
         }

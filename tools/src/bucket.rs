@@ -3,8 +3,8 @@
 //! Non-goals: the operations, which `management` performs.
 
 use clap::{ArgGroup, Args, Subcommand};
+use protocol::limits::MANAGEMENT_PAGE_MAX;
 use server::catalog::{Access, BucketKind};
-use server::limits::MANAGEMENT_PAGE_MAX;
 use server::management::{AdminRequest, BucketOwner, BucketSettings};
 
 use crate::exit::{self, Failure};

@@ -12,8 +12,8 @@ use engine::{
     BucketName, Create, Environment, Error, OpenOptions, RealDisk, SystemClock, SystemRng,
     WorkProgress,
 };
+use protocol::reserved_paths;
 use serde::Serialize;
-use server::reserved;
 
 use crate::exit::{self, Exit, Failure};
 use crate::management::UNDELETE_WINDOW_MS;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         ControlFlow::Continue(())
     };
     let (deep, workers) = (args.deep, CheckOptions::workers_here());
-    let remade = BucketName::parse(reserved::VARIANTS).ok();
+    let remade = BucketName::parse(reserved_paths::VARIANTS).ok();
     let done = match args.repair {
         false => fsck::check(
             &surroundings,

@@ -9,9 +9,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use protocol::public_url::PublicUrl;
 use rustls::pki_types::ServerName;
 use serde::Deserialize;
-use server::config::PublicUrl;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;

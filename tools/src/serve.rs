@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemRng};
-use server::config::PublicUrl;
+use protocol::public_url::PublicUrl;
 use server::{ServeError, ServeOptions, Shutdown, StartupReport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use engine::{RecoveryReport, Store};
+use protocol::public_url::PublicUrl;
 use server::StartupReport;
-use server::config::{PublicUrl, Scheme};
+use server::config::Scheme;
 use server::limits::SETUP_LINK_LIFETIME;
 
 use crate::output::{count_text, plain};

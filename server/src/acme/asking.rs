@@ -18,9 +18,9 @@ use http_body_util::{BodyExt, Full};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio::time::timeout;
 
-use crate::destination::{OutboundUrl, Scheme};
 use crate::limits;
 use crate::outbound::OutboundClient;
+use protocol::destination::{OutboundUrl, Scheme};
 
 /// HTTP client; clones share its state.
 #[derive(Clone)]

@@ -22,11 +22,11 @@ use tokio::time::{Instant, timeout};
 use super::bucket::{Bucket, ListedObject};
 use super::tries::{DownloadFailure, Tries};
 use super::work::ProgressReporter;
-use crate::destination::OutboundUrl;
 use crate::limits;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::outbound::OutboundClient;
-use crate::stored_headers::{StoredHeaders, sent};
+use protocol::destination::OutboundUrl;
+use protocol::stored_headers::{StoredHeaders, sent};
 
 /// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

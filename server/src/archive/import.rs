@@ -29,10 +29,10 @@ use super::{
     ArchiveError, ArchiveLocation, ArchiveScope, ImportConflictRule, ImportReport, ImportRules,
     ImportSource, absolute, location_error,
 };
-use crate::content_type::detect;
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
-use crate::target::{check_writable, normalize};
+use protocol::content_type::detect;
+use protocol::object_path::{check_writable, normalize};
 
 /// Reason for an import to end early.
 enum ImportAbort {

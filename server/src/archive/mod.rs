@@ -23,10 +23,10 @@ use engine::{FolderKey, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Bucket, Catalog};
-use crate::destination::Origin;
 use crate::limits;
 use crate::outbound::OutboundClient;
 use crate::roots::TrustAnchors;
+use protocol::destination::Origin;
 
 pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;

@@ -17,9 +17,9 @@ use super::quota::Quota;
 use super::record::CatalogRecord;
 use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
-use crate::reserved;
 use crate::traffic::BucketCounters;
 use crate::versions::Versioning;
+use protocol::reserved_paths;
 
 /// Prefix of the fact names of buckets.
 pub(super) const PREFIX: &str = "bucket/";
@@ -308,7 +308,7 @@ pub fn parse_placeholder(bucket: &BucketName, text: &str) -> Result<ObjectName, 
 
 /// Validates the name of a new bucket: well-formed and not reserved.
 pub fn new_bucket_name(name: &str) -> Result<BucketName, CatalogError> {
-    if reserved::is_reserved(name) {
+    if reserved_paths::is_reserved(name) {
         return Err(CatalogError::InvalidRequest(format!("the bucket name {name:?} is reserved")));
     }
     BucketName::parse(name).map_err(|why| {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn invalid_bucket_names_are_rejected_with_a_reason() {
-        for name in reserved::BUCKET_NAMES {
+        for name in reserved_paths::BUCKET_NAMES {
             assert!(new_bucket_name(name).is_err(), "{name}");
         }
         let why = new_bucket_name("No").unwrap_err().to_string();

@@ -97,9 +97,7 @@ pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};
 pub use self::pending_upload::PendingUpload;
-pub use self::presign::{
-    Grant, GrantPath, Issuer, Purpose, ThumbnailChoice, TokenId, UploadParams,
-};
+pub use self::presign::{Grant, Issuer, Purpose, ThumbnailChoice, TokenId, UploadParams};
 pub use self::public_access::PublicAccessBlock;
 pub use self::quota::{
     Quota, QuotaDecision, QuotaExceeded, QuotaMeasure, QuotaOwner, QuotaReservation, StoredAmount,

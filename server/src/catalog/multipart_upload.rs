@@ -17,7 +17,7 @@ use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
 use crate::limits;
 use crate::object_attributes::{StoredChecksum, Tags};
 use crate::object_lock::ObjectLock;
-use crate::stored_headers::StoredHeaders;
+use protocol::stored_headers::StoredHeaders;
 
 const PREFIX: &str = "s3-upload/";
 const PART_PREFIX: &str = "s3-part/";

@@ -15,14 +15,15 @@
 
 use std::fmt;
 
-use engine::{BucketName, FactName, FolderKey, NameError, ObjectKey, Rng};
+use engine::{BucketName, FactName, NameError, Rng};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::base32;
 use super::bucket::Bucket;
 use super::id::{AccountId, ApiKeyId, SessionId};
-use crate::object_name::{ConflictRule, Naming};
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::PathInBucket;
 
 /// Prefix of the fact names of used tokens.
 pub(super) const USED_PREFIX: &str = "token/";
@@ -40,7 +41,7 @@ pub struct Grant {
     pub id: TokenId,
     pub purpose: Purpose,
     pub bucket: BucketName,
-    pub lock: GrantPath,
+    pub path: PathInBucket,
     pub params: UploadParams,
     /// Credential that created the grant, whose current rights apply at use.
     pub issuer: Issuer,
@@ -70,13 +71,6 @@ pub enum Purpose {
     Raw,
     /// Reading one file: a download link.
     Read,
-}
-
-/// Path restriction of an upload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GrantPath {
-    Folder(FolderKey),
-    File(ObjectKey),
 }
 
 /// Upload options besides the files.
@@ -136,7 +130,7 @@ impl Grant {
             &self.id.0[..],
             &[self.purpose.byte()],
             self.bucket.as_str().as_bytes(),
-            self.lock.as_str().as_bytes(),
+            self.path.as_str().as_bytes(),
             &[self.params.byte()],
             self.issuer.to_text().as_bytes(),
             &self.expires_ms.to_le_bytes(),
@@ -175,7 +169,7 @@ impl Grant {
             fields = rest;
             Some(field)
         };
-        let (id, purpose, bucket, lock) = (next()?, next()?, next()?, next()?);
+        let (id, purpose, bucket, path) = (next()?, next()?, next()?, next()?);
         let (wishes, issuer, expires_ms) = (next()?, next()?, next()?);
         if !fields.is_empty() {
             return None;
@@ -184,7 +178,7 @@ impl Grant {
             id: TokenId(id.try_into().ok()?),
             purpose: Purpose::of_byte(purpose)?,
             bucket: BucketName::parse(text(bucket)?).ok()?,
-            lock: GrantPath::parse(text(lock)?).ok()?,
+            path: PathInBucket::parse(text(path)?).ok()?,
             params: UploadParams::of_byte(wishes)?,
             issuer: Issuer::parse(text(issuer)?)?,
             expires_ms: u64::from_le_bytes(expires_ms.try_into().ok()?),
@@ -242,23 +236,6 @@ impl TokenId {
 impl fmt::Debug for TokenId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&base32::encode(&self.0))
-    }
-}
-
-impl GrantPath {
-    /// Parses a path in a bucket: a folder if it ends in `/` or is empty, else a file.
-    pub fn parse(path: &str) -> Result<Self, NameError> {
-        if path.is_empty() || path.ends_with('/') {
-            return FolderKey::parse(path).map(Self::Folder);
-        }
-        ObjectKey::parse(path).map(Self::File)
-    }
-
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Folder(folder) => folder.as_str(),
-            Self::File(key) => key.as_str(),
-        }
     }
 }
 
@@ -334,7 +311,7 @@ mod tests {
             id: TokenId::issue(&SeededRng::new(1)),
             purpose: Purpose::Form,
             bucket: BucketName::parse("photos").unwrap(),
-            lock: GrantPath::parse(lock).unwrap(),
+            path: PathInBucket::parse(lock).unwrap(),
             params: UploadParams {
                 naming: Naming::ClientName,
                 rule: ConflictRule::Rename,

@@ -16,6 +16,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use uuid::Uuid;
 
+use protocol::error::ApiError;
+
 use super::id::AccountId;
 use super::{Bucket, Catalog, CatalogError};
 use crate::versions;
@@ -52,6 +54,21 @@ pub struct QuotaExceeded {
     pub measure: QuotaMeasure,
     pub limit: u64,
     pub used: u64,
+}
+
+impl From<QuotaExceeded> for ApiError {
+    fn from(exceeded: QuotaExceeded) -> Self {
+        let QuotaExceeded { whose, measure, limit, used } = exceeded;
+        let owner = match whose {
+            QuotaOwner::Account => "account",
+            QuotaOwner::Bucket => "bucket",
+        };
+        let measure = match measure {
+            QuotaMeasure::Bytes => "bytes",
+            QuotaMeasure::Objects => "files",
+        };
+        Self::quota_exceeded(owner, measure, limit, used)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

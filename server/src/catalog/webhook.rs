@@ -10,7 +10,7 @@ use super::event::{EventKind, EventPattern};
 use super::id::WebhookId;
 use super::record::CatalogRecord;
 use super::webhook_secret::WebhookSecret;
-use crate::destination::OutboundUrl;
+use protocol::destination::OutboundUrl;
 
 /// Subscription to the events of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use rustls::pki_types::DnsName;
 
 use super::{ConfigError, StringList};
-use crate::destination::{OutboundUrl, Scheme};
 use crate::limits;
 use crate::roots::TrustAnchors;
+use protocol::destination::{OutboundUrl, Scheme};
 
 /// Validated ACME settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

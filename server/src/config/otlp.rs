@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::kind::SettingValue;
 use super::{ConfigError, needed};
-use crate::destination::OutboundUrl;
+use protocol::destination::OutboundUrl;
 
 /// Collector and sampling of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,10 +29,10 @@ use super::checks::{check_header_count, is_safe_without_body, normalize_authorit
 use super::frames::FrameMeter;
 use super::{EVICTION_PAUSE, Ends, IncomingBody, Peer, Shutdown};
 use crate::bridge::run_to_completion;
-use crate::error::ErrorFormat;
 use crate::limits;
-use crate::pace::MinThroughput;
 use crate::paced_io::{Idleness, Timeouts};
+use protocol::error::ErrorFormat;
+use protocol::min_throughput::MinThroughput;
 
 /// Requests of a connection.
 struct ConnectionActivity {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::request_body::{BodyLimits, RequestBody};
+use protocol::request_body::{BodyLimits, RequestBody};
 
 const SHORT: Duration = Duration::from_millis(150);
 const IDLE: Duration = Duration::from_millis(900);

@@ -25,8 +25,8 @@ use tokio::time::timeout;
 
 use super::stream_body::StreamBody;
 use crate::connection::IncomingBody;
-use crate::error::ApiError;
 use crate::limits;
+use protocol::error::ApiError;
 
 /// Name of the channel of a request.
 pub(super) const HEADER: &str = "trug-channel";

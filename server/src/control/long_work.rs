@@ -19,10 +19,10 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{StreamLine, log, log_and_reply};
 use crate::catalog::{Actor, CatalogError};
-use crate::error::ApiError;
 use crate::limits;
 use crate::management::{AdminRequest, AdminResponse, execute};
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Lines of the response to a long request.
 pub(super) struct ProgressBody {

@@ -12,11 +12,11 @@ use super::MovedFile;
 use super::moving::object_exists;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, OnConflict, UploadParams};
-use crate::error::ApiError;
 use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;
-use crate::object_name::ConflictRule;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
 
 /// Copies a file. A file that changes during the copy is copied in its newest version.
 pub async fn copy_file(

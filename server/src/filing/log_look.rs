@@ -9,9 +9,9 @@ use engine::{Error, ProgressCallback, Store};
 use tokio::time::timeout;
 
 use crate::bridge::blocking;
-use crate::error::ApiError;
 use crate::limits::LOG_SCAN_TIMEOUT;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Scans the log for a request.
 ///

@@ -22,9 +22,9 @@ use engine::{Batch, Precondition};
 
 use crate::bridge::run_to_completion;
 use crate::catalog::{Bucket, ObjectEvent, StoredAmount};
-use crate::error::ApiError;
 use crate::intake::{commit_reserved, reserve_quota};
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 pub use self::copying::copy_file;
 pub use self::deleting::{DeleteOutcome, delete_versions};

@@ -19,13 +19,13 @@ use super::{CancelCheck, bucket_batch, commit_moves};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict, StoredAmount};
 use crate::claims::Claim;
-use crate::error::ApiError;
 use crate::intake::claim_names;
 use crate::limits;
-use crate::object_name::ConflictRule;
 use crate::state::AppState;
-use crate::target::check_writable;
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_object_name};
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
+use protocol::object_path::check_writable;
 
 /// Moved file.
 pub struct MovedFile {

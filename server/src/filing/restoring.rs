@@ -13,13 +13,13 @@ use super::{CancelCheck, bucket_batch, scan_log};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
 use crate::claims::Claim;
-use crate::error::ApiError;
 use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};
 use crate::limits;
-use crate::object_name::ConflictRule;
 use crate::state::AppState;
-use crate::target::check_writable;
 use crate::thumbnails::delete_thumbnail;
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
+use protocol::object_path::check_writable;
 
 /// Requested version.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::AccountChange;
-use crate::error::ApiError;
 use crate::handlers::changing;
-use crate::json_body::JsonBody;
 use crate::management::{AccountSettings, AccountView, account_change, account_view};
 use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
 
 /// Account.
 #[derive(Serialize, ToSchema)]

@@ -7,22 +7,22 @@ use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
-use crate::called::NameFilter;
 use crate::catalog::{Account, AccountId, NewAccount};
-use crate::error::ApiError;
 use crate::fair_use;
 use crate::handlers::changing;
-use crate::json_body::JsonBody;
 use crate::management::{
     AccountSettings, AccountView, NewAccountSettings, SweepReportView, account_change,
     account_view, swept_view,
 };
-use crate::paging::PageRequest;
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_segment;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::name_filter::NameFilter;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 
 /// Description of the operation for authorization errors.
 const MANAGES: &str = "manages accounts";

@@ -10,20 +10,20 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::called::NameFilter;
 use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
-use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
-use crate::json_body::JsonBody;
 use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
 };
-use crate::paging::PageRequest;
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_segment;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::name_filter::NameFilter;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 
 /// New API key. No other response contains the key.
 #[derive(Serialize, ToSchema)]

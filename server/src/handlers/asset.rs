@@ -14,9 +14,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::conditional::{PreconditionResult, Validators, evaluate_preconditions};
-use crate::error::ApiError;
 use crate::preferences::names;
+use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
+use protocol::error::ApiError;
 
 /// Embedded file with its validators.
 pub(super) struct StaticAsset {

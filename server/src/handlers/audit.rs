@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId, Role, Scope};
-use crate::error::ApiError;
 use crate::handlers::with_catalog;
 use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
 use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::query::Query;
 
 /// Page of audit log entries, newest first.
 #[derive(Serialize, ToSchema)]

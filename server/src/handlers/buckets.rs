@@ -17,19 +17,19 @@ use crate::catalog::{
     Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError,
     FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, Scope, new_bucket_name,
 };
-use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
-use crate::json_body::JsonBody;
 use crate::management::{
     BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
     bucket_view, folders_view, subfolders_view,
 };
-use crate::paging::PageRequest;
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_segment;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 
 /// Bucket and the caller's scopes.
 #[derive(Serialize, ToSchema)]

@@ -16,8 +16,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 
 use super::asset::{StaticAsset, hash};
-use crate::error::ApiError;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Page template with placeholders.
 const SHELL: &str = include_str!("../../assets/dashboard/shell.html");

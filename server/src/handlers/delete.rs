@@ -11,13 +11,13 @@ use http::Uri;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{ObjectEvent, Scope};
-use crate::error::ApiError;
 use crate::limits;
 use crate::parameters::ObjectPathParameters;
 use crate::replies::{DeleteReply, Truncation};
 use crate::state::AppState;
-use crate::target::{ObjectPath, PathInBucket};
 use crate::thumbnails::delete_thumbnail;
+use protocol::error::ApiError;
+use protocol::object_path::{ObjectPath, PathInBucket};
 
 /// Deletes a file, or up to 100 files of a folder.
 #[utoipa::path(

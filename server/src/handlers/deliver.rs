@@ -21,18 +21,18 @@ use self::shown::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
 use crate::bridge::{self, BodyPart, blocking};
 use crate::catalog::{Access, Bucket, ServeHtml};
-use crate::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
-use crate::delivery_headers::{
-    DeliveryContext, Disposition, HtmlPolicy, Visibility, not_modified_headers, object_headers,
-};
-use crate::error::ApiError;
 use crate::layers::REQUEST_ID;
 use crate::parameters::{ObjectPathParameters, TransformParameters};
-use crate::query::Query;
-use crate::range::{ByteRange, MultipartRanges, content_range, parse_range};
 use crate::state::AppState;
-use crate::target::ObjectPath;
 use crate::variants::VariantError;
+use protocol::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
+use protocol::error::ApiError;
+use protocol::object_path::ObjectPath;
+use protocol::query::Query;
+use protocol::range::{ByteRange, MultipartRanges, content_range, parse_range};
+use protocol::response_headers::{
+    DeliveryContext, Disposition, HtmlPolicy, Visibility, not_modified_headers, object_headers,
+};
 
 /// Cache lifetime of a placeholder, whose file may still be uploaded.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");

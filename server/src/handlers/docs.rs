@@ -12,8 +12,8 @@ use http::header::{self, HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 
 use super::asset::StaticAsset;
-use crate::delivery_headers::allow_any_origin;
-use crate::error::ApiError;
+use protocol::error::ApiError;
+use protocol::response_headers::allow_any_origin;
 
 /// Committed OpenAPI document. A test compares it with the code.
 const DOCUMENT: &str = include_str!("../../openapi.json");

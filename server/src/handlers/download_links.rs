@@ -11,14 +11,16 @@ use utoipa::ToSchema;
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Access, Grant, GrantPath, Purpose, Scope, TokenId, UploadParams};
-use crate::error::ApiError;
-use crate::json_body::JsonBody;
+use crate::catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
 use crate::limits;
 use crate::parameters::BucketNameParameter;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::public_url;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::PathInBucket;
+use protocol::public_url::public_url;
+use protocol::time_format::iso_time;
 
 /// Request for a download link.
 #[derive(Deserialize, ToSchema)]
@@ -81,7 +83,7 @@ pub async fn create(
         id: TokenId::issue(&*app.rng),
         purpose: Purpose::Read,
         bucket: name.bucket.clone(),
-        lock: GrantPath::File(name.key.clone()),
+        path: PathInBucket::File(name.key.clone()),
         params: UploadParams::NONE,
         issuer: caller.durable_issuer(),
         expires_ms,

@@ -20,16 +20,18 @@ use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, OnConflict, Scope};
-use crate::error::{ApiError, LOG_TOO_LARGE};
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
-use crate::json_body::JsonBody;
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
-use crate::paging::PageRequest;
 use crate::parameters::{BucketNameParameter, PageParameters};
-use crate::query::Query;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::{normalize, public_url};
+use protocol::error::{ApiError, LOG_TOO_LARGE};
+use protocol::json_body::JsonBody;
+use protocol::object_path::normalize;
+use protocol::paging::PageRequest;
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 /// Page of restorable versions.
 #[derive(Serialize, ToSchema)]

@@ -9,9 +9,9 @@ use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
 use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 #[derive(Serialize, ToSchema)]
 struct HealthReply {

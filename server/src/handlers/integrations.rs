@@ -12,12 +12,12 @@ use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
 use crate::parameters::NamedBucketParameter;
-use crate::query::Query;
 use crate::replies::{Json, PlainText};
-use crate::reserved::is_reserved;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::reserved_paths::is_reserved;
 
 const BUCKET: &[&str] = &["bucket", "bucketName"];
 /// Placeholder of the bucket if none was given: not a valid bucket name.

@@ -18,17 +18,20 @@ use crate::catalog::{
     Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
     StoredFolder, StoredName,
 };
-use crate::destination::OutboundUrl;
-use crate::error::ApiError;
 use crate::jobs::{self, check_allowed};
-use crate::json_body::JsonBody;
 use crate::limits;
-use crate::paging::PageRequest;
 use crate::parameters::{IdParameter, PageParameters};
-use crate::query::Query;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::{PathInBucket, check_object_path_writable, last_segment, parse_bucket_name};
+use protocol::destination::OutboundUrl;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::{
+    PathInBucket, check_object_path_writable, last_segment, parse_bucket_name,
+};
+use protocol::paging::PageRequest;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 /// Request to start a job.
 #[derive(Deserialize, ToSchema)]

@@ -13,13 +13,14 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::Scope;
-use crate::error::ApiError;
 use crate::limits::LIST_KEYS_MAX;
 use crate::parameters::ListedBucketParameter;
-use crate::query::Query;
-use crate::replies::{ListReply, ListedObject, iso_time};
+use crate::replies::{ListReply, ListedObject};
 use crate::state::AppState;
-use crate::target::{normalize, parse_bucket_name};
+use protocol::error::ApiError;
+use protocol::object_path::{normalize, parse_bucket_name};
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 const BUCKET_NAME: &[&str] = &["bucketName", "bucket"];
 const CURSOR: &[&str] = &["continuationToken"];

@@ -11,9 +11,9 @@ use http::request::Parts;
 
 use crate::bridge::blocking;
 use crate::client_address::client_ip;
-use crate::error::ApiError;
 use crate::metrics;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Returns Prometheus metrics. Requires the token of the setting `metrics_token`; 404 if not set.
 #[utoipa::path(
@@ -46,7 +46,7 @@ pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Respons
     }
     if let Some(address) = client_ip(&head.extensions).filter(|_| presented.is_some()) {
         let taken = app.rate_limiter.take_failure(address);
-        taken.map_err(|refused| ApiError::rate_limited(&refused))?;
+        taken.map_err(ApiError::from)?;
     }
     Err(ApiError::wrong_metrics_token())
 }

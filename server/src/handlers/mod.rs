@@ -39,9 +39,9 @@ use http::Uri;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Actor, Catalog, CatalogError};
-use crate::error::ApiError;
 use crate::state::AppState;
-use crate::target::{PathInBucket, last_segment};
+use protocol::error::ApiError;
+use protocol::object_path::{PathInBucket, last_segment};
 
 /// Runs catalog work that blocks on the disk.
 async fn with_catalog<T: Send + 'static>(

@@ -9,13 +9,14 @@ use utoipa::ToSchema;
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::catalog::{OnConflict, Scope};
-use crate::error::ApiError;
 use crate::filing::{MovedFile, copy_file, move_file};
-use crate::json_body::JsonBody;
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::{check_writable, public_url};
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::check_writable;
+use protocol::public_url::public_url;
 
 /// Request to move or copy a file.
 #[derive(Deserialize, ToSchema)]

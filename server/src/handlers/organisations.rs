@@ -11,23 +11,23 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::called::NameFilter;
 use crate::catalog::{
     AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationId, OrganisationName,
 };
-use crate::error::ApiError;
 use crate::handlers::changing;
-use crate::json_body::JsonBody;
 use crate::management::{
     InvitedMemberView, MemberView, MembershipInvitationView, OrganisationDeletedView,
     OrganisationView, organisation_view,
 };
-use crate::paging::PageRequest;
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_segment;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::name_filter::NameFilter;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 
 /// Organisation.
 #[derive(Serialize, ToSchema)]

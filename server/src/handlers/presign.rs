@@ -13,21 +13,22 @@ use http::request::Parts;
 
 use crate::admission::{authenticate, charge, with_rate_limit_headers};
 use crate::auth::{Caller, PresentedCredentials};
-use crate::catalog::{Catalog, Grant, GrantPath, Purpose, Scope, TokenId, UploadParams};
-use crate::error::ApiError;
+use crate::catalog::{Catalog, Grant, Purpose, Scope, TokenId, UploadParams};
 use crate::handlers::upload::{store_form, thumbnail_param, upload_params};
 use crate::intake::UploadTarget;
 use crate::limits;
 use crate::meter::RequestMeter;
-use crate::multipart::FormFiles;
-use crate::object_name::{ConflictRule, Naming};
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
-use crate::query::Query;
 use crate::rate_limit::RateClass;
 use crate::replies::{PresignedUrlReply, TokenReply, UploadReply};
-use crate::reserved::{self, TOKEN_PATH};
 use crate::state::AppState;
-use crate::target::{ObjectPath, PathInBucket, check_object_path_writable, public_url};
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::multipart::FormFiles;
+use protocol::object_path::{ObjectPath, check_object_path_writable};
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::reserved_paths::{self, TOKEN_PATH};
 
 const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];
@@ -95,7 +96,7 @@ fn issue_address(
 ) -> Result<PresignedUrlReply, ApiError> {
     // The bucket, and the path after `presigned/`, both as sent.
     let path = head.uri.path();
-    let between = format!("/{}/", reserved::PRESIGNED);
+    let between = format!("/{}/", reserved_paths::PRESIGNED);
     let (bucket, rest) = path.split_once(&*between).unwrap_or((path, ""));
     let target = ObjectPath::from_path(&format!("{bucket}/{rest}"))?;
     let Some(name) = target.object() else {
@@ -169,7 +170,7 @@ pub fn issuer_and_destination(
 ) -> Result<(Caller, UploadTarget), ApiError> {
     let issuer = Caller::from_issuer(&app.catalog, &grant.issuer);
     let issuer = issuer.ok_or_else(ApiError::token_revoked)?;
-    let place = PathInBucket::from(grant.lock.clone());
+    let place = grant.path.clone();
     let reach = issuer.bucket(&app.catalog, &grant.bucket, Scope::Presign);
     let reach = reach.and_then(|bucket| issuer.require_path_access(&place).map(|()| bucket));
     let bucket = reach.map_err(|why| ApiError::token_revoked().with_log(why.to_string()))?;
@@ -200,7 +201,7 @@ fn issue(
         id: TokenId::issue(&*app.rng),
         purpose,
         bucket: target.bucket,
-        lock: GrantPath::from(target.place),
+        path: target.place,
         params: wishes,
         issuer: caller.issuer(),
         expires_ms: now_ms.saturating_add(1_000 * expires_in),

@@ -11,18 +11,19 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 
 use crate::admission::{charge, with_rate_limit_headers};
-use crate::catalog::{EventKind, GrantPath, Purpose, UploadParams};
-use crate::error::ApiError;
+use crate::catalog::{EventKind, Purpose, UploadParams};
 use crate::handlers::presign::{issuer_and_destination, verify_grant};
 use crate::handlers::upload::reply;
 use crate::intake::{UploadOptions, UploadTarget, receive_raw, store_files};
 use crate::parameters::ObjectPathParameters;
-use crate::query::Query;
 use crate::rate_limit::RateClass;
 use crate::replies::UploadReply;
-use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::ObjectPath;
+use protocol::error::ApiError;
+use protocol::object_path::ObjectPath;
+use protocol::object_path::PathInBucket;
+use protocol::query::Query;
+use protocol::request_body::{BodyLimits, RequestBody};
 
 /// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
 pub const OBJECT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
@@ -55,7 +56,7 @@ pub async fn put_presigned(
     let grant = verify_grant(&app, &text, Purpose::Raw)?;
     let name = ObjectPath::from_path(request.uri().path())?.object();
     let ObjectName { bucket, key } = name.ok_or_else(ApiError::token_not_found)?;
-    if bucket != grant.bucket || GrantPath::File(key.clone()) != grant.lock {
+    if bucket != grant.bucket || PathInBucket::File(key.clone()) != grant.path {
         return Err(ApiError::token_not_found());
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;

@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::Scope;
-use crate::error::ApiError;
 use crate::limits::RECENT_UPLOADS_MAX;
-use crate::query::Query;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 /// Latest uploads, newest first.
 #[derive(Serialize, ToSchema)]

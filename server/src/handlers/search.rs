@@ -11,20 +11,22 @@ use engine::{Clock, FolderKey, Hit, HitItem, HitPage, Object, ObjectName, Search
 use http::Uri;
 
 use crate::auth::Caller;
-use crate::called::search_text;
 use crate::catalog::Scope;
 use crate::crew::QueueFull;
-use crate::error::ApiError;
 use crate::limits::{
     SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT, SEARCH_TIME_MS_MAX,
 };
-use crate::object_name::THUMBNAIL_SUFFIX;
 use crate::parameters::BucketParameter;
-use crate::query::Query;
-use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply, iso_time};
+use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply};
 use crate::state::AppState;
-use crate::target::{ObjectPath, PathInBucket, normalize, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
+use protocol::error::ApiError;
+use protocol::file_name::THUMBNAIL_SUFFIX;
+use protocol::name_filter::search_text;
+use protocol::object_path::{ObjectPath, PathInBucket, normalize};
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 /// Part of [`THUMBNAIL_SUFFIX`] that a query must contain for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::config::{SettingChange, SettingDefault, settings};
-use crate::error::ApiError;
 use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -20,14 +20,15 @@ use crate::catalog::{
     SessionInfo, StartedSession,
 };
 use crate::client_address::client_ip;
-use crate::error::{ApiError, SESSION_ENDED};
 use crate::handlers::{changing, changing_as};
-use crate::json_body::JsonBody;
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_segment;
+use protocol::error::{ApiError, SESSION_ENDED};
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::time_format::iso_time;
 
 /// Current session and its account, if signed in.
 #[derive(Serialize, ToSchema)]
@@ -380,7 +381,7 @@ async fn check_password(
 ) -> Result<(), ApiError> {
     let allowances = &app.rate_limiter;
     let tried = allowances.charge_login_attempt(client_ip(&head.extensions), name, device);
-    let tried = tried.map_err(|refused| ApiError::rate_limited(&refused))?;
+    let tried = tried.map_err(ApiError::from)?;
     match app.passwords.check(hash, presented).await {
         Ok(false) => {
             record_failed_sign_in(app, head, name).await;

@@ -20,19 +20,20 @@ use crate::catalog::{
     NewSetup, SetupResult, new_bucket_name,
 };
 use crate::client_address::client_ip;
-use crate::error::ApiError;
 use crate::handlers::{changing, changing_as};
-use crate::json_body::JsonBody;
 use crate::limits;
 use crate::management::{
     AccountView, ApiKeyView, BucketView, S3CredentialsView, account_view, api_key_view,
     bucket_view, invitation_url, s3_credentials,
 };
 use crate::parameters::IdParameter;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::set_up_link::LinkState;
 use crate::state::AppState;
-use crate::target::last_segment;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::time_format::iso_time;
 
 /// Set-up request. With `check`, the token is checked and nothing changes.
 #[derive(Deserialize, ToSchema)]
@@ -305,7 +306,7 @@ fn check_link(app: &AppState, head: &Parts, token: &str) -> Result<(), ApiError>
         LinkState::Unknown => {
             if let Some(address) = client_ip(&head.extensions) {
                 let charged = app.rate_limiter.take_failure(address);
-                charged.map_err(|refused| ApiError::rate_limited(&refused))?;
+                charged.map_err(ApiError::from)?;
             }
             Err(ApiError::link_not_found())
         }

@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 use super::server_settings::VERSION;
 use super::with_catalog;
 use crate::auth::Caller;
-use crate::error::ApiError;
 use crate::management::{StorageView, storage};
 use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Disk usage, segments, corruption, and estimated effect of a compaction.
 #[derive(Serialize, ToSchema)]

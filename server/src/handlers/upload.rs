@@ -9,16 +9,18 @@ use http::Request;
 
 use crate::auth::Caller;
 use crate::catalog::{EventKind, Scope, ThumbnailChoice, UploadParams};
-use crate::error::ApiError;
 use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
-use crate::multipart::FormFiles;
-use crate::object_name::{ConflictRule, Naming};
 use crate::parameters::{ObjectPathParameters, UploadParameters};
-use crate::query::Query;
-use crate::replies::{UploadReply, UploadedFile, iso_time};
-use crate::request_body::BodyLimits;
+use crate::replies::{UploadReply, UploadedFile};
 use crate::state::AppState;
-use crate::target::{ObjectPath, PathInBucket, check_writable, public_url};
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::multipart::FormFiles;
+use protocol::object_path::{ObjectPath, PathInBucket, check_writable};
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::request_body::BodyLimits;
+use protocol::time_format::iso_time;
 
 /// Names of the flag that replaces existing files.
 pub const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];

@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, CatalogError, Scope, StoredAmount};
-use crate::error::ApiError;
 use crate::handlers::with_catalog;
-use crate::paging::PageRequest;
 use crate::parameters::PageParameters;
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 
 /// Stored bytes and objects, per bucket and in total.
 #[derive(Serialize, ToSchema)]

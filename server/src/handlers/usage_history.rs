@@ -12,12 +12,13 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Role, Scope, UsagePoint, UsageScope, UsageStep};
-use crate::error::ApiError;
 use crate::handlers::with_catalog;
 use crate::limits::{USAGE_DAYS_RETENTION, USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
-use crate::query::Query;
-use crate::replies::{Json, iso_time};
+use crate::replies::Json;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 /// Usage over time.
 #[derive(Serialize, ToSchema)]

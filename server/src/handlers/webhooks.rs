@@ -13,22 +13,22 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
-use crate::destination::OutboundUrl;
-use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
-use crate::json_body::JsonBody;
 use crate::management::{
     DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, WebhookCreatedView,
     WebhookDeletedView, WebhookSettings, WebhookTestedView, WebhookView, dead_letter_view,
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
-use crate::paging::PageRequest;
 use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
-use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
-use crate::target::last_segment;
 use crate::webhooks;
+use protocol::destination::OutboundUrl;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 
 const EVENT_ID: &[&str] = &["eventId"];
 

@@ -8,9 +8,9 @@ use super::room::QuotaDelta;
 use super::{StagedFile, UploadOptions, claim_names};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, QuotaDecision};
-use crate::error::ApiError;
-use crate::object_name::ConflictRule;
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
 
 /// Checks for free names, room in the quotas, and a writable store, in the order in which storing the files checks
 /// them, so that the error is the same.
@@ -38,7 +38,7 @@ pub(super) async fn check(
             if let QuotaDecision::Exceeded(exceeded) =
                 app.catalog.reserve(&bucket, growth.amount(), completes)?
             {
-                return Err(ApiError::quota_exceeded(exceeded));
+                return Err(exceeded.into());
             }
         }
         match app.store.health() {

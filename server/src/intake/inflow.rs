@@ -18,12 +18,12 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::drop_blocking;
 use crate::bridge::{blocking, join};
-use crate::error::ApiError;
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
+use protocol::error::ApiError;
 #[cfg(feature = "s3")]
-use crate::multipart::FormFiles;
-use crate::multipart::MultipartFile;
-use crate::request_body::RequestBody;
+use protocol::multipart::FormFiles;
+use protocol::multipart::MultipartFile;
+use protocol::request_body::RequestBody;
 
 /// Source of a file's bytes.
 pub(super) trait ChunkSource {

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, ObjectEvent, QuotaDecision, QuotaReservation, StoredAmount};
-use crate::error::ApiError;
 use crate::limits;
 use crate::state::AppState;
 use crate::traces::with_current_span;
+use protocol::error::ApiError;
 
 /// Growth of a bucket by a batch, net of the objects that it replaces.
 #[derive(Default)]
@@ -64,7 +64,7 @@ pub async fn reserve_quota(
         };
         match asked? {
             QuotaDecision::Granted(reservation) => return Ok(reservation),
-            QuotaDecision::Exceeded(exceeded) => return Err(ApiError::quota_exceeded(exceeded)),
+            QuotaDecision::Exceeded(exceeded) => return Err(exceeded.into()),
             QuotaDecision::Pending => {
                 let too_late = |_| ApiError::overloaded(1);
                 timeout_at(deadline, changes).await.map_err(too_late)?;

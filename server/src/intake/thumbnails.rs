@@ -12,12 +12,12 @@ use tokio::time::{Instant, timeout_at};
 use super::StagedFile;
 use crate::catalog::Bucket;
 use crate::limits::THUMBNAILS_TIMEOUT;
-use crate::object_name::NameProposal;
 use crate::state::AppState;
 use crate::thumbnails::{
     ThumbnailSkip, delete_thumbnail, is_thumbnail_of, put_thumbnail, render_thumbnail,
     thumbnail_object_name,
 };
+use protocol::file_name::NameProposal;
 
 /// Name of a file's thumbnail, or why there is none. `None` if none was requested.
 pub(super) type ThumbnailKey = Option<Result<ObjectName, ThumbnailSkip>>;

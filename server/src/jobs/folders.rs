@@ -12,11 +12,11 @@ use super::standing::JobAuthorization;
 use super::{cancel_check, ended};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Job, OnConflict};
-use crate::error::ApiError;
 use crate::filing::{DeleteOutcome, delete_versions, log_span, move_versions, undelete_many};
 use crate::job_board::RunningJob;
 use crate::limits;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Deletes the files of a folder.
 pub(super) async fn delete(

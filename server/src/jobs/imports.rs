@@ -18,18 +18,18 @@ use super::ended;
 use super::standing::JobAuthorization;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Job, JobProgress, OnConflict, UploadParams};
-use crate::destination::OutboundUrl as Address;
-use crate::error::ApiError;
 use crate::intake::{
     StagedFile, UploadOptions, UploadTarget, receive_raw, resolve_keys, store_files,
 };
 use crate::job_board::RunningJob;
 use crate::limits;
-use crate::object_name::{ConflictRule, Naming};
 use crate::rate_limit::RateClass;
-use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::{AppState, EndpointTier};
-use crate::target::PathInBucket;
+use protocol::destination::OutboundUrl as Address;
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::PathInBucket;
+use protocol::request_body::{BodyLimits, RequestBody};
 
 /// Imports the files, in the order of their URLs.
 pub(super) async fn import_urls(

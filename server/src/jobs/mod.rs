@@ -27,12 +27,12 @@ use crate::bridge::blocking;
 use crate::catalog::{
     AccountId, Actor, Job, JobEnd, JobError, JobId, JobProgress, JobSpec, JobState,
 };
-use crate::error::ApiError;
 use crate::filing::CancelCheck;
 use crate::job_board::RunningJob;
 use crate::limits;
 use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Starts jobs as capacity permits, forever.
 pub async fn run_scheduler(app: AppState) {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Job, JobSpec, Scope};
-use crate::error::ApiError;
 use crate::job_board::RunningJob;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Job and its authorization.
 pub(super) struct JobAuthorization {

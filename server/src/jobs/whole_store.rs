@@ -12,10 +12,10 @@ use super::standing::JobAuthorization;
 use super::start;
 use crate::bridge::blocking;
 use crate::catalog::{CatalogError, JobId, JobSpec};
-use crate::error::ApiError;
 use crate::job_board::RunningJob;
 use crate::management::{AdminRequest, AdminResponse, CompactionParams, execute};
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Waits for the lock, and runs the job.
 pub(super) async fn run(

@@ -9,7 +9,7 @@ use crate::catalog::{
     AccountId, ActorKind, ApiKeyId, AuditEntry, AuditPage, Catalog, CatalogError, OrganisationId,
 };
 use crate::limits::AUDIT_PAGE_MAX;
-use crate::replies::iso_time;
+use protocol::time_format::iso_time;
 
 /// Filter of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use engine::{BucketName, FolderCursor, FolderKey, Store};
 
 use super::{FolderView, FoldersView};
 use crate::catalog::CatalogError;
-use crate::replies::iso_time;
+use protocol::time_format::iso_time;
 
 /// Maximum files that are counted in one folder.
 const FOLDER_FILES_MAX: usize = 10_000;

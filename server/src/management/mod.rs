@@ -33,9 +33,9 @@ use crate::catalog::{
     MemberRole, NewAccount, NewBucket, NewBucketOwner, OnNonEmpty, OrganisationId,
     OrganisationName, PasswordHash, Scope, new_bucket_name, prefix_folder,
 };
-use crate::error::ApiError;
 use crate::fair_use;
-use crate::replies::iso_time;
+use protocol::error::ApiError;
+use protocol::time_format::iso_time;
 
 pub use self::audit::{ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit};
 pub use self::backup::BackedUpView;
@@ -528,7 +528,7 @@ fn existing_bucket(catalog: &Catalog, name: &str) -> Result<Arc<Bucket>, Catalog
 }
 
 fn folder_of(folder: Option<String>) -> Result<FolderKey, CatalogError> {
-    prefix_folder(&crate::target::normalize(&folder.unwrap_or_default()))
+    prefix_folder(&protocol::object_path::normalize(&folder.unwrap_or_default()))
 }
 
 fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogError> {

@@ -17,16 +17,18 @@ use super::reply::{AdminResponse, FolderView};
 use super::{existing_bucket, folder_of};
 use crate::archive::{ArchiveLocation, read_object};
 use crate::catalog::{
-    Access, Bucket, Catalog, CatalogError, EventKind, Grant, GrantPath, Issuer, ObjectEvent,
-    Purpose, UploadParams,
+    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectEvent, Purpose,
+    UploadParams,
 };
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
-use crate::object_name::{ConflictRule, Naming};
-use crate::replies::iso_time;
-use crate::stored_headers::StoredHeaders;
-use crate::target::{check_writable, normalize, public_url};
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name};
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::PathInBucket;
+use protocol::object_path::{check_writable, normalize};
+use protocol::public_url::public_url;
+use protocol::stored_headers::StoredHeaders;
+use protocol::time_format::iso_time;
 
 /// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -520,7 +522,7 @@ fn presign(
         id: catalog.new_token_id(),
         purpose: if upload { Purpose::Raw } else { Purpose::Read },
         bucket: name.bucket,
-        lock: GrantPath::File(name.key),
+        path: PathInBucket::File(name.key),
         params: UploadParams {
             naming: Naming::ClientName,
             rule: ConflictRule::Overwrite,

@@ -18,9 +18,9 @@ use crate::catalog::{
     Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, FairUseStanding,
     MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
 };
-use crate::replies::iso_time;
-use crate::reserved::INVITATION_PATH;
 use crate::versions;
+use protocol::reserved_paths::INVITATION_PATH;
+use protocol::time_format::iso_time;
 
 /// Progress of a long request; all zero while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use crate::catalog::{
 };
 use crate::limits::BUCKET_LIST_MAX;
 use crate::parameters::bucket_name_schema;
-use crate::target::normalize;
+use protocol::object_path::normalize;
 
 /// Account settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::catalog::{AccountId, Catalog, ChangedBy, FairUseStanding, StandingChange};
 use crate::fair_use::{FairUseStep, SweepReport};
-use crate::replies::iso_time;
+use protocol::time_format::iso_time;
 
 /// Standing change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::replies::iso_time;
+use protocol::time_format::iso_time;
 
 /// Store statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use super::stats::class_view;
 use super::{HealthView, RetainedView, SegmentKindView};
 use crate::catalog::{Catalog, CatalogError};
 use crate::limits::STORAGE_SEGMENTS_MAX;
-use crate::replies::iso_time;
+use protocol::time_format::iso_time;
 
 /// Disk usage and health of the store.
 #[derive(Serialize, ToSchema)]

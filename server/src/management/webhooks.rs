@@ -15,11 +15,11 @@ use crate::catalog::{
     Catalog, CatalogError, DeadLetter, EventPattern, NewWebhook, Webhook, WebhookChange, WebhookId,
     parse_event_patterns,
 };
-use crate::destination::OutboundUrl;
 use crate::limits;
-use crate::replies::iso_time;
-use crate::target::normalize;
 use crate::webhooks::TestResult;
+use protocol::destination::OutboundUrl;
+use protocol::object_path::normalize;
+use protocol::time_format::iso_time;
 
 /// Webhook request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 use http::Method;
 
 use super::names;
-use crate::reserved;
+use protocol::reserved_paths;
 
 names! {
     /// Operation of a request.
@@ -59,8 +59,8 @@ impl Operation {
         let third = components.next().unwrap_or("");
         match first {
             "" => Self::Dashboard,
-            reserved::API => Self::of_api(method, second, third, components.next()),
-            reserved::INTERNAL => Self::for_internal_path(second),
+            reserved_paths::API => Self::of_api(method, second, third, components.next()),
+            reserved_paths::INTERNAL => Self::for_internal_path(second),
             _ if method == Method::POST || method == Method::PUT => Self::Upload,
             _ if method == Method::DELETE => Self::Delete,
             _ => Self::Other,

@@ -29,8 +29,8 @@ use prometheus_client::registry::Registry;
 use self::process::ProcessMetrics;
 use self::sheet::MetricWriter;
 use crate::catalog::LastBackup;
-use crate::error::ApiError;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Media type of the metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -97,7 +97,11 @@ fn contents(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
         sheet.gauge(name, about, of_stats(ours, value))
     };
     plain("objects", "Stored objects, without thumbnails and variants.", |stats| stats.objects)?;
-    plain("object_bytes", "Content bytes of stored objects, without thumbnails and variants.", |stats| stats.object_bytes)?;
+    plain(
+        "object_bytes",
+        "Content bytes of stored objects, without thumbnails and variants.",
+        |stats| stats.object_bytes,
+    )?;
     plain("derived_objects", "Stored thumbnails and image variants.", |stats| {
         stats.derived_objects
     })?;

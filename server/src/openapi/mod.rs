@@ -21,7 +21,6 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
-use crate::error::ApiError;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deliver, docs, download_links,
     gone_files, health, integrations, jobs, list, metrics, moves, organisations, presign,
@@ -29,6 +28,7 @@ use crate::handlers::{
     usage, usage_history, webhooks,
 };
 use crate::parameters::Flag;
+use protocol::error::ApiError;
 
 const ABOUT: &str = "Object storage and image CDN for a single server. Errors are JSON with `success: false`, a \
     message in `error`, and a machine-readable `code`. Every GET endpoint also supports HEAD, and every path \
@@ -73,7 +73,7 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
         presign::upload_with_token,
         list::list,
         search::search,
-        crate::tus::option_headers,
+        protocol::tus_headers::option_headers,
         tus::create,
         tus::state,
         tus::append,

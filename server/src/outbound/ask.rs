@@ -10,7 +10,7 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 
 use super::{AGENT, OutboundClient, SendError};
-use crate::destination::OutboundUrl;
+use protocol::destination::OutboundUrl;
 
 /// Failed request.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::SendError;
-use crate::destination::{Origin, Scheme, is_globally_routable};
 use crate::limits;
+use protocol::destination::{Origin, Scheme, is_globally_routable};
 
 /// Connection, with TLS or without.
 pub(super) enum Stream {

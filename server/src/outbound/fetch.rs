@@ -15,8 +15,8 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::{AGENT, KeepAlive, OutboundClient, RetryAfter, SendError, retry_after};
-use crate::destination::{InvalidUrl, OutboundUrl, Scheme};
 use crate::limits;
+use protocol::destination::{InvalidUrl, OutboundUrl, Scheme};
 
 /// File being downloaded.
 pub struct FetchedFile {

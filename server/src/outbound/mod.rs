@@ -32,8 +32,8 @@ use tokio::time::timeout;
 #[cfg(feature = "acme")]
 pub use self::ask::RequestError;
 pub use self::fetch::{FetchError, FetchedFile};
-use crate::destination::{Origin, OutboundUrl};
 use crate::limits;
+use protocol::destination::{Origin, OutboundUrl};
 
 /// Value of `User-Agent`.
 const AGENT: &str = concat!("trug/", env!("CARGO_PKG_VERSION"));

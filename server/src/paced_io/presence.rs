@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::pace::{poll_timer, set_timer};
+use protocol::min_throughput::{poll_timer, set_timer};
 
 const QUESTION: &[u8] = b"HTTP/1.1 102 Processing\r\n\r\n";
 

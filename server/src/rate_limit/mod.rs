@@ -27,6 +27,8 @@ use governor::{InsufficientCapacity, Quota, RateLimiter};
 use self::address_table::PerIpTable;
 use self::picture_time::ImageCpuLimit;
 use self::sign_ins::LoginLimits;
+use protocol::error::ApiError;
+
 use crate::address::{AddressKey, Network, is_local_or_trusted};
 use crate::catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
 use crate::config::Config;
@@ -488,13 +490,12 @@ impl RateLimited {
     fn new(policy: RateLimitPolicy, wait: Duration) -> Self {
         Self { policy, retry_after_seconds: ceil_seconds(wait) }
     }
+}
 
-    pub fn policy(&self) -> RateLimitPolicy {
-        self.policy
-    }
-
-    pub fn retry_after_seconds(&self) -> u64 {
-        self.retry_after_seconds
+impl From<RateLimited> for ApiError {
+    fn from(refused: RateLimited) -> Self {
+        let error = Self::rate_limited(refused.policy.name, refused.retry_after_seconds);
+        refused.headers().fold(error, |error, (name, value)| error.with_header(name, value))
     }
 }
 

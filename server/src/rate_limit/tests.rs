@@ -91,7 +91,7 @@ fn uploads_and_requests_have_separate_limits() {
     assert_eq!(passing(&world, &world.account, 200), 100);
     let manage = || world.allowances.charge(RateClass::Management, &world.account);
     assert_eq!((0..1_100).filter(|_| manage().is_ok()).count(), 1_000);
-    assert_eq!(manage().unwrap_err().policy().name, "management");
+    assert_eq!(manage().unwrap_err().policy.name, "management");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn invalid_keys_are_limited_per_ip() {
     let fail = |number| world.allowances.take_failure(address(number));
     assert!((0..60).all(|_| fail(1).is_ok()));
     let refused = fail(1).unwrap_err();
-    assert_eq!((refused.policy().name, refused.retry_after_seconds()), ("failed-auth", 1));
+    assert_eq!((refused.policy.name, refused.retry_after_seconds), ("failed-auth", 1));
     assert!(fail(2).is_ok());
     world.clock.advance(999);
     assert!(fail(1).is_err());
@@ -246,7 +246,7 @@ fn image_cpu_is_charged_per_ip_and_bucket() {
     let [pics, more] = ["pics", "more"].map(|name| BucketName::parse(name).unwrap());
     let take = |number, bucket: &BucketName, milliseconds| {
         let taken = world.allowances.charge_image_cpu(Some(address(number)), bucket, milliseconds);
-        taken.map_err(|refused| (refused.policy().name, refused.retry_after_seconds()))
+        taken.map_err(|refused| (refused.policy.name, refused.retry_after_seconds))
     };
     // Burst of five minutes: 3,000 for an address, 6,000 for a bucket.
     assert_eq!(take(1, &pics, 2_900), Ok(()));

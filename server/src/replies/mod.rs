@@ -15,7 +15,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
 use serde::Serialize;
 
-use crate::delivery_headers::allow_any_origin;
+use protocol::response_headers::allow_any_origin;
 
 pub use self::delete::{DeleteReply, Truncation};
 pub use self::list::{ListReply, ListedObject};
@@ -52,23 +52,4 @@ fn answer(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-/// Formats a time for responses: `2026-01-31T12:00:00.000Z`.
-pub fn iso_time(unix_ms: u64) -> String {
-    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
-    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn iso_time_has_milliseconds_and_utc_suffix() {
-        assert_eq!(iso_time(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(iso_time(1_769_860_800_007), "2026-01-31T12:00:00.007Z");
-        assert!(iso_time(u64::MAX).starts_with("9999-"));
-    }
 }

@@ -8,7 +8,8 @@ use http::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Json, iso_time};
+use super::Json;
+use protocol::time_format::iso_time;
 
 /// One-time upload token and its URL.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -127,7 +127,7 @@ impl IntoResponse for UploadReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replies::iso_time;
+    use protocol::time_format::iso_time;
     use serde_json::{Value, json, to_value};
 
     fn file(key: &str) -> UploadedFile {

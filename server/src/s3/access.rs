@@ -18,10 +18,10 @@ use super::signed::SignedQuery;
 use crate::admission::charge;
 use crate::auth::{Caller, PresentedCredentials};
 use crate::catalog::{AccountId, ApiKeyId};
-use crate::error::ApiError;
 use crate::rate_limit::RateClass;
 use crate::state::AppState;
-use crate::target::parse_bucket_name;
+use protocol::error::ApiError;
+use protocol::object_path::parse_bucket_name;
 
 /// Lookup of signing secrets for `s3s`.
 pub(super) struct S3SecretProvider {

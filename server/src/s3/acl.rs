@@ -23,8 +23,8 @@ use super::parameters::RequestBucket;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
-use crate::error::ApiError;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 

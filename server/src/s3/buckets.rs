@@ -24,11 +24,11 @@ use crate::catalog::{
     Access, Bucket, BucketChange, BucketKind, CatalogError, NewBucket, NewBucketOwner, OnNonEmpty,
     Scope, new_bucket_name,
 };
-use crate::error::ApiError;
 use crate::object_lock::BucketLock;
 use crate::state::AppState;
-use crate::target::parse_bucket_name;
 use crate::versions::VersioningState;
+use protocol::error::ApiError;
+use protocol::object_path::parse_bucket_name;
 
 /// Maximum buckets per page (S3 API).
 const PAGE_MAX: usize = 10_000;

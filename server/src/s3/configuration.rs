@@ -22,7 +22,7 @@ use crate::auth::Caller;
 use crate::catalog::{BucketChange, Scope};
 use crate::object_attributes::Tags;
 use crate::state::AppState;
-use crate::target::parse_bucket_name;
+use protocol::object_path::parse_bucket_name;
 
 /// Returns the error of a configuration that no bucket has, or that of a missing bucket.
 pub(super) fn not_configured(

@@ -25,12 +25,12 @@ use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
-use crate::error::ApiError;
 use crate::intake::{StagedFile, store_files};
 use crate::limits::MOVE_TRIES_MAX;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::state::AppState;
-use crate::target::check_writable;
+use protocol::error::ApiError;
+use protocol::object_path::check_writable;
 
 /// Returns the source object of a request, if the caller may read it and it matches the requested version and
 /// conditions.

@@ -1,7 +1,7 @@
 //! CORS rules of a bucket: GetBucketCors, PutBucketCors, DeleteBucketCors.
 //!
 //! Guarantees: rules that are accepted are in effect for every response about the bucket. Non-goals: matching requests
-//! (`catalog`), headers of responses (`delivery_headers`).
+//! (`catalog`), headers of responses (`protocol::response_headers`).
 
 use s3s::dto::{
     CORSRule, DeleteBucketCorsInput, DeleteBucketCorsOutput, GetBucketCorsInput,

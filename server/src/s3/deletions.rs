@@ -22,14 +22,14 @@ use super::versioning::version_id;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, ObjectEvent, Scope};
-use crate::error::ApiError;
 use crate::handlers::delete::delete_keys;
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::target::{PathInBucket, parse_bucket_name};
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{self, Absent, Promoted, Removal, Version, VersionId};
+use protocol::error::ApiError;
+use protocol::object_path::{PathInBucket, parse_bucket_name};
 
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

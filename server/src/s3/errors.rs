@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use s3s::{S3Error, S3ErrorCode};
 
-use crate::error::{ApiError, ErrorFormat};
+use protocol::error::{ApiError, ErrorFormat};
 
 /// Converts an API error to an S3 error.
 pub(super) fn to_s3_error(error: &ApiError) -> S3Error {

@@ -29,14 +29,15 @@ use super::tagging::object_tags;
 use crate::admission::charge;
 use crate::auth::{Caller, PresentedCredentials, presents_key};
 use crate::catalog::{EventKind, Scope};
-use crate::error::ApiError;
 use crate::intake::{StagedFile, receive_part, store_files};
-use crate::multipart::FormFiles;
 use crate::own_pages::{RequestOrigin, host_of};
 use crate::rate_limit::RateClass;
-use crate::request_body::BodyLimits;
 use crate::state::AppState;
-use crate::target::{check_writable, parse_bucket_name, public_url};
+use protocol::error::ApiError;
+use protocol::multipart::FormFiles;
+use protocol::object_path::{check_writable, parse_bucket_name};
+use protocol::public_url::public_url;
+use protocol::request_body::BodyLimits;
 
 /// Maximum bytes of names and values of all fields before the file (S3 API).
 const FIELDS_BYTES_MAX: usize = 20 * 1_024;
@@ -92,7 +93,7 @@ pub(crate) fn is_form_upload<B>(app: &AppState, request: &Request<B>) -> bool {
     is_form
         && bucket_in(app, headers, uri).is_some()
         && !headers.contains_key(header::AUTHORIZATION)
-        && !presents_key(headers, &crate::query::Query::from_uri(uri))
+        && !presents_key(headers, &protocol::query::Query::from_uri(uri))
         && !has_session()
 }
 
@@ -135,7 +136,7 @@ pub(super) async fn post(
 
 /// Returns the error of trug's own API for an upload without a credential.
 fn native_refusal(app: &AppState, head: &Parts) -> ApiError {
-    let query = crate::query::Query::from_uri(&head.uri);
+    let query = protocol::query::Query::from_uri(&head.uri);
     Caller::authenticate(app, PresentedCredentials::from_request(head), &query)
         .err()
         .unwrap_or_else(ApiError::missing_api_key)

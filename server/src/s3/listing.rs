@@ -22,12 +22,12 @@ use super::versioning::version_id;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Scope};
-use crate::error::ApiError;
 use crate::limits::LIST_KEYS_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::target::{normalize, parse_bucket_name};
 use crate::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
+use protocol::error::ApiError;
+use protocol::object_path::{normalize, parse_bucket_name};
 
 /// Characters that are literal in a key with percent escapes.
 const READABLE: &AsciiSet =

@@ -76,13 +76,13 @@ use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;
 use crate::client_address::client_ip;
-use crate::error::ApiError;
 use crate::limits;
 use crate::measures::AuthFailure;
 use crate::meter::RequestMeter;
 use crate::own_pages::RequestOrigin;
-use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
+use protocol::error::ApiError;
+use protocol::request_body::{BodyLimits, RequestBody};
 
 /// Error codes for a wrong secret, and for a missing key.
 const WRONG_CODES: [&str; 2] = ["SignatureDoesNotMatch", "InvalidAccessKeyId"];
@@ -163,7 +163,7 @@ impl S3Gateway {
         self.app.metrics.count_auth_failure(AuthFailure::Key);
         let Some(address) = address else { return Ok(()) };
         let charged = self.app.rate_limiter.take_failure(address);
-        charged.map_err(|refused_by| to_s3_error(&ApiError::rate_limited(&refused_by)))
+        charged.map_err(|refused_by| to_s3_error(&refused_by.into()))
     }
 
     async fn answer_unnamed(&self, head: Parts, body: Body) -> Response<Answered> {

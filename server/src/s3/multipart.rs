@@ -37,11 +37,11 @@ use super::stored::Described;
 use crate::auth::Caller;
 use crate::bridge::{self, blocking, commit, read_ranges};
 use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
-use crate::error::ApiError;
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
-use crate::target::check_writable;
+use protocol::error::ApiError;
+use protocol::object_path::check_writable;
 
 /// Creates an upload.
 pub(super) async fn create_multipart_upload(

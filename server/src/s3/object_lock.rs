@@ -24,14 +24,14 @@ use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::catalog::{Bucket, BucketChange, Scope};
-use crate::error::ApiError;
 use crate::object_attributes::StoredAttributes;
 use crate::object_lock::{
     BucketLock, DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
 };
-use crate::replies::iso_time;
 use crate::state::AppState;
 use crate::versions::VersioningState;
+use protocol::error::ApiError;
+use protocol::time_format::iso_time;
 
 const MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const RETAIN_UNTIL: HeaderName = HeaderName::from_static("x-amz-object-lock-retain-until-date");

@@ -22,14 +22,14 @@ use super::versioning::id_of;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
-use crate::error::ApiError;
 use crate::intake::{UploadOptions, receive_raw, store_files};
 use crate::object_attributes::StoredAttributes;
-use crate::object_name::{ConflictRule, Naming};
-use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::{PathInBucket, check_writable, parse_bucket_name};
 use crate::versions;
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
+use protocol::request_body::{BodyLimits, RequestBody};
 
 /// MD5 of empty content.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";

@@ -26,17 +26,17 @@ use super::signed::is_signed_address;
 use super::versioning::{VERSION_ID, find_version, version_id};
 use crate::bridge::{self, BodyPart};
 use crate::catalog::Scope;
-use crate::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
-use crate::content_type::{ActiveContent, active_content};
-use crate::delivery_headers::{
+use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
+use crate::state::AppState;
+use crate::versions::{self, Version, VersionId};
+use protocol::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
+use protocol::content_type::{ActiveContent, active_content};
+use protocol::error::ApiError;
+use protocol::object_path::{PathInBucket, parse_bucket_name};
+use protocol::range::{ByteRange, content_range, parse_range};
+use protocol::response_headers::{
     DeliveryContext, Disposition, HtmlPolicy, Visibility, object_headers,
 };
-use crate::error::ApiError;
-use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
-use crate::range::{ByteRange, content_range, parse_range};
-use crate::state::AppState;
-use crate::target::{PathInBucket, parse_bucket_name};
-use crate::versions::{self, Version, VersionId};
 
 /// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;

@@ -14,11 +14,11 @@ use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit};
 use crate::catalog::{Bucket, Scope};
-use crate::error::ApiError;
 use crate::limits::MOVE_TRIES_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::versions::VersionId;
+use protocol::error::ApiError;
 
 /// Version that a request names.
 pub(super) struct Stored<'a> {

@@ -13,7 +13,7 @@ use super::errors::s3_error;
 use super::tagging::sent_tags;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
 use crate::object_lock::ObjectLock;
-use crate::stored_headers::{StoredHeaders, sent};
+use protocol::stored_headers::{StoredHeaders, sent};
 
 /// Properties of the object in the request that starts an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

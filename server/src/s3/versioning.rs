@@ -16,10 +16,10 @@ use super::errors::{code, s3_error, to_s3_error};
 use super::objects::{EMPTY_MD5, head_object, matches_sent_key};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, BucketChange};
-use crate::conditional::Validators;
-use crate::error::ApiError;
 use crate::state::AppState;
 use crate::versions::{self, Version, VersionId, VersioningState};
+use protocol::conditional::Validators;
+use protocol::error::ApiError;
 
 const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");

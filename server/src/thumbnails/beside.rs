@@ -6,7 +6,7 @@ use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Sta
 use images::Format;
 
 use super::ThumbnailSkip;
-use crate::object_name::thumbnail_name;
+use protocol::file_name::thumbnail_name;
 
 /// Returns the name of a file's thumbnail.
 ///

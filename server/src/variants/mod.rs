@@ -32,6 +32,8 @@ use self::remembered::GenerationCache;
 use self::shelf::VariantCache;
 use self::workshop::RenderPool;
 pub use self::workshop::{RenderCost, RenderFailure, RenderPoolStats};
+use protocol::error::ApiError;
+
 use crate::bridge::{blocking, read_all, read_prefix};
 use crate::crew::cpu_count;
 use crate::limits::{
@@ -150,6 +152,17 @@ pub enum VariantError {
     Failed(String),
     /// The job was cancelled because it seemed to have no waiters.
     Abandoned,
+}
+
+impl From<VariantError> for ApiError {
+    fn from(error: VariantError) -> Self {
+        match error {
+            VariantError::Undecodable(why) => Self::undecodable(&why),
+            VariantError::Busy | VariantError::Abandoned => Self::overloaded(1),
+            VariantError::Store(error) => error.into(),
+            VariantError::Failed(log) => Self::internal(log),
+        }
+    }
 }
 
 impl Variants {

@@ -16,7 +16,7 @@ use engine::{
 };
 
 use crate::limits::{VARIANTS_BATCH, VARIANTS_PAGE, VARIANTS_PER_OBJECT_MAX};
-use crate::reserved;
+use protocol::reserved_paths;
 
 /// LSN of a parent's version, and name of the plan.
 type VariantKey = (u64, String);
@@ -53,7 +53,7 @@ struct CachedVariant {
 impl VariantCache {
     /// Creates an empty cache with a limit in bytes; [`VariantCache::load`] loads it from the store.
     pub(super) fn new(store: Store, bytes_max: u64) -> Result<Self, engine::NameError> {
-        let bucket = BucketName::parse(reserved::VARIANTS)?;
+        let bucket = BucketName::parse(reserved_paths::VARIANTS)?;
         Ok(Self { store, bucket, bytes_max, state: Mutex::default(), changes: RwLock::default() })
     }
 

@@ -116,7 +116,7 @@ pub(crate) fn id_of(versioning: Option<Versioning>, object: &Object) -> Option<V
 /// Returns the key, number and null flag of a noncurrent version; `None` for a current one.
 #[cfg(feature = "s3")]
 pub(super) fn noncurrent(object: &Object) -> Option<(engine::ObjectKey, u64, bool)> {
-    let is_internal = object.name().bucket.as_str() == crate::reserved::VERSIONS;
+    let is_internal = object.name().bucket.as_str() == protocol::reserved_paths::VERSIONS;
     is_internal.then(|| names::parse(object.name())).flatten()
 }
 

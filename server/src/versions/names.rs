@@ -8,11 +8,11 @@
 
 use engine::{BucketName, Error, NameError, ObjectKey, ObjectName};
 
-use crate::reserved;
+use protocol::reserved_paths;
 
 /// Returns the internal bucket.
 pub(super) fn bucket() -> Result<BucketName, NameError> {
-    BucketName::parse(reserved::VERSIONS)
+    BucketName::parse(reserved_paths::VERSIONS)
 }
 
 /// Returns the name prefix of the versions of a bucket.
@@ -58,7 +58,7 @@ pub(super) fn parse(name: &ObjectName) -> Option<(ObjectKey, u64, bool)> {
 /// Returns the key of an object, even of a noncurrent version.
 #[cfg(feature = "s3")]
 pub(crate) fn key_of(name: &ObjectName) -> ObjectKey {
-    let parsed = (name.bucket.as_str() == reserved::VERSIONS).then(|| parse(name)).flatten();
+    let parsed = (name.bucket.as_str() == reserved_paths::VERSIONS).then(|| parse(name)).flatten();
     parsed.map_or_else(|| name.key.clone(), |(key, ..)| key)
 }
 

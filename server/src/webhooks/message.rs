@@ -11,9 +11,9 @@ use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 
 use crate::catalog::{DueEvent, Webhook};
-use crate::replies::iso_time;
 use crate::state::AppState;
-use crate::target::public_url;
+use protocol::public_url::public_url;
+use protocol::time_format::iso_time;
 
 const TEST: &str = "webhook.test";
 

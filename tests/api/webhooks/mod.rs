@@ -10,9 +10,9 @@ mod retries;
 mod signed;
 mod tenancy;
 
+use protocol::destination::Origin;
 use serde_json::{Value, json};
 use server::Config;
-use server::destination::Origin;
 use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Seen, World};
 

@@ -1,16 +1,16 @@
 //! Destinations of webhooks: the receiver is on this machine, so any delivery without the operator's permission is an
-//! SSRF hole. The table of addresses is tested in the server's `destination`.
+//! SSRF hole. The table of addresses is tested in `protocol::destination`.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use http::Method;
+use protocol::destination::Origin;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use server::Config;
-use server::destination::Origin;
 use server::roots::TrustAnchors;
 use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Scripted, World};

@@ -29,9 +29,9 @@ use self::answer::{Page, Refusal, clean, page, refusal};
 use self::signature::{NO_BODY, Unsigned, authorization, escaped};
 use super::ImportNetworkPolicy;
 use super::tries::{DownloadFailure, Tries, requested_delay};
-use crate::destination::OutboundUrl;
 use crate::limits;
 use crate::outbound::{FetchedFile, OutboundClient};
+use protocol::destination::OutboundUrl;
 
 /// Remote bucket and its access parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,9 +17,9 @@ use crate::archive::work::ProgressReporter;
 use crate::archive::{ArchiveError, ImportConflictRule, ImportReport};
 use crate::catalog::Catalog;
 use crate::limits;
-use crate::object_name::ConflictRule;
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{Absent, retain_replaced_versions};
+use protocol::file_name::ConflictRule;
 
 /// Report text of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";

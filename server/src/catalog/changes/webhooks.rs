@@ -8,8 +8,8 @@ use super::super::audit::{AuditRecord, changed_settings};
 use super::super::event::{self, EventPattern};
 use super::super::{AuditAction, Catalog, CatalogError, Webhook, WebhookId, WebhookSecret};
 use super::check_count;
-use crate::destination::OutboundUrl;
 use crate::limits;
+use protocol::destination::OutboundUrl;
 
 /// Parameters of a new webhook.
 pub struct NewWebhook {

@@ -4,11 +4,11 @@
 //! stored. Guarantees: a same-origin load, as stated by Fetch Metadata, is rejected unless its destination only
 //! displays the file or reads it as data; unknown destinations are rejected. Non-goals: pages of other origins, and
 //! non-browser clients, which get every file; the dashboard's own Content-Security-Policy, which forbids the same on
-//! its side; `Vary`, which `delivery_headers.rs` sends.
+//! its side; `Vary`, which `protocol::response_headers` sends.
 
 use http::header::{HeaderMap, HeaderName};
 
-use crate::error::ApiError;
+use protocol::error::ApiError;
 
 const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
 const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");

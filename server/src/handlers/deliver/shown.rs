@@ -13,15 +13,15 @@ use images::{Format, LimitKind, OutputFormat, TransformOptions};
 use super::DeliveryMiss;
 use crate::catalog::Bucket;
 use crate::client_address::client_ip;
-use crate::content_type::{ActiveContent, active_content, essence};
-use crate::error::ApiError;
 use crate::image_wish::transform_params;
 use crate::object_attributes::StoredAttributes;
-use crate::object_name::split_extension;
-use crate::query::Query;
 use crate::state::AppState;
-use crate::stored_headers::StoredHeaders;
 use crate::variants::{self, RenderTask, VariantLookup};
+use protocol::content_type::{ActiveContent, active_content, essence};
+use protocol::error::ApiError;
+use protocol::file_name::split_extension;
+use protocol::query::Query;
+use protocol::stored_headers::StoredHeaders;
 
 /// Representation of a file.
 pub(super) struct Representation<'a> {
@@ -182,7 +182,7 @@ fn pay(
     let address = client_ip(&request.extensions);
     let bucket = &object.name().bucket;
     let taken = app.rate_limiter.charge_image_cpu(address, bucket, missing.cost_ms());
-    taken.map_err(|refused| ApiError::rate_limited(&refused))
+    taken.map_err(ApiError::from)
 }
 
 /// Returns whether a file may be a raster image; a vector image is served as it is.

@@ -28,12 +28,12 @@ pub use self::sweep::{expire_uploads, run_expiry_loop};
 use self::wish::CreateUploadParams;
 use self::work::{UploadSession, is_transient};
 use crate::auth::Caller;
-use crate::delivery_headers::allow_any_origin;
-use crate::error::ApiError;
 use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
-use crate::query::Query;
 use crate::state::AppState;
-use crate::tus::{check_version, insert_version_header, number};
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::response_headers::allow_any_origin;
+use protocol::tus_headers::{check_version, insert_version_header, number};
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");

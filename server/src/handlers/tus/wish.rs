@@ -4,10 +4,10 @@
 
 use http::header::HeaderMap;
 
-use crate::error::ApiError;
 use crate::handlers::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
-use crate::query::{Query, parse_flag};
-use crate::tus::{UploadMetadata, number};
+use protocol::error::ApiError;
+use protocol::query::{Query, parse_flag};
+use protocol::tus_headers::{UploadMetadata, number};
 
 /// Parameters of a new upload.
 pub(super) struct CreateUploadParams {

@@ -24,20 +24,21 @@ use crate::catalog::{
     Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
     UploadParams,
 };
-use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
 use crate::intake::{
     StagedFile, ThumbnailCache, UploadOptions, UploadTarget, reserve_quota, resolve_keys,
     store_files,
 };
 use crate::limits;
-use crate::object_name::{ConflictRule, Naming, file_name};
 use crate::open_uploads::{SuspendedUpload, UploadLock};
-use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::{PathInBucket, key_in_folder, parse_bucket_name, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
-use crate::tus::{ChunkChecksum, UploadMetadata};
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming, file_name};
+use protocol::object_path::{PathInBucket, key_in_folder, parse_bucket_name};
+use protocol::public_url::public_url;
+use protocol::request_body::{BodyLimits, RequestBody};
+use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]

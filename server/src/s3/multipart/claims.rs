@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::super::objects::head_object;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, MultipartUpload, StoredAmount};
-use crate::error::ApiError;
 use crate::intake::reserve_quota;
 use crate::limits;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 /// Starts counting an upload, less the object that it replaces.
 pub(super) async fn count_upload(

@@ -29,11 +29,11 @@ use super::super::versioning::id_of;
 use super::{algorithm_of, find};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
-use crate::error::ApiError;
 use crate::intake::{StagedFile, store_files};
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
+use protocol::error::ApiError;
 
 type Output = CompleteMultipartUploadOutput;
 

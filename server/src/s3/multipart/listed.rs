@@ -16,11 +16,11 @@ use super::super::objects::{strong_etag, time_of};
 use super::{algorithm_of, find_open};
 use crate::bridge::blocking;
 use crate::catalog::{MultipartUpload, Scope};
-use crate::error::ApiError;
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
-use crate::target::parse_bucket_name;
+use protocol::error::ApiError;
+use protocol::object_path::parse_bucket_name;
 
 /// Maximum parts, or uploads, per page.
 const PAGE_MAX: i32 = 1_000;

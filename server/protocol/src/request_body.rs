@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 
 use crate::error::ApiError;
 use crate::limits;
-use crate::pace::MinThroughput;
+use crate::min_throughput::MinThroughput;
 
 /// Limits of a request body.
 #[derive(Clone, Copy, Debug)]

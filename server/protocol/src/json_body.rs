@@ -3,7 +3,7 @@
 //! Guarantees: the body is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`]; an unknown, mistyped or
 //! duplicate field is a 400 that names it. Non-goals: meaning of the fields.
 
-mod distinct;
+mod unique_keys;
 
 use axum::body::Body;
 use axum::extract::FromRequest;
@@ -12,7 +12,7 @@ use http::{HeaderValue, Request, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use self::distinct::UniqueKeys;
+use self::unique_keys::UniqueKeys;
 use crate::content_type::essence;
 use crate::error::ApiError;
 use crate::limits;

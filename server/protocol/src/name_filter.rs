@@ -5,8 +5,8 @@
 
 use crate::error::ApiError;
 use crate::limits::{SEARCH_TEXT_CHARS_MAX, SEARCH_WORDS_MAX};
+use crate::object_path::normalize;
 use crate::query::Query;
-use crate::target::normalize;
 
 /// Filter of list records by name.
 #[derive(Clone, Debug, PartialEq, Eq)]

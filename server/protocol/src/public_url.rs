@@ -1,10 +1,13 @@
-//! Public base URL of the server.
+//! Public base URL of the server, and the URLs of objects below it.
 //!
 //! Guarantees: the URL is valid, without query, fragment and user. Non-goals: the listen address.
 
+use std::fmt::Write;
 use std::net::SocketAddr;
 
-use super::ConfigError;
+use engine::ObjectName;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::destination::Scheme;
 
 /// Public base URL: `http` or `https`, without a final slash.
@@ -13,9 +16,12 @@ pub struct PublicUrl(String);
 
 impl PublicUrl {
     /// Validates a public URL.
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let refuse =
-            |why: &str| Err(ConfigError::for_setting("public_url", format!("{text:?} {why}")));
+    ///
+    /// # Errors
+    ///
+    /// The violated rule, with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let refuse = |why: &str| Err(format!("{text:?} {why}"));
         let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
             return refuse("must start with http:// or https:// and name a host");
@@ -56,9 +62,35 @@ impl PublicUrl {
     }
 }
 
+/// Returns the public URL of an object below a base without a final `/`: each segment escaped, `(` and `)` literal.
+pub fn public_url(base: &str, name: &ObjectName) -> String {
+    let mut url = String::with_capacity(base.len() + name.key.as_str().len() + 80);
+    url.push_str(base.trim_end_matches('/'));
+    let _ = write!(url, "/{}/{}", name.bucket, utf8_percent_encode(name.key.as_str(), PATH));
+    url
+}
+
+/// Every character except those that stay readable in a link; `/` stays.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'!')
+    .remove(b'*')
+    .remove(b'@')
+    .remove(b',');
+
 #[cfg(test)]
 mod tests {
+    use engine::{BucketName, ObjectKey};
+    use unicode_normalization::UnicodeNormalization;
+
     use super::*;
+    use crate::object_path::ObjectPath;
 
     #[test]
     fn public_url_defaults_to_a_reachable_listener() {
@@ -82,5 +114,31 @@ mod tests {
             let url = PublicUrl::parse(url).unwrap();
             assert_eq!((url.host().as_deref(), url.is_https()), (Some(host), secure));
         }
+    }
+
+    #[test]
+    fn public_url_round_trips() {
+        for key in [
+            "a.png",
+            "img/a (1).webp",
+            "日本 語/100% #?&+.png",
+            "a%2Fb",
+            "e\u{301}".nfc().collect::<String>().as_str(),
+        ] {
+            let name =
+                ObjectName::new(BucketName::parse("abc").unwrap(), ObjectKey::parse(key).unwrap());
+            let url = public_url("https://cdn.example.org/", &name);
+            let path = url.strip_prefix("https://cdn.example.org").unwrap();
+            assert!(url.is_ascii() && !url.contains([' ', '?', '#']), "{url}");
+            assert_eq!(ObjectPath::from_path(path).unwrap().object(), Some(name), "{url}");
+        }
+        let name = ObjectName::new(
+            BucketName::parse("abc").unwrap(),
+            ObjectKey::parse("a (1).png").unwrap(),
+        );
+        assert_eq!(
+            public_url("https://cdn.example.org", &name),
+            "https://cdn.example.org/abc/a%20(1).png"
+        );
     }
 }

@@ -16,9 +16,9 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use memchr::memmem::{self, Finder};
 
+use super::part_head::PartHead;
 use super::{bad_form, incomplete};
 use crate::error::ApiError;
-use crate::form_part::PartHead;
 use crate::limits;
 use crate::request_body::BodyError;
 

@@ -9,8 +9,6 @@ use http::StatusCode;
 use http::header::{self, HeaderName};
 
 use super::ApiError;
-use crate::catalog::{QuotaExceeded, QuotaMeasure, QuotaOwner};
-use crate::rate_limit::RateLimited;
 
 /// Code of an invalid credential.
 pub const INVALID_API_KEY: &str = "invalid_api_key";
@@ -304,21 +302,13 @@ impl ApiError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "undecodable", message)
     }
 
-    /// Returns 507 for an upload that exceeds a quota.
-    pub fn quota_exceeded(exceeded: QuotaExceeded) -> Self {
-        let QuotaExceeded { whose, measure: what, limit, used } = exceeded;
-        let whose = match whose {
-            QuotaOwner::Account => "account",
-            QuotaOwner::Bucket => "bucket",
-        };
-        let what = match what {
-            QuotaMeasure::Bytes => "bytes",
-            QuotaMeasure::Objects => "files",
-        };
-        let message = format!("Quota exceeded: the {whose} is limited to {limit} {what}");
+    /// Returns 507 for an upload that exceeds a quota: its owner, `account` or `bucket`, and what is counted, `bytes` or
+    /// `files`.
+    pub fn quota_exceeded(owner: &str, measure: &str, limit: u64, used: u64) -> Self {
+        let message = format!("Quota exceeded: the {owner} is limited to {limit} {measure}");
         Self::new(StatusCode::INSUFFICIENT_STORAGE, QUOTA_EXCEEDED, message)
-            .with("quota", whose)
-            .with("measure", what)
+            .with("quota", owner)
+            .with("measure", measure)
             .with("limit", limit)
             .with("used", used)
     }
@@ -337,17 +327,16 @@ impl ApiError {
             .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
     }
 
-    /// Returns 429 for an exceeded rate limit.
-    pub fn rate_limited(refused: &RateLimited) -> Self {
-        let seconds = refused.retry_after_seconds();
+    /// Returns 429 for an exceeded rate limit, of which the caller adds the headers.
+    pub fn rate_limited(policy: &'static str, retry_after_seconds: u64) -> Self {
+        let seconds = retry_after_seconds;
         let message = format!("Rate limit exceeded: retry in {seconds} s");
-        let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
             .with("retryAfter", seconds)
             .with_problem("type", QUOTA_PROBLEM)
-            .with_problem("violated-policies", vec![refused.policy().name])
-            .with_rate_limit_policy(refused.policy().name)
-            .with_header(header::RETRY_AFTER, seconds.to_string());
-        refused.headers().fold(refusal, |refusal, (name, value)| refusal.with_header(name, value))
+            .with_problem("violated-policies", vec![policy])
+            .with_rate_limit_policy(policy)
+            .with_header(header::RETRY_AFTER, seconds.to_string())
     }
 
     /// Returns 503 for an overloaded server, with a retry time of at least 1 second.

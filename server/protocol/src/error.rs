@@ -5,7 +5,7 @@
 //! `success: false` and `error` as a plain string, for every error; texts are truncated and free of terminal control
 //! characters, regardless of the request; errors are readable across origins and never cached.
 
-mod refusals;
+mod constructors;
 mod schema;
 
 use std::borrow::Cow;
@@ -18,13 +18,12 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::delivery_headers::allow_any_origin;
+use crate::file_name::is_bidi_control;
 use crate::limits;
-use crate::object_name::is_bidi_control;
-use crate::variants::VariantError;
+use crate::response_headers::allow_any_origin;
 
-use self::refusals::QUOTA_EXCEEDED;
-pub use self::refusals::{INVALID_API_KEY, LOG_TOO_LARGE, SESSION_ENDED};
+use self::constructors::QUOTA_EXCEEDED;
+pub use self::constructors::{INVALID_API_KEY, LOG_TOO_LARGE, SESSION_ENDED};
 
 /// Error response to a client.
 #[derive(Clone)]
@@ -187,17 +186,6 @@ impl From<engine::Error> for ApiError {
     }
 }
 
-impl From<VariantError> for ApiError {
-    fn from(error: VariantError) -> Self {
-        match error {
-            VariantError::Undecodable(why) => Self::undecodable(&why),
-            VariantError::Busy | VariantError::Abandoned => Self::overloaded(1),
-            VariantError::Store(error) => error.into(),
-            VariantError::Failed(log) => Self::internal(log),
-        }
-    }
-}
-
 /// Inspection and conversion of errors.
 impl ApiError {
     /// Returns the status.
@@ -319,10 +307,7 @@ mod tests {
 
     #[test]
     fn quota_exceeded_is_not_a_server_error() {
-        let whose = crate::catalog::QuotaOwner::Bucket;
-        let what = crate::catalog::QuotaMeasure::Objects;
-        let full = crate::catalog::QuotaExceeded { whose, measure: what, limit: 1, used: 1 };
-        assert!(!ApiError::quota_exceeded(full).is_failure());
+        assert!(!ApiError::quota_exceeded("bucket", "files", 1, 1).is_failure());
         assert!(ApiError::from(engine::Error::NoSpace).is_failure());
         assert!(!ApiError::not_found().is_failure());
     }

@@ -12,7 +12,6 @@ use crate::limits::FORM_BOUNDARY_BYTES_MAX;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartHead {
     /// Name of the field.
-    #[cfg(feature = "s3")]
     pub field_name: Option<String>,
     /// File name; empty where a page's form had no file selected.
     pub file_name: Option<String>,
@@ -28,7 +27,6 @@ impl PartHead {
         let extended = parameter(&disposition, "filename*").and_then(|name| decode_extended(&name));
         let declared_type = content_type.map(|value| text_of(value).trim().to_owned());
         Self {
-            #[cfg(feature = "s3")]
             field_name: parameter(&disposition, "name").map(|name| unescape(&name)),
             file_name: extended.or(plain),
             declared_type: declared_type.filter(|value| !value.is_empty()),
@@ -49,7 +47,7 @@ impl PartHead {
 }
 
 /// Returns the boundary of a request's `Content-Type`, if it is valid.
-pub fn parse_boundary(content_type: &str) -> Option<String> {
+pub(super) fn parse_boundary(content_type: &str) -> Option<String> {
     let boundary = parameter(content_type, "boundary")?;
     let is_possible = (1..=FORM_BOUNDARY_BYTES_MAX).contains(&boundary.len())
         && boundary.bytes().all(|byte| (0x20..0x7f).contains(&byte));

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use engine::limits::CONTENT_TYPE_BYTES_MAX;
 
-use crate::object_name::split_extension;
+use crate::file_name::split_extension;
 
 /// Media type of unknown content.
 pub const OCTET_STREAM: &str = "application/octet-stream";

@@ -4,7 +4,7 @@
 //! on the very address that is connected to; the rules for that are in `reach.rs`. Guarantees: logs show only the host
 //! of a destination, never its path or query, which may be secret. Non-goals: name lookups, connections.
 
-mod reach;
+mod public_address;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use http::Uri;
 use http::uri::PathAndQuery;
 
-pub use self::reach::is_globally_routable;
+pub use self::public_address::is_globally_routable;
 use crate::limits;
 
 /// Syntactically valid destination URL.

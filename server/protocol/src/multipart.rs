@@ -5,6 +5,7 @@
 //! name or a type that is not text; every other part is skipped. Guarantees: memory is bounded by one chunk of the body
 //! and the headers of one part; a truncated form is an error, never a short file. Non-goals: storing the files.
 
+mod part_head;
 mod parts;
 
 use std::fmt;
@@ -17,10 +18,12 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+pub use self::part_head::PartHead;
+
+use self::part_head::parse_boundary;
 use self::parts::Parts;
 use crate::content_type::essence;
 use crate::error::ApiError;
-use crate::form_part::{PartHead, parse_boundary};
 use crate::limits;
 use crate::request_body::{BodyLimits, RequestBody};
 
@@ -113,7 +116,6 @@ impl FormFiles {
     }
 
     /// Reads the head of the next part, a file or a field; `None` at the end of the form.
-    #[cfg(feature = "s3")]
     pub async fn next_part(&mut self) -> Result<Option<PartHead>, ApiError> {
         self.field_count += 1;
         if self.field_count > limits::FORM_FIELDS_MAX {
@@ -123,13 +125,11 @@ impl FormFiles {
     }
 
     /// Returns the next bytes of the part whose head was read last; `None` at its end.
-    #[cfg(feature = "s3")]
     pub async fn part_chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         self.parts.chunk().await
     }
 
     /// Skips the remaining fields, so that a truncated form is an error.
-    #[cfg(feature = "s3")]
     pub async fn skip_to_end(&mut self) -> Result<(), ApiError> {
         while self.parts.next().await?.is_some() {
             self.skip_field().await?;

@@ -101,7 +101,7 @@ impl ChunkChecksum {
 }
 
 /// Parses an integer header; `None` if the header is absent.
-pub(crate) fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u64>, ApiError> {
+pub fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u64>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -110,7 +110,7 @@ pub(crate) fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u
 }
 
 /// Rejects an unsupported protocol version.
-pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
+pub fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     match headers.get(TUS_RESUMABLE) {
         Some(version) if version == VERSION => Ok(()),
         _ => Err(ApiError::tus_version(VERSION)),
@@ -118,7 +118,7 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Adds the header with the protocol version.
-pub(crate) fn insert_version_header(headers: &mut HeaderMap) {
+pub fn insert_version_header(headers: &mut HeaderMap) {
     headers.insert(TUS_RESUMABLE, HeaderValue::from_static(VERSION));
 }
 

@@ -52,7 +52,6 @@ impl StoredHeaders {
     }
 
     /// Inserts the headers that control caching.
-    #[cfg(feature = "s3")]
     pub fn describe_caching(&self, headers: &mut HeaderMap) {
         insert(headers, header::CACHE_CONTROL, self.cache_control.as_deref());
         insert(headers, header::EXPIRES, self.expires.as_deref());

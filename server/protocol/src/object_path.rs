@@ -5,15 +5,13 @@
 //! existence of the bucket, and authorization.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use engine::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use crate::catalog::GrantPath;
 use crate::error::ApiError;
-use crate::reserved;
+use crate::reserved_paths;
 
 /// Bucket, and a file or folder in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,28 +79,10 @@ impl PathInBucket {
     }
 }
 
-impl From<GrantPath> for PathInBucket {
-    fn from(lock: GrantPath) -> Self {
-        match lock {
-            GrantPath::Folder(folder) => Self::Folder(folder),
-            GrantPath::File(key) => Self::File(key),
-        }
-    }
-}
-
-impl From<PathInBucket> for GrantPath {
-    fn from(place: PathInBucket) -> Self {
-        match place {
-            PathInBucket::Folder(folder) => Self::Folder(folder),
-            PathInBucket::File(key) => Self::File(key),
-        }
-    }
-}
-
 /// Parses a bucket name in a request. An invalid name gives the same error as a bucket that does not exist.
 pub fn parse_bucket_name(name: &str) -> Result<BucketName, ApiError> {
     match BucketName::parse(name) {
-        Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
+        Ok(name) if !reserved_paths::is_reserved(name.as_str()) => Ok(name),
         _ => Err(ApiError::bucket_not_found()),
     }
 }
@@ -132,7 +112,7 @@ pub fn check_object_path_writable(place: &PathInBucket) -> Result<(), ApiError> 
 
 fn check_path_writable(path: &str) -> Result<(), ApiError> {
     match path.split_once('/') {
-        Some((reserved::PRESIGNED, _)) => {
+        Some((reserved_paths::PRESIGNED, _)) => {
             Err(ApiError::bad_path("the folder \"presigned/\" is reserved"))
         }
         _ => Ok(()),
@@ -146,28 +126,6 @@ pub fn normalize(text: &str) -> Cow<'_, str> {
     }
     Cow::Owned(text.nfc().collect())
 }
-
-/// Returns the public URL of an object below a base without a final `/`: each segment escaped, `(` and `)` literal.
-pub fn public_url(base: &str, name: &ObjectName) -> String {
-    let mut url = String::with_capacity(base.len() + name.key.as_str().len() + 80);
-    url.push_str(base.trim_end_matches('/'));
-    let _ = write!(url, "/{}/{}", name.bucket, utf8_percent_encode(name.key.as_str(), PATH));
-    url
-}
-
-/// Every character except those that stay readable in a link; `/` stays.
-const PATH: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'!')
-    .remove(b'*')
-    .remove(b'@')
-    .remove(b',');
 
 /// Decodes percent escapes, once. Rejects a malformed escape and invalid UTF-8.
 fn decode(raw: &str) -> Result<Cow<'_, str>, ApiError> {
@@ -270,31 +228,5 @@ mod tests {
         let check = |key: &str| check_writable(&ObjectKey::parse(key).unwrap()).is_ok();
         assert!(!check("presigned/a") && !check("presigned/"));
         assert!(check("presigned") && check("a/presigned/b") && check("presigned.png"));
-    }
-
-    #[test]
-    fn public_url_round_trips() {
-        for key in [
-            "a.png",
-            "img/a (1).webp",
-            "日本 語/100% #?&+.png",
-            "a%2Fb",
-            "e\u{301}".nfc().collect::<String>().as_str(),
-        ] {
-            let name =
-                ObjectName::new(BucketName::parse("abc").unwrap(), ObjectKey::parse(key).unwrap());
-            let url = public_url("https://cdn.example.org/", &name);
-            let path = url.strip_prefix("https://cdn.example.org").unwrap();
-            assert!(url.is_ascii() && !url.contains([' ', '?', '#']), "{url}");
-            assert_eq!(ObjectPath::from_path(path).unwrap().object(), Some(name), "{url}");
-        }
-        let name = ObjectName::new(
-            BucketName::parse("abc").unwrap(),
-            ObjectKey::parse("a (1).png").unwrap(),
-        );
-        assert_eq!(
-            public_url("https://cdn.example.org", &name),
-            "https://cdn.example.org/abc/a%20(1).png"
-        );
     }
 }

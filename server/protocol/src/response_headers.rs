@@ -9,11 +9,10 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::catalog::CorsOrigins;
 use crate::conditional::Validators;
 use crate::content_type::{ActiveContent, active_content, essence};
+use crate::file_name;
 use crate::limits::{DOWNLOAD_NAME_BYTES_MAX, PREFLIGHT_SECONDS};
-use crate::object_name;
 use crate::stored_headers::StoredHeaders;
 
 /// Inputs of the headers of a delivered object.
@@ -127,14 +126,11 @@ pub fn allow_no_origin(headers: &mut HeaderMap) {
 /// it from the page. Caches store the responses per origin.
 pub fn restrict_origins(
     headers: &mut HeaderMap,
-    allowed: &CorsOrigins,
+    is_allowed: impl Fn(&str) -> bool,
     origin: Option<&HeaderValue>,
 ) {
-    if *allowed == CorsOrigins::Any {
-        return;
-    }
     headers.append(header::VARY, HeaderValue::from_static("origin"));
-    match origin.filter(|origin| origin.to_str().is_ok_and(|origin| allowed.allow(origin))) {
+    match origin.filter(|origin| origin.to_str().is_ok_and(&is_allowed)) {
         Some(origin) => {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         }
@@ -172,7 +168,7 @@ pub fn cache_control(delivery: &DeliveryContext<'_>) -> HeaderValue {
     if let Some(Ok(stored)) = stored.map(HeaderValue::from_str) {
         return stored;
     }
-    if object_name::is_random(delivery.file_name) {
+    if file_name::is_random(delivery.file_name) {
         return HeaderValue::from_static(CACHE_FOREVER);
     }
     let own = delivery.cache_control.and_then(|rule| HeaderValue::from_str(rule).ok());
@@ -274,7 +270,7 @@ fn disposition(delivery: &DeliveryContext<'_>) -> Option<HeaderValue> {
         Disposition::Inline => return None,
         Disposition::Attachment => None,
         Disposition::AttachmentNamed(asked) => {
-            object_name::sanitize(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX)
+            file_name::sanitize(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX)
         }
     };
     HeaderValue::try_from(attachment(name.as_deref().unwrap_or(delivery.file_name))).ok()
