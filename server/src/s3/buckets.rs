@@ -132,6 +132,19 @@ pub(super) async fn location(
     Ok(GetBucketLocationOutput::default())
 }
 
+/// Returns whether a bucket name is a DNS name, as S3 requires of new buckets: clients make a host name of it. Buckets
+/// that were not created through S3 may have other names.
+fn is_dns_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty()
+            && label.bytes().all(is_inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.split('.').all(is_label) && name.parse::<std::net::Ipv4Addr>().is_err()
+}
+
 /// Creates a bucket of the caller's account: private, unless the request has the access control list `public-read`.
 pub(super) async fn create(
     app: &AppState,
@@ -144,8 +157,10 @@ pub(super) async fn create(
     let access = acl.flatten().unwrap_or(Access::Private);
     let ours = |error: ApiError| to_s3_error(&error);
     caller.require_unrestricted().map_err(ours)?;
-    let Ok(name) = new_bucket_name(&bucket) else {
-        let message = "Invalid bucket name: use 3 to 63 of a-z, 0-9 and -";
+    let name = new_bucket_name(&bucket).ok().filter(|name| is_dns_name(name.as_str()));
+    let Some(name) = name else {
+        let message = "Invalid bucket name: use 3 to 63 of a-z, 0-9, - and single dots, \
+            as in a DNS name; not an IP address, and not a reserved name";
         return Err(s3_error(S3ErrorCode::InvalidBucketName, message));
     };
     if let Ok(there) = head_bucket(app, &caller, &bucket) {
@@ -215,5 +230,21 @@ pub(super) async fn delete(
             "The bucket is not empty: delete its objects first",
         )),
         Err(error) => Err(ours(error.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_bucket_names_are_dns_names() {
+        for name in ["pics", "a.b-c.d", "192.168.5", "1.2.3.4.5"] {
+            assert!(is_dns_name(name), "{name}");
+        }
+        for name in ["foo_bar", "foo-", "foo..bar", "foo.-bar", "foo-.bar", "192.168.5.123", "foo."]
+        {
+            assert!(!is_dns_name(name), "{name}");
+        }
     }
 }

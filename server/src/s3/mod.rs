@@ -27,6 +27,7 @@ mod configuration;
 mod copying;
 mod cors;
 mod deletions;
+mod encryption;
 mod error_body;
 mod errors;
 mod form_signature;

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::acl::check_new_object;
+use super::encryption;
 use super::errors::{code, s3_error};
 use super::signed::SignedQuery;
 use crate::catalog::Access;
@@ -184,6 +185,7 @@ pub(super) fn check(
     query: &SignedQuery,
     bucket: Option<RequestBucket<'_>>,
 ) -> S3Result<()> {
+    encryption::check(operation, headers)?;
     for (name, value) in headers {
         let name = name.as_str();
         if name.starts_with("x-amz-") {
@@ -279,7 +281,7 @@ mod tests {
     #[test]
     fn meaningful_headers_are_honored_or_rejected() {
         for (operation, name, value, code) in [
-            ("PutObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
+            ("PutObject", "x-amz-server-side-encryption-customer-key", "a", "InvalidArgument"),
             ("PutObject", "x-amz-server-side-encryption", "aws:kms", "NotImplemented"),
             ("PutObject", "x-amz-object-lock-mode", "COMPLIANCE", "ok"),
             ("UploadPart", "x-amz-object-lock-mode", "COMPLIANCE", "NotImplemented"),
@@ -298,7 +300,8 @@ mod tests {
             ("PutObject", "x-amz-expected-bucket-owner", "ann", "ok"),
             ("PutObject", "x-amz-meta-a", "b", "ok"),
             ("PutObject", "x-amz-copy-source", "b/k", "NotImplemented"),
-            ("GetObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
+            ("GetObject", "x-amz-server-side-encryption-customer-key", "a", "InvalidArgument"),
+            ("PutObject", "x-amz-server-side-encryption", "AES256", "NotImplemented"),
             ("CreateBucket", "x-amz-bucket-object-lock-enabled", "true", "ok"),
             ("DeleteObject", "x-amz-mfa", "1", "NotImplemented"),
             ("DeleteObject", "x-amz-if-match-size", "1", "ok"),

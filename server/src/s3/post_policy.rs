@@ -23,8 +23,8 @@ pub(super) fn field<'f>(fields: &'f Fields, name: &'static str) -> S3Result<&'f 
 
 /// Fields that no condition has to name.
 const EXEMPT: [&str; 5] = ["policy", "x-amz-signature", "awsaccesskeyid", "signature", "file"];
-/// Name prefix of other fields that no condition has to name.
-const IGNORED: &str = "x-ignore-";
+/// Name prefixes of other fields that no condition has to name. A checksum can only reject the file.
+const EXEMPT_PREFIXES: [&str; 2] = ["x-ignore-", "x-amz-checksum-"];
 
 /// Policy document.
 #[derive(Debug)]
@@ -83,7 +83,8 @@ impl Policy {
             }
         }
         for (field, value) in fields {
-            let is_exempt = EXEMPT.contains(&field.as_str()) || field.starts_with(IGNORED);
+            let is_exempt = EXEMPT.contains(&field.as_str())
+                || EXEMPT_PREFIXES.iter().any(|prefix| field.starts_with(prefix));
             if !is_exempt && !self.conditions.iter().any(|condition| condition.names(field)) {
                 return Err(denied(&format!("no condition covers the field \"{field}\"")));
             }
@@ -261,7 +262,9 @@ mod tests {
         let (key, acl) = (("key", "a/b"), ("acl", "private"));
         let before = EXPIRES_MS - 1;
         assert_eq!(check(conditions, &[key, acl, ("policy", "x")], before), "ok");
-        assert_eq!(check(conditions, &[key, acl, ("x-ignore-a", "b")], before), "ok");
+        for exempt in ["x-ignore-a", "x-amz-checksum-sha256"] {
+            assert_eq!(check(conditions, &[key, acl, (exempt, "b")], before), "ok");
+        }
         for (fields, now_ms) in [
             (&[key, acl][..], EXPIRES_MS),
             (&[("key", "b/a"), acl], before),
