@@ -12,8 +12,8 @@
 //! destination      URLs that the server requests          time_format   times in responses
 //! ```
 //!
-//! Guarantees: input of clients yields a value or an [`error::ApiError`], never a panic; the engine is used for names and
-//! its error type only.
+//! Guarantees: input of clients yields a value or an [`error::ApiError`], never a panic. The engine is used for names
+//! and its error type only.
 //! Non-goals: routing, authorization, storage.
 
 pub mod conditional;

@@ -1,7 +1,8 @@
 //! Request body, as the service gets it.
 //!
 //! Guarantees: the exchange of an HTTP/1 request knows whether the body was read to its end, which decides whether
-//! another request can follow on the connection (RFC 9112 sections 9.3 and 9.6). Non-goals: limits (`protocol::request_body`).
+//! another request can follow on the connection (RFC 9112 sections 9.3 and 9.6). Non-goals: limits
+//! (`protocol::request_body`).
 
 use std::pin::Pin;
 use std::sync::Arc;

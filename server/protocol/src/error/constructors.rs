@@ -302,7 +302,7 @@ impl ApiError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "undecodable", message)
     }
 
-    /// Returns 507 for an upload that exceeds a quota: its owner, `account` or `bucket`, and what is counted, `bytes` or
+    /// Returns 507 for an upload that exceeds a quota of its owner, `account` or `bucket`, for a measure, `bytes` or
     /// `files`.
     pub fn quota_exceeded(owner: &str, measure: &str, limit: u64, used: u64) -> Self {
         let message = format!("Quota exceeded: the {owner} is limited to {limit} {measure}");
