@@ -113,13 +113,17 @@ fn unsupported_parameters_are_rejected_and_store_nothing() {
         ("x-amz-object-lock-mode", "COMPLIANCE"),
         ("x-amz-object-lock-retain-until-date", "2099-01-01T00:00:00Z"),
     ];
-    for (method, address, headers, refusal) in [
+    let customer_key = [
+        ("x-amz-server-side-encryption-customer-algorithm", "AES256"),
         (
-            "PUT",
-            "/photos/b.txt",
-            &[("x-amz-server-side-encryption-customer-algorithm", "AES256")][..],
-            is(501, "NotImplemented"),
+            "x-amz-server-side-encryption-customer-key",
+            "pO3upElrwuEXSoFwCfnZPdSsmt/xWeFa0N9KgDijwVs=",
         ),
+        ("x-amz-server-side-encryption-customer-key-md5", "DWygnHRtgiJ77HCm+1rvHw=="),
+    ];
+    for (method, address, headers, refusal) in [
+        ("PUT", "/photos/b.txt", &customer_key[..], is(501, "NotImplemented")),
+        ("PUT", "/photos/b.txt", &customer_key[..1], is(400, "InvalidArgument")),
         (
             "PUT",
             "/photos/b.txt",
