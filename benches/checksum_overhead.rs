@@ -32,18 +32,10 @@ const SERVE: &str = "--serve";
 const NEVER: &str = "--never";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::read();
-    let done = match arguments.value(SERVE) {
-        Some(address) => serve(address, &arguments),
-        None => run(&arguments),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("checksum_overhead: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    Arguments::run("checksum_overhead", |arguments| match arguments.value(SERVE) {
+        Some(address) => serve(address, arguments),
+        None => run(arguments),
+    })
 }
 
 /// A contestant: this program as the server.

@@ -34,13 +34,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const MIB: f64 = (1 << 20) as f64;
 
 fn main() -> ExitCode {
-    match run(&Arguments::read()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("footprint: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    Arguments::run("footprint", run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

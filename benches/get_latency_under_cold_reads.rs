@@ -25,13 +25,7 @@ const SEED: u64 = 8;
 const STREAMS: usize = 16;
 
 fn main() -> ExitCode {
-    match run(&Arguments::read()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("get_latency_under_cold_reads: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    Arguments::run("get_latency_under_cold_reads", run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

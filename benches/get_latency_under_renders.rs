@@ -38,18 +38,10 @@ const ASKING_PACE: Duration = Duration::from_millis(500);
 const WORK: &str = "--work";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::read();
-    let done = match arguments.has(WORK) {
+    Arguments::run("get_latency_under_renders", |arguments| match arguments.has(WORK) {
         true => render_until_killed(),
-        false => run(&arguments),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("get_latency_under_renders: {why}");
-            ExitCode::FAILURE
-        }
-    }
+        false => run(arguments),
+    })
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

@@ -30,13 +30,7 @@ const SEARCHING: [usize; 3] = [0, 50, 500];
 const REPEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    match run(&Arguments::read()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("get_latency_under_search: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    Arguments::run("get_latency_under_search", run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

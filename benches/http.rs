@@ -28,18 +28,10 @@ use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::read();
-    let done = match epoll_baseline::serve(&arguments) {
-        Ok(false) => run(&arguments),
+    Arguments::run("http", |arguments| match epoll_baseline::serve(arguments) {
+        Ok(false) => run(arguments),
         served => served.map(drop),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("http: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

@@ -131,18 +131,10 @@ const TASKS: [Task; 9] = [
 ];
 
 fn main() -> ExitCode {
-    let arguments = Arguments::read();
-    let done = match arguments.value("--picture") {
+    Arguments::run("image", |arguments| match arguments.value("--picture") {
         Some(spec) => make_one(spec),
-        None => measure(&arguments),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("image: {why}");
-            ExitCode::FAILURE
-        }
-    }
+        None => measure(arguments),
+    })
 }
 
 fn measure(arguments: &Arguments) -> Result<(), String> {

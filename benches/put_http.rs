@@ -33,13 +33,7 @@ const BOUNDARY: &str = "----bench-7d1f20c3";
 const MEMORY_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {
-    match run(&Arguments::read()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("put_http: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    Arguments::run("put_http", run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

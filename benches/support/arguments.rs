@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Options of a bench.
 pub struct Arguments {
@@ -11,6 +12,17 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Runs a bench with the options of this process. An error is printed after the bench's name.
+    pub fn run(name: &str, bench: impl FnOnce(&Self) -> Result<(), String>) -> ExitCode {
+        match bench(&Self::read()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("{name}: {why}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
     /// Reads the options of this process. Cargo's own `--bench` is left out.
     pub fn read() -> Self {
         let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
