@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use scaled_jpeg::Scale;
+
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::{
@@ -13,7 +15,6 @@ use crate::limits::{
 };
 use crate::source_info::Source;
 use crate::transform::{Fit, OutputFormat, TransformOptions};
-use scaled_jpeg::Scale;
 
 /// Encoding time of one million AVIF pixels, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };

@@ -1,5 +1,7 @@
 //! Renders a plan: decode, resize, convert, orient, encode.
 
+use scaled_jpeg::Header;
+
 use crate::animation::View;
 use crate::decode::{Decoded, layout_of};
 use crate::error::Error;
@@ -8,7 +10,6 @@ use crate::picture::PixelBuffer;
 use crate::plan::Plan;
 use crate::source_info::Source;
 use crate::{Stop, animation, decode, encode, profile, resize};
-use scaled_jpeg::Header;
 
 /// Reads the header of a picture in this format.
 ///

@@ -1,8 +1,9 @@
 //! Image header: everything that a plan depends on.
 
+use scaled_jpeg::Scale;
+
 use crate::format::Format;
 use crate::orientation::Orientation;
-use scaled_jpeg::Scale;
 
 /// Header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::iter;
 use ravif::{BitDepth, Encoder, MatrixCoefficients, PixelRange};
 
 use crate::PixelLayout;
+use crate::ycbcr::ycbcr;
 
 /// Speed, 1 to 10. Lower speeds take several times as long for a tenth of the bytes.
 const SPEED: u8 = 10;
@@ -70,31 +71,9 @@ fn colour([red, green, blue, _]: &[u8; 4]) -> [u8; 3] {
     [*red, *green, *blue]
 }
 
-/// Converts sRGB to full-range YCbCr (ITU-R BT.601).
-fn ycbcr(rgb: [u8; 3]) -> [u8; 3] {
-    let [red, green, blue] = rgb.map(f32::from);
-    let luma = 0.299 * red + 0.587 * green + 0.114 * blue;
-    let (cb, cr) = ((blue - luma) * (0.5 / 0.886), (red - luma) * (0.5 / 0.701));
-    // Float to integer conversion saturates.
-    [luma, cb + 128.0, cr + 128.0].map(|value| value.round() as u8)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ycbcr_is_full_range_bt_601() {
-        for (rgb, expected) in [
-            ([0, 0, 0], [0, 128, 128]),
-            ([255, 255, 255], [255, 128, 128]),
-            ([255, 0, 0], [76, 85, 255]),
-            ([0, 255, 0], [150, 44, 21]),
-            ([0, 0, 255], [29, 255, 107]),
-        ] {
-            assert_eq!(ycbcr(rgb), expected, "{rgb:?}");
-        }
-    }
 
     #[test]
     fn transparent_pixels_take_the_colour_before_them() {

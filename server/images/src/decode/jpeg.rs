@@ -5,6 +5,7 @@
 //! components are interpreted equally. A truncated file is decoded as far as possible. CMYK is not converted here:
 //! the profile determines its colours.
 
+use scaled_jpeg::{ColorModel, Header, Limits, Scale};
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
@@ -19,7 +20,6 @@ use crate::orientation::Orientation;
 use crate::picture::{PixelBuffer, PixelLayout};
 use crate::plan::Plan;
 use crate::source_info::Source;
-use scaled_jpeg::{ColorModel, Header, Limits, Scale};
 
 /// Files above the size limit are parsed too, so that the error can state the size.
 const LIMITS: Limits = Limits {

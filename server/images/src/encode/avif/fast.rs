@@ -2,6 +2,7 @@
 
 use avif_serialize::Aviffy;
 use avif_serialize::constants::MatrixCoefficients;
+use kernels::{chroma, luma};
 
 use super::aom::{self, Chroma, Planes};
 use super::quality::by_table;
@@ -97,11 +98,7 @@ struct Colours {
 
 impl Colours {
     fn of<const N: usize>(pixels: &[[u8; N]], sides: (usize, usize), is_full: bool) -> Self {
-        let luma = pixels.iter().map(|pixel| {
-            let [r, g, b] = colour(pixel);
-            ((19_595 * r + 38_470 * g + 7_471 * b + (1 << 15)) >> 16) as u8
-        });
-        let luma = luma.collect();
+        let luma = pixels.iter().map(|pixel| luma(colour(pixel))).collect();
         let (blue, red) = if is_full {
             differences::<N, 1>(pixels, sides)
         } else {
@@ -123,12 +120,9 @@ fn differences<const N: usize, const SIDE: usize>(
         for pixel in above.iter().chain(below) {
             sum.iter_mut().zip(colour(pixel)).for_each(|(sum, value)| *sum += value);
         }
-        let ([r, g, b], of) = (sum, 2 * SIDE as i32);
-        let mean = |weighted: i32| {
-            ((weighted + of * ((128 << 16) + (1 << 15))) / (of << 16)).clamp(0, 255) as u8
-        };
-        blue.push(mean(-11_059 * r - 21_709 * g + 32_768 * b));
-        red.push(mean(32_768 * r - 27_439 * g - 5_329 * b));
+        let [cb, cr] = chroma(sum, 2 * SIDE as i32);
+        blue.push(cb);
+        red.push(cr);
     };
     for rows in pixels.chunks(width.max(1) * SIDE) {
         let (above, below) = rows.split_at(width.min(rows.len()));
