@@ -74,7 +74,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("protocol", &["engine"]),
     ("server", &["engine", "images", "protocol"]),
     ("tools", &["engine", "images", "protocol", "server"]),
-    ("fuzz", &["engine", "images", "protocol", "scaled-jpeg", "server"]),
+    ("fuzz", &["engine", "images", "protocol", "scaled-jpeg"]),
     ("tests", &["engine", "images", "protocol", "scaled-jpeg", "server", "fuzz"]),
     ("benches", &["engine", "images", "scaled-jpeg", "server", "tests", "fuzz"]),
 ];
