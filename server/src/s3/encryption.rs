@@ -17,10 +17,18 @@ const METHOD: &str = "x-amz-server-side-encryption";
 const KMS_KEY: &str = "x-amz-server-side-encryption-aws-kms-key-id";
 const METHODS: [&str; 3] = ["AES256", KMS, "aws:kms:dsse"];
 const KMS: &str = "aws:kms";
-/// Prefixes of the headers of a customer key: for the object, and for the source of a copy.
-const CUSTOMER_KEYS: [&str; 2] = [
-    "x-amz-server-side-encryption-customer-",
-    "x-amz-copy-source-server-side-encryption-customer-",
+/// Algorithm, key and MD5 of a customer key: for the object, and for the source of a copy.
+const CUSTOMER_KEYS: [[&str; 3]; 2] = [
+    [
+        "x-amz-server-side-encryption-customer-algorithm",
+        "x-amz-server-side-encryption-customer-key",
+        "x-amz-server-side-encryption-customer-key-md5",
+    ],
+    [
+        "x-amz-copy-source-server-side-encryption-customer-algorithm",
+        "x-amz-copy-source-server-side-encryption-customer-key",
+        "x-amz-copy-source-server-side-encryption-customer-key-md5",
+    ],
 ];
 const KEY_BYTES: usize = 32;
 
@@ -38,16 +46,14 @@ pub(super) fn check(operation: &str, headers: &HeaderMap) -> S3Result<()> {
     if sent(KMS_KEY).is_some() && !method.is_some_and(|method| method.starts_with(KMS)) {
         return invalid("A KMS key id requires x-amz-server-side-encryption: aws:kms");
     }
-    for prefix in CUSTOMER_KEYS {
-        let part = |name: &str| sent(&format!("{prefix}{name}"));
-        let customer = (part("algorithm"), part("key"), part("key-md5"));
-        match customer {
-            (None, None, None) => continue,
+    for names in CUSTOMER_KEYS {
+        match names.map(sent) {
+            [None, None, None] => {}
             _ if method.is_some() => {
                 return invalid("A customer key excludes x-amz-server-side-encryption");
             }
-            (Some("AES256"), Some(key), Some(digest)) if is_key(key, digest) => {}
-            (Some("AES256"), Some(_), Some(_)) => {
+            [Some("AES256"), Some(key), Some(digest)] if is_key(key, digest) => {}
+            [Some("AES256"), Some(_), Some(_)] => {
                 return invalid("The customer key must have 256 bits, and its MD5 must match");
             }
             _ => {
@@ -88,11 +94,8 @@ mod tests {
     }
 
     fn customer(algorithm: &'static str, key: &'static str, digest: &'static str) -> bool {
-        let headers = [
-            ("x-amz-server-side-encryption-customer-algorithm", algorithm),
-            ("x-amz-server-side-encryption-customer-key", key),
-            ("x-amz-server-side-encryption-customer-key-md5", digest),
-        ];
+        let [algorithm_name, key_name, digest_name] = CUSTOMER_KEYS[0];
+        let headers = [(algorithm_name, algorithm), (key_name, key), (digest_name, digest)];
         is_valid("PutObject", &headers)
     }
 
@@ -102,13 +105,8 @@ mod tests {
         assert!(!customer("AES128", KEY, DIGEST));
         assert!(!customer("AES256", KEY, "AAAAAAAAAAAAAAAAAAAAAA=="));
         assert!(!customer("AES256", "c2hvcnQ=", "TUuTE7KgwLdQNBSBF/oqxQ=="));
-        for part in ["algorithm", "key", "key-md5"] {
-            let name: &'static str = match part {
-                "algorithm" => "x-amz-server-side-encryption-customer-algorithm",
-                "key" => "x-amz-copy-source-server-side-encryption-customer-key",
-                _ => "x-amz-server-side-encryption-customer-key-md5",
-            };
-            assert!(!is_valid("PutObject", &[(name, "AES256")]), "{part}");
+        for name in CUSTOMER_KEYS.into_iter().flatten() {
+            assert!(!is_valid("PutObject", &[(name, "AES256")]), "{name}");
         }
     }
 
@@ -125,7 +123,7 @@ mod tests {
         ] {
             assert_eq!(is_valid(operation, headers), expected, "{operation} {headers:?}");
         }
-        let customer = "x-amz-server-side-encryption-customer-algorithm";
-        assert!(!is_valid("PutObject", &[(METHOD, "AES256"), (customer, "AES256")]));
+        let [algorithm, ..] = CUSTOMER_KEYS[0];
+        assert!(!is_valid("PutObject", &[(METHOD, "AES256"), (algorithm, "AES256")]));
     }
 }
