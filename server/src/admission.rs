@@ -14,13 +14,13 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use http::Request;
+use protocol::error::ApiError;
+use protocol::query::Query;
 
 use crate::auth::{Caller, PresentedCredentials};
 use crate::own_pages::RequestOrigin;
 use crate::rate_limit::{RateClass, RateLimitGrant};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::query::Query;
 
 /// Wraps methods that store files, charging the upload rate limit.
 pub fn with_upload_limit(

@@ -15,6 +15,9 @@ use engine::{BucketName, FolderKey, ObjectKey};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Extensions, Method, Uri};
+use protocol::error::{ApiError, INVALID_API_KEY};
+use protocol::object_path::{ObjectPath, PathInBucket};
+use protocol::query::Query;
 
 use crate::catalog::{
     Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, FairUseStanding, Issuer,
@@ -25,9 +28,6 @@ use crate::client_address::client_ip;
 use crate::meter::RequestMeter;
 use crate::own_pages::RequestOrigin;
 use crate::state::{AppState, EndpointTier};
-use protocol::error::{ApiError, INVALID_API_KEY};
-use protocol::object_path::{ObjectPath, PathInBucket};
-use protocol::query::Query;
 
 /// Authenticated principal of a request.
 #[derive(Clone, Debug)]

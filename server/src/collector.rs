@@ -21,6 +21,7 @@ use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanData, SpanExporter,
 };
 use prost::Message;
+use protocol::destination::OutboundUrl;
 use rustls::ClientConfig;
 use tokio::runtime::Handle;
 
@@ -29,7 +30,6 @@ use crate::config::OtlpSettings;
 use crate::limits::spans;
 use crate::outbound::OutboundClient;
 use crate::traces;
-use protocol::destination::OutboundUrl;
 
 /// Span exporter.
 pub(crate) struct OtlpSpanExporter(SdkTracerProvider);

@@ -28,12 +28,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{CompactionOptions, ScrubOptions};
+use protocol::destination::Origin;
+pub use protocol::destination::Scheme;
+use protocol::public_url::PublicUrl;
 
 use self::kind::RawValue;
 use self::secret::SecretSetting;
 use crate::address::Network;
-use protocol::destination::Origin;
-use protocol::public_url::PublicUrl;
 
 use crate::limits;
 use crate::roots::TrustAnchors;
@@ -46,7 +47,6 @@ pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
 pub use self::sources::{ActiveConfig, ENV_PREFIX, EffectiveSetting, Reloaded, Sources};
 pub use self::units::{SIZE_UNITS, parse_bytes, parse_seconds};
-pub use protocol::destination::Scheme;
 
 /// Server configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,6 +47,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use protocol::error::ErrorFormat;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -64,7 +65,6 @@ use crate::limits;
 use crate::measures::ConnectionCounts;
 use crate::paced_io::{ExchangeState, Idleness, TimeoutIo, Timeouts};
 use crate::tls::TlsConfigCell;
-use protocol::error::ErrorFormat;
 
 /// Limits of an accept loop.
 #[derive(Clone)]

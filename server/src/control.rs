@@ -28,6 +28,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use protocol::error::{ApiError, ErrorFormat};
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -46,7 +47,6 @@ use crate::management::{
 };
 use crate::state::AppState;
 use crate::webhooks;
-use protocol::error::{ApiError, ErrorFormat};
 
 /// File name of the socket in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";

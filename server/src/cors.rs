@@ -9,10 +9,10 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response};
-
-use crate::catalog::{Bucket, CorsRule, rule_for};
 use protocol::error::ApiError;
 use protocol::response_headers::allow_no_origin;
+
+use crate::catalog::{Bucket, CorsRule, rule_for};
 
 /// Request data that decides which origins may read the response about a bucket with CORS rules.
 pub struct CorsRequest {

@@ -11,6 +11,12 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
+use protocol::error::ApiError;
+use protocol::object_path::ObjectPath;
+use protocol::query::Query;
+use protocol::reserved_paths::{self, is_dashboard_path};
+use protocol::response_headers::{allow_no_origin, preflight_response, restrict_origins};
+use protocol::tus_headers::option_headers;
 use tower::ServiceExt;
 
 use crate::address::any_contains;
@@ -27,12 +33,6 @@ use crate::meter::{MeteredBody, RequestMeter, ResponseCounter};
 use crate::router::router;
 use crate::state::AppState;
 use crate::traces::{RequestSpan, record_request, record_response};
-use protocol::error::ApiError;
-use protocol::object_path::ObjectPath;
-use protocol::query::Query;
-use protocol::reserved_paths::{self, is_dashboard_path};
-use protocol::response_headers::{allow_no_origin, preflight_response, restrict_origins};
-use protocol::tus_headers::option_headers;
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]

@@ -5,10 +5,10 @@
 
 use http::header::{ACCEPT, HeaderMap};
 use images::{Fit, Format, OutputFormat, TransformOptions};
-
-use crate::preferences::names;
 use protocol::error::ApiError;
 use protocol::query::Query;
+
+use crate::preferences::names;
 
 const FORMAT: &[&str] = &["format", "fm", "f", "output"];
 const WIDTH: &[&str] = &["width", "w"];

@@ -27,6 +27,13 @@ use engine::{
     Precondition, PutOptions, StagedBody,
 };
 use http_body::Body;
+use protocol::content_type::{detect, essence, extension_for, matches_magic};
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
+use protocol::multipart::{FormFiles, MultipartFile};
+use protocol::object_path::{PathInBucket, check_writable, key_in_folder};
+use protocol::request_body::RequestBody;
+use protocol::stored_headers::StoredHeaders;
 use uuid::Uuid;
 
 #[cfg(feature = "s3")]
@@ -44,13 +51,6 @@ use crate::object_attributes::{S3Attributes, StoredAttributes, Tags};
 use crate::object_lock::ObjectLock;
 use crate::state::AppState;
 use crate::thumbnails::ThumbnailSkip;
-use protocol::content_type::{detect, essence, extension_for, matches_magic};
-use protocol::error::ApiError;
-use protocol::file_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
-use protocol::multipart::{FormFiles, MultipartFile};
-use protocol::object_path::{PathInBucket, check_writable, key_in_folder};
-use protocol::request_body::RequestBody;
-use protocol::stored_headers::StoredHeaders;
 
 /// Received file that is not stored yet. Dropping it deletes it.
 pub struct StagedFile {

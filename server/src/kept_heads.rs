@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use http::HeaderMap;
+use protocol::conditional::Validators;
 
 use crate::catalog::Bucket;
 use crate::limits::HEADER_CACHE_ENTRIES_MAX;
-use protocol::conditional::Validators;
 
 /// Response-header cache.
 pub struct ResponseHeaderCache(Box<[CacheSlot]>);

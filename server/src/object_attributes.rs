@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use engine::Object;
+use protocol::stored_headers::StoredHeaders;
 use serde::{Deserialize, Serialize};
 
 use crate::object_lock::ObjectLock;
-use protocol::stored_headers::StoredHeaders;
 
 /// Maximum bytes of encoded attributes, without the tags.
 const UNTAGGED_BYTES_MAX: usize = 2_048;

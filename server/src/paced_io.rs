@@ -17,12 +17,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use protocol::min_throughput::{MinThroughput, poll_timer, set_timer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 pub(crate) use self::idleness::Idleness;
 use self::presence::DisconnectProbe;
-use protocol::min_throughput::{MinThroughput, poll_timer, set_timer};
 
 /// Time-outs of a connection.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 use axum::Router;
 use axum::routing::{MethodRouter, any, get, post};
+use protocol::error::ApiError;
 
 use crate::admission::{same_origin_only, with_management_limit, with_upload_limit};
 use crate::handlers::dashboard;
@@ -25,7 +26,6 @@ use crate::handlers::{
     usage_history, webhooks,
 };
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 const POST_METHODS: &str = "POST, OPTIONS";

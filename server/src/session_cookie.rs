@@ -11,9 +11,9 @@ use std::time::Duration;
 use cookie::{Cookie, CookieBuilder, SameSite, time};
 use http::HeaderValue;
 use http::header::{self, HeaderMap};
+use protocol::public_url::PublicUrl;
 
 use crate::limits::{DEVICE_LIFE, SESSION_LIFETIME};
-use protocol::public_url::PublicUrl;
 
 /// Cookie of this server that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,8 @@ use bytes::Bytes;
 use engine::{Clock, Rng, Store};
 use http::{Request, Response};
 use hyper::service::service_fn;
+use protocol::destination::Scheme;
+use protocol::public_url::PublicUrl;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -33,8 +35,6 @@ use crate::measures::ListenerKind;
 use crate::state::AppState;
 use crate::tls::{TlsConfigCell, TlsIdentity};
 use crate::upkeep::BackgroundTasks;
-use protocol::destination::Scheme;
-use protocol::public_url::PublicUrl;
 
 /// Inputs of a server.
 pub struct ServeOptions {

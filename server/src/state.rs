@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 use engine::{Clock, ObjectName, Rng, Store};
+use protocol::public_url::PublicUrl;
+use protocol::reserved_paths;
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::bridge::DiskReadPool;
@@ -31,8 +33,6 @@ use crate::searches::SearchPool;
 use crate::session_cookie::SecretCookie;
 use crate::set_up_link::SetupLink;
 use crate::variants::Variants;
-use protocol::public_url::PublicUrl;
-use protocol::reserved_paths;
 
 /// Running service, as seen by one of its endpoints. Cheap to clone.
 #[derive(Clone)]

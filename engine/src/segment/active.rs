@@ -1,7 +1,7 @@
 //! Active log segment: the only file that groups are appended to.
 //!
 //! Guarantees: a group is durable once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok. After an
-//! error the segment accepts no more groups: the state of the written bytes is unknown, and a retry could acknowledge
+//! error the segment rejects every append: the state of the written bytes is unknown, and a retry could acknowledge
 //! data that is not on disk.
 //! Non-goals: the meaning of the records, and the acknowledgement of batches.
 

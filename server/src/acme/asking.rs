@@ -16,11 +16,11 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Full};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use protocol::destination::{OutboundUrl, Scheme};
 use tokio::time::timeout;
 
 use crate::limits;
 use crate::outbound::OutboundClient;
-use protocol::destination::{OutboundUrl, Scheme};
 
 /// HTTP client; clones share its state.
 #[derive(Clone)]

@@ -14,6 +14,8 @@ use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use protocol::destination::OutboundUrl;
+use protocol::stored_headers::{StoredHeaders, sent};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -25,8 +27,6 @@ use super::work::ProgressReporter;
 use crate::limits;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::outbound::OutboundClient;
-use protocol::destination::OutboundUrl;
-use protocol::stored_headers::{StoredHeaders, sent};
 
 /// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,6 +18,8 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use engine::{Error, Etag, ObjectKey, ObjectName, ProgressCallback, PutOptions, StagedBody};
+use protocol::content_type::detect;
+use protocol::object_path::{check_writable, normalize};
 use sha2::{Digest, Sha256};
 
 use self::commits::ImportCommitter;
@@ -31,8 +33,6 @@ use super::{
 };
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
-use protocol::content_type::detect;
-use protocol::object_path::{check_writable, normalize};
 
 /// Reason for an import to end early.
 enum ImportAbort {

@@ -20,13 +20,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use engine::{FolderKey, Store};
+use protocol::destination::Origin;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Bucket, Catalog};
 use crate::limits;
 use crate::outbound::OutboundClient;
 use crate::roots::TrustAnchors;
-use protocol::destination::Origin;
 
 pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use engine::{BucketName, FactName, NameError, ObjectKey, ObjectName};
+use protocol::reserved_paths;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,7 +20,6 @@ use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
 use crate::traffic::BucketCounters;
 use crate::versions::Versioning;
-use protocol::reserved_paths;
 
 /// Prefix of the fact names of buckets.
 pub(super) const PREFIX: &str = "bucket/";

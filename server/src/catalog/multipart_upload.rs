@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, ResumePoint, Store};
+use protocol::stored_headers::StoredHeaders;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -17,7 +18,6 @@ use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
 use crate::limits;
 use crate::object_attributes::{StoredChecksum, Tags};
 use crate::object_lock::ObjectLock;
-use protocol::stored_headers::StoredHeaders;
 
 const PREFIX: &str = "s3-upload/";
 const PART_PREFIX: &str = "s3-part/";

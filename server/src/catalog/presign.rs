@@ -7,7 +7,7 @@
 //! | ----- | ----------- | -------------------------------------------------------------------- |
 //! | 1     | format      | 1                                                                    |
 //! | 4     | signing key | number of the key of the signature                                   |
-//! | each 2 + n | fields | length and bytes of: id, purpose, bucket, lock, options, issuer, expiry |
+//! | each 2 + n | fields | length and bytes of: id, purpose, bucket, path, options, issuer, expiry |
 //! | 32    | signature   | HMAC-SHA256 of all preceding bytes                                   |
 //!
 //! Guarantees: only a text signed here becomes a grant, bit for bit; a grant states its restrictions and contains no
@@ -17,13 +17,13 @@ use std::fmt;
 
 use engine::{BucketName, FactName, NameError, Rng};
 use hmac::{Hmac, KeyInit, Mac};
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::PathInBucket;
 use sha2::Sha256;
 
 use super::base32;
 use super::bucket::Bucket;
 use super::id::{AccountId, ApiKeyId, SessionId};
-use protocol::file_name::{ConflictRule, Naming};
-use protocol::object_path::PathInBucket;
 
 /// Prefix of the fact names of used tokens.
 pub(super) const USED_PREFIX: &str = "token/";
@@ -306,12 +306,12 @@ mod tests {
 
     const SECRET: [u8; SECRET_BYTES] = [7; SECRET_BYTES];
 
-    fn grant(lock: &str) -> Grant {
+    fn grant(path: &str) -> Grant {
         Grant {
             id: TokenId::issue(&SeededRng::new(1)),
             purpose: Purpose::Form,
             bucket: BucketName::parse("photos").unwrap(),
-            path: PathInBucket::parse(lock).unwrap(),
+            path: PathInBucket::parse(path).unwrap(),
             params: UploadParams {
                 naming: Naming::ClientName,
                 rule: ConflictRule::Rename,
@@ -343,14 +343,14 @@ mod tests {
 
     #[test]
     fn signed_grant_round_trips() {
-        for lock in ["", "img/", "img/cat é.png", &"k".repeat(1_024)] {
+        for path in ["", "img/", "img/cat é.png", &"k".repeat(1_024)] {
             for byte in 0..12 {
                 for purpose in [Purpose::Form, Purpose::Raw, Purpose::Read] {
                     let wishes = UploadParams::of_byte(&[byte]).unwrap();
                     let session = Issuer::Session(SessionId::parse("aaaaaaaaaaaaaaaa").unwrap());
                     let account = Issuer::Account(AccountId::parse("aaaaaaaaaaaaaaaa").unwrap());
-                    for issuer in [grant(lock).issuer, session, account] {
-                        let grant = Grant { params: wishes, purpose, issuer, ..grant(lock) };
+                    for issuer in [grant(path).issuer, session, account] {
+                        let grant = Grant { params: wishes, purpose, issuer, ..grant(path) };
                         let text = grant.sign(3, &SECRET);
                         assert!(text.len() <= TEXT_CHARS_MAX, "{}", text.len());
                         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));

@@ -3,6 +3,7 @@
 //! Non-goals: events, and their delivery.
 
 use engine::{BucketName, ObjectKey};
+use protocol::destination::OutboundUrl;
 use serde::{Deserialize, Serialize};
 
 use super::CatalogError;
@@ -10,7 +11,6 @@ use super::event::{EventKind, EventPattern};
 use super::id::WebhookId;
 use super::record::CatalogRecord;
 use super::webhook_secret::WebhookSecret;
-use protocol::destination::OutboundUrl;
 
 /// Subscription to the events of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use protocol::destination::{OutboundUrl, Scheme};
 use rustls::pki_types::DnsName;
 
 use super::{ConfigError, StringList};
 use crate::limits;
 use crate::roots::TrustAnchors;
-use protocol::destination::{OutboundUrl, Scheme};
 
 /// Validated ACME settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

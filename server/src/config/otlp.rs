@@ -2,11 +2,11 @@
 //!
 //! Non-goals: export.
 
+use protocol::destination::OutboundUrl;
 use toml::Value;
 
 use super::kind::SettingValue;
 use super::{ConfigError, needed};
-use protocol::destination::OutboundUrl;
 
 /// Collector and sampling of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]

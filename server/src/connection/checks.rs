@@ -7,9 +7,9 @@ use http::header::{EXPECT, HOST, HeaderValue};
 use http::uri::{Authority, Scheme};
 use http::{Request, StatusCode, Uri, Version};
 use http_body::Body;
+use protocol::error::{ApiError, ErrorFormat};
 
 use crate::limits;
-use protocol::error::{ApiError, ErrorFormat};
 
 /// Returns the raw response to a head that hyper cannot parse.
 pub(super) fn parse_error_response(status: u16) -> Bytes {

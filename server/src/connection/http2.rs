@@ -21,6 +21,8 @@ use hyper::rt::Executor;
 use hyper::server::conn::http2;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use protocol::error::ErrorFormat;
+use protocol::min_throughput::MinThroughput;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
@@ -31,8 +33,6 @@ use super::{EVICTION_PAUSE, Ends, IncomingBody, Peer, Shutdown};
 use crate::bridge::run_to_completion;
 use crate::limits;
 use crate::paced_io::{Idleness, Timeouts};
-use protocol::error::ErrorFormat;
-use protocol::min_throughput::MinThroughput;
 
 /// Requests of a connection.
 struct ConnectionActivity {

@@ -18,6 +18,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, Response};
 use http_body_util::BodyExt;
+use protocol::error::ApiError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
@@ -26,7 +27,6 @@ use tokio::time::timeout;
 use super::stream_body::StreamBody;
 use crate::connection::IncomingBody;
 use crate::limits;
-use protocol::error::ApiError;
 
 /// Name of the channel of a request.
 pub(super) const HEADER: &str = "trug-channel";

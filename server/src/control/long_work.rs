@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use engine::WorkProgress;
 use http_body::Frame;
+use protocol::error::ApiError;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -22,7 +23,6 @@ use crate::catalog::{Actor, CatalogError};
 use crate::limits;
 use crate::management::{AdminRequest, AdminResponse, execute};
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Lines of the response to a long request.
 pub(super) struct ProgressBody {

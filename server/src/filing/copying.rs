@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{Batch, Error, ObjectKey, ObjectName, Precondition};
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
 
 use super::MovedFile;
 use super::moving::object_exists;
@@ -15,8 +17,6 @@ use crate::catalog::{Bucket, EventKind, OnConflict, UploadParams};
 use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::file_name::ConflictRule;
 
 /// Copies a file. A file that changes during the copy is copied in its newest version.
 pub async fn copy_file(

@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 use engine::{Conflict, Error, Object, ObjectKey, ObjectName, Precondition};
+use protocol::error::ApiError;
 
 use super::{bucket_batch, commit_detached};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, ObjectEvent};
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
-use protocol::error::ApiError;
 
 /// Result of a batch deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

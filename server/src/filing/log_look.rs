@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{Error, ProgressCallback, Store};
+use protocol::error::ApiError;
 use tokio::time::timeout;
 
 use crate::bridge::blocking;
 use crate::limits::LOG_SCAN_TIMEOUT;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Scans the log for a request.
 ///

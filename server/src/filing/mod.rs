@@ -19,12 +19,12 @@ mod moving;
 mod restoring;
 
 use engine::{Batch, Precondition};
+use protocol::error::ApiError;
 
 use crate::bridge::run_to_completion;
 use crate::catalog::{Bucket, ObjectEvent, StoredAmount};
 use crate::intake::{commit_reserved, reserve_quota};
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 pub use self::copying::copy_file;
 pub use self::deleting::{DeleteOutcome, delete_versions};

@@ -14,6 +14,9 @@ use std::ops::ControlFlow;
 use engine::{
     Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
 };
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
+use protocol::object_path::check_writable;
 
 use super::{CancelCheck, bucket_batch, commit_moves};
 use crate::bridge::blocking;
@@ -23,9 +26,6 @@ use crate::intake::claim_names;
 use crate::limits;
 use crate::state::AppState;
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_object_name};
-use protocol::error::ApiError;
-use protocol::file_name::ConflictRule;
-use protocol::object_path::check_writable;
 
 /// Moved file.
 pub struct MovedFile {

@@ -8,6 +8,9 @@ use engine::{
     Batch, Conflict, Error, LsnRange, Object, ObjectKey, ObjectName, Precondition,
     ProgressCallback, PutOptions, RestoreError, StagedBody, Store,
 };
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
+use protocol::object_path::check_writable;
 
 use super::{CancelCheck, bucket_batch, scan_log};
 use crate::bridge::blocking;
@@ -17,9 +20,6 @@ use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};
 use crate::limits;
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
-use protocol::error::ApiError;
-use protocol::file_name::ConflictRule;
-use protocol::object_path::check_writable;
 
 /// Requested version.
 #[derive(Clone, Debug)]

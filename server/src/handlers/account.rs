@@ -3,6 +3,8 @@
 //! Guarantees: a caller cannot change its own plan, standing, role or quota.
 
 use axum::extract::State;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,8 +14,6 @@ use crate::handlers::changing;
 use crate::management::{AccountSettings, AccountView, account_change, account_view};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
 
 /// Account.
 #[derive(Serialize, ToSchema)]

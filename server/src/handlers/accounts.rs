@@ -2,6 +2,12 @@
 
 use axum::extract::State;
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::name_filter::NameFilter;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,12 +23,6 @@ use crate::management::{
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::name_filter::NameFilter;
-use protocol::object_path::last_segment;
-use protocol::paging::PageRequest;
-use protocol::query::Query;
 
 /// Description of the operation for authorization errors.
 const MANAGES: &str = "manages accounts";

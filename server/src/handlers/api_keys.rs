@@ -6,6 +6,12 @@
 use axum::extract::State;
 use engine::BucketName;
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::name_filter::NameFilter;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,12 +24,6 @@ use crate::management::{
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::name_filter::NameFilter;
-use protocol::object_path::last_segment;
-use protocol::paging::PageRequest;
-use protocol::query::Query;
 
 /// New API key. No other response contains the key.
 #[derive(Serialize, ToSchema)]

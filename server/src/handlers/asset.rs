@@ -12,11 +12,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
+use protocol::error::ApiError;
 use sha2::{Digest, Sha256};
 
 use crate::preferences::names;
-use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
-use protocol::error::ApiError;
 
 /// Embedded file with its validators.
 pub(super) struct StaticAsset {

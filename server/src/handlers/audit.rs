@@ -4,6 +4,8 @@
 //! and buckets, and of the organisations that they administer. Non-goals: content of the entries.
 
 use axum::extract::State;
+use protocol::error::ApiError;
+use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,8 +16,6 @@ use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
 use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::query::Query;
 
 /// Page of audit log entries, newest first.
 #[derive(Serialize, ToSchema)]

@@ -8,6 +8,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use engine::{BucketName, FolderKey};
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,11 +30,6 @@ use crate::management::{
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
-use protocol::paging::PageRequest;
-use protocol::query::Query;
 
 /// Bucket and the caller's scopes.
 #[derive(Serialize, ToSchema)]

@@ -14,10 +14,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
+use protocol::error::ApiError;
 
 use super::asset::{StaticAsset, hash};
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Page template with placeholders.
 const SHELL: &str = include_str!("../../assets/dashboard/shell.html");

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::object_path::{ObjectPath, PathInBucket};
 
 use crate::auth::Caller;
 use crate::bridge::blocking;
@@ -16,8 +18,6 @@ use crate::parameters::ObjectPathParameters;
 use crate::replies::{DeleteReply, Truncation};
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
-use protocol::error::ApiError;
-use protocol::object_path::{ObjectPath, PathInBucket};
 
 /// Deletes a file, or up to 100 files of a folder.
 #[utoipa::path(

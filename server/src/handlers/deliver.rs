@@ -16,6 +16,14 @@ use engine::Object;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
+use protocol::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
+use protocol::error::ApiError;
+use protocol::object_path::ObjectPath;
+use protocol::query::Query;
+use protocol::range::{ByteRange, MultipartRanges, content_range, parse_range};
+use protocol::response_headers::{
+    DeliveryContext, Disposition, HtmlPolicy, Visibility, not_modified_headers, object_headers,
+};
 
 use self::shown::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
@@ -25,14 +33,6 @@ use crate::layers::REQUEST_ID;
 use crate::parameters::{ObjectPathParameters, TransformParameters};
 use crate::state::AppState;
 use crate::variants::VariantError;
-use protocol::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
-use protocol::error::ApiError;
-use protocol::object_path::ObjectPath;
-use protocol::query::Query;
-use protocol::range::{ByteRange, MultipartRanges, content_range, parse_range};
-use protocol::response_headers::{
-    DeliveryContext, Disposition, HtmlPolicy, Visibility, not_modified_headers, object_headers,
-};
 
 /// Cache lifetime of a placeholder, whose file may still be uploaded.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");

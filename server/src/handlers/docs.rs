@@ -9,11 +9,11 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap, HeaderValue};
+use protocol::error::ApiError;
+use protocol::response_headers::allow_any_origin;
 use sha2::{Digest, Sha256};
 
 use super::asset::StaticAsset;
-use protocol::error::ApiError;
-use protocol::response_headers::allow_any_origin;
 
 /// Committed OpenAPI document. A test compares it with the code.
 const DOCUMENT: &str = include_str!("../../openapi.json");

@@ -5,6 +5,11 @@
 
 use axum::extract::State;
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::PathInBucket;
+use protocol::public_url::public_url;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,11 +21,6 @@ use crate::limits;
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::object_path::PathInBucket;
-use protocol::public_url::public_url;
-use protocol::time_format::iso_time;
 
 /// Request for a download link.
 #[derive(Deserialize, ToSchema)]

@@ -13,6 +13,13 @@ use engine::{
     NoncurrentVersion, ObjectKey, ProgressCallback, Store,
 };
 use http::Uri;
+use protocol::error::{ApiError, LOG_TOO_LARGE};
+use protocol::json_body::JsonBody;
+use protocol::object_path::normalize;
+use protocol::paging::PageRequest;
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -25,13 +32,6 @@ use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
 use crate::parameters::{BucketNameParameter, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::{ApiError, LOG_TOO_LARGE};
-use protocol::json_body::JsonBody;
-use protocol::object_path::normalize;
-use protocol::paging::PageRequest;
-use protocol::public_url::public_url;
-use protocol::query::Query;
-use protocol::time_format::iso_time;
 
 /// Page of restorable versions.
 #[derive(Serialize, ToSchema)]

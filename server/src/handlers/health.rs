@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::Health;
 use http::StatusCode;
+use protocol::error::ApiError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 #[derive(Serialize, ToSchema)]
 struct HealthReply {

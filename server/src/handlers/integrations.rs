@@ -9,15 +9,15 @@ use axum::response::IntoResponse;
 use engine::BucketName;
 use http::Response;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::reserved_paths::is_reserved;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::parameters::NamedBucketParameter;
 use crate::replies::{Json, PlainText};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::query::Query;
-use protocol::reserved_paths::is_reserved;
 
 const BUCKET: &[&str] = &["bucket", "bucketName"];
 /// Placeholder of the bucket if none was given: not a valid bucket name.

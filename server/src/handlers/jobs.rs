@@ -9,6 +9,15 @@ use axum::extract::State;
 use engine::{BucketName, CompactionRules, FolderKey};
 use http::{StatusCode, Uri};
 use jiff::Timestamp;
+use protocol::destination::OutboundUrl;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::{
+    PathInBucket, check_object_path_writable, last_segment, parse_bucket_name,
+};
+use protocol::paging::PageRequest;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,15 +32,6 @@ use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::destination::OutboundUrl;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::object_path::{
-    PathInBucket, check_object_path_writable, last_segment, parse_bucket_name,
-};
-use protocol::paging::PageRequest;
-use protocol::query::Query;
-use protocol::time_format::iso_time;
 
 /// Request to start a job.
 #[derive(Deserialize, ToSchema)]

@@ -7,6 +7,10 @@ use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::{BucketName, FolderCursor, FolderKey, KeyGroupPage, KeyGrouping, ObjectKey, Store};
+use protocol::error::ApiError;
+use protocol::object_path::{normalize, parse_bucket_name};
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
@@ -17,10 +21,6 @@ use crate::limits::LIST_KEYS_MAX;
 use crate::parameters::ListedBucketParameter;
 use crate::replies::{ListReply, ListedObject};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::{normalize, parse_bucket_name};
-use protocol::query::Query;
-use protocol::time_format::iso_time;
 
 const BUCKET_NAME: &[&str] = &["bucketName", "bucket"];
 const CURSOR: &[&str] = &["continuationToken"];

@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
+use protocol::error::ApiError;
 
 use crate::bridge::blocking;
 use crate::client_address::client_ip;
 use crate::metrics;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Returns Prometheus metrics. Requires the token of the setting `metrics_token`; 404 if not set.
 #[utoipa::path(
@@ -45,8 +45,7 @@ pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Respons
         return answer(app).await;
     }
     if let Some(address) = client_ip(&head.extensions).filter(|_| presented.is_some()) {
-        let taken = app.rate_limiter.take_failure(address);
-        taken.map_err(ApiError::from)?;
+        app.rate_limiter.take_failure(address)?;
     }
     Err(ApiError::wrong_metrics_token())
 }

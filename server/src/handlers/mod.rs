@@ -35,13 +35,13 @@ pub mod webhooks;
 
 use engine::{BucketName, ObjectKey};
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::object_path::{PathInBucket, last_segment};
 
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Actor, Catalog, CatalogError};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::{PathInBucket, last_segment};
 
 /// Runs catalog work that blocks on the disk.
 async fn with_catalog<T: Send + 'static>(

@@ -3,6 +3,10 @@
 use axum::extract::State;
 use engine::ObjectKey;
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::check_writable;
+use protocol::public_url::public_url;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,10 +17,6 @@ use crate::filing::{MovedFile, copy_file, move_file};
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::object_path::check_writable;
-use protocol::public_url::public_url;
 
 /// Request to move or copy a file.
 #[derive(Deserialize, ToSchema)]

@@ -7,6 +7,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::name_filter::NameFilter;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -22,12 +28,6 @@ use crate::management::{
 use crate::parameters::{IdParameter, NameFilterParameter, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::name_filter::NameFilter;
-use protocol::object_path::last_segment;
-use protocol::paging::PageRequest;
-use protocol::query::Query;
 
 /// Organisation.
 #[derive(Serialize, ToSchema)]

@@ -10,6 +10,13 @@ use axum::response::Response;
 use engine::ObjectName;
 use http::Request;
 use http::request::Parts;
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::multipart::FormFiles;
+use protocol::object_path::{ObjectPath, check_object_path_writable};
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::reserved_paths::{self, TOKEN_PATH};
 
 use crate::admission::{authenticate, charge, with_rate_limit_headers};
 use crate::auth::{Caller, PresentedCredentials};
@@ -22,13 +29,6 @@ use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::rate_limit::RateClass;
 use crate::replies::{PresignedUrlReply, TokenReply, UploadReply};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::file_name::{ConflictRule, Naming};
-use protocol::multipart::FormFiles;
-use protocol::object_path::{ObjectPath, check_object_path_writable};
-use protocol::public_url::public_url;
-use protocol::query::Query;
-use protocol::reserved_paths::{self, TOKEN_PATH};
 
 const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];

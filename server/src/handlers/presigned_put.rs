@@ -9,6 +9,10 @@ use axum::response::IntoResponse;
 use engine::{Batch, ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
+use protocol::error::ApiError;
+use protocol::object_path::{ObjectPath, PathInBucket};
+use protocol::query::Query;
+use protocol::request_body::{BodyLimits, RequestBody};
 
 use crate::admission::{charge, with_rate_limit_headers};
 use crate::catalog::{EventKind, Purpose, UploadParams};
@@ -19,11 +23,6 @@ use crate::parameters::ObjectPathParameters;
 use crate::rate_limit::RateClass;
 use crate::replies::UploadReply;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::ObjectPath;
-use protocol::object_path::PathInBucket;
-use protocol::query::Query;
-use protocol::request_body::{BodyLimits, RequestBody};
 
 /// Methods of a path in a bucket; GET and HEAD never get here. PUT requires a presigned URL.
 pub const OBJECT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";

@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use engine::Object;
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,9 +14,6 @@ use crate::catalog::Scope;
 use crate::limits::RECENT_UPLOADS_MAX;
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::query::Query;
-use protocol::time_format::iso_time;
 
 /// Latest uploads, newest first.
 #[derive(Serialize, ToSchema)]

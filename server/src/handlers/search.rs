@@ -9,6 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::extract::State;
 use engine::{Clock, FolderKey, Hit, HitItem, HitPage, Object, ObjectName, SearchQuery, Store};
 use http::Uri;
+use protocol::error::ApiError;
+use protocol::file_name::THUMBNAIL_SUFFIX;
+use protocol::name_filter::search_text;
+use protocol::object_path::{ObjectPath, PathInBucket, normalize};
+use protocol::public_url::public_url;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 
 use crate::auth::Caller;
 use crate::catalog::Scope;
@@ -20,13 +27,6 @@ use crate::parameters::BucketParameter;
 use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply};
 use crate::state::AppState;
 use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
-use protocol::error::ApiError;
-use protocol::file_name::THUMBNAIL_SUFFIX;
-use protocol::name_filter::search_text;
-use protocol::object_path::{ObjectPath, PathInBucket, normalize};
-use protocol::public_url::public_url;
-use protocol::query::Query;
-use protocol::time_format::iso_time;
 
 /// Part of [`THUMBNAIL_SUFFIX`] that a query must contain for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";

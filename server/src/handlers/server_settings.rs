@@ -3,6 +3,7 @@
 //! Guarantees: a secret is never in the reply, only whether it is set. Non-goals: changing a setting.
 
 use axum::extract::State;
+use protocol::error::ApiError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,7 +11,6 @@ use crate::auth::Caller;
 use crate::config::{SettingChange, SettingDefault, settings};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -11,6 +11,10 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{StatusCode, Uri};
+use protocol::error::{ApiError, SESSION_ENDED};
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -25,10 +29,6 @@ use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::{ApiError, SESSION_ENDED};
-use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
-use protocol::time_format::iso_time;
 
 /// Current session and its account, if signed in.
 #[derive(Serialize, ToSchema)]
@@ -380,8 +380,7 @@ async fn check_password(
     presented: Option<Password>,
 ) -> Result<(), ApiError> {
     let allowances = &app.rate_limiter;
-    let tried = allowances.charge_login_attempt(client_ip(&head.extensions), name, device);
-    let tried = tried.map_err(ApiError::from)?;
+    let tried = allowances.charge_login_attempt(client_ip(&head.extensions), name, device)?;
     match app.passwords.check(hash, presented).await {
         Ok(false) => {
             record_failed_sign_in(app, head, name).await;

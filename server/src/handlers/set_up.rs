@@ -8,6 +8,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::Uri;
 use http::request::Parts;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -30,10 +34,6 @@ use crate::parameters::IdParameter;
 use crate::replies::Json;
 use crate::set_up_link::LinkState;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
-use protocol::time_format::iso_time;
 
 /// Set-up request. With `check`, the token is checked and nothing changes.
 #[derive(Deserialize, ToSchema)]
@@ -305,8 +305,7 @@ fn check_link(app: &AppState, head: &Parts, token: &str) -> Result<(), ApiError>
         LinkState::Expired => Err(ApiError::link_expired("restart the server to get a new one")),
         LinkState::Unknown => {
             if let Some(address) = client_ip(&head.extensions) {
-                let charged = app.rate_limiter.take_failure(address);
-                charged.map_err(ApiError::from)?;
+                app.rate_limiter.take_failure(address)?;
             }
             Err(ApiError::link_not_found())
         }

@@ -1,6 +1,7 @@
 //! `GET /api/storage`: state of the store and its disk, for operators.
 
 use axum::extract::State;
+use protocol::error::ApiError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,7 +11,6 @@ use crate::auth::Caller;
 use crate::management::{StorageView, storage};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Disk usage, segments, corruption, and estimated effect of a compaction.
 #[derive(Serialize, ToSchema)]

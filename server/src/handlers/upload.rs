@@ -6,13 +6,6 @@ use axum::body::Body;
 use axum::extract::State;
 use engine::Batch;
 use http::Request;
-
-use crate::auth::Caller;
-use crate::catalog::{EventKind, Scope, ThumbnailChoice, UploadParams};
-use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
-use crate::parameters::{ObjectPathParameters, UploadParameters};
-use crate::replies::{UploadReply, UploadedFile};
-use crate::state::AppState;
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::multipart::FormFiles;
@@ -21,6 +14,13 @@ use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::request_body::BodyLimits;
 use protocol::time_format::iso_time;
+
+use crate::auth::Caller;
+use crate::catalog::{EventKind, Scope, ThumbnailChoice, UploadParams};
+use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
+use crate::parameters::{ObjectPathParameters, UploadParameters};
+use crate::replies::{UploadReply, UploadedFile};
+use crate::state::AppState;
 
 /// Names of the flag that replaces existing files.
 pub const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use protocol::error::ApiError;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,9 +15,6 @@ use crate::handlers::with_catalog;
 use crate::parameters::PageParameters;
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::paging::PageRequest;
-use protocol::query::Query;
 
 /// Stored bytes and objects, per bucket and in total.
 #[derive(Serialize, ToSchema)]

@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use engine::BucketName;
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,9 +19,6 @@ use crate::handlers::with_catalog;
 use crate::limits::{USAGE_DAYS_RETENTION, USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
 use crate::replies::Json;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::query::Query;
-use protocol::time_format::iso_time;
 
 /// Usage over time.
 #[derive(Serialize, ToSchema)]

@@ -8,6 +8,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use engine::BucketName;
 use http::Uri;
+use protocol::destination::OutboundUrl;
+use protocol::error::ApiError;
+use protocol::json_body::JsonBody;
+use protocol::object_path::last_segment;
+use protocol::paging::PageRequest;
+use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,12 +29,6 @@ use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::webhooks;
-use protocol::destination::OutboundUrl;
-use protocol::error::ApiError;
-use protocol::json_body::JsonBody;
-use protocol::object_path::last_segment;
-use protocol::paging::PageRequest;
-use protocol::query::Query;
 
 const EVENT_ID: &[&str] = &["eventId"];
 

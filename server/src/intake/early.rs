@@ -3,14 +3,14 @@
 //! Non-goals: guarantees. The result may differ when the batch is decided, which has preconditions of its own.
 
 use engine::{Error, Health, ObjectKey, ObjectName};
+use protocol::error::ApiError;
+use protocol::file_name::ConflictRule;
 
 use super::room::QuotaDelta;
 use super::{StagedFile, UploadOptions, claim_names};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, QuotaDecision};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::file_name::ConflictRule;
 
 /// Checks for free names, room in the quotas, and a writable store, in the order in which storing the files checks
 /// them, so that the error is the same.

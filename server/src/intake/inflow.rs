@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use engine::{StagedBody, Upload};
 use http_body::Body;
+use protocol::error::ApiError;
+#[cfg(feature = "s3")]
+use protocol::multipart::FormFiles;
+use protocol::multipart::MultipartFile;
+use protocol::request_body::RequestBody;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::drop_blocking;
 use crate::bridge::{blocking, join};
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
-use protocol::error::ApiError;
-#[cfg(feature = "s3")]
-use protocol::multipart::FormFiles;
-use protocol::multipart::MultipartFile;
-use protocol::request_body::RequestBody;
 
 /// Source of a file's bytes.
 pub(super) trait ChunkSource {

@@ -4,6 +4,7 @@
 //! waits longer than [`limits::QUOTA_WAIT_TIMEOUT`]. Non-goals: quotas themselves.
 
 use engine::{Batch, BucketName, CommitInfo, Object};
+use protocol::error::ApiError;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
@@ -12,7 +13,6 @@ use crate::catalog::{Bucket, ObjectEvent, QuotaDecision, QuotaReservation, Store
 use crate::limits;
 use crate::state::AppState;
 use crate::traces::with_current_span;
-use protocol::error::ApiError;
 
 /// Growth of a bucket by a batch, net of the objects that it replaces.
 #[derive(Default)]

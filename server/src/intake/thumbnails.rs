@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use engine::{Batch, BucketName, ObjectName, StagedBody, Store};
+use protocol::file_name::NameProposal;
 use tokio::time::{Instant, timeout_at};
 
 use super::StagedFile;
@@ -17,7 +18,6 @@ use crate::thumbnails::{
     ThumbnailSkip, delete_thumbnail, is_thumbnail_of, put_thumbnail, render_thumbnail,
     thumbnail_object_name,
 };
-use protocol::file_name::NameProposal;
 
 /// Name of a file's thumbnail, or why there is none. `None` if none was requested.
 pub(super) type ThumbnailKey = Option<Result<ObjectName, ThumbnailSkip>>;

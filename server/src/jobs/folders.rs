@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use engine::{DeletedFilter, FolderKey, KeyPage, LsnRange, Object, ObjectKey};
+use protocol::error::ApiError;
 
 use super::standing::JobAuthorization;
 use super::{cancel_check, ended};
@@ -16,7 +17,6 @@ use crate::filing::{DeleteOutcome, delete_versions, log_span, move_versions, und
 use crate::job_board::RunningJob;
 use crate::limits;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Deletes the files of a folder.
 pub(super) async fn delete(

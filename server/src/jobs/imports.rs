@@ -12,6 +12,11 @@ use http::header::CONTENT_TYPE;
 use http_body::Body;
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
+use protocol::destination::OutboundUrl as Address;
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::PathInBucket;
+use protocol::request_body::{BodyLimits, RequestBody};
 use tokio::time::{sleep, timeout};
 
 use super::ended;
@@ -25,11 +30,6 @@ use crate::job_board::RunningJob;
 use crate::limits;
 use crate::rate_limit::RateClass;
 use crate::state::{AppState, EndpointTier};
-use protocol::destination::OutboundUrl as Address;
-use protocol::error::ApiError;
-use protocol::file_name::{ConflictRule, Naming};
-use protocol::object_path::PathInBucket;
-use protocol::request_body::{BodyLimits, RequestBody};
 
 /// Imports the files, in the order of their URLs.
 pub(super) async fn import_urls(

@@ -19,6 +19,7 @@ mod whole_store;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use protocol::error::ApiError;
 use tokio::task::{Id, JoinSet};
 
 use self::standing::JobAuthorization;
@@ -32,7 +33,6 @@ use crate::job_board::RunningJob;
 use crate::limits;
 use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Starts jobs as capacity permits, forever.
 pub async fn run_scheduler(app: AppState) {

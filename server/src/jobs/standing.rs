@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use protocol::error::ApiError;
+
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Job, JobSpec, Scope};
 use crate::job_board::RunningJob;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Job and its authorization.
 pub(super) struct JobAuthorization {

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::WorkProgress;
+use protocol::error::ApiError;
 
 use super::standing::JobAuthorization;
 use super::start;
@@ -15,7 +16,6 @@ use crate::catalog::{CatalogError, JobId, JobSpec};
 use crate::job_board::RunningJob;
 use crate::management::{AdminRequest, AdminResponse, CompactionParams, execute};
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Waits for the lock, and runs the job.
 pub(super) async fn run(

@@ -2,6 +2,7 @@
 //!
 //! Non-goals: authorization; the caller decides which entries are visible.
 
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,7 +10,6 @@ use crate::catalog::{
     AccountId, ActorKind, ApiKeyId, AuditEntry, AuditPage, Catalog, CatalogError, OrganisationId,
 };
 use crate::limits::AUDIT_PAGE_MAX;
-use protocol::time_format::iso_time;
 
 /// Filter of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

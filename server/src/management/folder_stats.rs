@@ -4,10 +4,10 @@
 //! latest change, require reading every file, up to a limit per folder and per page.
 
 use engine::{BucketName, FolderCursor, FolderKey, Store};
+use protocol::time_format::iso_time;
 
 use super::{FolderView, FoldersView};
 use crate::catalog::CatalogError;
-use protocol::time_format::iso_time;
 
 /// Maximum files that are counted in one folder.
 const FOLDER_FILES_MAX: usize = 10_000;

@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 use engine::{BucketName, FolderKey, ProgressCallback, Store};
 use http::StatusCode;
+use protocol::error::ApiError;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
@@ -34,8 +36,6 @@ use crate::catalog::{
     OrganisationName, PasswordHash, Scope, new_bucket_name, prefix_folder,
 };
 use crate::fair_use;
-use protocol::error::ApiError;
-use protocol::time_format::iso_time;
 
 pub use self::audit::{ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit};
 pub use self::backup::BackedUpView;

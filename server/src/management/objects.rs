@@ -11,6 +11,11 @@ use engine::{
     Batch, Conflict, Error, FactName, KeyGrouping, Object, ObjectKey, ObjectName, Precondition,
     ProgressCallback, PutOptions, StagedBody, Store,
 };
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::{PathInBucket, check_writable, normalize};
+use protocol::public_url::public_url;
+use protocol::stored_headers::StoredHeaders;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 
 use super::reply::{AdminResponse, FolderView};
@@ -23,12 +28,6 @@ use crate::catalog::{
 use crate::limits;
 use crate::object_attributes::StoredAttributes;
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name};
-use protocol::file_name::{ConflictRule, Naming};
-use protocol::object_path::PathInBucket;
-use protocol::object_path::{check_writable, normalize};
-use protocol::public_url::public_url;
-use protocol::stored_headers::StoredHeaders;
-use protocol::time_format::iso_time;
 
 /// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,8 @@
 //! Non-goals: display.
 
 use engine::{BucketName, FolderKey, Store, Usage, UsagePage, WorkProgress};
+use protocol::reserved_paths::INVITATION_PATH;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,8 +21,6 @@ use crate::catalog::{
     MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
 };
 use crate::versions;
-use protocol::reserved_paths::INVITATION_PATH;
-use protocol::time_format::iso_time;
 
 /// Progress of a long request; all zero while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 
 use engine::BucketName;
 use jiff::Timestamp;
+use protocol::object_path::normalize;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
@@ -18,7 +19,6 @@ use crate::catalog::{
 };
 use crate::limits::BUCKET_LIST_MAX;
 use crate::parameters::bucket_name_schema;
-use protocol::object_path::normalize;
 
 /// Account settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -2,12 +2,12 @@
 //!
 //! Non-goals: changes of a standing.
 
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::catalog::{AccountId, Catalog, ChangedBy, FairUseStanding, StandingChange};
 use crate::fair_use::{FairUseStep, SweepReport};
-use protocol::time_format::iso_time;
 
 /// Standing change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -6,11 +6,11 @@ use engine::{
     ClassStats, Damage, DamageList, Health, ProgressCallback, RetainedStats, SegmentClass,
     SegmentStats, Store, StoreStats,
 };
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::catalog::{Catalog, CatalogError};
-use protocol::time_format::iso_time;
 
 /// Store statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 use engine::{
     CompactionRules, Damage, DiskStats, RecordName, SegmentClass, SegmentStats, Store, StoreStats,
 };
+use protocol::time_format::iso_time;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +14,6 @@ use super::stats::class_view;
 use super::{HealthView, RetainedView, SegmentKindView};
 use crate::catalog::{Catalog, CatalogError};
 use crate::limits::STORAGE_SEGMENTS_MAX;
-use protocol::time_format::iso_time;
 
 /// Disk usage and health of the store.
 #[derive(Serialize, ToSchema)]

@@ -7,15 +7,15 @@ use engine::{
     UndeleteReport, UndeleteRequest, Version, VersionEvent, VersionFilter, VersionHistory,
     VersionScope, VersionState,
 };
+use protocol::error::ApiError;
+use protocol::object_path::PathInBucket;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 
 use super::settings::unix_ms;
 use super::{bucket_name, existing_bucket};
 use crate::catalog::{Catalog, CatalogError};
 use crate::thumbnails::delete_thumbnail;
-use protocol::error::ApiError;
-use protocol::object_path::PathInBucket;
-use protocol::time_format::iso_time;
 
 /// Selection of versions to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,9 @@
 //! Non-goals: delivery, which only a running server does.
 
 use engine::BucketName;
+use protocol::destination::OutboundUrl;
+use protocol::object_path::normalize;
+use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
@@ -17,9 +20,6 @@ use crate::catalog::{
 };
 use crate::limits;
 use crate::webhooks::TestResult;
-use protocol::destination::OutboundUrl;
-use protocol::object_path::normalize;
-use protocol::time_format::iso_time;
 
 /// Webhook request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

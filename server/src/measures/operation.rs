@@ -4,9 +4,9 @@
 //! for its intended operation. Non-goals: authorization.
 
 use http::Method;
+use protocol::reserved_paths;
 
 use super::names;
-use protocol::reserved_paths;
 
 names! {
     /// Operation of a request.

@@ -25,12 +25,12 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
+use protocol::error::ApiError;
 
 use self::process::ProcessMetrics;
 use self::sheet::MetricWriter;
 use crate::catalog::LastBackup;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Media type of the metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -16,6 +16,7 @@ mod corrections;
 mod links;
 mod refusals;
 
+use protocol::error::ApiError;
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, License, OpenApi, RefOr};
@@ -28,7 +29,6 @@ use crate::handlers::{
     usage, usage_history, webhooks,
 };
 use crate::parameters::Flag;
-use protocol::error::ApiError;
 
 const ABOUT: &str = "Object storage and image CDN for a single server. Errors are JSON with `success: false`, a \
     message in `error`, and a machine-readable `code`. Every GET endpoint also supports HEAD, and every path \

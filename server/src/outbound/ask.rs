@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
+use protocol::destination::OutboundUrl;
 
 use super::{AGENT, OutboundClient, SendError};
-use protocol::destination::OutboundUrl;
 
 /// Failed request.
 #[derive(Debug)]

@@ -17,9 +17,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use protocol::destination::{Origin, Scheme, is_globally_routable};
+
 use super::SendError;
 use crate::limits;
-use protocol::destination::{Origin, Scheme, is_globally_routable};
 
 /// Connection, with TLS or without.
 pub(super) enum Stream {

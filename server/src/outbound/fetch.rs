@@ -12,11 +12,11 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use protocol::destination::{InvalidUrl, OutboundUrl, Scheme};
 use tokio::time::timeout;
 
 use super::{AGENT, KeepAlive, OutboundClient, RetryAfter, SendError, retry_after};
 use crate::limits;
-use protocol::destination::{InvalidUrl, OutboundUrl, Scheme};
 
 /// File being downloaded.
 pub struct FetchedFile {

@@ -25,6 +25,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
+use protocol::destination::{Origin, OutboundUrl};
 use rustls::ClientConfig;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -33,7 +34,6 @@ use tokio::time::timeout;
 pub use self::ask::RequestError;
 pub use self::fetch::{FetchError, FetchedFile};
 use crate::limits;
-use protocol::destination::{Origin, OutboundUrl};
 
 /// Value of `User-Agent`.
 const AGENT: &str = concat!("trug/", env!("CARGO_PKG_VERSION"));

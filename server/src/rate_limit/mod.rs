@@ -23,11 +23,11 @@ use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
 use governor::{InsufficientCapacity, Quota, RateLimiter};
+use protocol::error::ApiError;
 
 use self::address_table::PerIpTable;
 use self::picture_time::ImageCpuLimit;
 use self::sign_ins::LoginLimits;
-use protocol::error::ApiError;
 
 use crate::address::{AddressKey, Network, is_local_or_trusted};
 use crate::catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};

@@ -5,11 +5,11 @@
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
+use protocol::time_format::iso_time;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Json;
-use protocol::time_format::iso_time;
 
 /// One-time upload token and its URL.
 #[derive(Clone, Debug, Serialize, ToSchema)]

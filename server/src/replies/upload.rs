@@ -126,8 +126,9 @@ impl IntoResponse for UploadReply {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use protocol::time_format::iso_time;
+
+    use super::*;
     use serde_json::{Value, json, to_value};
 
     fn file(key: &str) -> UploadedFile {

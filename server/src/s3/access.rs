@@ -7,6 +7,8 @@
 use async_trait::async_trait;
 use engine::BucketName;
 use http::{Extensions, HeaderMap};
+use protocol::error::ApiError;
+use protocol::object_path::parse_bucket_name;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::path::S3Path;
@@ -20,8 +22,6 @@ use crate::auth::{Caller, PresentedCredentials};
 use crate::catalog::{AccountId, ApiKeyId};
 use crate::rate_limit::RateClass;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::parse_bucket_name;
 
 /// Lookup of signing secrets for `s3s`.
 pub(super) struct S3SecretProvider {

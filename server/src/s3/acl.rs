@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use engine::ObjectName;
+use protocol::error::ApiError;
 use s3s::dto::{
     AccessControlPolicy, GetBucketAclInput, GetBucketAclOutput, GetObjectAclInput,
     GetObjectAclOutput, Grant, Grantee, Owner, Permission, PutBucketAclInput, PutBucketAclOutput,
@@ -24,7 +25,6 @@ use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 

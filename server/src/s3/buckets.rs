@@ -6,6 +6,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::FolderKey;
+use protocol::error::ApiError;
+use protocol::object_path::parse_bucket_name;
 use s3s::dto::{
     Bucket as NamedBucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput,
     DeleteBucketOutput, GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput,
@@ -27,8 +29,6 @@ use crate::catalog::{
 use crate::object_lock::BucketLock;
 use crate::state::AppState;
 use crate::versions::VersioningState;
-use protocol::error::ApiError;
-use protocol::object_path::parse_bucket_name;
 
 /// Maximum buckets per page (S3 API).
 const PAGE_MAX: usize = 10_000;

@@ -6,12 +6,12 @@
 use engine::{Batch, Object, ObjectName, Precondition};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
+use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
+use protocol::error::ApiError;
 use s3s::dto::ETagCondition;
 
 use super::objects::{etag_of, head_object, matches_sent_key};
 use crate::state::AppState;
-use protocol::conditional::{PreconditionResult, Validators, evaluate_preconditions};
-use protocol::error::ApiError;
 
 /// Conditions of a copy source, with the corresponding headers of a read.
 const OF_SOURCE: [(&str, HeaderName); 4] = [

@@ -4,6 +4,7 @@
 //! configured that is not in effect. Non-goals: access control lists (`acl`).
 
 use engine::FolderKey;
+use protocol::object_path::parse_bucket_name;
 use s3s::dto::{
     DeleteBucketTaggingInput, DeleteBucketTaggingOutput, GetBucketOwnershipControlsInput,
     GetBucketOwnershipControlsOutput, GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput,
@@ -22,7 +23,6 @@ use crate::auth::Caller;
 use crate::catalog::{BucketChange, Scope};
 use crate::object_attributes::Tags;
 use crate::state::AppState;
-use protocol::object_path::parse_bucket_name;
 
 /// Returns the error of a configuration that no bucket has, or that of a missing bucket.
 pub(super) fn not_configured(

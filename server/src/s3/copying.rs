@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 
 use engine::{Error, ObjectName};
 use http::HeaderMap;
+use protocol::error::ApiError;
+use protocol::object_path::check_writable;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
     TaggingDirective,
@@ -29,8 +31,6 @@ use crate::intake::{StagedFile, store_files};
 use crate::limits::MOVE_TRIES_MAX;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::check_writable;
 
 /// Returns the source object of a request, if the caller may read it and it matches the requested version and
 /// conditions.

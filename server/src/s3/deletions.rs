@@ -7,6 +7,8 @@
 use std::collections::BTreeSet;
 
 use engine::{Batch, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition};
+use protocol::error::ApiError;
+use protocol::object_path::{PathInBucket, parse_bucket_name};
 use s3s::dto::{
     DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, DeletedObject,
     ObjectIdentifier,
@@ -28,8 +30,6 @@ use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{self, Absent, Promoted, Removal, Version, VersionId};
-use protocol::error::ApiError;
-use protocol::object_path::{PathInBucket, parse_bucket_name};
 
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

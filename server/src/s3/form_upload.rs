@@ -11,6 +11,11 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use protocol::error::ApiError;
+use protocol::multipart::FormFiles;
+use protocol::object_path::{check_writable, parse_bucket_name};
+use protocol::public_url::public_url;
+use protocol::request_body::BodyLimits;
 use quick_xml::escape::escape;
 use s3s::dto::{Metadata, Tagging};
 use s3s::xml::{Deserialize, Deserializer};
@@ -33,11 +38,6 @@ use crate::intake::{StagedFile, receive_part, store_files};
 use crate::own_pages::{RequestOrigin, host_of};
 use crate::rate_limit::RateClass;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::multipart::FormFiles;
-use protocol::object_path::{check_writable, parse_bucket_name};
-use protocol::public_url::public_url;
-use protocol::request_body::BodyLimits;
 
 /// Maximum bytes of names and values of all fields before the file (S3 API).
 const FIELDS_BYTES_MAX: usize = 20 * 1_024;

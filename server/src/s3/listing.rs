@@ -7,6 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::{KeyGroupPage, KeyGrouping, Object};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use protocol::error::ApiError;
+use protocol::object_path::{normalize, parse_bucket_name};
 use s3s::dto::{
     CommonPrefix, DeleteMarkerEntry, EncodingType, ListObjectVersionsInput,
     ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
@@ -26,8 +28,6 @@ use crate::limits::LIST_KEYS_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
-use protocol::error::ApiError;
-use protocol::object_path::{normalize, parse_bucket_name};
 
 /// Characters that are literal in a key with percent escapes.
 const READABLE: &AsciiSet =

@@ -60,6 +60,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use protocol::error::ApiError;
+use protocol::request_body::{BodyLimits, RequestBody};
 use s3s::S3Error;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
@@ -82,8 +84,6 @@ use crate::measures::AuthFailure;
 use crate::meter::RequestMeter;
 use crate::own_pages::RequestOrigin;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::request_body::{BodyLimits, RequestBody};
 
 /// Error codes for a wrong secret, and for a missing key.
 const WRONG_CODES: [&str; 2] = ["SignatureDoesNotMatch", "InvalidAccessKeyId"];

@@ -14,6 +14,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use engine::{Batch, Conflict, Error, ResumableUpload};
+use protocol::error::ApiError;
+use protocol::object_path::check_writable;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumAlgorithm, ChecksumType,
@@ -40,8 +42,6 @@ use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPar
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::check_writable;
 
 /// Creates an upload.
 pub(super) async fn create_multipart_upload(

@@ -5,6 +5,8 @@
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
+use protocol::error::ApiError;
+use protocol::time_format::iso_time;
 use s3s::dto::{
     self, GetObjectLegalHoldInput, GetObjectLegalHoldOutput, GetObjectLockConfigurationInput,
     GetObjectLockConfigurationOutput, GetObjectRetentionInput, GetObjectRetentionOutput,
@@ -30,8 +32,6 @@ use crate::object_lock::{
 };
 use crate::state::AppState;
 use crate::versions::VersioningState;
-use protocol::error::ApiError;
-use protocol::time_format::iso_time;
 
 const MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const RETAIN_UNTIL: HeaderName = HeaderName::from_static("x-amz-object-lock-retain-until-date");

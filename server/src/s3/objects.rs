@@ -8,6 +8,10 @@ use std::sync::Arc;
 
 use engine::{Object, ObjectKey, ObjectName};
 use http::HeaderMap;
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming};
+use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
+use protocol::request_body::{BodyLimits, RequestBody};
 use s3s::dto::{ETag, PutObjectInput, PutObjectOutput, Timestamp};
 use s3s::{S3Request, S3Result, TrailingHeaders};
 
@@ -26,10 +30,6 @@ use crate::intake::{UploadOptions, receive_raw, store_files};
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::versions;
-use protocol::error::ApiError;
-use protocol::file_name::{ConflictRule, Naming};
-use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
-use protocol::request_body::{BodyLimits, RequestBody};
 
 /// MD5 of empty content.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";

@@ -9,6 +9,14 @@ use axum::body::Body;
 use engine::{Error, Object, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use protocol::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
+use protocol::content_type::{ActiveContent, active_content};
+use protocol::error::ApiError;
+use protocol::object_path::{PathInBucket, parse_bucket_name};
+use protocol::range::{ByteRange, content_range, parse_range};
+use protocol::response_headers::{
+    DeliveryContext, Disposition, HtmlPolicy, Visibility, object_headers,
+};
 use s3s::dto::{
     GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, GetObjectInput,
     GetObjectOutput, HeadObjectInput, HeadObjectOutput, Metadata, ObjectAttributes, ObjectPart,
@@ -29,14 +37,6 @@ use crate::catalog::Scope;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
 use crate::state::AppState;
 use crate::versions::{self, Version, VersionId};
-use protocol::conditional::{IfRange, PreconditionResult, Validators, evaluate_preconditions};
-use protocol::content_type::{ActiveContent, active_content};
-use protocol::error::ApiError;
-use protocol::object_path::{PathInBucket, parse_bucket_name};
-use protocol::range::{ByteRange, content_range, parse_range};
-use protocol::response_headers::{
-    DeliveryContext, Disposition, HtmlPolicy, Visibility, object_headers,
-};
 
 /// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;

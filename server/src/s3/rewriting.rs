@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 
 use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
+use protocol::error::ApiError;
 use s3s::S3Result;
 
 use super::errors::to_s3_error;
@@ -18,7 +19,6 @@ use crate::limits::MOVE_TRIES_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::versions::VersionId;
-use protocol::error::ApiError;
 
 /// Version that a request names.
 pub(super) struct Stored<'a> {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use http::header::{self, HeaderMap};
+use protocol::stored_headers::{StoredHeaders, sent};
 use s3s::dto::Metadata;
 use s3s::{S3ErrorCode, S3Result};
 
@@ -13,7 +14,6 @@ use super::errors::s3_error;
 use super::tagging::sent_tags;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
 use crate::object_lock::ObjectLock;
-use protocol::stored_headers::{StoredHeaders, sent};
 
 /// Properties of the object in the request that starts an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 
 use engine::{Object, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use protocol::conditional::Validators;
+use protocol::error::ApiError;
 use s3s::dto::{
     BucketVersioningStatus, GetBucketVersioningInput, GetBucketVersioningOutput, MFADelete,
     PutBucketVersioningInput, PutBucketVersioningOutput,
@@ -18,8 +20,6 @@ use crate::bridge::blocking;
 use crate::catalog::{Bucket, BucketChange};
 use crate::state::AppState;
 use crate::versions::{self, Version, VersionId, VersioningState};
-use protocol::conditional::Validators;
-use protocol::error::ApiError;
 
 const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");

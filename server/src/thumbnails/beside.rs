@@ -4,9 +4,9 @@
 
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody};
 use images::Format;
+use protocol::file_name::thumbnail_name;
 
 use super::ThumbnailSkip;
-use protocol::file_name::thumbnail_name;
 
 /// Returns the name of a file's thumbnail.
 ///

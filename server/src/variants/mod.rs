@@ -26,13 +26,13 @@ use engine::{Clock, Counter, Etag, Histogram, HistogramSnapshot, Object, Store};
 use images::{
     Error, Format, LimitKind, Plan, PlanOutcome, Source, TransformOptions, limits::SOURCE_BYTES_MAX,
 };
+use protocol::error::ApiError;
 
 use self::flight::{SingleFlight, WaiterToken};
 use self::remembered::GenerationCache;
 use self::shelf::VariantCache;
 use self::workshop::RenderPool;
 pub use self::workshop::{RenderCost, RenderFailure, RenderPoolStats};
-use protocol::error::ApiError;
 
 use crate::bridge::{blocking, read_all, read_prefix};
 use crate::crew::cpu_count;

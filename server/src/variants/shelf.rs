@@ -14,9 +14,9 @@ use engine::{
     Batch, BucketName, Health, Object, ObjectKey, ObjectName, Precondition, PutOptions, RecordName,
     Store,
 };
+use protocol::reserved_paths;
 
 use crate::limits::{VARIANTS_BATCH, VARIANTS_PAGE, VARIANTS_PER_OBJECT_MAX};
-use protocol::reserved_paths;
 
 /// LSN of a parent's version, and name of the plan.
 type VariantKey = (u64, String);

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use engine::{ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue};
+use protocol::public_url::public_url;
+use protocol::time_format::iso_time;
 use serde::Serialize;
 
 use crate::catalog::{DueEvent, Webhook};
 use crate::state::AppState;
-use protocol::public_url::public_url;
-use protocol::time_format::iso_time;
 
 const TEST: &str = "webhook.test";
 

@@ -327,16 +327,15 @@ impl ApiError {
             .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
     }
 
-    /// Returns 429 for an exceeded rate limit, of which the caller adds the headers.
+    /// Returns 429 for an exceeded rate limit, without its `RateLimit` headers.
     pub fn rate_limited(policy: &'static str, retry_after_seconds: u64) -> Self {
-        let seconds = retry_after_seconds;
-        let message = format!("Rate limit exceeded: retry in {seconds} s");
+        let message = format!("Rate limit exceeded: retry in {retry_after_seconds} s");
         Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
-            .with("retryAfter", seconds)
+            .with("retryAfter", retry_after_seconds)
             .with_problem("type", QUOTA_PROBLEM)
             .with_problem("violated-policies", vec![policy])
             .with_rate_limit_policy(policy)
-            .with_header(header::RETRY_AFTER, seconds.to_string())
+            .with_header(header::RETRY_AFTER, retry_after_seconds.to_string())
     }
 
     /// Returns 503 for an overloaded server, with a retry time of at least 1 second.

@@ -21,6 +21,7 @@ use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
+use protocol::destination::OutboundUrl;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
@@ -31,7 +32,6 @@ use super::ImportNetworkPolicy;
 use super::tries::{DownloadFailure, Tries, requested_delay};
 use crate::limits;
 use crate::outbound::{FetchedFile, OutboundClient};
-use protocol::destination::OutboundUrl;
 
 /// Remote bucket and its access parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

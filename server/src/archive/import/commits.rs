@@ -11,6 +11,7 @@ use std::time::Duration;
 use engine::{
     Batch, Conflict, Error, Etag, FactName, ObjectName, Precondition, PutOptions, StagedBody, Store,
 };
+use protocol::file_name::ConflictRule;
 
 use super::ImportAbort;
 use crate::archive::work::ProgressReporter;
@@ -19,7 +20,6 @@ use crate::catalog::Catalog;
 use crate::limits;
 use crate::thumbnails::delete_thumbnail;
 use crate::versions::{Absent, retain_replaced_versions};
-use protocol::file_name::ConflictRule;
 
 /// Report text of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use engine::{Batch, BucketName, Conflict, Error, FactName, Precondition};
+use protocol::destination::OutboundUrl;
 
 use super::super::audit::{AuditRecord, changed_settings};
 use super::super::event::{self, EventPattern};
 use super::super::{AuditAction, Catalog, CatalogError, Webhook, WebhookId, WebhookSecret};
 use super::check_count;
 use crate::limits;
-use protocol::destination::OutboundUrl;
 
 /// Parameters of a new webhook.
 pub struct NewWebhook {

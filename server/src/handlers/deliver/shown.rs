@@ -9,6 +9,11 @@ use engine::{Etag, Object};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use images::{Format, LimitKind, OutputFormat, TransformOptions};
+use protocol::content_type::{ActiveContent, active_content, essence};
+use protocol::error::ApiError;
+use protocol::file_name::split_extension;
+use protocol::query::Query;
+use protocol::stored_headers::StoredHeaders;
 
 use super::DeliveryMiss;
 use crate::catalog::Bucket;
@@ -17,11 +22,6 @@ use crate::image_wish::transform_params;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::variants::{self, RenderTask, VariantLookup};
-use protocol::content_type::{ActiveContent, active_content, essence};
-use protocol::error::ApiError;
-use protocol::file_name::split_extension;
-use protocol::query::Query;
-use protocol::stored_headers::StoredHeaders;
 
 /// Representation of a file.
 pub(super) struct Representation<'a> {

@@ -22,6 +22,10 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
+use protocol::error::ApiError;
+use protocol::query::Query;
+use protocol::response_headers::allow_any_origin;
+use protocol::tus_headers::{check_version, insert_version_header, number};
 use utoipa::ToSchema;
 
 pub use self::sweep::{expire_uploads, run_expiry_loop};
@@ -30,10 +34,6 @@ use self::work::{UploadSession, is_transient};
 use crate::auth::Caller;
 use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::query::Query;
-use protocol::response_headers::allow_any_origin;
-use protocol::tus_headers::{check_version, insert_version_header, number};
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");

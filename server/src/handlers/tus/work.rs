@@ -15,6 +15,12 @@ use axum::body::Body;
 use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
+use protocol::error::ApiError;
+use protocol::file_name::{ConflictRule, Naming, file_name};
+use protocol::object_path::{PathInBucket, key_in_folder, parse_bucket_name};
+use protocol::public_url::public_url;
+use protocol::request_body::{BodyLimits, RequestBody};
+use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
 use uuid::Uuid;
 
 use super::wish::CreateUploadParams;
@@ -33,12 +39,6 @@ use crate::limits;
 use crate::open_uploads::{SuspendedUpload, UploadLock};
 use crate::state::AppState;
 use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
-use protocol::error::ApiError;
-use protocol::file_name::{ConflictRule, Naming, file_name};
-use protocol::object_path::{PathInBucket, key_in_folder, parse_bucket_name};
-use protocol::public_url::public_url;
-use protocol::request_body::{BodyLimits, RequestBody};
-use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]

@@ -5,6 +5,7 @@
 //! Non-goals: the content.
 
 use engine::ObjectName;
+use protocol::error::ApiError;
 use uuid::Uuid;
 
 use super::super::objects::head_object;
@@ -13,7 +14,6 @@ use crate::catalog::{Bucket, MultipartUpload, StoredAmount};
 use crate::intake::reserve_quota;
 use crate::limits;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 /// Starts counting an upload, less the object that it replaces.
 pub(super) async fn count_upload(

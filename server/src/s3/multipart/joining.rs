@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use engine::{Error, ObjectName, StagedBody};
 use http::StatusCode;
+use protocol::error::ApiError;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     Checksum, ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
@@ -33,7 +34,6 @@ use crate::intake::{StagedFile, store_files};
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
-use protocol::error::ApiError;
 
 type Output = CompleteMultipartUploadOutput;
 

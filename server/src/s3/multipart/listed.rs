@@ -2,6 +2,8 @@
 //!
 //! Guarantees: a caller sees only uploads of its own account. Non-goals: changes of uploads.
 
+use protocol::error::ApiError;
+use protocol::object_path::parse_bucket_name;
 use s3s::dto::{
     ChecksumAlgorithm, ChecksumType, ListMultipartUploadsInput, ListMultipartUploadsOutput,
     ListPartsInput, ListPartsOutput, MultipartUpload as Open, Part, StorageClass,
@@ -19,8 +21,6 @@ use crate::catalog::{MultipartUpload, Scope};
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
-use protocol::error::ApiError;
-use protocol::object_path::parse_bucket_name;
 
 /// Maximum parts, or uploads, per page.
 const PAGE_MAX: i32 = 1_000;
