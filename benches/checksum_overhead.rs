@@ -22,8 +22,9 @@ use benches::server::{Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::Trug;
 use engine::{Create, OpenOptions, Store, SystemClock, SystemRng, Verification};
+use listener::accept::Shutdown;
 use server::config::Layer;
-use server::{Config, InheritedSockets, ServeOptions, Shutdown};
+use server::{Config, InheritedSockets, ServeOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 

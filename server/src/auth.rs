@@ -15,17 +15,17 @@ use engine::{BucketName, FolderKey, ObjectKey};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Extensions, Method, Uri};
+use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, INVALID_API_KEY};
 use protocol::object_path::{ObjectPath, PathInBucket};
 use protocol::query::Query;
+use usage::request_meter::RequestMeter;
 
 use crate::catalog::{
     Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, FairUseStanding, Issuer,
     KeyRestrictions, MemberRole, Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role,
     Scope, SecretHash, Session,
 };
-use crate::client_address::client_ip;
-use crate::meter::RequestMeter;
 use crate::own_pages::RequestOrigin;
 use crate::state::{AppState, EndpointTier};
 

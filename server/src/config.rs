@@ -28,21 +28,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{CompactionOptions, ScrubOptions};
+use listener::acme::AcmeSettings;
+use listener::ip_network::Network;
+use listener::tls::TlsIdentity;
+use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
 pub use protocol::destination::Scheme;
 use protocol::public_url::PublicUrl;
 
+use usage::spans::OtlpSettings;
+
 use self::kind::RawValue;
 use self::secret::SecretSetting;
-use crate::address::Network;
 
 use crate::limits;
-use crate::roots::TrustAnchors;
-use crate::tls::TlsIdentity;
 
-pub use self::acme::AcmeSettings;
 pub use self::kind::StringList;
-pub use self::otlp::{OtlpSettings, Ratio};
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
 pub use self::sources::{ActiveConfig, ENV_PREFIX, EffectiveSetting, Reloaded, Sources};

@@ -28,18 +28,20 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use listener::accept::{Shutdown, accept};
+use listener::incoming_body::IncomingBody;
+use listener::options::ConnectionOptions;
 use protocol::error::{ApiError, ErrorFormat};
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedMutexGuard, watch};
+use usage::task::blocking;
 use uuid::Uuid;
 
 use self::channels::{Channel, Channels};
 use self::content::{Stream, transfer};
 use self::long_work::ProgressBody;
-use crate::bridge::blocking;
 use crate::catalog::Actor;
-use crate::connection::{ConnectionOptions, IncomingBody, Shutdown, accept};
 use crate::limits;
 use crate::management::{
     AdminRequest, AdminResponse, Direction, ObjectRequest, ProgressView, WebhookRequest, execute,

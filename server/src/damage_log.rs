@@ -8,8 +8,8 @@ use std::pin::pin;
 
 use engine::{Damage, DamageList, SegmentId, Store};
 use tokio::sync::oneshot;
+use usage::task::blocking;
 
-use crate::bridge::blocking;
 use crate::limits;
 
 /// Logs each corrupt location when it is found, and in one line how many were found before the start. Checks once more

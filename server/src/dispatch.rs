@@ -11,6 +11,8 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
+use listener::ip_network::any_contains;
+use listener::trusted_proxies::{apply_forwarded_for, client_ip};
 use protocol::error::ApiError;
 use protocol::object_path::ObjectPath;
 use protocol::query::Query;
@@ -18,21 +20,21 @@ use protocol::reserved_paths::{self, is_dashboard_path};
 use protocol::response_headers::{allow_no_origin, preflight_response, restrict_origins};
 use protocol::tus_headers::option_headers;
 use tower::ServiceExt;
+use usage::operation::Operation;
+use usage::registry::ServerCounters;
+use usage::rejection::{AuthFailure, Limited};
+use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
+use usage::spans::{RequestSpan, record_request, record_response};
 
-use crate::address::any_contains;
 use crate::auth::presents_key;
 use crate::catalog::{Bucket, CorsOrigins};
-use crate::client_address::{apply_forwarded_for, client_ip};
 use crate::config::Scheme;
 use crate::cors::CorsRequest;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::ResponseContext;
-use crate::measures::{AuthFailure, Limited, Operation, ServerCounters};
-use crate::meter::{MeteredBody, RequestMeter, ResponseCounter};
 use crate::router::router;
 use crate::state::AppState;
-use crate::traces::{RequestSpan, record_request, record_response};
 
 /// HTTP service without a socket: request in, response out. Cheap to clone.
 #[derive(Clone)]

@@ -95,9 +95,9 @@ fn density(text: &str) -> Result<f64, ApiError> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use usage::operation::Operation;
 
     use super::*;
-    use crate::measures::Operation;
 
     #[test]
     fn transform_params_are_recognized() {

@@ -34,6 +34,7 @@ use protocol::multipart::{FormFiles, MultipartFile};
 use protocol::object_path::{PathInBucket, check_writable, key_in_folder};
 use protocol::request_body::RequestBody;
 use protocol::stored_headers::StoredHeaders;
+use usage::task::blocking;
 use uuid::Uuid;
 
 #[cfg(feature = "s3")]
@@ -41,7 +42,6 @@ use self::inflow::CheckedPart;
 use self::inflow::stage_body;
 pub use self::room::{QuotaDelta, commit_reserved, reserve_quota};
 pub use self::thumbnails::ThumbnailCache;
-use crate::bridge::blocking;
 use crate::catalog::{
     AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
 };

@@ -1,7 +1,7 @@
 //! trug's server: the HTTP service over a store of the engine.
 //!
 //! [`HttpService`] is the service without a socket; [`serve`] runs it on listeners, together with the control socket. A
-//! request passes through `connection` (limits on client resources), `layers` (final processing of every response),
+//! request passes through `listener` (limits on client resources), `layers` (final processing of every response),
 //! `dispatch` (direct delivery, and the rest through `router`), a handler, and from there down: `intake`, `auth` and
 //! the other parts, `catalog`, `protocol`, the engine. A file depends only on lower layers; the tidy tests hold the
 //! table.
@@ -12,21 +12,14 @@
 //!
 //! Non-goals: the command line, signals, and opening the store.
 
-#[cfg(feature = "acme")]
-mod acme;
-pub mod address;
 pub mod admin;
 pub mod admission;
 pub mod archive;
 pub mod auth;
-pub mod bridge;
 pub mod catalog;
 pub mod claims;
-pub mod client_address;
-#[cfg(feature = "otel")]
-mod collector;
+pub mod commit;
 pub mod config;
-pub mod connection;
 pub mod control;
 pub mod cors;
 pub mod crew;
@@ -40,27 +33,22 @@ pub mod intake;
 pub mod job_board;
 pub mod jobs;
 pub mod kept_heads;
-pub mod kept_stats;
 mod layers;
 pub mod limits;
 pub mod management;
-pub mod measures;
-pub mod meter;
 pub mod metrics;
 mod object_attributes;
+pub mod object_body;
 mod object_lock;
 pub mod open_uploads;
 pub mod openapi;
-pub mod outbound;
 pub mod own_pages;
-pub mod paced_io;
 pub mod parameters;
 pub mod password_work;
 pub mod preferences;
 pub mod rate_limit;
 pub mod recent_uploads;
 pub mod replies;
-pub mod roots;
 pub mod router;
 #[cfg(feature = "s3")]
 mod s3;
@@ -70,16 +58,12 @@ pub mod set_up_link;
 mod start;
 pub mod state;
 pub mod thumbnails;
-pub mod tls;
-mod traces;
-pub mod traffic;
 mod upkeep;
 pub mod variants;
 mod versions;
 pub mod webhooks;
 
 pub use self::config::Config;
-pub use self::connection::Shutdown;
 pub use self::dispatch::HttpService;
 pub use self::start::{
     ConfigChange, InheritedSockets, ServeError, ServeOptions, StartupReport, serve,

@@ -4,13 +4,10 @@
 //! without a source is our own choice. Sizes are in bytes. A configurable limit has its default here and a field in the
 //! configuration. Non-goals: limits of names and objects, which the engine defines.
 
-pub mod acme;
 pub mod archives;
 pub mod control;
-pub mod spans;
 pub mod versions;
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
@@ -136,68 +133,8 @@ pub const INLINE_LOOKUPS_MAX: usize = 4;
 /// Maximum commit attempts when concurrent uploads take the free name first.
 pub const NAME_TRIES_MAX: usize = 32;
 
-/// Longest request head. Product 3.1.
-pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
-/// Read buffer of a connection, which it may retain while it waits for the next request.
-pub const CONNECTION_READ_BYTES_MAX: usize = 32 * 1_024;
-/// Maximum header fields of one request. Product 3.1.
-pub const HEADERS_MAX: usize = 64;
-/// Time-out of a request head, from its first byte or from the opening of the connection. Product finding 6.
-pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// Idle time-out of a connection that has had a response.
-pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time-out of a client that reads nothing of its response.
-pub const RESPONSE_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Interval of checking whether a client that has shut down its sending side is still connected, while its response is
-/// produced.
-pub const DISCONNECT_PROBE_INTERVAL: Duration = Duration::from_millis(250);
-/// Time for which remaining input is read after the last response, so that the client sees the response.
-pub const LINGERING_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum bytes that are read in that time. Large, because a client that sends 101 MiB reads nothing before it has
-/// sent them.
-pub const LINGERING_CLOSE_BYTES_MAX: u64 = 256 * MIB;
-/// Maximum connections. When all are taken, those that are idle longest are closed for new ones.
-pub const CONNECTIONS_MAX: usize = 8_192;
-/// Idle connections that are closed at a time for new ones, so that evictions are rare.
-pub const CONNECTIONS_EVICTED: usize = 32;
-/// Maximum `X-Forwarded-For` entries that are evaluated, from the end of the list.
-pub const FORWARDED_HOPS_MAX: usize = 16;
-/// Maximum connections from one address, or one IPv6 /64.
-pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
-/// Limit of all addresses of one IPv6 /48 together, as a multiple of the limit of one address. RFC 6177 suggests a /48
-/// to a /56 for each customer.
-pub const ADDRESSES_PER_NETWORK: NonZeroU32 = NonZeroU32::new(16).unwrap();
-/// Maximum bytes read of a plain HTTP request on a TLS port, so that the client sees the response.
-pub const PLAIN_HTTP_READ_BYTES_MAX: usize = 64 * 1_024;
-/// Maximum concurrent streams of an HTTP/2 connection. RFC 9113 section 6.5.2 recommends no fewer.
-pub const HTTP2_STREAMS_MAX: u32 = 100;
-/// Flow-control window of an HTTP/2 stream: 10 MB per second at a round-trip time of 50 ms.
-pub const HTTP2_STREAM_WINDOW_BYTES: u32 = 512 * 1_024;
-/// Flow-control window of an HTTP/2 connection: its maximum of upload data in memory.
-pub const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1_024 * 1_024;
-/// Maximum bytes of an HTTP/2 response that wait for the client, besides the frame that was handed over last.
-pub const HTTP2_SEND_BYTES_MAX: usize = 64 * 1_024;
-/// Largest HTTP/2 frame, and largest chunk of a response: the minimum of RFC 9113.
-pub const HTTP2_FRAME_BYTES_MAX: u32 = 16 * 1_024;
-/// Longest request head of HTTP/2.
-pub const HTTP2_HEAD_BYTES_MAX: u32 = HEAD_BYTES_MAX as u32;
-/// Size of the HPACK header table of an HTTP/2 connection.
-pub const HTTP2_HEADER_TABLE_BYTES: u32 = 4 * 1_024;
-/// Maximum pending requests that were reset before they were processed ("rapid reset"); more end the connection.
-pub const HTTP2_RESETS_PENDING_MAX: usize = 20;
-/// Maximum streams that were reset for errors of the client; more end the connection.
-pub const HTTP2_ERRORS_MAX: usize = 100;
-/// Burst size of HTTP/2 frames that carry no payload (`PING`, `SETTINGS`, resets and so on): a browser that leaves a
-/// page resets some hundred image requests.
-pub const HTTP2_EMPTY_FRAMES_BURST: u64 = 1_000;
-/// Rate of HTTP/2 frames without payload per second.
-pub const HTTP2_EMPTY_FRAMES_PER_SECOND: u64 = 100;
-/// Sent bytes that allow one more HTTP/2 frame without payload: a client acknowledges each window at least twice.
-pub const HTTP2_BYTES_PER_EMPTY_FRAME: u64 = 1_024;
 /// Maximum max-age of HSTS: two years, which HSTS preload lists ask for.
 pub const HSTS_MAX: Duration = Duration::from_secs(2 * 365 * 24 * 60 * 60);
-/// Default drain time of requests in flight during graceful shutdown. Product 3.2.
-pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum configurable drain time.
 pub const DRAIN_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Default minimum retention of deleted or replaced large files, unless space runs short: long enough to notice a
@@ -321,17 +258,8 @@ pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub const WEBHOOK_BACKOFF_MIN: Duration = Duration::from_secs(5);
 /// Maximum back-off of a webhook, so that an unavailable destination is not contacted for each event.
 pub const WEBHOOK_BACKOFF_MAX: Duration = Duration::from_secs(10 * 60);
-/// Time-out of connecting and of the response of a destination. Standard Webhooks suggests 15 to 30 s; a shorter time
-/// leaves more capacity for others.
-pub const WEBHOOK_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time-out of a response body, which does not affect the result: only the status counts.
-pub const WEBHOOK_RESPONSE_BODY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum bytes read of a response body.
-pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 4 * 1_024;
 /// Maximum characters of a delivery error: a certificate may name any number of hosts.
 pub const WEBHOOK_ERROR_CHARS_MAX: usize = 300;
-/// Maximum addresses of one host name that are tried.
-pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
 /// Maximum concurrent webhook deliveries.
 pub const WEBHOOK_DELIVERIES_MAX: usize = 64;
 /// Maximum concurrent webhook deliveries of one account.
@@ -359,17 +287,7 @@ pub const SECRET_CHARS_MIN: usize = 16;
 pub const SECRET_CHARS_MAX: usize = 256;
 /// Maximum bytes of a secret file.
 pub const SECRET_FILE_BYTES_MAX: u64 = 4 * KIB;
-/// Maximum shards of a metric that many threads count concurrently.
-pub const MEASURE_SHARDS_MAX: usize = 16;
-/// Maximum time of a lookup for the metrics that is repeated for each scrape; slower ones are cached.
-pub const METRICS_STATS_FAST: Duration = Duration::from_millis(100);
-/// Inverse of the maximum share of time spent on slow lookups for the metrics.
-pub const METRICS_CPU_FRACTION: u32 = 20;
 
-/// Minutes of usage history in memory: an hour, and the current minute.
-pub const USAGE_MINUTES_KEPT: u64 = 61;
-/// Days for which hourly usage is retained, before it is aggregated to days.
-pub const USAGE_HOURS_RETENTION_DAYS: u64 = 31;
 /// Days for which daily usage is retained.
 pub const USAGE_DAYS_RETENTION: u64 = 400;
 /// Interval of persisting usage counters, in minutes: the maximum that a crash loses.
@@ -409,10 +327,6 @@ pub const LOG_SCAN_TIMEOUT: Duration = Duration::from_secs(10);
 pub const IMPORT_URLS_MAX: usize = 500;
 /// Maximum bytes of the URLs in a job record; the rest of the record is for the results.
 pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
-/// Maximum redirects that are followed.
-pub const IMPORT_REDIRECTS_MAX: usize = 5;
-/// Time-out of a response head, per URL including redirects.
-pub const IMPORT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time-out of a file download.
 pub const IMPORT_FILE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// Waiting time of an import that is over the rate limit of its account.
@@ -495,7 +409,7 @@ pub const MIB: u64 = 1_024 * KIB;
 
 const _: () = assert!(AUDIT_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(
-    USAGE_BATCH_RECORDS + 4 * (USAGE_HOURS_RETENTION_DAYS as usize + 2)
+    USAGE_BATCH_RECORDS + 4 * (usage::limits::USAGE_HOURS_RETENTION_DAYS as usize + 2)
         <= engine::limits::BATCH_RECORDS_MAX
 );
 // Each entry moves from one fact into another, which takes two records.
@@ -546,5 +460,6 @@ const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
 const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);
 const _: () = assert!(
-    HEADER_READ_TIMEOUT.as_secs() <= 10 && protocol::limits::BODY_THROUGHPUT_WINDOW.as_secs() <= 10
+    listener::limits::HEADER_READ_TIMEOUT.as_secs() <= 10
+        && protocol::limits::BODY_THROUGHPUT_WINDOW.as_secs() <= 10
 );

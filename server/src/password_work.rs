@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use engine::Rng;
 use tokio::sync::Semaphore;
+use usage::task::blocking;
 
-use crate::bridge::blocking;
 use crate::catalog::{CatalogError, Password, PasswordHash};
 use crate::limits::{PASSWORD_HASHES_CONCURRENT_MAX, PASSWORD_HASHES_QUEUED_MAX};
 

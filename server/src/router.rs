@@ -22,8 +22,8 @@ use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, download_links, gone_files, jobs, moves,
-    organisations, recent_uploads, server_settings, sessions, set_up, storage, usage,
-    usage_history, webhooks,
+    organisations, recent_uploads, server_settings, sessions, set_up, storage, usage_history,
+    usage_report, webhooks,
 };
 use crate::state::AppState;
 
@@ -51,9 +51,7 @@ pub fn router(app: AppState) -> Router {
         .merge(management(&app))
         .merge(internal_routes(&app))
         .merge(session_routes(&app));
-    #[cfg(feature = "otel")]
-    let table = table.route_layer(axum::middleware::from_fn(crate::traces::record_route));
-    table.fallback(not_found).with_state(app)
+    usage::spans::record_routes(table).fallback(not_found).with_state(app)
 }
 
 /// Creates the router of the admin listener.
@@ -162,7 +160,7 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/organisations/{id}/members", route(members, MEMBERS_METHODS))
         .route("/api/organisations/{id}/membership", route(membership, MEMBERSHIP_METHODS))
         .route("/api/account", route(get(account::show).patch(account::edit), ACCOUNT_METHODS))
-        .route("/api/usage", route(get(usage::usage), READ_METHODS))
+        .route("/api/usage", route(get(usage_report::usage), READ_METHODS))
         .route("/api/usage/history", route(get(usage_history::history), READ_METHODS))
         .route("/api/accounts", route(get(accounts::list).post(accounts::create), LIST_METHODS))
         .route("/api/accounts/sweep", route(post(accounts::sweep), POST_METHODS))

@@ -14,26 +14,26 @@ use bytes::Bytes;
 use engine::{Clock, Rng, Store};
 use http::{Request, Response};
 use hyper::service::service_fn;
+use listener::accept::{DrainReport, Shutdown, accept};
+use listener::acme::AcmeRenewer;
+use listener::incoming_body::IncomingBody;
+use listener::ip_network::{any_contains, is_local_or_trusted};
+use listener::options::ConnectionOptions;
+use listener::tls::{TlsConfigCell, TlsIdentity};
 use protocol::destination::Scheme;
 use protocol::public_url::PublicUrl;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
+use usage::registry::ListenerKind;
+use usage::spans::OtlpSpanExporter;
+use usage::task::blocking;
 
-#[cfg(feature = "acme")]
-use crate::acme::AcmeRenewer;
-use crate::address::{any_contains, is_local_or_trusted};
 use crate::admin::AdminService;
-use crate::bridge::blocking;
 use crate::catalog::CatalogError;
-#[cfg(feature = "otel")]
-use crate::collector::OtlpSpanExporter;
 use crate::config::Config;
-use crate::connection::{ConnectionOptions, DrainReport, IncomingBody, Shutdown, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::HttpService;
-use crate::measures::ListenerKind;
 use crate::state::AppState;
-use crate::tls::{TlsConfigCell, TlsIdentity};
 use crate::upkeep::BackgroundTasks;
 
 /// Inputs of a server.
@@ -128,7 +128,6 @@ async fn serve_open(
     let public_url = config.public_url.clone();
     let public_url = public_url.unwrap_or_else(|| PublicUrl::from_listener(scheme, listen));
     let tls = config.tls.as_ref().map(|identity| Arc::new(TlsConfigCell::new(identity)));
-    #[cfg(feature = "acme")]
     let (tls, acme) = match config.acme.clone() {
         Some(settings) => {
             let begun = AcmeRenewer::open(&data, settings, clock.clone());
@@ -144,7 +143,6 @@ async fn serve_open(
         tls,
         ..ConnectionOptions::new()
     };
-    #[cfg(feature = "otel")]
     let client = config.webhook_roots.client().map_err(|why| {
         ServeError::Catalog(CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))
     })?;
@@ -170,11 +168,8 @@ async fn serve_open(
         has_accounts,
     });
 
-    #[cfg(feature = "acme")]
     let certificate = state.metrics.certificate.clone();
-    #[cfg(feature = "acme")]
     let _getting = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
-    #[cfg(feature = "otel")]
     let collector = state.config().otlp.as_ref().map(|otlp| OtlpSpanExporter::start(otlp, client));
     let changing = change(changes, state.clone(), options.clone());
     let options_of = |entrance| {
@@ -217,7 +212,6 @@ async fn serve_open(
     let control = control.serve(state.clone(), stop.clone());
     let (public, premium, admin, (), ()) = tokio::join!(public, premium, admin, control, announce);
     upkeep.stop().await;
-    #[cfg(feature = "otel")]
     if let Some(collector) = collector {
         collector.stop().await;
     }

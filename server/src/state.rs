@@ -9,22 +9,22 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 use engine::{Clock, ObjectName, Rng, Store};
+use outbound::OutboundClient;
 use protocol::public_url::PublicUrl;
 use protocol::reserved_paths;
 use tokio::sync::{Mutex, Semaphore};
+use usage::registry::ServerCounters;
+use usage::store_stats_cache::StoreStatsCache;
 
-use crate::bridge::DiskReadPool;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::NameClaims;
 use crate::config::Config;
 use crate::crew::cpu_count;
 use crate::job_board::RunningJobs;
 use crate::kept_heads::ResponseHeaderCache;
-use crate::kept_stats::StoreStatsCache;
 use crate::limits::{COPIES_MAX, IMAGE_MEMORY_DIVISOR, LOG_SCANS_QUEUED_MAX, WEBHOOK_TESTS_MAX};
-use crate::measures::ServerCounters;
+use crate::object_body::DiskReadPool;
 use crate::open_uploads::UploadLocks;
-use crate::outbound::OutboundClient;
 use crate::own_pages::DashboardHosts;
 use crate::password_work::PasswordHasher;
 use crate::rate_limit::RateLimits;

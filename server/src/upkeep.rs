@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
+use usage::bucket_counters::MINUTE_MS;
+use usage::task::blocking;
 
-use crate::bridge::blocking;
 use crate::catalog::{Catalog, CatalogError};
 use crate::damage_log::log_corruption;
 use crate::fair_use::sweep;
@@ -16,7 +17,6 @@ use crate::handlers::tus;
 use crate::jobs::run_scheduler;
 use crate::limits;
 use crate::state::AppState;
-use crate::traffic::MINUTE_MS;
 use crate::webhooks::run_sender;
 
 /// Running background tasks.

@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use http::Method;
+use listener::options::ConnectionOptions;
 use server::config::Config;
-use server::connection::ConnectionOptions;
 use server::management::BucketSettings;
 use tests::wire::Listening;
 use tests::{Browser, Client, Form, PASSWORD, Reply, World};
@@ -113,7 +113,7 @@ async fn address_rate_limit_ipv6_48_has_its_own_limit() {
             statuses.push(near.get("/photos/a").await.status.as_u16());
         }
     }
-    let limit = 5 * server::limits::ADDRESSES_PER_NETWORK.get() as usize;
+    let limit = 5 * listener::limits::ADDRESSES_PER_NETWORK.get() as usize;
     assert!(statuses[..limit].iter().all(|status| *status == 404), "{statuses:?}");
     assert!(statuses[limit..].iter().all(|status| *status == 429), "{statuses:?}");
     let other = client.without_key().at("2001:db8:2::1");

@@ -1,14 +1,15 @@
 //! Connections, as bytes over real sockets with short time-outs: clients 7 and 12, product 5.1.
 //!
-//! The accept loop with arbitrary services is tested in `server/src/connection/tests.rs`; here the whole service is
+//! The accept loop with arbitrary services is tested in `server/listener/src/accept/tests.rs`; here the whole service is
 //! behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::Shutdown;
-use server::connection::{ConnectionOptions, DrainReport};
-use server::paced_io::Timeouts;
+use listener::accept::DrainReport;
+use listener::accept::Shutdown;
+use listener::options::ConnectionOptions;
+use listener::timeout_io::Timeouts;
 use tests::wire::{Listening, now};
 use tests::{Client, Form, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,6 +1,6 @@
 //! Ambiguous paths, byte by byte and at every route that takes one: product 5.1 and 5.4.
 
-use server::connection::ConnectionOptions;
+use listener::options::ConnectionOptions;
 use tests::wire::Listening;
 use tests::{Client, World};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request};
-use server::Shutdown;
-use server::connection::ConnectionOptions;
+use listener::accept::Shutdown;
+use listener::options::ConnectionOptions;
 use tests::secure::Http2;
 use tests::wire::Listening;
 use tests::{Authority, Client, Form, World};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use server::connection::ConnectionOptions;
-use server::paced_io::Timeouts;
+use listener::options::ConnectionOptions;
+use listener::timeout_io::Timeouts;
 use tests::secure::Http2;
 use tests::wire::{Listening, now};
 use tests::{Authority, World};

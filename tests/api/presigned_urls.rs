@@ -2,10 +2,10 @@
 
 use axum::body::Body;
 use http::Method;
+use listener::options::ConnectionOptions;
 use serde_json::json;
 use server::Config;
 use server::catalog::{Access, Scope};
-use server::connection::ConnectionOptions;
 use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
 use tests::wire::Listening;
 use tests::world::PUBLIC_URL;

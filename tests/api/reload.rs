@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::Method;
-use server::address::Network;
+use listener::ip_network::Network;
 use server::catalog::Plan;
 use server::config::Config;
 use tests::{Form, World};

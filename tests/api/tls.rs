@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use server::Shutdown;
-use server::connection::ConnectionOptions;
-use server::paced_io::Timeouts;
+use listener::accept::Shutdown;
+use listener::options::ConnectionOptions;
+use listener::timeout_io::Timeouts;
 use tests::secure::Holds;
 use tests::wire::{Listening, now};
 use tests::{Authority, World};
@@ -177,7 +177,7 @@ async fn tls_graceful_shutdown_drains_requests() {
 
 #[test]
 fn tls_mismatched_key_pair_is_rejected() {
-    use server::tls::{CertificateError, TlsIdentity};
+    use listener::tls::{CertificateError, TlsIdentity};
     let authority = Authority::new();
     let (one, other) = (authority.pair(Holds::Now), authority.pair(Holds::Now));
     let refused =

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use engine::Clock;
+use listener::options::ConnectionOptions;
 use serde_json::{Value, json};
-use server::connection::ConnectionOptions;
 use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
 use tests::wire::Listening;
 use tests::{Client, Form, World};

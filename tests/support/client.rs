@@ -6,8 +6,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
+use listener::peer::Peer;
 use serde_json::Value;
-use server::connection::Peer;
 use server::dispatch::HttpService;
 
 use crate::Form;

@@ -10,12 +10,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Method, Request};
+use listener::tls::{TlsConfigCell, TlsIdentity};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use server::tls::{TlsConfigCell, TlsIdentity};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;

@@ -9,12 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use engine::{Clock, SystemClock};
-use server::bridge::blocking;
+use listener::accept::Shutdown;
 use server::config::{ActiveConfig, Reloaded, TlsFiles};
-use server::{Config, ConfigChange, Shutdown};
+use server::{Config, ConfigChange};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
+use usage::task::blocking;
 
 use crate::exit::Failure;
 use crate::settings::{self, Flags};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemRng};
+use listener::accept::Shutdown;
 use protocol::public_url::PublicUrl;
-use server::{ServeError, ServeOptions, Shutdown, StartupReport};
+use server::{ServeError, ServeOptions, StartupReport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 

@@ -8,11 +8,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use listener::tls::{CertificateError, TlsIdentity};
+use outbound::trust_anchors::TrustAnchors;
 use server::Config;
 use server::config::{ENV_PREFIX, Layer, Sources, StringList, TlsFiles};
 use server::limits::SECRET_FILE_BYTES_MAX;
-use server::roots::TrustAnchors;
-use server::tls::{CertificateError, TlsIdentity};
 
 use crate::exit::Failure;
 

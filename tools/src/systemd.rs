@@ -9,9 +9,9 @@
 use std::time::Duration;
 
 use engine::{Batch, Store};
+use listener::accept::Shutdown;
 use sd_notify::NotifyState;
-use server::Shutdown;
-use server::bridge::commit;
+use server::commit::commit;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -14,6 +14,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use outbound::OutboundClient;
 use protocol::destination::OutboundUrl;
 use protocol::stored_headers::{StoredHeaders, sent};
 use tokio::runtime::{Builder, Runtime};
@@ -26,7 +27,6 @@ use super::tries::{DownloadFailure, Tries};
 use super::work::ProgressReporter;
 use crate::limits;
 use crate::object_attributes::{S3Attributes, StoredAttributes};
-use crate::outbound::OutboundClient;
 
 /// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,7 +182,7 @@ async fn fetch_once(
     let mut left = limits::IMPORT_FILE_TIMEOUT;
     loop {
         let asked = Instant::now();
-        let frame = timeout(left.min(limits::IMPORT_RESPONSE_TIMEOUT), body.frame()).await;
+        let frame = timeout(left.min(outbound::limits::RESPONSE_HEAD_TIMEOUT), body.frame()).await;
         left = left.saturating_sub(asked.elapsed());
         match frame.map_err(|_| too_slow())? {
             None if expected.is_some_and(|bytes| bytes != come) => {

@@ -21,8 +21,8 @@ use super::files::{
 use super::tar_entry::{BLOCK_BYTES, EntryHeader, encode};
 use super::work::ProgressReporter;
 use super::{ArchiveError, ArchiveLocation, ArchiveScope, ExportReport, absolute, location_error};
-use crate::bridge::read_ranges;
 use crate::limits;
+use crate::object_body::read_ranges;
 
 /// Destination of the objects.
 enum Sink<'p> {

@@ -20,13 +20,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use engine::{FolderKey, Store};
+use outbound::OutboundClient;
+use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Bucket, Catalog};
 use crate::limits;
-use crate::outbound::OutboundClient;
-use crate::roots::TrustAnchors;
 
 pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;

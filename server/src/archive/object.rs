@@ -9,7 +9,7 @@ use super::export::write_all;
 use super::files::Output;
 use super::work::ProgressReporter;
 use super::{ArchiveError, ArchiveLocation, absolute, location_error};
-use crate::bridge::read_ranges;
+use crate::object_body::read_ranges;
 
 /// Writes the content of an object. Returns its bytes, or `None` if there is no such object. Blocks on the disk.
 ///

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use outbound::{FetchError, RetryAfter};
 use tokio::time::sleep;
 
 use crate::limits;
-use crate::outbound::{FetchError, RetryAfter};
 
 /// Failed request.
 #[derive(Debug)]

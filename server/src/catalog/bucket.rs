@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::{BucketName, FactName, NameError, ObjectKey, ObjectName};
 use protocol::reserved_paths;
 use serde::{Deserialize, Serialize};
+use usage::bucket_counters::BucketCounters;
 use utoipa::ToSchema;
 
 use super::CatalogError;
@@ -18,7 +19,6 @@ use super::quota::Quota;
 use super::record::CatalogRecord;
 use crate::object_attributes::Tags;
 use crate::object_lock::BucketLock;
-use crate::traffic::BucketCounters;
 use crate::versions::Versioning;
 
 /// Prefix of the fact names of buckets.

@@ -7,12 +7,13 @@ use std::sync::{Arc, mpsc};
 
 use engine::{Batch, BucketName, CommitInfo, Conflict, Error, FactName, Precondition, Store};
 use tokio::sync::oneshot;
+use usage::task::blocking;
 
 use super::event::{self, DeliveryState, ObjectEvent, QueuedEvent};
 use super::outbox::{EventCounts, Outbox, OutboxTotals};
 use super::record::{corrupt_record, decode, encode};
 use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, bucket, each_fact};
-use crate::bridge::{await_commit, blocking};
+use crate::commit::await_commit;
 use crate::limits;
 use crate::versions::{Absent, Rules, retain_replaced_versions};
 

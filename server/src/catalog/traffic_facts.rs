@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use engine::{FactName, NameError};
 use serde::{Deserialize, Serialize};
+use usage::bucket_counters::UsageCounts;
 
 use super::quota::StoredAmount;
 use super::record::CatalogRecord;
-use crate::traffic::UsageCounts;
 
 /// Prefix of the fact names of days with their hours; the owner and the number of the day follow.
 pub(super) const HOURS_PREFIX: &str = "traffic-hours/";

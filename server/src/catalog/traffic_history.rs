@@ -1,6 +1,6 @@
 //! Usage history, per bucket and server-wide: persisted periodically, aggregated, deleted.
 //!
-//! Counts are in memory (`traffic`) until they are persisted; a crash loses the rest. Guarantees: counts are written
+//! Counts are in memory (`usage::bucket_counters`) until they are persisted; a crash loses the rest. Guarantees: counts are written
 //! once, for a bucket and server-wide in one batch; aggregated hours are deleted in the same batch; the history of a
 //! bucket is deleted with it, and a later bucket of the same name has none of it. Non-goals: authorization.
 
@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use engine::{Batch, BucketName, FactName};
+use usage::bucket_counters::{BucketCounters, HOUR_MS, MINUTE_MS, UsageCounts};
+use usage::limits::USAGE_HOURS_RETENTION_DAYS;
 
 use super::quota::StoredAmount;
 use super::record::{corrupt_record, decode, encode};
@@ -17,8 +19,7 @@ use super::traffic_facts::{
     hours_fact, parse,
 };
 use super::{Bucket, Catalog, CatalogError, each_fact};
-use crate::limits::{USAGE_BATCH_RECORDS, USAGE_DAYS_RETENTION, USAGE_HOURS_RETENTION_DAYS};
-use crate::traffic::{BucketCounters, HOUR_MS, MINUTE_MS, UsageCounts};
+use crate::limits::{USAGE_BATCH_RECORDS, USAGE_DAYS_RETENTION};
 
 const DAY_HOURS: u64 = 24;
 

@@ -5,27 +5,12 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use listener::acme::{self, AcmeSettings};
+use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::{OutboundUrl, Scheme};
 use rustls::pki_types::DnsName;
 
 use super::{ConfigError, StringList};
-use crate::limits;
-use crate::roots::TrustAnchors;
-
-/// Validated ACME settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcmeSettings {
-    /// Domains: at least one, in lower case, without duplicates.
-    pub domains: Vec<String>,
-    /// Contacts in ACME form: `mailto:` and an address.
-    pub contacts: Vec<String>,
-    pub directory: OutboundUrl,
-    /// PEM file of certification authorities trusted for the ACME directory, in addition to Mozilla's. The caller loads
-    /// it into `roots`.
-    pub ca_file: Option<PathBuf>,
-    /// Loaded additional certification authorities.
-    pub roots: TrustAnchors,
-}
 
 /// Unvalidated ACME settings.
 pub(super) struct RawAcmeSettings {
@@ -42,11 +27,11 @@ impl RawAcmeSettings {
         if domains.is_empty() {
             return Ok(None);
         }
-        if !cfg!(feature = "acme") {
+        if !acme::IS_AVAILABLE {
             let why = "this build has no ACME client: build with `--features acme`";
             return Err(ConfigError::for_setting("acme_domains", why));
         }
-        if domains.len() > limits::acme::DOMAINS_MAX {
+        if domains.len() > acme::limits::DOMAINS_MAX {
             let why = format!("{} domains exceed the limit of a certificate", domains.len());
             return Err(ConfigError::for_setting("acme_domains", why));
         }
@@ -94,7 +79,7 @@ fn contact(mail: &str) -> Result<String, ConfigError> {
 
 fn directory(text: &str) -> Result<OutboundUrl, ConfigError> {
     let refuse = |why: &dyn Display| {
-        let why = format!("{text:?} is not a URL such as {}: it {why}", limits::acme::DIRECTORY);
+        let why = format!("{text:?} is not a URL such as {}: it {why}", acme::limits::DIRECTORY);
         ConfigError::for_setting("acme_directory", why)
     };
     let found = OutboundUrl::parse(text).map_err(|why| refuse(&why))?;
@@ -131,41 +116,39 @@ mod tests {
         assert_eq!(parse("", "nobody", "nowhere"), Ok(None));
     }
 
-    #[cfg(not(feature = "acme"))]
     #[test]
     fn acme_setting_without_feature_is_rejected() {
-        let error = parse("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
+        let error = parse("cdn.example.com", "", acme::limits::DIRECTORY).unwrap_err();
         assert!(
             error.starts_with("acme_domains: ") && error.contains("--features acme"),
             "{error}"
         );
     }
 
-    #[cfg(feature = "acme")]
     #[test]
     fn acme_domains_contacts_and_directory_are_validated() {
         let found = parse(
             "CDN.example.com b.example cdn.example.com",
             "ann@example.com",
-            limits::acme::DIRECTORY,
+            acme::limits::DIRECTORY,
         );
         let found = found.unwrap().unwrap();
         assert_eq!(found.domains, ["cdn.example.com", "b.example"]);
         assert_eq!(found.contacts, ["mailto:ann@example.com"]);
         for bad in ["*.example.com", "127.0.0.1:80", "https://a.example", "a..b", "a."] {
-            let error = parse(bad, "", limits::acme::DIRECTORY).unwrap_err();
+            let error = parse(bad, "", acme::limits::DIRECTORY).unwrap_err();
             assert!(error.starts_with("acme_domains: "), "{bad}: {error}");
         }
         for bad in ["ann", "@example.com", "ann@", "ann@a,b", "mailto:ann"] {
-            let error = parse("a.example", bad, limits::acme::DIRECTORY).unwrap_err();
+            let error = parse("a.example", bad, acme::limits::DIRECTORY).unwrap_err();
             assert!(error.starts_with("acme_contact: "), "{bad}: {error}");
         }
         for bad in ["", "example.com", "http://example.com/directory", "https://u@example.com"] {
             let error = parse("a.example", "", bad).unwrap_err();
             assert!(error.starts_with("acme_directory: "), "{bad}: {error}");
         }
-        let many = vec!["a.example"; limits::acme::DOMAINS_MAX + 1].join(" ");
-        let error = parse(&many, "", limits::acme::DIRECTORY).unwrap_err();
+        let many = vec!["a.example"; acme::limits::DOMAINS_MAX + 1].join(" ");
+        let error = parse(&many, "", acme::limits::DIRECTORY).unwrap_err();
         assert!(error.contains("exceed the limit"), "{error}");
     }
 }

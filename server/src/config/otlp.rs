@@ -4,23 +4,10 @@
 
 use protocol::destination::OutboundUrl;
 use toml::Value;
+use usage::spans::{self, OtlpSettings, Ratio};
 
 use super::kind::SettingValue;
 use super::{ConfigError, needed};
-
-/// Collector and sampling of spans.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtlpSettings {
-    pub traces: OutboundUrl,
-    pub sample_ratio: Ratio,
-    pub service_name: String,
-}
-
-/// Ratio from 0 to 1, with a precision of one millionth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ratio(u32);
-
-const PARTS_PER_ONE: u32 = 1_000_000;
 
 /// Path below the base URL of a collector (OTLP, Protocol Details).
 const TRACES: &str = "/v1/traces";
@@ -33,7 +20,7 @@ pub(super) fn otlp(
 ) -> Result<Option<OtlpSettings>, ConfigError> {
     let Some(endpoint) = endpoint else { return Ok(None) };
     let refuse = |why: String| Err(ConfigError::for_setting("otlp_endpoint", why));
-    if !cfg!(feature = "otel") {
+    if !spans::IS_AVAILABLE {
         let why = "this build has no OpenTelemetry: build with `--features otel`";
         return refuse(why.to_owned());
     }
@@ -52,29 +39,16 @@ pub(super) fn otlp(
     Ok(Some(OtlpSettings { traces, sample_ratio, service_name }))
 }
 
-impl Ratio {
-    /// Ratio 1.
-    pub(super) const ONE: Self = Self(PARTS_PER_ONE);
-
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / f64::from(PARTS_PER_ONE)
-    }
-
-    fn of(part: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&part).then(|| Self((part * f64::from(PARTS_PER_ONE)).round() as u32))
-    }
-}
-
 impl SettingValue for Ratio {
     const NAME: &'static str = "a number from 0 to 1";
 
     fn of_text(text: &str) -> Option<Self> {
-        Self::of(text.parse().ok()?)
+        Self::from_f64(text.parse().ok()?)
     }
 
     fn of_toml(value: &Value) -> Option<Self> {
         match value {
-            Value::Float(part) => Self::of(*part),
+            Value::Float(part) => Self::from_f64(*part),
             Value::Integer(part) => Self::of_text(&part.to_string()),
             _ => None,
         }
@@ -110,7 +84,7 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert_eq!(otlp(None, None, None), Ok(None));
-        if !cfg!(feature = "otel") {
+        if !spans::IS_AVAILABLE {
             assert!(parse("http://127.0.0.1:4318").unwrap_err().contains("--features otel"));
             return;
         }

@@ -5,8 +5,9 @@
 
 use std::path::PathBuf;
 
+use usage::spans::Ratio;
+
 use super::kind::{SettingValue, StringList};
-use super::otlp::Ratio;
 use super::secret::Secret;
 use super::{ConfigError, RawValue};
 use crate::limits;
@@ -164,7 +165,7 @@ settings! {
     /// Mail addresses for notices of the certificate authority, as a list or separated by commas.
     acme_contact: StringList = Value(StringList::default()),
     /// URL of the ACME directory of the certificate authority.
-    acme_directory: String = Value(limits::acme::DIRECTORY.to_owned()),
+    acme_directory: String = Value(listener::acme::limits::DIRECTORY.to_owned()),
     /// Root certificates (PEM) trusted for connections to the ACME directory, in addition to Mozilla's.
     acme_ca_file: PathBuf = Description("none"),
     /// `max-age` in seconds of the `Strict-Transport-Security` header of dashboard and API responses over TLS. Browsers
@@ -191,9 +192,9 @@ settings! {
     /// Service name in traces. Requires the `otel` build feature.
     otlp_service_name: String = Value("trug".to_owned()),
     /// Maximum number of connections per listen address.
-    connections_max: usize = Value(limits::CONNECTIONS_MAX),
+    connections_max: usize = Value(listener::limits::CONNECTIONS_MAX),
     /// Maximum number of connections per client address and listen address.
-    connections_per_address_max: usize = Value(limits::CONNECTIONS_PER_ADDRESS_MAX),
+    connections_per_address_max: usize = Value(listener::limits::CONNECTIONS_PER_ADDRESS_MAX),
     /// Maximum copy rate of background compaction in bytes per second. 0: compaction runs on request only.
     compaction_bytes_per_second_max: u64 = Value(engine::limits::COMPACTION_BYTES_PER_SECOND),
     /// Period in days of background verification (scrub): all stored data is verified once per period. 0: off.
@@ -244,7 +245,7 @@ settings! {
     /// limit.
     image_ms_per_second_per_bucket: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_BUCKET) => reload,
     /// Maximum time in seconds that a graceful shutdown waits for requests in flight.
-    drain_seconds: u64 = Value(limits::DRAIN_TIMEOUT.as_secs()) => reload,
+    drain_seconds: u64 = Value(listener::limits::DRAIN_TIMEOUT.as_secs()) => reload,
     /// Retention window in seconds, at most 30 days, of deleted and replaced objects over 1 MiB: they can be restored
     /// until it ends or space is short. 0: their space is reclaimed immediately.
     undelete_window_seconds: u64 = Value(limits::UNDELETE_WINDOW.as_secs()),

@@ -18,6 +18,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, Response};
 use http_body_util::BodyExt;
+use listener::incoming_body::IncomingBody;
 use protocol::error::ApiError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
@@ -25,7 +26,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 use super::stream_body::StreamBody;
-use crate::connection::IncomingBody;
 use crate::limits;
 
 /// Name of the channel of a request.

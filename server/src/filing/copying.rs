@@ -9,10 +9,10 @@ use std::sync::Arc;
 use engine::{Batch, Error, ObjectKey, ObjectName, Precondition};
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
+use usage::task::blocking;
 
 use super::MovedFile;
 use super::moving::object_exists;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, OnConflict, UploadParams};
 use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;

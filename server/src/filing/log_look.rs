@@ -8,8 +8,8 @@ use std::sync::Arc;
 use engine::{Error, ProgressCallback, Store};
 use protocol::error::ApiError;
 use tokio::time::timeout;
+use usage::task::blocking;
 
-use crate::bridge::blocking;
 use crate::limits::LOG_SCAN_TIMEOUT;
 use crate::state::AppState;
 

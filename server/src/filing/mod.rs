@@ -20,8 +20,8 @@ mod restoring;
 
 use engine::{Batch, Precondition};
 use protocol::error::ApiError;
+use usage::task::run_to_completion;
 
-use crate::bridge::run_to_completion;
 use crate::catalog::{Bucket, ObjectEvent, StoredAmount};
 use crate::intake::{commit_reserved, reserve_quota};
 use crate::state::AppState;

@@ -17,9 +17,9 @@ use engine::{
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
+use usage::task::blocking;
 
 use super::{CancelCheck, bucket_batch, commit_moves};
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict, StoredAmount};
 use crate::claims::Claim;
 use crate::intake::claim_names;

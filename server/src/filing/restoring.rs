@@ -11,9 +11,9 @@ use engine::{
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
+use usage::task::blocking;
 
 use super::{CancelCheck, bucket_batch, scan_log};
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
 use crate::claims::Claim;
 use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};

@@ -14,10 +14,10 @@ use protocol::object_path::last_segment;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
 use serde::Serialize;
+use usage::task::blocking;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{
     Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError,
     FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, Scope, new_bucket_name,

@@ -9,9 +9,9 @@ use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectNam
 use http::Uri;
 use protocol::error::ApiError;
 use protocol::object_path::{ObjectPath, PathInBucket};
+use usage::task::blocking;
 
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{ObjectEvent, Scope};
 use crate::limits;
 use crate::parameters::ObjectPathParameters;

@@ -24,12 +24,13 @@ use protocol::range::{ByteRange, MultipartRanges, content_range, parse_range};
 use protocol::response_headers::{
     DeliveryContext, Disposition, HtmlPolicy, Visibility, not_modified_headers, object_headers,
 };
+use usage::task::blocking;
 
 use self::shown::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
-use crate::bridge::{self, BodyPart, blocking};
 use crate::catalog::{Access, Bucket, ServeHtml};
 use crate::layers::REQUEST_ID;
+use crate::object_body::{self, BodyPart};
 use crate::parameters::{ObjectPathParameters, TransformParameters};
 use crate::state::AppState;
 use crate::variants::VariantError;
@@ -245,13 +246,13 @@ async fn body(
             }),
             body => Ok(body?),
         },
-        RepresentationData::Memory(bytes) => Ok(bridge::body_from_memory(bytes, pieces)),
+        RepresentationData::Memory(bytes) => Ok(object_body::body_from_memory(bytes, pieces)),
     }
 }
 
 async fn read(app: &AppState, object: &Object, pieces: Vec<BodyPart>) -> engine::Result<Body> {
-    let body = bridge::open_body(&app.store, object).await?;
-    bridge::stream_body(body, pieces, &app.disk_reads).await
+    let body = object_body::open_body(&app.store, object).await?;
+    object_body::stream_body(body, pieces, &app.disk_reads).await
 }
 
 /// Removes a corrupt variant, so that the retry renders it again.

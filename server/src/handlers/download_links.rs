@@ -11,11 +11,11 @@ use protocol::object_path::PathInBucket;
 use protocol::public_url::public_url;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use usage::task::blocking;
 use utoipa::ToSchema;
 
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
 use crate::limits;
 use crate::parameters::BucketNameParameter;

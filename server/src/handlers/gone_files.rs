@@ -21,11 +21,11 @@ use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use usage::task::blocking;
 use utoipa::ToSchema;
 
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, OnConflict, Scope};
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;

@@ -12,10 +12,10 @@ use protocol::object_path::{normalize, parse_bucket_name};
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use sha2::{Digest, Sha256};
+use usage::task::blocking;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::Scope;
 use crate::limits::LIST_KEYS_MAX;
 use crate::parameters::ListedBucketParameter;

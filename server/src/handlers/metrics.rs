@@ -8,10 +8,10 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
+use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
+use usage::task::blocking;
 
-use crate::bridge::blocking;
-use crate::client_address::client_ip;
 use crate::metrics;
 use crate::state::AppState;
 

@@ -29,17 +29,17 @@ pub mod set_up;
 pub mod storage;
 pub mod tus;
 pub mod upload;
-pub mod usage;
 pub mod usage_history;
+pub mod usage_report;
 pub mod webhooks;
 
 use engine::{BucketName, ObjectKey};
 use http::Uri;
 use protocol::error::ApiError;
 use protocol::object_path::{PathInBucket, last_segment};
+use usage::task::blocking;
 
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{Actor, Catalog, CatalogError};
 use crate::state::AppState;
 

@@ -17,6 +17,7 @@ use protocol::object_path::{ObjectPath, check_object_path_writable};
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::reserved_paths::{self, TOKEN_PATH};
+use usage::request_meter::RequestMeter;
 
 use crate::admission::{authenticate, charge, with_rate_limit_headers};
 use crate::auth::{Caller, PresentedCredentials};
@@ -24,7 +25,6 @@ use crate::catalog::{Catalog, Grant, Purpose, Scope, TokenId, UploadParams};
 use crate::handlers::upload::{store_form, thumbnail_param, upload_params};
 use crate::intake::UploadTarget;
 use crate::limits;
-use crate::meter::RequestMeter;
 use crate::parameters::{Flag, ObjectPathParameters, UploadParameters};
 use crate::rate_limit::RateClass;
 use crate::replies::{PresignedUrlReply, TokenReply, UploadReply};

@@ -6,10 +6,10 @@ use protocol::error::ApiError;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::Serialize;
+use usage::task::blocking;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::Scope;
 use crate::limits::RECENT_UPLOADS_MAX;
 use crate::replies::Json;

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{StatusCode, Uri};
+use listener::trusted_proxies::client_ip;
 use protocol::error::{ApiError, SESSION_ENDED};
 use protocol::json_body::JsonBody;
 use protocol::object_path::last_segment;
@@ -23,7 +24,6 @@ use crate::catalog::{
     Actor, Catalog, CatalogError, ClientInfo, Password, PasswordHash, Session, SessionId,
     SessionInfo, StartedSession,
 };
-use crate::client_address::client_ip;
 use crate::handlers::{changing, changing_as};
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::Uri;
 use http::request::Parts;
+use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use protocol::object_path::last_segment;
@@ -23,7 +24,6 @@ use crate::catalog::{
     Access, AccountId, AccountName, Actor, Catalog, CatalogError, FairUseStanding, FirstBucket,
     NewSetup, SetupResult, new_bucket_name,
 };
-use crate::client_address::client_ip;
 use crate::handlers::{changing, changing_as};
 use crate::limits;
 use crate::management::{

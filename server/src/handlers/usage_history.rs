@@ -11,12 +11,13 @@ use protocol::error::ApiError;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
+use usage::limits::{USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Role, Scope, UsagePoint, UsageScope, UsageStep};
 use crate::handlers::with_catalog;
-use crate::limits::{USAGE_DAYS_RETENTION, USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
+use crate::limits::USAGE_DAYS_RETENTION;
 use crate::replies::Json;
 use crate::state::AppState;
 

@@ -5,10 +5,10 @@
 use engine::{Error, Health, ObjectKey, ObjectName};
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
+use usage::task::blocking;
 
 use super::room::QuotaDelta;
 use super::{StagedFile, UploadOptions, claim_names};
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, QuotaDecision};
 use crate::state::AppState;
 

@@ -20,9 +20,9 @@ use protocol::multipart::MultipartFile;
 use protocol::request_body::RequestBody;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
+use usage::task::{blocking, join};
 
 use super::drop_blocking;
-use crate::bridge::{blocking, join};
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
 
 /// Source of a file's bytes.

@@ -6,13 +6,13 @@
 use engine::{Batch, BucketName, CommitInfo, Object};
 use protocol::error::ApiError;
 use tokio::time::{Instant, timeout_at};
+use usage::spans::with_current_span;
+use usage::task::blocking;
 use uuid::Uuid;
 
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, ObjectEvent, QuotaDecision, QuotaReservation, StoredAmount};
 use crate::limits;
 use crate::state::AppState;
-use crate::traces::with_current_span;
 
 /// Growth of a bucket by a batch, net of the objects that it replaces.
 #[derive(Default)]

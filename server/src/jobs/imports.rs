@@ -18,10 +18,10 @@ use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::PathInBucket;
 use protocol::request_body::{BodyLimits, RequestBody};
 use tokio::time::{sleep, timeout};
+use usage::task::blocking;
 
 use super::ended;
 use super::standing::JobAuthorization;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Job, JobProgress, OnConflict, UploadParams};
 use crate::intake::{
     StagedFile, UploadOptions, UploadTarget, receive_raw, resolve_keys, store_files,

@@ -21,17 +21,17 @@ use std::sync::Arc;
 
 use protocol::error::ApiError;
 use tokio::task::{Id, JoinSet};
+use usage::registry::{JobKind, JobOutcome};
+use usage::task::blocking;
 
 use self::standing::JobAuthorization;
 pub use self::standing::check_allowed;
-use crate::bridge::blocking;
 use crate::catalog::{
     AccountId, Actor, Job, JobEnd, JobError, JobId, JobProgress, JobSpec, JobState,
 };
 use crate::filing::CancelCheck;
 use crate::job_board::RunningJob;
 use crate::limits;
-use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
 
 /// Starts jobs as capacity permits, forever.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use engine::WorkProgress;
 use protocol::error::ApiError;
+use usage::task::blocking;
 
 use super::standing::JobAuthorization;
 use super::start;
-use crate::bridge::blocking;
 use crate::catalog::{CatalogError, JobId, JobSpec};
 use crate::job_board::RunningJob;
 use crate::management::{AdminRequest, AdminResponse, CompactionParams, execute};

@@ -1,19 +1,13 @@
-//! Metrics in OpenMetrics format.
+//! Metrics in OpenMetrics format, with those of requests and the process from `usage`.
 //!
 //! ```text
-//! requests    HTTP, connections, rejections
 //! storage     the store and its disk
 //! work        images, searches, jobs, webhooks, accounts
-//! process     process metrics of the operating system
-//! sheet       encoding of a series
 //! ```
 //!
 //! Guarantees: every series is always present, zero where nothing happened, except for unknown values; label values are
 //! constants of the code, so that requests cannot create series. Non-goals: measuring, and authorization.
 
-mod process;
-mod requests;
-mod sheet;
 mod storage;
 mod work;
 
@@ -26,9 +20,10 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
 use protocol::error::ApiError;
+use usage::exposition::MetricWriter;
+use usage::process_metrics::ProcessMetrics;
+use usage::request_metrics;
 
-use self::process::ProcessMetrics;
-use self::sheet::MetricWriter;
 use crate::catalog::LastBackup;
 use crate::state::AppState;
 
@@ -84,15 +79,9 @@ impl ServerMetrics {
 impl Collector for ServerMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut sheet = MetricWriter::new(encoder);
-        requests::encode(&self.app, &mut sheet)?;
+        request_metrics::encode(&self.app.metrics, &mut sheet)?;
         storage::encode(self, &mut sheet)?;
         work::encode(self, &mut sheet)
-    }
-}
-
-impl Collector for ProcessMetrics {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.encode(&mut MetricWriter::new(encoder))
     }
 }
 

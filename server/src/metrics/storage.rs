@@ -3,9 +3,9 @@
 use std::fmt;
 
 use engine::{ClassStats, Health, StoreStats};
+use usage::exposition::{HistogramUnit, Labels, MetricWriter};
 
 use super::ServerMetrics;
-use super::sheet::{HistogramUnit, Labels, MetricWriter};
 
 pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
     state(ours, sheet)?;

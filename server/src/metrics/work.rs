@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use usage::exposition::{HistogramUnit, MetricWriter};
+use usage::registry::{JobKind, JobOutcome};
+
 use super::ServerMetrics;
-use super::sheet::{HistogramUnit, MetricWriter};
 use crate::limits::IMAGE_JOBS_QUEUED_MAX;
-use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
 
 pub(super) fn encode(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {

@@ -26,7 +26,7 @@ use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deliver, docs, download_links,
     gone_files, health, integrations, jobs, list, metrics, moves, organisations, presign,
     presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload,
-    usage, usage_history, webhooks,
+    usage_history, usage_report, webhooks,
 };
 use crate::parameters::Flag;
 
@@ -121,7 +121,7 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
         organisations::decline_membership,
         account::show,
         account::edit,
-        usage::usage,
+        usage_report::usage,
         usage_history::history,
         audit::show,
         accounts::list,

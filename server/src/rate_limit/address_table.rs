@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use engine::Rng;
 use governor::nanos::Nanos;
 use governor::state::StateStore;
+use listener::ip_network::AddressKey;
 
-use crate::address::AddressKey;
 use crate::limits::RATE_LIMIT_IPS_MAX;
 
 /// Table of addresses. Cheap to clone; clones share the table.

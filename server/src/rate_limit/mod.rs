@@ -23,13 +23,13 @@ use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
 use governor::{InsufficientCapacity, Quota, RateLimiter};
+use listener::ip_network::{AddressKey, Network, is_local_or_trusted};
 use protocol::error::ApiError;
 
 use self::address_table::PerIpTable;
 use self::picture_time::ImageCpuLimit;
 use self::sign_ins::LoginLimits;
 
-use crate::address::{AddressKey, Network, is_local_or_trusted};
 use crate::catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
 use crate::config::Config;
 use crate::limits;
@@ -386,7 +386,7 @@ struct PerIpLimit {
 
 impl PerIpLimit {
     fn new(name: &'static str, quota: Quota, time: &LimiterClock, rng: &dyn Rng) -> Self {
-        let addresses = limits::ADDRESSES_PER_NETWORK;
+        let addresses = listener::limits::ADDRESSES_PER_NETWORK;
         let burst = quota.burst_size().saturating_mul(addresses);
         let interval = quota.replenish_interval() / addresses.get();
         let of_network = Quota::with_period(interval).map(|quota| quota.allow_burst(burst));

@@ -11,9 +11,9 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
 use governor::{InsufficientCapacity, Quota, RateLimiter};
+use listener::ip_network::AddressKey;
 
 use super::{LimiterClock, PerIpLimit, RateLimitPolicy, RateLimited};
-use crate::address::AddressKey;
 use crate::config::Config;
 use crate::limits::IMAGE_BURST_WINDOW;
 

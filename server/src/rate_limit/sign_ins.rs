@@ -12,10 +12,10 @@ use std::num::NonZeroU32;
 
 use engine::Rng;
 use governor::Quota;
+use listener::ip_network::AddressKey;
 use sha2::{Digest, Sha256};
 
 use super::{LimiterClock, OfKeys, PerIpLimit, RateLimited};
-use crate::address::AddressKey;
 use crate::limits::{
     FAILED_SIGN_IN_REFILL_INTERVAL, FAILED_SIGN_INS_PER_MINUTE, FAILED_SIGN_INS_PER_NAME_BURST,
 };

@@ -14,6 +14,7 @@ use s3s::dto::{
     HeadBucketOutput, ListBucketsInput, ListBucketsOutput, Owner,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
+use usage::task::blocking;
 
 use super::access::caller_of;
 use super::acl::bucket_access;
@@ -21,7 +22,6 @@ use super::errors::{s3_error, to_s3_error};
 use super::objects::time_of;
 use super::signed::REGION;
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{
     Access, Bucket, BucketChange, BucketKind, CatalogError, NewBucket, NewBucketOwner, OnNonEmpty,
     Scope, new_bucket_name,

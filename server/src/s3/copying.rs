@@ -14,6 +14,7 @@ use s3s::dto::{
     TaggingDirective,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
+use usage::task::blocking;
 
 use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
@@ -25,7 +26,6 @@ use super::stored::{Described, StoredParts};
 use super::tagging::{check_directive, copied_tags};
 use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
 use crate::intake::{StagedFile, store_files};
 use crate::limits::MOVE_TRIES_MAX;

@@ -14,6 +14,7 @@ use s3s::dto::{
     ObjectIdentifier,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
+use usage::task::blocking;
 
 use super::access::caller_of;
 use super::conditions::{WriteConditions, names};
@@ -22,7 +23,6 @@ use super::object_lock::may_bypass;
 use super::objects::{head_object, matches_sent_key, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, ObjectEvent, Scope};
 use crate::handlers::delete::delete_keys;
 use crate::limits;

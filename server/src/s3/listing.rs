@@ -16,13 +16,13 @@ use s3s::dto::{
     ObjectVersionStorageClass, Owner,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
+use usage::task::blocking;
 
 use super::access::caller_of;
 use super::errors::{s3_error, to_s3_error};
 use super::objects::{etag_in, key_in, strong_etag, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, Scope};
 use crate::limits::LIST_KEYS_MAX;
 use crate::object_attributes::StoredAttributes;

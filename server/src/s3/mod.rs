@@ -60,12 +60,15 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use listener::trusted_proxies::client_ip;
 use protocol::error::ApiError;
 use protocol::request_body::{BodyLimits, RequestBody};
 use s3s::S3Error;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
+use usage::rejection::AuthFailure;
+use usage::request_meter::RequestMeter;
 
 use self::access::{S3Authorizer, S3SecretProvider};
 use self::errors::to_s3_error;
@@ -78,10 +81,7 @@ pub(crate) use self::signed::is_signed_address;
 use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;
-use crate::client_address::client_ip;
 use crate::limits;
-use crate::measures::AuthFailure;
-use crate::meter::RequestMeter;
 use crate::own_pages::RequestOrigin;
 use crate::state::AppState;
 

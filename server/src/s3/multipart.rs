@@ -23,6 +23,7 @@ use s3s::dto::{
     UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use usage::task::blocking;
 use uuid::Uuid;
 
 use self::claims::PartClaim;
@@ -37,10 +38,11 @@ use super::object_lock::sent_lock;
 use super::objects::{authorized_object, hex, limited_body, strong_etag, time_of};
 use super::stored::Described;
 use crate::auth::Caller;
-use crate::bridge::{self, blocking, commit, read_ranges};
 use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
+use crate::commit::commit;
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
+use crate::object_body::{self, read_ranges};
 use crate::state::AppState;
 
 /// Creates an upload.
@@ -218,7 +220,7 @@ pub(super) async fn upload_part_copy(
     let range = range_of(input.copy_source_range.as_deref(), object.bytes())?;
     let algorithm = algorithm_of(&upload);
     let copied = async {
-        let body = bridge::open_body(&app.store, &object).await?;
+        let body = object_body::open_body(&app.store, &object).await?;
         let bytes = range.end - range.start;
         let part = PartWriter::begin(app, &bucket, &upload, number, bytes).await?;
         let PartWriter { app, upload, number, claim, open, _turn } = part;

@@ -14,6 +14,7 @@ use protocol::object_path::{PathInBucket, check_writable, parse_bucket_name};
 use protocol::request_body::{BodyLimits, RequestBody};
 use s3s::dto::{ETag, PutObjectInput, PutObjectOutput, Timestamp};
 use s3s::{S3Request, S3Result, TrailingHeaders};
+use usage::task::blocking;
 
 use super::access::caller_of;
 use super::checksums::{Algorithm, copy_checksums, response_of};
@@ -24,7 +25,6 @@ use super::object_lock::sent_lock;
 use super::stored::{Described, StoredParts};
 use super::versioning::id_of;
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
 use crate::intake::{UploadOptions, receive_raw, store_files};
 use crate::object_attributes::StoredAttributes;

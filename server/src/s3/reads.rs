@@ -32,9 +32,9 @@ use super::object_lock;
 use super::objects::{EMPTY_MD5, authorized_object, etag_in, strong_etag, time_of};
 use super::signed::is_signed_address;
 use super::versioning::{VERSION_ID, find_version, version_id};
-use crate::bridge::{self, BodyPart};
 use crate::catalog::Scope;
 use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
+use crate::object_body::{self, BodyPart};
 use crate::state::AppState;
 use crate::versions::{self, Version, VersionId};
 
@@ -202,7 +202,7 @@ async fn read_folder(
     caller.require_path_access(&place)?;
     let (store, name) = (app.store.clone(), bucket.name.clone());
     let prefix = place.as_str().to_owned();
-    let page = bridge::blocking(move || store.list_keys(&name, &prefix, None, 1)).await?;
+    let page = usage::task::blocking(move || store.list_keys(&name, &prefix, None, 1)).await?;
     let first = page.objects.first().ok_or_else(ApiError::file_not_found)?;
     let validators = Validators::new(EMPTY_MD5, first.created_ms());
     let mut headers = validator_headers(&validators);
@@ -373,8 +373,8 @@ fn add_checksum(headers: &mut HeaderMap, s3: &S3Attributes, of_part: Option<&str
 }
 
 async fn body_of(app: &AppState, object: &Object, slice: Range<u64>) -> engine::Result<Body> {
-    let body = bridge::open_body(&app.store, object).await?;
-    bridge::stream_body(body, vec![BodyPart::Range(slice)], &app.disk_reads).await
+    let body = object_body::open_body(&app.store, object).await?;
+    object_body::stream_body(body, vec![BodyPart::Range(slice)], &app.disk_reads).await
 }
 
 /// Implements GetObjectAttributes.

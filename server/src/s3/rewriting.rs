@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
 use protocol::error::ApiError;
 use s3s::S3Result;
+use usage::task::blocking;
 
 use super::errors::to_s3_error;
 use super::objects::authorized_object;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
-use crate::bridge::{blocking, commit};
 use crate::catalog::{Bucket, Scope};
+use crate::commit::commit;
 use crate::limits::MOVE_TRIES_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;

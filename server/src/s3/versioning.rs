@@ -11,12 +11,12 @@ use s3s::dto::{
     PutBucketVersioningInput, PutBucketVersioningOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use usage::task::blocking;
 
 use super::access::caller_of;
 use super::buckets::{change_settings, head_bucket};
 use super::errors::{code, s3_error, to_s3_error};
 use super::objects::{EMPTY_MD5, head_object, matches_sent_key};
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, BucketChange};
 use crate::state::AppState;
 use crate::versions::{self, Version, VersionId, VersioningState};

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use engine::{StagedBody, Store};
 use images::limits::SOURCE_BYTES_MAX;
 use images::{Error, Fit, Format, OutputFormat, Plan, PlanOutcome, Source, Stop, TransformOptions};
+use usage::bucket_counters::BucketCounters;
 
 use super::ThumbnailSkip;
-use crate::bridge::read_staged_prefix;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
-use crate::traffic::BucketCounters;
+use crate::object_body::read_staged_prefix;
 use crate::variants::{HeaderDepth, RenderCost, RenderFailure, Variants, read_header};
 
 /// Renders the thumbnail of a file: its first frame, in its display orientation, no side longer than
 /// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` charges the cost in milliseconds of CPU, or rejects it;
-/// the work counts for `traffic`.
+/// the work counts as usage of the bucket.
 ///
 /// # Errors
 ///

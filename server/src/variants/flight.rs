@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::traces::with_current_span;
+use usage::spans::with_current_span;
 
 /// Running jobs.
 pub(super) struct SingleFlight<K, V>(Arc<Mutex<Running<K, V>>>);

@@ -27,6 +27,8 @@ use images::{
     Error, Format, LimitKind, Plan, PlanOutcome, Source, TransformOptions, limits::SOURCE_BYTES_MAX,
 };
 use protocol::error::ApiError;
+use usage::bucket_counters::BucketCounters;
+use usage::task::blocking;
 
 use self::flight::{SingleFlight, WaiterToken};
 use self::remembered::GenerationCache;
@@ -34,13 +36,12 @@ use self::shelf::VariantCache;
 use self::workshop::RenderPool;
 pub use self::workshop::{RenderCost, RenderFailure, RenderPoolStats};
 
-use crate::bridge::{blocking, read_all, read_prefix};
 use crate::crew::cpu_count;
 use crate::limits::{
     IMAGE_FAILURE_CACHE_TTL, IMAGE_HEAD_BYTES, IMAGE_HEADER_CACHE_ENTRIES, IMAGE_JOBS_RETRIED_MAX,
     IMAGE_QUEUE_TIMEOUT, VARIANTS_SWEEP_INTERVAL,
 };
-use crate::traffic::BucketCounters;
+use crate::object_body::{read_all, read_prefix};
 
 /// Variants of all images. Cheap to clone.
 #[derive(Clone)]
@@ -239,7 +240,7 @@ impl Variants {
     }
 
     /// Renders a missing variant, or joins a running job. Dropping the future stops waiting; a job without waiters is
-    /// cancelled. The work counts for `traffic`.
+    /// cancelled. The work counts as usage of the bucket.
     pub async fn render(
         &self,
         missing: RenderTask,

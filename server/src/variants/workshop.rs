@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use engine::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use usage::spans::child_span;
 
 use crate::crew::{Priority, QueueFull, ThreadPool};
-use crate::limits::{IMAGE_JOBS_QUEUED_MAX, IMAGE_LONG_JOB_MS, MIB};
-use crate::traces::child_span;
+use crate::limits::MIB;
+use crate::limits::{IMAGE_JOBS_QUEUED_MAX, IMAGE_LONG_JOB_MS};
 
 /// Estimated cost of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,15 +11,15 @@ mod schedule;
 
 use std::sync::Arc;
 
+use outbound::{HttpReply, KeepAlive};
 use tokio::task::JoinSet;
+use usage::task::blocking;
 
 use self::message::WebhookMessage;
-use crate::bridge::blocking;
 use crate::catalog::{
     CatalogError, DeliveryFailure, DeliveryLease, DueEvent, NextAttempt, Webhook,
 };
 use crate::limits;
-use crate::outbound::{HttpReply, KeepAlive};
 use crate::state::AppState;
 
 const GONE: u16 = 410;

@@ -24,8 +24,8 @@ mod tus_js;
 mod wasabi;
 mod zipline;
 
+use listener::options::ConnectionOptions;
 use serde_json::Value;
-use server::connection::ConnectionOptions;
 use tests::wire::{Listening, Wire};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Reply, World};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::connection::ConnectionOptions;
+use listener::options::ConnectionOptions;
 use tests::wire::{Listening, now};
 use tests::{Client, World};
 

@@ -2,11 +2,11 @@
 
 use axum::body::Body;
 use http::Method;
+use listener::options::ConnectionOptions;
 use server::admin::AdminService;
-use server::connection::ConnectionOptions;
-use server::measures::ListenerKind;
 use tests::wire::Listening;
 use tests::{Client, OpenMetrics, World};
+use usage::registry::ListenerKind;
 
 use super::{TOKEN, config, listening, scrape};
 

@@ -6,12 +6,12 @@ mod bounds;
 mod documents;
 mod moves;
 
+use listener::options::ConnectionOptions;
 use server::Config;
 use server::config::Layer;
-use server::connection::ConnectionOptions;
-use server::measures::ListenerKind;
 use tests::wire::Listening;
 use tests::{Client, OpenMetrics, World};
+use usage::registry::ListenerKind;
 
 const TOKEN: &str = "correct-horse-battery-staple";
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Method;
+use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use server::Config;
-use server::roots::TrustAnchors;
 use server::webhooks::deliver_due;
 use tests::{Client, Receiver, Scripted, World};
 

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use outbound::trust_anchors::{TrustAnchorError, TrustAnchors};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use server::roots::{TrustAnchorError, TrustAnchors};
 
 /// Certificates that are accepted.
 pub(super) enum Trust {

@@ -20,6 +20,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
+use outbound::{FetchedFile, OutboundClient};
 use percent_encoding::percent_decode_str;
 use protocol::destination::OutboundUrl;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,6 @@ use self::signature::{NO_BODY, Unsigned, authorization, escaped};
 use super::ImportNetworkPolicy;
 use super::tries::{DownloadFailure, Tries, requested_delay};
 use crate::limits;
-use crate::outbound::{FetchedFile, OutboundClient};
 
 /// Remote bucket and its access parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

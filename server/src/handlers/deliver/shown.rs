@@ -9,6 +9,7 @@ use engine::{Etag, Object};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use images::{Format, LimitKind, OutputFormat, TransformOptions};
+use listener::trusted_proxies::client_ip;
 use protocol::content_type::{ActiveContent, active_content, essence};
 use protocol::error::ApiError;
 use protocol::file_name::split_extension;
@@ -17,7 +18,6 @@ use protocol::stored_headers::StoredHeaders;
 
 use super::DeliveryMiss;
 use crate::catalog::Bucket;
-use crate::client_address::client_ip;
 use crate::image_wish::transform_params;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;

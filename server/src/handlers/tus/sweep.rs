@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use engine::Batch;
+use usage::task::blocking;
 
-use crate::bridge::blocking;
 use crate::catalog::{CatalogError, PendingUpload};
 use crate::limits;
 use crate::state::AppState;

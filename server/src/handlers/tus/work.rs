@@ -21,15 +21,16 @@ use protocol::object_path::{PathInBucket, key_in_folder, parse_bucket_name};
 use protocol::public_url::public_url;
 use protocol::request_body::{BodyLimits, RequestBody};
 use protocol::tus_headers::{ChunkChecksum, UploadMetadata};
+use usage::task::{blocking, run_to_completion};
 use uuid::Uuid;
 
 use super::wish::CreateUploadParams;
 use crate::auth::Caller;
-use crate::bridge::{blocking, commit, run_to_completion};
 use crate::catalog::{
     Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
     UploadParams,
 };
+use crate::commit::commit;
 use crate::handlers::upload::check_destination;
 use crate::intake::{
     StagedFile, ThumbnailCache, UploadOptions, UploadTarget, reserve_quota, resolve_keys,

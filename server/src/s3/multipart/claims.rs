@@ -6,10 +6,10 @@
 
 use engine::ObjectName;
 use protocol::error::ApiError;
+use usage::task::blocking;
 use uuid::Uuid;
 
 use super::super::objects::head_object;
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, MultipartUpload, StoredAmount};
 use crate::intake::reserve_quota;
 use crate::limits;

@@ -17,6 +17,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use tokio::task::JoinHandle;
+use usage::task::blocking;
 
 use super::super::access::caller_of;
 use super::super::checksums::{
@@ -28,7 +29,6 @@ use super::super::objects::{hex, strong_etag, upload_options};
 use super::super::stored::{Described, StoredParts};
 use super::super::versioning::id_of;
 use super::{algorithm_of, find};
-use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
 use crate::intake::{StagedFile, store_files};
 use crate::limits;

@@ -9,6 +9,7 @@ use s3s::dto::{
     ListPartsInput, ListPartsOutput, MultipartUpload as Open, Part, StorageClass,
 };
 use s3s::{S3Request, S3Result};
+use usage::task::blocking;
 
 use super::super::access::caller_of;
 use super::super::checksums::{copy_checksums, response_of};
@@ -16,7 +17,6 @@ use super::super::errors::to_s3_error;
 use super::super::listing::owner_of;
 use super::super::objects::{strong_etag, time_of};
 use super::{algorithm_of, find_open};
-use crate::bridge::blocking;
 use crate::catalog::{MultipartUpload, Scope};
 use crate::limits;
 use crate::object_attributes::StoredChecksum;
