@@ -11,6 +11,11 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::FromRequestParts;
+use catalog::{
+    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, FairUseStanding, Issuer,
+    KeyRestrictions, MemberRole, Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role,
+    Scope, SecretHash, Session,
+};
 use engine::{BucketName, FolderKey, ObjectKey};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -21,11 +26,6 @@ use protocol::object_path::{ObjectPath, PathInBucket};
 use protocol::query::Query;
 use usage::request_meter::RequestMeter;
 
-use crate::catalog::{
-    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, FairUseStanding, Issuer,
-    KeyRestrictions, MemberRole, Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role,
-    Scope, SecretHash, Session,
-};
 use crate::own_pages::RequestOrigin;
 use crate::state::{AppState, EndpointTier};
 
@@ -146,7 +146,7 @@ impl Caller {
     #[cfg(feature = "s3")]
     pub fn from_signature(
         app: &AppState,
-        key: &crate::catalog::ApiKeyId,
+        key: &catalog::ApiKeyId,
         asking: PresentedCredentials<'_>,
     ) -> Result<Self, ApiError> {
         let api_key = app.catalog.authenticate_signed(key).ok_or_else(ApiError::invalid_api_key)?;

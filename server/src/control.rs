@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use catalog::Actor;
 use engine::{ProgressCallback, Rng, SystemRng};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -41,7 +42,6 @@ use uuid::Uuid;
 use self::channels::{Channel, Channels};
 use self::content::{Stream, transfer};
 use self::long_work::ProgressBody;
-use crate::catalog::Actor;
 use crate::limits;
 use crate::management::{
     AdminRequest, AdminResponse, Direction, ObjectRequest, ProgressView, WebhookRequest, execute,

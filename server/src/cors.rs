@@ -12,7 +12,7 @@ use http::{Method, Response};
 use protocol::error::ApiError;
 use protocol::response_headers::allow_no_origin;
 
-use crate::catalog::{Bucket, CorsRule, rule_for};
+use catalog::{Bucket, CorsRule, rule_for};
 
 /// Request data that decides which origins may read the response about a bucket with CORS rules.
 pub struct CorsRequest {

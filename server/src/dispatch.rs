@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
+use catalog::{Bucket, CorsOrigins};
 use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use listener::ip_network::any_contains;
@@ -27,7 +28,6 @@ use usage::request_meter::{MeteredBody, RequestMeter, ResponseCounter};
 use usage::spans::{RequestSpan, record_request, record_response};
 
 use crate::auth::presents_key;
-use crate::catalog::{Bucket, CorsOrigins};
 use crate::config::Scheme;
 use crate::cors::CorsRequest;
 use crate::handlers::deliver::deliver;

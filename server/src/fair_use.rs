@@ -7,9 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{
-    Account, AccountId, ActivityDay, Catalog, CatalogError, FairUseStanding, Plan,
-};
+use catalog::{Account, AccountId, ActivityDay, Catalog, CatalogError, FairUseStanding, Plan};
+
 use crate::limits::{
     FAIR_USE_REFUSED_PER_DAY, FAIR_USE_SPIKE_FACTOR, FAIR_USE_SPIKE_REQUESTS_MIN,
     FAIR_USE_STEP_DELAY,

@@ -22,6 +22,12 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use catalog::claims::Claim;
+use catalog::object_attributes::{S3Attributes, StoredAttributes, Tags};
+use catalog::object_lock::ObjectLock;
+use catalog::{
+    AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
+};
 use engine::{
     Batch, BucketName, Conflict, Error, Etag, FolderKey, Object, ObjectKey, ObjectName,
     Precondition, PutOptions, StagedBody,
@@ -42,13 +48,7 @@ use self::inflow::CheckedPart;
 use self::inflow::stage_body;
 pub use self::room::{QuotaDelta, commit_reserved, reserve_quota};
 pub use self::thumbnails::ThumbnailCache;
-use crate::catalog::{
-    AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
-};
-use crate::claims::Claim;
 use crate::limits;
-use crate::object_attributes::{S3Attributes, StoredAttributes, Tags};
-use crate::object_lock::ObjectLock;
 use crate::state::AppState;
 use crate::thumbnails::ThumbnailSkip;
 

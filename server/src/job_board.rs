@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::catalog::{JobId, JobProgress};
+use catalog::{JobId, JobProgress};
 
 /// Registry of running jobs.
 #[derive(Default)]

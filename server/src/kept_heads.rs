@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use catalog::Bucket;
 use http::HeaderMap;
 use protocol::conditional::Validators;
 
-use crate::catalog::Bucket;
 use crate::limits::HEADER_CACHE_ENTRIES_MAX;
 
 /// Response-header cache.

@@ -6,7 +6,6 @@
 
 pub mod archives;
 pub mod control;
-pub mod versions;
 
 use std::time::Duration;
 
@@ -23,54 +22,19 @@ pub const USAGE_FOLDERS_MAX: usize = 10_000;
 /// verified and written under other load.
 pub const COMPACTION_BYTES_PER_SECOND_EXPECTED: u64 = 100 * MIB;
 
-/// Maximum accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
-pub const CATALOG_RECORDS_MAX: usize = 100_000;
-/// Maximum buckets that one account owns, including those of its organisations.
-pub const BUCKETS_PER_ACCOUNT_MAX: usize = 10_000;
-/// Maximum API keys of one account. At the limit, a new key replaces the oldest one that is no longer valid.
-pub const API_KEYS_PER_ACCOUNT_MAX: usize = 1_000;
-/// Maximum organisations that one account owns.
-pub const ORGANISATIONS_PER_ACCOUNT_MAX: usize = 100;
-/// Maximum members of one organisation: their record is one fact.
-pub const MEMBERS_PER_ORGANISATION_MAX: usize = 1_000;
-/// Maximum pending invitations of an account to organisations.
-pub const INVITATIONS_PER_ACCOUNT_MAX: usize = 100;
-/// Maximum origins, and maximum media types, of a bucket: its record is one fact.
-pub const BUCKET_LIST_MAX: usize = 100;
 /// Maximum bytes of all tags of a bucket.
 pub const BUCKET_TAGS_BYTES_MAX: usize = 12 * 1_024;
-/// Maximum CORS rules of a bucket (S3 API).
-pub const CORS_RULES_MAX: usize = 100;
-/// Maximum bytes of all CORS rules of a bucket, encoded.
-pub const CORS_RULES_BYTES_MAX: usize = 8 * 1_024;
-/// Facts that are read at a time when the catalog is opened.
-pub const CATALOG_PAGE_FACTS: usize = 1_000;
-/// Longest free text of a catalog record.
-pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
 
-/// Minimum password length in characters, and maximum in bytes.
-pub const PASSWORD_CHARS_MIN: usize = 10;
-pub const PASSWORD_BYTES_MAX: usize = 128;
 /// Maximum concurrent password hashes: each takes 19 MiB and a tenth of a second of a processor.
 pub const PASSWORD_HASHES_CONCURRENT_MAX: usize = 2;
 /// Maximum password hashes that wait; more are rejected immediately.
 pub const PASSWORD_HASHES_QUEUED_MAX: usize = 64;
-/// Idle time after which a session ends.
-pub const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Maximum lifetime of a session, regardless of its use.
-pub const SESSION_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Lifetime of the device cookie of a browser in which an account has signed in.
 pub const DEVICE_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// Maximum sessions of one account; a further one replaces the least recently used.
-pub const SESSIONS_PER_ACCOUNT_MAX: usize = 50;
-/// Facts of sessions and invitations that are written or removed in one batch.
-pub const SESSIONS_BATCH: usize = 500;
 /// Maximum accounts listed by the check of a set-up link.
 pub const SET_UP_ACCOUNTS_MAX: usize = 20;
 /// Lifetime of a set-up link.
 pub const SETUP_LINK_LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// Lifetime of an invitation.
-pub const INVITATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum wrong passwords per minute from one address.
 pub const FAILED_SIGN_INS_PER_MINUTE: u32 = 20;
 /// Burst size of wrong passwords for one account name.
@@ -98,17 +62,8 @@ pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
 pub const PRESIGN_RELATIVE_SECONDS_MAX: f64 = 1e9;
 /// Smallest expiry that counts milliseconds since 1970. Clients 3.4.
 pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
-/// Time after which the signing key is rotated.
-pub const SIGNING_KEY_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Time for which a rotated key still verifies signatures, before it is deleted.
-pub const SIGNING_KEY_GRACE_PERIOD: Duration = Duration::from_secs(91 * 24 * 60 * 60);
 /// Maximum lifetime of a download link.
 pub const DOWNLOAD_LINK_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
-/// Time for which a used token is remembered after its expiry, so that setting the clock back does not make it valid
-/// again.
-pub const USED_TOKEN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum used tokens that are deleted in one step.
-pub const USED_TOKENS_SWEPT_MAX: usize = 1_000;
 /// Interval of deleting expired used tokens and checking whether to rotate the signing key.
 pub const PRESIGN_SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Maximum and default page size of a listing. Spec 8.
@@ -175,16 +130,10 @@ pub const FAIR_USE_REFUSED_PER_DAY: u64 = 10_000;
 pub const FAIR_USE_SPIKE_REQUESTS_MIN: u64 = 100_000;
 /// Ratio of a spike to the usual requests per day.
 pub const FAIR_USE_SPIKE_FACTOR: u64 = 10;
-/// Minimum days of history for a baseline of usual requests.
-pub const FAIR_USE_BASELINE_DAYS_MIN: usize = 3;
-/// Maximum days of history for the baseline.
-pub const FAIR_USE_BASELINE_DAYS_MAX: usize = 7;
 /// Minimum time of an account in a standing before the sweep escalates it.
 pub const FAIR_USE_STEP_DELAY: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// Interval of the fair-use sweep, if enabled.
 pub const FAIR_USE_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
-/// Changes of standing that are remembered per account; the oldest are dropped.
-pub const STANDING_CHANGES_MAX: usize = 100;
 
 /// Slots of the response-header cache: up to 2 KiB each.
 pub const HEADER_CACHE_ENTRIES_MAX: usize = 2_048;
@@ -192,12 +141,6 @@ pub const HEADER_CACHE_ENTRIES_MAX: usize = 2_048;
 /// Interval of logging newly detected corruption.
 pub const CORRUPTION_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Time after its last request for which a resumable upload is retained.
-pub const TUS_EXPIRY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Maximum time that a request waits for another on the same resumable upload to yield.
-pub const TUS_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Resumable uploads that are held open for their next request; others are reopened, which reads them whole.
-pub const TUS_SUSPENDED_MAX: usize = 64;
 /// Maximum unfinished resumable uploads of one account.
 pub const TUS_PENDING_MAX: usize = 1_000;
 /// Interval in bytes at which an incoming resumable upload is made durable.
@@ -208,8 +151,6 @@ pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
 pub const UPLOAD_GATHERED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Threads that write large uploads concurrently; more wait. Each has buffers, and memory that its allocator retains.
 pub const UPLOAD_WRITES_MAX: usize = 8;
-/// Interval of the sweep of expired resumable uploads.
-pub const TUS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Largest XML body of an S3 client: a list of all parts of an upload, or of a thousand keys.
 #[cfg(feature = "s3")]
@@ -224,19 +165,6 @@ pub const S3_PART_BYTES_MIN: u64 = 5 * 1_024 * 1_024;
 #[cfg(feature = "s3")]
 pub const S3_COMPLETE_KEEPALIVE_DELAY: Duration = Duration::from_secs(5);
 
-/// Maximum webhooks of one bucket: the events of all of them for every file of a form, or of a folder delete, are part
-/// of one batch.
-pub const WEBHOOKS_PER_BUCKET_MAX: usize = 8;
-/// Maximum webhooks of all buckets that one account owns.
-pub const WEBHOOKS_PER_ACCOUNT_MAX: usize = 100;
-/// Maximum webhooks in all: all of them are held in memory, some hundred bytes apiece.
-pub const WEBHOOKS_MAX: usize = 10_000;
-/// Maximum pending events of one webhook. More are dropped, and counted.
-pub const WEBHOOK_PENDING_MAX: usize = 100_000;
-/// Maximum pending events of all webhooks of one account.
-pub const WEBHOOK_PENDING_PER_ACCOUNT_MAX: usize = 200_000;
-/// Maximum pending events in all: each takes some 20 bytes of memory, and some 500 of the disk.
-pub const WEBHOOK_PENDING_TOTAL_MAX: usize = 1_000_000;
 /// Waiting times between the delivery attempts of an event; after the last one it becomes a dead letter. Standard
 /// Webhooks, "Deliverability and reliability".
 pub const WEBHOOK_RETRY_WAITS: &[Duration] = &[
@@ -256,30 +184,16 @@ pub const WEBHOOK_JITTER_PERCENT: u64 = 10;
 pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Back-off of a webhook after its first failure, doubled with each consecutive one.
 pub const WEBHOOK_BACKOFF_MIN: Duration = Duration::from_secs(5);
-/// Maximum back-off of a webhook, so that an unavailable destination is not contacted for each event.
-pub const WEBHOOK_BACKOFF_MAX: Duration = Duration::from_secs(10 * 60);
 /// Maximum characters of a delivery error: a certificate may name any number of hosts.
 pub const WEBHOOK_ERROR_CHARS_MAX: usize = 300;
-/// Maximum concurrent webhook deliveries.
-pub const WEBHOOK_DELIVERIES_MAX: usize = 64;
-/// Maximum concurrent webhook deliveries of one account.
-pub const WEBHOOK_DELIVERIES_PER_ACCOUNT_MAX: usize = 4;
 /// Consecutive events of a webhook before waiting webhooks get their turn.
 pub const WEBHOOK_LEASE_EVENTS_MAX: usize = 32;
 /// Maximum concurrent webhook tests.
 pub const WEBHOOK_TESTS_MAX: usize = 8;
 /// Interval of checking for due deliveries.
 pub const WEBHOOK_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of checking a webhook that is paused because its account is suspended.
-pub const WEBHOOK_SUSPENDED_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum dead letters of one webhook; the oldest are deleted.
-pub const WEBHOOK_DEAD_LETTERS_MAX: usize = 1_000;
-/// Retention of dead letters.
-pub const WEBHOOK_DEAD_LETTER_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Interval of deleting old dead letters.
 pub const WEBHOOK_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Event facts that are removed or moved in one batch.
-pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
 /// Minimum characters of a secret in the configuration.
 pub const SECRET_CHARS_MIN: usize = 16;
@@ -288,23 +202,9 @@ pub const SECRET_CHARS_MAX: usize = 256;
 /// Maximum bytes of a secret file.
 pub const SECRET_FILE_BYTES_MAX: u64 = 4 * KIB;
 
-/// Days for which daily usage is retained.
-pub const USAGE_DAYS_RETENTION: u64 = 400;
 /// Interval of persisting usage counters, in minutes: the maximum that a crash loses.
 pub const USAGE_WRITE_INTERVAL_MINUTES: u64 = 10;
-/// Usage facts that are written in one batch, plus some more of one bucket.
-pub const USAGE_BATCH_RECORDS: usize = 400;
 
-/// Maximum entries of the audit log.
-pub const AUDIT_ENTRIES_MAX: usize = 10_000;
-/// Retention of audit log entries.
-pub const AUDIT_RETENTION: Duration = Duration::from_secs(400 * 24 * 60 * 60);
-/// Maximum audit log entries of rejected sign-ins.
-pub const AUDIT_REFUSED_MAX: usize = 1_000;
-/// Audit log entries that are deleted in one batch.
-pub const AUDIT_BATCH: usize = 500;
-/// Maximum characters of the details of an audit log entry.
-pub const AUDIT_TEXT_CHARS_MAX: usize = 1_000;
 /// Default page size of the audit log.
 pub const AUDIT_PAGE_DEFAULT: usize = 100;
 /// Maximum page size of the audit log.
@@ -315,8 +215,6 @@ pub const STORAGE_SEGMENTS_MAX: usize = 500;
 
 /// Maximum attempts to move a file that changes concurrently.
 pub const MOVE_TRIES_MAX: usize = 5;
-/// Maximum concurrent body copies for move requests; others wait.
-pub const COPIES_MAX: usize = 8;
 /// Files that are moved or restored in one batch, each with its thumbnail, that of the object it replaces, and events.
 pub const MOVE_BATCH_FILES_MAX: usize = 40;
 /// Approximate bytes that are moved or restored in one batch.
@@ -333,10 +231,6 @@ pub const IMPORT_FILE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 pub const IMPORT_RATE_LIMIT_DELAY: Duration = Duration::from_secs(1);
 /// Interval of checking whether the server is draining.
 pub const IMPORT_DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Maximum failed URLs in a job's report.
-pub const IMPORT_FAILURES_MAX: usize = 50;
-/// Maximum characters of the error of a failed URL.
-pub const IMPORT_FAILURE_CHARS_MAX: usize = 80;
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
 pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
 /// Maximum requests that wait to scan the log.
@@ -346,14 +240,6 @@ pub const LOG_SCANS_QUEUED_MAX: usize = 16;
 pub const JOBS_RUNNING_MAX: usize = 4;
 /// Maximum running jobs of one account.
 pub const JOBS_RUNNING_PER_ACCOUNT_MAX: usize = 2;
-/// Maximum unfinished jobs of one account.
-pub const JOBS_PER_ACCOUNT_MAX: usize = 16;
-/// Maximum unfinished jobs in all.
-pub const JOBS_MAX: usize = 1_000;
-/// Finished jobs of one account that are retained; the oldest are deleted.
-pub const JOBS_ENDED_MAX: usize = 100;
-/// Retention of finished jobs.
-pub const JOBS_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Interval of deleting old jobs.
 pub const JOBS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Interval of persisting the progress of a job.
@@ -404,52 +290,35 @@ pub const IMAGE_BURST_WINDOW: Duration = Duration::from_secs(5 * 60);
 /// Inverse of the share of the machine's memory for all image processing at once.
 pub const IMAGE_MEMORY_DIVISOR: u64 = 4;
 
+/// Maximum concurrent body copies for move requests; others wait.
+pub const COPIES_MAX: usize = 8;
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
-const _: () = assert!(AUDIT_BATCH <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(
-    USAGE_BATCH_RECORDS + 4 * (usage::limits::USAGE_HOURS_RETENTION_DAYS as usize + 2)
-        <= engine::limits::BATCH_RECORDS_MAX
-);
-// Each entry moves from one fact into another, which takes two records.
-const _: () = assert!(2 * USAGE_BATCH_RECORDS <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(SESSION_IDLE_TIMEOUT.as_secs() <= SESSION_LIFETIME.as_secs());
-// A suspension or a set-up ends all sessions in the same batch.
-const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 16 <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(SESSIONS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
-const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);
 const _: () = assert!(
-    2 * BUCKET_LIST_MAX * (CATALOG_TEXT_BYTES_MAX + 8)
+    2 * catalog::limits::BUCKET_LIST_MAX * (catalog::limits::CATALOG_TEXT_BYTES_MAX + 8)
         + BUCKET_TAGS_BYTES_MAX
-        + CORS_RULES_BYTES_MAX
+        + catalog::limits::CORS_RULES_BYTES_MAX
         + 3 * 1_024
         < engine::limits::FACT_BYTES_MAX
 );
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
-const _: () = assert!(SIGNING_KEY_GRACE_PERIOD.as_secs() > PRESIGN_SECONDS_MAX);
-const _: () = assert!(SIGNING_KEY_GRACE_PERIOD.as_secs() > DEVICE_LIFE.as_secs());
-const _: () = assert!(SIGNING_KEY_GRACE_PERIOD.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
-const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
-// A file, its thumbnail, an event of it for each webhook, and the other changes of an upload.
+const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > PRESIGN_SECONDS_MAX);
+const _: () = assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DEVICE_LIFE.as_secs());
+const _: () =
+    assert!(catalog::limits::SIGNING_KEY_GRACE_PERIOD.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
 const _: () = assert!(
-    protocol::limits::FORM_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8
+    DELETE_FILES_MAX * (2 + catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
         <= engine::limits::BATCH_RECORDS_MAX
-);
-const _: () = assert!(
-    DELETE_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
 );
 // A file put and deleted, two thumbnails, and two events for each webhook.
 const _: () = assert!(
-    MOVE_BATCH_FILES_MAX * (4 + 2 * WEBHOOKS_PER_BUCKET_MAX) + 8
+    MOVE_BATCH_FILES_MAX * (4 + 2 * catalog::limits::WEBHOOKS_PER_BUCKET_MAX) + 8
         <= engine::limits::BATCH_RECORDS_MAX
 );
-const _: () = assert!(WEBHOOK_DEAD_LETTERS_MAX <= engine::limits::LIST_PAGE_MAX);
-const _: () = assert!(2 * WEBHOOK_BATCH_EVENTS + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(protocol::limits::FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () =
     assert!(2 * protocol::limits::FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use catalog::{CatalogError, Password, PasswordHash};
 use engine::Rng;
 use tokio::sync::Semaphore;
 use usage::task::blocking;
 
-use crate::catalog::{CatalogError, Password, PasswordHash};
 use crate::limits::{PASSWORD_HASHES_CONCURRENT_MAX, PASSWORD_HASHES_QUEUED_MAX};
 
 /// Password hashing queue.

@@ -8,12 +8,13 @@
 
 use std::time::Duration;
 
+use catalog::limits::SESSION_LIFETIME;
 use cookie::{Cookie, CookieBuilder, SameSite, time};
 use http::HeaderValue;
 use http::header::{self, HeaderMap};
 use protocol::public_url::PublicUrl;
 
-use crate::limits::{DEVICE_LIFE, SESSION_LIFETIME};
+use crate::limits::DEVICE_LIFE;
 
 /// Cookie of this server that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use catalog::{IssuedSecret, SecretHash};
 use engine::Rng;
 
-use crate::catalog::{IssuedSecret, SecretHash};
 use crate::limits::SETUP_LINK_LIFETIME;
 
 /// Newest link, if any.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use catalog::CatalogError;
 use engine::{Clock, Rng, Store};
 use http::{Request, Response};
 use hyper::service::service_fn;
@@ -29,7 +30,6 @@ use usage::spans::OtlpSpanExporter;
 use usage::task::blocking;
 
 use crate::admin::AdminService;
-use crate::catalog::CatalogError;
 use crate::config::Config;
 use crate::control::ControlSocket;
 use crate::dispatch::HttpService;
@@ -322,12 +322,12 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::os::unix::fs::PermissionsExt;
 
+    use catalog::{BucketKind, Plan};
     use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::catalog::{BucketKind, Plan};
     use crate::control::{self, ControlError, SOCKET_NAME};
     use crate::management::{
         AccountSettings, AdminRequest, AdminResponse, BucketOwner, BucketSettings,

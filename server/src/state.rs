@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
+use catalog::claims::NameClaims;
+use catalog::open_uploads::UploadLocks;
+use catalog::{Catalog, CatalogError, TokenId};
 use engine::{Clock, ObjectName, Rng, Store};
 use outbound::OutboundClient;
 use protocol::public_url::PublicUrl;
@@ -16,15 +19,12 @@ use tokio::sync::{Mutex, Semaphore};
 use usage::registry::ServerCounters;
 use usage::store_stats_cache::StoreStatsCache;
 
-use crate::catalog::{Catalog, CatalogError, TokenId};
-use crate::claims::NameClaims;
 use crate::config::Config;
 use crate::crew::cpu_count;
 use crate::job_board::RunningJobs;
 use crate::kept_heads::ResponseHeaderCache;
 use crate::limits::{COPIES_MAX, IMAGE_MEMORY_DIVISOR, LOG_SCANS_QUEUED_MAX, WEBHOOK_TESTS_MAX};
 use crate::object_body::DiskReadPool;
-use crate::open_uploads::UploadLocks;
 use crate::own_pages::DashboardHosts;
 use crate::password_work::PasswordHasher;
 use crate::rate_limit::RateLimits;

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
+use catalog::{Catalog, CatalogError};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use usage::bucket_counters::MINUTE_MS;
 use usage::task::blocking;
 
-use crate::catalog::{Catalog, CatalogError};
 use crate::damage_log::log_corruption;
 use crate::fair_use::sweep;
 use crate::handlers::tus;
@@ -76,7 +76,7 @@ async fn keep_presigned(catalog: Catalog) {
             catalog.sweep_used_tokens()
         });
         match swept.await {
-            Ok(limits::USED_TOKENS_SWEPT_MAX) => continue,
+            Ok(catalog::limits::USED_TOKENS_SWEPT_MAX) => continue,
             Ok(_) => {}
             Err(error) => tracing::warn!("failed to delete used tokens: {error}"),
         }

@@ -92,7 +92,7 @@ async fn valid_credentials_pass_despite_failures_of_address() {
 #[tokio::test]
 async fn cross_site_requests_are_not_charged_as_failures() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    let access = Some(server::catalog::Access::Private);
+    let access = Some(catalog::Access::Private);
     world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
     let visitor = client.without_key().at("192.0.2.1");
     let image = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "image")];
@@ -123,7 +123,7 @@ async fn address_rate_limit_ipv6_48_has_its_own_limit() {
 #[tokio::test]
 async fn key_guessing_at_private_bucket_is_limited() {
     let (world, client) = World::with_bucket_and(1, Config::default());
-    let access = Some(server::catalog::Access::Private);
+    let access = Some(catalog::Access::Private);
     world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
     let near = client.without_key().at("192.0.2.1");
     let headers = [("authorization", "Bearer trug_nonsense")];

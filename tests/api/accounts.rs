@@ -1,7 +1,7 @@
 //! Accounts: the caller's own, and all of them for the operator. Clients 13.11 and 13.13.
 
+use catalog::{Role, Scope};
 use serde_json::json;
-use server::catalog::{Role, Scope};
 use server::management::{AccountSettings, ApiKeySettings};
 use tests::World;
 

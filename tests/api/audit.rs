@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use catalog::{Actor, BucketChange};
 use engine::disk::sim::LossPolicy;
 use serde_json::{Value, json};
-use server::catalog::{Actor, BucketChange};
 use server::management::{AdminRequest, ApiKeySettings};
 use tests::{Browser, Client, PASSWORD, World};
 
@@ -217,7 +217,7 @@ async fn audit_shows_callers_only_their_own_entries() {
     let prefix = Some("a/".to_owned());
     let of_folder = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
     of_folder.get("/api/audit").await.check_error(403, "forbidden");
-    let scopes = vec![server::catalog::Scope::Read];
+    let scopes = vec![catalog::Scope::Read];
     let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     reader.get("/api/audit").await.check_error(403, "forbidden");
     world.anonymous().get("/api/audit").await.check_error(401, "missing_api_key");
@@ -273,7 +273,7 @@ async fn audit_is_bounded_per_actor() {
     let quiet = entries(&operator, "limit=500").await.len();
     let actor = Actor { account: Some(ann), ..Actor::default() };
     let catalog = world.state.catalog.acting_as(actor);
-    for at in 0..server::limits::AUDIT_ENTRIES_MAX as u64 + MORE {
+    for at in 0..catalog::limits::AUDIT_ENTRIES_MAX as u64 + MORE {
         let change = BucketChange { thumbnails: Some(at % 2 == 0), ..BucketChange::default() };
         catalog.edit_bucket(&bucket, change).unwrap();
     }
@@ -288,20 +288,20 @@ async fn audit_is_bounded_per_actor() {
             }
         }
     };
-    assert_eq!(kept(&world), server::limits::AUDIT_ENTRIES_MAX);
+    assert_eq!(kept(&world), catalog::limits::AUDIT_ENTRIES_MAX);
     assert_eq!(entries(&operator, "limit=500&action=account.").await.len(), 3);
     assert!(quiet >= 5);
     // Unauthenticated refusals have a bound of their own.
-    for _ in 0..server::limits::AUDIT_REFUSED_MAX + 10 {
+    for _ in 0..catalog::limits::AUDIT_REFUSED_MAX + 10 {
         catalog.audit_failed_sign_in(None).unwrap();
     }
     let refused = world.store.facts("audit/", None, 1).unwrap();
     assert_eq!(refused.len(), 1);
-    assert_eq!(kept(&world), server::limits::AUDIT_ENTRIES_MAX);
+    assert_eq!(kept(&world), catalog::limits::AUDIT_ENTRIES_MAX);
     assert_eq!(entries(&operator, "limit=500&action=account.").await.len(), 3);
     // Old entries expire.
     let found = world.found_on(world.disk.fork());
-    assert_eq!(kept(&found), server::limits::AUDIT_ENTRIES_MAX);
+    assert_eq!(kept(&found), catalog::limits::AUDIT_ENTRIES_MAX);
     found.clock.advance(401 * 24 * 60 * 60 * 1_000);
     found.state.catalog.sweep_audit().unwrap();
     assert_eq!(kept(&found), 0);

@@ -1,8 +1,8 @@
 //! Authorization by credential and scope: specification 5, clients 3.6, 8.1 and 13.12.
 
 use axum::body::Body;
+use catalog::{FairUseStanding, Scope};
 use http::Method;
-use server::catalog::{FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings};
 use tests::world::BEGINNING_MS;
 use tests::{Client, Form, Reply, World};

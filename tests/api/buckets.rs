@@ -1,9 +1,9 @@
 //! Buckets over HTTP, and the effect of their settings: specification 2 and 4.8, clients 13.11.
 
 use axum::body::Body;
+use catalog::Scope;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::Scope;
 use server::management::ApiKeySettings;
 use tests::{Form, World};
 
@@ -361,7 +361,7 @@ async fn placeholder_requires_read_permission_of_its_key() {
     let bucket = Some("photos".to_owned());
     let limited = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
     limited.patch_json("/api/buckets/photos", body.clone()).await.check_parameter("placeholder");
-    let scopes = vec![server::catalog::Scope::Manage];
+    let scopes = vec![catalog::Scope::Manage];
     let manager = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     manager.patch_json("/api/buckets/photos", body.clone()).await.check_parameter("placeholder");
     let foreign = json!({"placeholder": "/theirs/a.png"});

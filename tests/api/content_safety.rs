@@ -1,8 +1,8 @@
 //! User uploads in a browser: product 5.3 and 5.4. Types, policies, and names in headers.
 
 use axum::body::Body;
+use catalog::Access;
 use http::Method;
-use server::catalog::Access;
 use server::management::BucketSettings;
 use tests::{Form, Reply, World};
 

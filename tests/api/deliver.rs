@@ -267,8 +267,7 @@ async fn delivery_url_is_percent_decoded_once() {
 #[tokio::test]
 async fn private_bucket_rejects_alike_for_existing_and_missing() {
     let (world, client) = World::with_bucket(1);
-    let private =
-        BucketSettings { access: Some(server::catalog::Access::Private), ..Default::default() };
+    let private = BucketSettings { access: Some(catalog::Access::Private), ..Default::default() };
     world.edit_bucket("photos", private);
     client.put("/photos/", "a.txt", b"secret").await;
     world.account("bob");

@@ -1,8 +1,8 @@
 //! Download links: `API.md`, Download links.
 
+use catalog::{Access, FairUseStanding, Scope};
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::catalog::{Access, FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Browser, Client, World};

@@ -1,8 +1,8 @@
 //! Deleted versions that can be restored: `API.md`, Undelete.
 
+use catalog::Scope;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::Scope;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, Reply, World};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use catalog::{JobId, Scope};
 use engine::disk::sim::LossPolicy;
 use protocol::destination::Origin;
 use serde_json::{Value, json};
-use server::catalog::{JobId, Scope};
 use server::config::Config;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, Receiver, Scripted, World};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use catalog::{FairUseStanding, Scope};
 use engine::disk::sim::LossPolicy;
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::catalog::{FairUseStanding, Scope};
 use server::jobs::run_scheduler;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::{Browser, Client, Form, PASSWORD, World};
@@ -227,7 +227,7 @@ async fn job_can_be_cancelled_while_queued_and_running() {
     job_when(&client, &id, |job| job["done"].as_u64().unwrap() > 0).await;
     client.delete(&path(&id)).await.check_done();
     // It stops soon: nothing is moved after it has left the board.
-    let job_id = server::catalog::JobId::parse(&id).unwrap();
+    let job_id = catalog::JobId::parse(&id).unwrap();
     while world.state.jobs.get(&job_id).is_some() {
         tokio::task::yield_now().await;
     }
@@ -334,7 +334,7 @@ async fn job_resumes_after_power_loss_without_repeating_work() {
 async fn jobs_are_bounded_and_old_ones_are_evicted() {
     let (world, client) = World::with_bucket(1);
     let mut ids = Vec::new();
-    for _ in 0..server::limits::JOBS_PER_ACCOUNT_MAX {
+    for _ in 0..catalog::limits::JOBS_PER_ACCOUNT_MAX {
         ids.push(begin(&client, in_folder("deleteFolder", "a/")).await);
         world.clock.advance(1);
     }
@@ -356,12 +356,12 @@ async fn jobs_are_bounded_and_old_ones_are_evicted() {
             assert_eq!(ended(&client, id).await["state"], "done");
         }
     }
-    for _ in 0..server::limits::JOBS_ENDED_MAX {
+    for _ in 0..catalog::limits::JOBS_ENDED_MAX {
         let id = begin(&client, in_folder("deleteFolder", "a/")).await;
         client.delete(&format!("/api/jobs/{id}")).await.check_done();
     }
     let kept = listed_ids(&client.get("/api/jobs?limit=1000").await.check_done());
-    assert_eq!(kept.len(), server::limits::JOBS_ENDED_MAX);
+    assert_eq!(kept.len(), catalog::limits::JOBS_ENDED_MAX);
     world.clock.advance(8 * 24 * 60 * 60 * 1_000);
     world.state.catalog.sweep_jobs().unwrap();
     assert!(listed_ids(&client.get("/api/jobs").await.check_done()).is_empty());

@@ -1,7 +1,7 @@
 //! API keys over HTTP: clients 13.11 and 13.12.
 
+use catalog::Scope;
 use serde_json::{Value, json};
-use server::catalog::Scope;
 use server::management::ApiKeySettings;
 use tests::{Client, Form, World};
 

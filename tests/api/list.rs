@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
+use catalog::Scope;
 use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions, StagedBody, Store};
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::Scope;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, World};
 

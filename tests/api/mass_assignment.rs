@@ -2,9 +2,9 @@
 //! product 5.4.
 
 use axum::body::Body;
+use catalog::Role;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::Role;
 use server::management::AccountSettings;
 use tests::{Client, Reply, World};
 

@@ -1,8 +1,8 @@
 //! Files moved in their bucket: `API.md`, Moves.
 
+use catalog::Scope;
 use engine::disk::sim::LossPolicy;
 use serde_json::{Value, json};
-use server::catalog::Scope;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, Form, Reply, World};
 

@@ -217,7 +217,7 @@ async fn organisation_members_are_addressed_by_id() {
 async fn organisation_members_are_suspended_with_their_owner() {
     let crew = Crew::new().await;
     crew.set_bob("admin").await.check_done();
-    let standing = Some(server::catalog::FairUseStanding::Suspended);
+    let standing = Some(catalog::FairUseStanding::Suspended);
     let settings = server::management::AccountSettings { standing, ..Default::default() };
     crew.world.edit_account("ann", settings);
     crew.upload(&crew.bob).await.check_error(403, "account_suspended");

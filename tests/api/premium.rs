@@ -1,10 +1,10 @@
 //! The premium endpoint: specification 4.2, 4.3 (earlier forms) and 8, clients 13.3 and 13.14.
 
 use axum::body::Body;
+use catalog::{Access, Plan};
 use http::Method;
 use serde_json::json;
 use server::Config;
-use server::catalog::{Access, Plan};
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, World};

@@ -2,10 +2,10 @@
 //! `presign_once`.
 
 use axum::body::Body;
+use catalog::{FairUseStanding, Scope};
 use http::Method;
 use serde_json::{Value, json};
 use server::Config;
-use server::catalog::{FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};

@@ -80,7 +80,7 @@ async fn presign_token_claim_race_reports_token_used() {
         tokio::task::yield_now().await;
         let token = path.rsplit('/').next().unwrap();
         let grant = world.state.catalog.grant(token).unwrap();
-        world.store.commit(server::catalog::Catalog::redeem(&grant).unwrap()).unwrap();
+        world.store.commit(catalog::Catalog::redeem(&grant).unwrap()).unwrap();
         sender.finish().await;
     };
     tokio::join!(sent, concurrent).0.check_error(410, "token_used");

@@ -1,11 +1,11 @@
 //! Presigned addresses, the earlier form: specification 4.5, clients 3.4.
 
 use axum::body::Body;
+use catalog::{Access, Scope};
 use http::Method;
 use listener::options::ConnectionOptions;
 use serde_json::json;
 use server::Config;
-use server::catalog::{Access, Scope};
 use server::management::{AdminRequest, ApiKeySettings, BucketSettings};
 use tests::wire::Listening;
 use tests::world::PUBLIC_URL;

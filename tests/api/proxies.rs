@@ -1,9 +1,9 @@
 //! Requests through proxies: the client address, wherever it counts.
 
 use axum::body::Body;
+use catalog::Access;
 use http::Method;
 use listener::ip_network::Network;
-use server::catalog::Access;
 use server::config::Config;
 use server::management::BucketSettings;
 use tests::{Client, Reply, World};

@@ -1,8 +1,8 @@
 //! Rate limits of accounts and addresses: specification 8, clients 8.2, product 0.
 
 use axum::body::Body;
+use catalog::{FairUseStanding, Plan, Role};
 use http::Method;
-use server::catalog::{FairUseStanding, Plan, Role};
 use server::config::Config;
 use server::management::{AccountSettings, ApiKeySettings, BucketSettings};
 use tests::{Client, Form, Reply, World};

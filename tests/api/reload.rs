@@ -1,9 +1,9 @@
 //! Settings that change at run time: when each takes effect. Product 3.
 
 use axum::body::Body;
+use catalog::Plan;
 use http::Method;
 use listener::ip_network::Network;
-use server::catalog::Plan;
 use server::config::Config;
 use tests::{Form, World};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use catalog::Scope;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::Scope;
 use server::limits::SEARCHES_QUEUED_MAX;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Client, Reply, World};

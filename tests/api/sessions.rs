@@ -1,9 +1,9 @@
 //! Sessions: permissions, lifetime, and cross-site protection: design 8, product 5.2 and 5.4.
 
 use axum::body::Body;
+use catalog::Scope;
 use http::Method;
 use serde_json::json;
-use server::catalog::Scope;
 use server::management::{AccountSettings, BucketSettings};
 use tests::browser::{COOKIE, HOST};
 use tests::{Browser, Form, PASSWORD, Reply, World};
@@ -26,7 +26,7 @@ async fn upload(world: &World, browser: &Browser, path: &str) -> Reply {
 }
 
 fn private(world: &World) {
-    let access = Some(server::catalog::Access::Private);
+    let access = Some(catalog::Access::Private);
     world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
 }
 
@@ -62,7 +62,7 @@ async fn session_grants_the_access_of_its_account() {
     ann.get("/api/buckets/films").await.check_error(404, "bucket_not_found");
     upload(&world, &ann, "/films/a.txt").await.check_error(404, "bucket_not_found");
     ann.get("/api/accounts").await.check_error(403, "forbidden");
-    let role = Some(server::catalog::Role::Operator);
+    let role = Some(catalog::Role::Operator);
     world.edit_account("ann", AccountSettings { role, ..AccountSettings::default() });
     ann.get("/api/accounts").await.check_done();
     // The plan is required as with keys.
@@ -236,7 +236,7 @@ async fn csrf_cookie_is_accepted_from_same_origin_only() {
     let foreign = [("sec-fetch-site", "cross-site"), ("origin", "https://evil.example.com")];
     assert_eq!(keyed.request_with(Method::GET, "/api/buckets", &foreign, None).await.status, 200);
     // Nor where no credential is required.
-    let access = Some(server::catalog::Access::Public);
+    let access = Some(catalog::Access::Public);
     world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
     let mut ann = ann;
     let public = ann.request_with(Method::GET, "/photos/a.txt", &foreign, None).await;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use catalog::{FairUseStanding, Plan, Role};
 use engine::disk::sim::LossPolicy;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::{FairUseStanding, Plan, Role};
 use server::management::{AccountSettings, AdminRequest, AdminResponse as Done};
 use tests::{Browser, Client, Form, PASSWORD, World};
 

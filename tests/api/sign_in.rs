@@ -1,9 +1,9 @@
 //! Sign-in with a password: accepted credentials, and the rate limit of attempts. Design 8, product 5.4.
 
 use axum::body::Body;
+use catalog::FairUseStanding;
 use http::Method;
 use serde_json::json;
-use server::catalog::FairUseStanding;
 use server::management::AccountSettings;
 use tests::browser::{COOKIE, HOST};
 use tests::{Browser, Client, Form, PASSWORD, Reply, World};
@@ -324,7 +324,7 @@ async fn api_key_takes_precedence_over_session_cookie() {
     };
     with(Some("nonsense")).get("/api/buckets").await.check_error(401, "invalid_api_key");
     let bucket = Some("photos".to_owned());
-    let scopes = vec![server::catalog::Scope::Read];
+    let scopes = vec![catalog::Scope::Read];
     let limited = world.api_key(
         "ann",
         server::management::ApiKeySettings { bucket, scopes, ..Default::default() },

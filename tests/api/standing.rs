@@ -1,8 +1,8 @@
 //! Fair use of the plan Free: specification 8, clients 13.13.
 
 use axum::body::Body;
+use catalog::{Catalog, ChangedBy, FairUseStanding, Plan, Role};
 use http::Method;
-use server::catalog::{Catalog, ChangedBy, FairUseStanding, Plan, Role};
 use server::config::Config;
 use server::management::{
     AccountSettings, AccountView, AdminRequest, AdminResponse, ApiKeySettings, BucketSettings,

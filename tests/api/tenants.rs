@@ -1,9 +1,9 @@
 //! Tenant isolation: product 5.4, authentication and tenant isolation.
 
 use axum::body::Body;
+use catalog::Scope;
 use http::Method;
 use serde_json::json;
-use server::catalog::Scope;
 use server::management::{AdminRequest, ApiKeySettings};
 use tests::{Client, Form, Reply, World};
 

@@ -274,7 +274,7 @@ async fn usage_history_of_other_accounts_is_hidden() {
     let of_films = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
     assert_eq!(sum(&of_films, "", "requests").await, 1);
     of_films.get(&history("photos")).await.check_error(403, "forbidden");
-    let scopes = vec![server::catalog::Scope::Read];
+    let scopes = vec![catalog::Scope::Read];
     let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     reader.get(&history("photos")).await.check_error(403, "forbidden");
     world.anonymous().get(&history("photos")).await.check_error(401, "missing_api_key");

@@ -3,9 +3,9 @@
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use catalog::{FairUseStanding, Scope};
 use http::Method;
 use serde_json::json;
-use server::catalog::{FairUseStanding, Scope};
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};

@@ -9,13 +9,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use catalog::{Actor, Password, PasswordHash, Plan, Role};
 use engine::{
     Clock, Create, Environment, OpenOptions, RealDisk, Rng, SimClock, Store, SystemClock, SystemRng,
 };
 use protocol::destination::Origin;
 use protocol::public_url::PublicUrl;
 use serde_json::{Value, json};
-use server::catalog::{Actor, Password, PasswordHash, Plan, Role};
 use server::config::Config;
 use server::dispatch::HttpService;
 use server::management::{AccountSettings, AdminRequest, AdminResponse, ApiKeySettings, execute};

@@ -5,11 +5,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use catalog::{Actor, BucketKind, Password, PasswordHash, Plan, Role};
 use engine::disk::faults::PathPattern;
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Environment, OpenOptions, Rng, SeededRng, SimClock, Store};
 use protocol::public_url::PublicUrl;
-use server::catalog::{Actor, BucketKind, Password, PasswordHash, Plan, Role};
 use server::config::Config;
 use server::dispatch::HttpService;
 use server::management::{

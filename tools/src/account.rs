@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
+use catalog::{FairUseStanding, Plan, Role};
 use clap::{ArgGroup, Args, Subcommand};
 use protocol::public_url::PublicUrl;
-use server::catalog::{FairUseStanding, Plan, Role};
 use server::management::{AccountSettings, AdminRequest};
 
 use crate::exit::{self, Failure};

@@ -2,8 +2,8 @@
 //!
 //! Non-goals: the operations, which `management` performs.
 
+use catalog::Scope;
 use clap::{Args, Subcommand};
-use server::catalog::Scope;
 use server::management::{AdminRequest, ApiKeySettings};
 
 use crate::exit::{self, Failure};

@@ -2,9 +2,9 @@
 //!
 //! Non-goals: the operations, which `management` performs.
 
+use catalog::{Access, BucketKind};
 use clap::{ArgGroup, Args, Subcommand};
 use protocol::limits::MANAGEMENT_PAGE_MAX;
-use server::catalog::{Access, BucketKind};
 use server::management::{AdminRequest, BucketOwner, BucketSettings};
 
 use crate::exit::{self, Failure};

@@ -5,9 +5,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use catalog::CatalogError;
 use server::ServeError;
 use server::archive::ImportReport;
-use server::catalog::CatalogError;
 use server::config::ConfigError;
 use server::control::ControlError;
 use server::management::AdminResponse;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use catalog::{Actor, Catalog};
 use engine::{Create, Error, OpenOptions, RecoveryReport, Store, SystemClock, SystemRng};
-use server::catalog::{Actor, Catalog};
 use server::control::{self, ControlError};
 use server::limits;
 use server::management::{AdminRequest, AdminResponse, execute};

@@ -2,8 +2,8 @@
 //!
 //! Non-goals: the operations, which `management` performs.
 
+use catalog::MemberRole;
 use clap::{Args, Subcommand};
-use server::catalog::MemberRole;
 use server::management::AdminRequest;
 
 use crate::exit::{self, Failure};

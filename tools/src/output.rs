@@ -13,9 +13,9 @@ mod whole_store;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 
+use catalog::FairUseStanding;
 use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, NamedIssue, TruncatedList};
-use server::catalog::FairUseStanding;
 use server::management::{
     AccountView, AdminResponse, ApiKeyIssuedView, ApiKeyView, BucketView, InvitedView, MemberView,
     OrganisationView, StandingStepView, SweepReportView,

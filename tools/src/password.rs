@@ -6,8 +6,8 @@
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
+use catalog::{Password, PasswordHash};
 use engine::SystemRng;
-use server::catalog::{Password, PasswordHash};
 
 use crate::exit::Failure;
 

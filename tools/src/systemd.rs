@@ -8,10 +8,10 @@
 
 use std::time::Duration;
 
+use catalog::commit::commit;
 use engine::{Batch, Store};
 use listener::accept::Shutdown;
 use sd_notify::NotifyState;
-use server::commit::commit;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -5,9 +5,9 @@
 
 use std::str::FromStr;
 
+use catalog::{Access, BucketKind, FairUseStanding, MemberRole, Plan, Role, Scope};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use server::archive::ImportConflictRule;
-use server::catalog::{Access, BucketKind, FairUseStanding, MemberRole, Plan, Role, Scope};
 
 /// Word and the value that it represents.
 type Choice<T> = (&'static str, T);

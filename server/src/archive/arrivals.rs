@@ -10,6 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use catalog::object_attributes::{S3Attributes, StoredAttributes};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
 use http_body_util::BodyExt;
@@ -26,7 +27,6 @@ use super::bucket::{Bucket, ListedObject};
 use super::tries::{DownloadFailure, Tries};
 use super::work::ProgressReporter;
 use crate::limits;
-use crate::object_attributes::{S3Attributes, StoredAttributes};
 
 /// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

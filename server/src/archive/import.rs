@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
+use catalog::object_attributes::StoredAttributes;
 use engine::{Error, Etag, ObjectKey, ObjectName, ProgressCallback, PutOptions, StagedBody};
 use protocol::content_type::detect;
 use protocol::object_path::{check_writable, normalize};
@@ -32,7 +33,6 @@ use super::{
     ImportSource, absolute, location_error,
 };
 use crate::limits;
-use crate::object_attributes::StoredAttributes;
 
 /// Reason for an import to end early.
 enum ImportAbort {

@@ -19,13 +19,13 @@ mod work;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use catalog::{Bucket, Catalog};
 use engine::{FolderKey, Store};
 use outbound::OutboundClient;
 use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Bucket, Catalog};
 use crate::limits;
 
 pub use self::bucket::{BucketSource, Credentials};

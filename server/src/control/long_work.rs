@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use catalog::{Actor, CatalogError};
 use engine::WorkProgress;
 use http_body::Frame;
 use protocol::error::ApiError;
@@ -19,7 +20,6 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{StreamLine, log, log_and_reply};
-use crate::catalog::{Actor, CatalogError};
 use crate::limits;
 use crate::management::{AdminRequest, AdminResponse, execute};
 use crate::state::AppState;

@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use catalog::{Bucket, EventKind, OnConflict, UploadParams};
 use engine::{Batch, Error, ObjectKey, ObjectName, Precondition};
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
@@ -13,7 +14,6 @@ use usage::task::blocking;
 
 use super::MovedFile;
 use super::moving::object_exists;
-use crate::catalog::{Bucket, EventKind, OnConflict, UploadParams};
 use crate::intake::{StagedFile, UploadOptions, store_files};
 use crate::limits;
 use crate::state::AppState;

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use catalog::{Bucket, ObjectEvent};
 use engine::{Conflict, Error, Object, ObjectKey, ObjectName, Precondition};
 use protocol::error::ApiError;
 use usage::task::blocking;
 
 use super::{bucket_batch, commit_detached};
-use crate::catalog::{Bucket, ObjectEvent};
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
 

@@ -18,11 +18,11 @@ mod log_look;
 mod moving;
 mod restoring;
 
+use catalog::{Bucket, ObjectEvent, StoredAmount};
 use engine::{Batch, Precondition};
 use protocol::error::ApiError;
 use usage::task::run_to_completion;
 
-use crate::catalog::{Bucket, ObjectEvent, StoredAmount};
 use crate::intake::{commit_reserved, reserve_quota};
 use crate::state::AppState;
 

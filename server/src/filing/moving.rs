@@ -11,6 +11,8 @@
 
 use std::ops::ControlFlow;
 
+use catalog::claims::Claim;
+use catalog::{Bucket, EventKind, ObjectEvent, OnConflict, StoredAmount};
 use engine::{
     Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
 };
@@ -20,8 +22,6 @@ use protocol::object_path::check_writable;
 use usage::task::blocking;
 
 use super::{CancelCheck, bucket_batch, commit_moves};
-use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict, StoredAmount};
-use crate::claims::Claim;
 use crate::intake::claim_names;
 use crate::limits;
 use crate::state::AppState;

@@ -4,6 +4,8 @@
 //! quotas, like an upload; an object is replaced only on request, and only in the version that was seen. Non-goals: the
 //! search for versions, which the engine does.
 
+use catalog::claims::Claim;
+use catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
 use engine::{
     Batch, Conflict, Error, LsnRange, Object, ObjectKey, ObjectName, Precondition,
     ProgressCallback, PutOptions, RestoreError, StagedBody, Store,
@@ -14,8 +16,6 @@ use protocol::object_path::check_writable;
 use usage::task::blocking;
 
 use super::{CancelCheck, bucket_batch, scan_log};
-use crate::catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
-use crate::claims::Claim;
 use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};
 use crate::limits;
 use crate::state::AppState;

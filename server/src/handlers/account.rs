@@ -3,13 +3,13 @@
 //! Guarantees: a caller cannot change its own plan, standing, role or quota.
 
 use axum::extract::State;
+use catalog::AccountChange;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::AccountChange;
 use crate::handlers::changing;
 use crate::management::{AccountSettings, AccountView, account_change, account_view};
 use crate::replies::Json;

@@ -1,6 +1,7 @@
 //! `/api/accounts`: account management by the operator.
 
 use axum::extract::State;
+use catalog::{Account, AccountId, NewAccount};
 use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
@@ -13,7 +14,6 @@ use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
-use crate::catalog::{Account, AccountId, NewAccount};
 use crate::fair_use;
 use crate::handlers::changing;
 use crate::management::{

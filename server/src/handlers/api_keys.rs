@@ -4,6 +4,7 @@
 //! own; the key's secret is returned only once.
 
 use axum::extract::State;
+use catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use engine::BucketName;
 use http::Uri;
 use protocol::error::ApiError;
@@ -16,7 +17,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
     ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,

@@ -4,13 +4,13 @@
 //! and buckets, and of the organisations that they administer. Non-goals: content of the entries.
 
 use axum::extract::State;
+use catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId, Role, Scope};
 use protocol::error::ApiError;
 use protocol::query::Query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId, Role, Scope};
 use crate::handlers::with_catalog;
 use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
 use crate::management::{AuditQuery, AuditView, AuditVisibility, audit};

@@ -6,6 +6,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::{
+    Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError,
+    FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, Scope, new_bucket_name,
+};
 use engine::{BucketName, FolderKey};
 use http::Uri;
 use protocol::error::ApiError;
@@ -18,10 +22,6 @@ use usage::task::blocking;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{
-    Access, Bucket, BucketChange, BucketDeletion, BucketKind, Catalog, CatalogError,
-    FairUseStanding, MemberRole, NewBucket, NewBucketOwner, OnNonEmpty, Scope, new_bucket_name,
-};
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
     BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,

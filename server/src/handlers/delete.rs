@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
+use catalog::{ObjectEvent, Scope};
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
 use http::Uri;
 use protocol::error::ApiError;
@@ -12,7 +13,6 @@ use protocol::object_path::{ObjectPath, PathInBucket};
 use usage::task::blocking;
 
 use crate::auth::Caller;
-use crate::catalog::{ObjectEvent, Scope};
 use crate::limits;
 use crate::parameters::ObjectPathParameters;
 use crate::replies::{DeleteReply, Truncation};

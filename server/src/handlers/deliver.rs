@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
+use catalog::{Access, Bucket, ServeHtml};
 use engine::Object;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -28,7 +29,6 @@ use usage::task::blocking;
 
 use self::shown::{Representation, RepresentationData};
 use crate::auth::authorize_delivery;
-use crate::catalog::{Access, Bucket, ServeHtml};
 use crate::layers::REQUEST_ID;
 use crate::object_body::{self, BodyPart};
 use crate::parameters::{ObjectPathParameters, TransformParameters};

@@ -4,6 +4,7 @@
 //! its creator. Non-goals: encoding and signing.
 
 use axum::extract::State;
+use catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
 use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
@@ -16,7 +17,6 @@ use utoipa::ToSchema;
 
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
-use crate::catalog::{Access, Grant, Purpose, Scope, TokenId, UploadParams};
 use crate::limits;
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;

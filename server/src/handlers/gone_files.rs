@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::{Bucket, OnConflict, Scope};
 use engine::{
     LogScanCursor, NoncurrentFilter, NoncurrentLogPage, NoncurrentPage, NoncurrentReason,
     NoncurrentVersion, ObjectKey, ProgressCallback, Store,
@@ -26,7 +27,6 @@ use utoipa::ToSchema;
 
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
-use crate::catalog::{Bucket, OnConflict, Scope};
 use crate::filing::{self, UndeleteTarget, log_span, scan_log};
 use crate::limits::UNDELETE_SCAN_RECORDS_MAX;
 use crate::parameters::{BucketNameParameter, PageParameters};

@@ -6,6 +6,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::{
+    Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
+    StoredFolder, StoredName,
+};
 use engine::{BucketName, CompactionRules, FolderKey};
 use http::{StatusCode, Uri};
 use jiff::Timestamp;
@@ -23,10 +27,6 @@ use utoipa::ToSchema;
 
 use super::changing;
 use crate::auth::Caller;
-use crate::catalog::{
-    Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
-    StoredFolder, StoredName,
-};
 use crate::jobs::{self, check_allowed};
 use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
@@ -194,7 +194,7 @@ pub async fn begin(
     let new =
         NewJob { account: caller.account().id.clone(), issuer: caller.durable_issuer(), work };
     let job = changing(&app, &caller, move |catalog| catalog.add_job(new)).await?;
-    let job = job.ok_or_else(|| ApiError::too_many_jobs(limits::JOBS_PER_ACCOUNT_MAX))?;
+    let job = job.ok_or_else(|| ApiError::too_many_jobs(catalog::limits::JOBS_PER_ACCOUNT_MAX))?;
     app.jobs.notify();
     Ok((StatusCode::ACCEPTED, Json(JobReply { success: true, job: view(&app, &job) })))
 }

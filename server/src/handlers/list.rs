@@ -6,6 +6,7 @@
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use catalog::Scope;
 use engine::{BucketName, FolderCursor, FolderKey, KeyGroupPage, KeyGrouping, ObjectKey, Store};
 use protocol::error::ApiError;
 use protocol::object_path::{normalize, parse_bucket_name};
@@ -16,7 +17,6 @@ use usage::task::blocking;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::Scope;
 use crate::limits::LIST_KEYS_MAX;
 use crate::parameters::ListedBucketParameter;
 use crate::replies::{ListReply, ListedObject};

@@ -33,6 +33,7 @@ pub mod usage_history;
 pub mod usage_report;
 pub mod webhooks;
 
+use catalog::{Actor, Catalog, CatalogError};
 use engine::{BucketName, ObjectKey};
 use http::Uri;
 use protocol::error::ApiError;
@@ -40,7 +41,6 @@ use protocol::object_path::{PathInBucket, last_segment};
 use usage::task::blocking;
 
 use crate::auth::Caller;
-use crate::catalog::{Actor, Catalog, CatalogError};
 use crate::state::AppState;
 
 /// Runs catalog work that blocks on the disk.

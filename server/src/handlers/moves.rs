@@ -1,6 +1,7 @@
 //! `POST /api/buckets/{bucketName}/move` and `/copy`: moves or copies a file within its bucket.
 
 use axum::extract::State;
+use catalog::{OnConflict, Scope};
 use engine::ObjectKey;
 use http::Uri;
 use protocol::error::ApiError;
@@ -12,7 +13,6 @@ use utoipa::ToSchema;
 
 use super::{bucket_in, file_in};
 use crate::auth::Caller;
-use crate::catalog::{OnConflict, Scope};
 use crate::filing::{MovedFile, copy_file, move_file};
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;

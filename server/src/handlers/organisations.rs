@@ -6,6 +6,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::{
+    AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationId, OrganisationName,
+};
 use http::Uri;
 use protocol::error::ApiError;
 use protocol::json_body::JsonBody;
@@ -17,9 +20,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{
-    AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationId, OrganisationName,
-};
 use crate::handlers::changing;
 use crate::management::{
     InvitedMemberView, MemberView, MembershipInvitationView, OrganisationDeletedView,

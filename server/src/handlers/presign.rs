@@ -7,6 +7,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use catalog::{Catalog, Grant, Purpose, Scope, TokenId, UploadParams};
 use engine::ObjectName;
 use http::Request;
 use http::request::Parts;
@@ -21,7 +22,6 @@ use usage::request_meter::RequestMeter;
 
 use crate::admission::{authenticate, charge, with_rate_limit_headers};
 use crate::auth::{Caller, PresentedCredentials};
-use crate::catalog::{Catalog, Grant, Purpose, Scope, TokenId, UploadParams};
 use crate::handlers::upload::{store_form, thumbnail_param, upload_params};
 use crate::intake::UploadTarget;
 use crate::limits;
@@ -256,9 +256,9 @@ fn lifetime_param(query: &Query, now_ms: u64) -> Result<u64, ApiError> {
     Ok(seconds.clamp(1.0, limits::PRESIGN_SECONDS_MAX as f64) as u64)
 }
 
-fn internal(error: crate::catalog::CatalogError) -> ApiError {
+fn internal(error: catalog::CatalogError) -> ApiError {
     match error {
-        crate::catalog::CatalogError::Store(error) => error.into(),
+        catalog::CatalogError::Store(error) => error.into(),
         other => ApiError::internal(other.to_string()),
     }
 }

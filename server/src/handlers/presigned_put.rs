@@ -6,6 +6,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use catalog::{EventKind, Purpose, UploadParams};
 use engine::{Batch, ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
@@ -15,7 +16,6 @@ use protocol::query::Query;
 use protocol::request_body::{BodyLimits, RequestBody};
 
 use crate::admission::{charge, with_rate_limit_headers};
-use crate::catalog::{EventKind, Purpose, UploadParams};
 use crate::handlers::presign::{issuer_and_destination, verify_grant};
 use crate::handlers::upload::reply;
 use crate::intake::{UploadOptions, UploadTarget, receive_raw, store_files};

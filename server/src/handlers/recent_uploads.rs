@@ -1,6 +1,7 @@
 //! `GET /api/recent-uploads`: latest uploads of the buckets that the caller can list.
 
 use axum::extract::State;
+use catalog::Scope;
 use engine::Object;
 use protocol::error::ApiError;
 use protocol::query::Query;
@@ -10,7 +11,6 @@ use usage::task::blocking;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::Scope;
 use crate::limits::RECENT_UPLOADS_MAX;
 use crate::replies::Json;
 use crate::state::AppState;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
+use catalog::Scope;
 use engine::{Clock, FolderKey, Hit, HitItem, HitPage, Object, ObjectName, SearchQuery, Store};
 use http::Uri;
 use protocol::error::ApiError;
@@ -18,7 +19,6 @@ use protocol::query::Query;
 use protocol::time_format::iso_time;
 
 use crate::auth::Caller;
-use crate::catalog::Scope;
 use crate::crew::QueueFull;
 use crate::limits::{
     SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_QUEUE_TIMEOUT, SEARCH_TIME_MS_MAX,

@@ -8,6 +8,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use catalog::{
+    Actor, Catalog, CatalogError, ClientInfo, Password, PasswordHash, Session, SessionId,
+    SessionInfo, StartedSession,
+};
 use http::header::{CACHE_CONTROL, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{StatusCode, Uri};
@@ -20,10 +24,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::{Caller, PresentedCredentials, anonymous_actor};
-use crate::catalog::{
-    Actor, Catalog, CatalogError, ClientInfo, Password, PasswordHash, Session, SessionId,
-    SessionInfo, StartedSession,
-};
 use crate::handlers::{changing, changing_as};
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;

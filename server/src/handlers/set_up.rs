@@ -6,6 +6,10 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use catalog::{
+    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FairUseStanding, FirstBucket,
+    NewSetup, SetupResult, new_bucket_name,
+};
 use http::Uri;
 use http::request::Parts;
 use listener::trusted_proxies::client_ip;
@@ -20,10 +24,6 @@ use super::sessions::{
     SessionReply, client_info, hash_new_password, parse_new_password, session_response,
 };
 use crate::auth::{Caller, anonymous_actor};
-use crate::catalog::{
-    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FairUseStanding, FirstBucket,
-    NewSetup, SetupResult, new_bucket_name,
-};
 use crate::handlers::{changing, changing_as};
 use crate::limits;
 use crate::management::{

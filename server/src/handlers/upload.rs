@@ -4,6 +4,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
+use catalog::{EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::Batch;
 use http::Request;
 use protocol::error::ApiError;
@@ -16,7 +17,6 @@ use protocol::request_body::BodyLimits;
 use protocol::time_format::iso_time;
 
 use crate::auth::Caller;
-use crate::catalog::{EventKind, Scope, ThumbnailChoice, UploadParams};
 use crate::intake::{StoredFile, UploadOptions, UploadTarget, receive, resolve_keys, store_files};
 use crate::parameters::{ObjectPathParameters, UploadParameters};
 use crate::replies::{UploadReply, UploadedFile};

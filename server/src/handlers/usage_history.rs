@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::limits::USAGE_DAYS_RETENTION;
+use catalog::{Bucket, Catalog, Role, Scope, UsagePoint, UsageScope, UsageStep};
 use engine::BucketName;
 use protocol::error::ApiError;
 use protocol::query::Query;
@@ -15,9 +17,7 @@ use usage::limits::{USAGE_HOURS_RETENTION_DAYS, USAGE_MINUTES_KEPT};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Catalog, Role, Scope, UsagePoint, UsageScope, UsageStep};
 use crate::handlers::with_catalog;
-use crate::limits::USAGE_DAYS_RETENTION;
 use crate::replies::Json;
 use crate::state::AppState;
 

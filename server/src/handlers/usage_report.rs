@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::{Bucket, Catalog, CatalogError, Scope, StoredAmount};
 use protocol::error::ApiError;
 use protocol::paging::PageRequest;
 use protocol::query::Query;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Catalog, CatalogError, Scope, StoredAmount};
 use crate::handlers::with_catalog;
 use crate::parameters::PageParameters;
 use crate::replies::Json;

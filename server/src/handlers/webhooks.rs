@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
 use engine::BucketName;
 use http::Uri;
 use protocol::destination::OutboundUrl;
@@ -18,7 +19,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
 use crate::handlers::{changing, with_catalog};
 use crate::management::{
     DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, WebhookCreatedView,

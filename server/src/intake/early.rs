@@ -2,6 +2,7 @@
 //!
 //! Non-goals: guarantees. The result may differ when the batch is decided, which has preconditions of its own.
 
+use catalog::{Bucket, QuotaDecision};
 use engine::{Error, Health, ObjectKey, ObjectName};
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
@@ -9,7 +10,6 @@ use usage::task::blocking;
 
 use super::room::QuotaDelta;
 use super::{StagedFile, UploadOptions, claim_names};
-use crate::catalog::{Bucket, QuotaDecision};
 use crate::state::AppState;
 
 /// Checks for free names, room in the quotas, and a writable store, in the order in which storing the files checks

@@ -3,6 +3,7 @@
 //! Guarantees: a reservation is held until the batch is stored or rejected, even if the client disconnects; no request
 //! waits longer than [`limits::QUOTA_WAIT_TIMEOUT`]. Non-goals: quotas themselves.
 
+use catalog::{Bucket, ObjectEvent, QuotaDecision, QuotaReservation, StoredAmount};
 use engine::{Batch, BucketName, CommitInfo, Object};
 use protocol::error::ApiError;
 use tokio::time::{Instant, timeout_at};
@@ -10,7 +11,6 @@ use usage::spans::with_current_span;
 use usage::task::blocking;
 use uuid::Uuid;
 
-use crate::catalog::{Bucket, ObjectEvent, QuotaDecision, QuotaReservation, StoredAmount};
 use crate::limits;
 use crate::state::AppState;
 

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use catalog::Bucket;
 use engine::{Batch, BucketName, ObjectName, StagedBody, Store};
 use protocol::file_name::NameProposal;
 use tokio::time::{Instant, timeout_at};
 
 use super::StagedFile;
-use crate::catalog::Bucket;
 use crate::limits::THUMBNAILS_TIMEOUT;
 use crate::state::AppState;
 use crate::thumbnails::{

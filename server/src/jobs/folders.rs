@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
+use catalog::{Bucket, Job, OnConflict};
 use engine::{DeletedFilter, FolderKey, KeyPage, LsnRange, Object, ObjectKey};
 use protocol::error::ApiError;
 use usage::task::blocking;
 
 use super::standing::JobAuthorization;
 use super::{cancel_check, ended};
-use crate::catalog::{Bucket, Job, OnConflict};
 use crate::filing::{DeleteOutcome, delete_versions, log_span, move_versions, undelete_many};
 use crate::job_board::RunningJob;
 use crate::limits;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use catalog::{Bucket, EventKind, Job, JobProgress, OnConflict, UploadParams};
 use engine::{Batch, FolderKey, ObjectName, Precondition};
 use http::header::CONTENT_TYPE;
 use http_body::Body;
@@ -22,7 +23,6 @@ use usage::task::blocking;
 
 use super::ended;
 use super::standing::JobAuthorization;
-use crate::catalog::{Bucket, EventKind, Job, JobProgress, OnConflict, UploadParams};
 use crate::intake::{
     StagedFile, UploadOptions, UploadTarget, receive_raw, resolve_keys, store_files,
 };

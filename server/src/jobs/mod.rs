@@ -19,6 +19,7 @@ mod whole_store;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use catalog::{AccountId, Actor, Job, JobEnd, JobError, JobId, JobProgress, JobSpec, JobState};
 use protocol::error::ApiError;
 use tokio::task::{Id, JoinSet};
 use usage::registry::{JobKind, JobOutcome};
@@ -26,9 +27,6 @@ use usage::task::blocking;
 
 use self::standing::JobAuthorization;
 pub use self::standing::check_allowed;
-use crate::catalog::{
-    AccountId, Actor, Job, JobEnd, JobError, JobId, JobProgress, JobSpec, JobState,
-};
 use crate::filing::CancelCheck;
 use crate::job_board::RunningJob;
 use crate::limits;

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use catalog::{Bucket, Catalog, Job, JobSpec, Scope};
 use protocol::error::ApiError;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Catalog, Job, JobSpec, Scope};
 use crate::job_board::RunningJob;
 use crate::state::AppState;
 

@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use catalog::{CatalogError, JobId, JobSpec};
 use engine::WorkProgress;
 use protocol::error::ApiError;
 use usage::task::blocking;
 
 use super::standing::JobAuthorization;
 use super::start;
-use crate::catalog::{CatalogError, JobId, JobSpec};
 use crate::job_board::RunningJob;
 use crate::management::{AdminRequest, AdminResponse, CompactionParams, execute};
 use crate::state::AppState;

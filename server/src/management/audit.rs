@@ -2,13 +2,13 @@
 //!
 //! Non-goals: authorization; the caller decides which entries are visible.
 
+use catalog::{
+    AccountId, ActorKind, ApiKeyId, AuditEntry, AuditPage, Catalog, CatalogError, OrganisationId,
+};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::catalog::{
-    AccountId, ActorKind, ApiKeyId, AuditEntry, AuditPage, Catalog, CatalogError, OrganisationId,
-};
 use crate::limits::AUDIT_PAGE_MAX;
 
 /// Filter of entries.

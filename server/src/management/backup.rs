@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::{BackupReport, Error, ProgressCallback, RealDisk, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Catalog, CatalogError, LastBackup};
+use catalog::{Catalog, CatalogError, LastBackup};
 
 /// Result of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

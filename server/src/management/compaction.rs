@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use catalog::CatalogError;
 use engine::{
     CompactionInput, CompactionPlan, CompactionReport, CompactionRules, Error, ProgressCallback,
     SegmentId, Store,
@@ -11,7 +12,6 @@ use engine::{
 use serde::{Deserialize, Serialize};
 
 use super::stats::{SegmentKindView, class_view};
-use crate::catalog::CatalogError;
 use crate::limits;
 
 /// Options of a compaction.

@@ -3,11 +3,11 @@
 //! Guarantees: bounded work for each page. The engine counts top-level folders; other folders, and the date of the
 //! latest change, require reading every file, up to a limit per folder and per page.
 
+use catalog::CatalogError;
 use engine::{BucketName, FolderCursor, FolderKey, Store};
 use protocol::time_format::iso_time;
 
 use super::{FolderView, FoldersView};
-use crate::catalog::CatalogError;
 
 /// Maximum files that are counted in one folder.
 const FOLDER_FILES_MAX: usize = 10_000;

@@ -7,6 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use catalog::object_attributes::StoredAttributes;
+use catalog::{
+    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectEvent, Purpose,
+    UploadParams,
+};
 use engine::{
     Batch, Conflict, Error, FactName, KeyGrouping, Object, ObjectKey, ObjectName, Precondition,
     ProgressCallback, PutOptions, StagedBody, Store,
@@ -21,12 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{AdminResponse, FolderView};
 use super::{existing_bucket, folder_of};
 use crate::archive::{ArchiveLocation, read_object};
-use crate::catalog::{
-    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectEvent, Purpose,
-    UploadParams,
-};
 use crate::limits;
-use crate::object_attributes::StoredAttributes;
 use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name};
 
 /// Request about objects.

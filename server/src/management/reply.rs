@@ -2,6 +2,11 @@
 //!
 //! Non-goals: display.
 
+use catalog::versions;
+use catalog::{
+    Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, FairUseStanding,
+    MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
+};
 use engine::{BucketName, FolderKey, Store, Usage, UsagePage, WorkProgress};
 use protocol::reserved_paths::INVITATION_PATH;
 use protocol::time_format::iso_time;
@@ -16,11 +21,6 @@ use super::{
     WebhookView, standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
-use crate::catalog::{
-    Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, FairUseStanding,
-    MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
-};
-use crate::versions;
 
 /// Progress of a long request; all zero while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

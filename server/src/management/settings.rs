@@ -3,6 +3,12 @@
 //! The command line and the HTTP API share these types. An absent field is unchanged; `null`, and an empty text, remove
 //! a setting. Guarantees: an invalid setting is reported with its name in JSON. Non-goals: storage, and authorization.
 
+use catalog::limits::BUCKET_LIST_MAX;
+use catalog::{
+    Access, AccountChange, AccountId, AccountName, AllowedTypes, BucketChange, BucketKind,
+    CacheControl, CatalogError, CorsOrigins, FairUseStanding, KeyRestrictions, NewApiKey, Plan,
+    QuotaChange, Role, Scope, ServeHtml, parse_placeholder, prefix_folder,
+};
 use engine::BucketName;
 use jiff::Timestamp;
 use protocol::object_path::normalize;
@@ -12,12 +18,6 @@ use utoipa::openapi::{Object, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::bucket_name;
-use crate::catalog::{
-    Access, AccountChange, AccountId, AccountName, AllowedTypes, BucketChange, BucketKind,
-    CacheControl, CatalogError, CorsOrigins, FairUseStanding, KeyRestrictions, NewApiKey, Plan,
-    QuotaChange, Role, Scope, ServeHtml, parse_placeholder, prefix_folder,
-};
-use crate::limits::BUCKET_LIST_MAX;
 use crate::parameters::bucket_name_schema;
 
 /// Account settings.

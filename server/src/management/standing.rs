@@ -2,11 +2,11 @@
 //!
 //! Non-goals: changes of a standing.
 
+use catalog::{AccountId, Catalog, ChangedBy, FairUseStanding, StandingChange};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::catalog::{AccountId, Catalog, ChangedBy, FairUseStanding, StandingChange};
 use crate::fair_use::{FairUseStep, SweepReport};
 
 /// Standing change.

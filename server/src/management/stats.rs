@@ -10,7 +10,7 @@ use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::catalog::{Catalog, CatalogError};
+use catalog::{Catalog, CatalogError};
 
 /// Store statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

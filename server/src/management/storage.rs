@@ -3,6 +3,7 @@
 //! Guarantees: the reply is bounded, however many segments there are: large objects, each of which has a segment of its
 //! own, are summarised. Nothing is written. Non-goals: counting and selection, which the engine does.
 
+use catalog::{Catalog, CatalogError};
 use engine::{
     CompactionRules, Damage, DiskStats, RecordName, SegmentClass, SegmentStats, Store, StoreStats,
 };
@@ -12,7 +13,6 @@ use utoipa::ToSchema;
 
 use super::stats::class_view;
 use super::{HealthView, RetainedView, SegmentKindView};
-use crate::catalog::{Catalog, CatalogError};
 use crate::limits::STORAGE_SEGMENTS_MAX;
 
 /// Disk usage and health of the store.

@@ -2,6 +2,7 @@
 //!
 //! Non-goals: log scans, which the engine does.
 
+use catalog::{Catalog, CatalogError};
 use engine::{
     Batch, BucketName, FolderKey, ObjectName, ProgressCallback, RestoreError, Store,
     UndeleteReport, UndeleteRequest, Version, VersionEvent, VersionFilter, VersionHistory,
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::unix_ms;
 use super::{bucket_name, existing_bucket};
-use crate::catalog::{Catalog, CatalogError};
 use crate::thumbnails::delete_thumbnail;
 
 /// Selection of versions to restore.

@@ -2,6 +2,10 @@
 //!
 //! Non-goals: delivery, which only a running server does.
 
+use catalog::{
+    Catalog, CatalogError, DeadLetter, EventPattern, NewWebhook, Webhook, WebhookChange, WebhookId,
+    parse_event_patterns,
+};
 use engine::BucketName;
 use protocol::destination::OutboundUrl;
 use protocol::object_path::normalize;
@@ -14,11 +18,6 @@ use utoipa::openapi::{RefOr, Schema};
 use super::bucket_name;
 use super::reply::AdminResponse;
 use super::settings::{present_field, text_or_null, with_setting};
-use crate::catalog::{
-    Catalog, CatalogError, DeadLetter, EventPattern, NewWebhook, Webhook, WebhookChange, WebhookId,
-    parse_event_patterns,
-};
-use crate::limits;
 use crate::webhooks::TestResult;
 
 /// Webhook request.
@@ -215,7 +214,8 @@ pub(super) fn execute(
         )),
         WebhookRequest::DeadLetters { id } => {
             let id = existing_webhook(catalog, &id)?;
-            let (letters, _) = catalog.dead_letters(&id, None, limits::WEBHOOK_DEAD_LETTERS_MAX)?;
+            let (letters, _) =
+                catalog.dead_letters(&id, None, catalog::limits::WEBHOOK_DEAD_LETTERS_MAX)?;
             let dead_letters = letters.iter().map(dead_letter_view).collect();
             Ok(AdminResponse::DeadLetters(DeadLettersView { dead_letters }))
         }

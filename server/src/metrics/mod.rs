@@ -14,6 +14,7 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
+use catalog::LastBackup;
 use engine::{DiskStats, StoreMetrics, StoreStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -24,7 +25,6 @@ use usage::exposition::MetricWriter;
 use usage::process_metrics::ProcessMetrics;
 use usage::request_metrics;
 
-use crate::catalog::LastBackup;
 use crate::state::AppState;
 
 /// Media type of the metrics.

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
 use engine::{BucketName, Clock, Rng};
 use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
 use governor::nanos::Nanos;
@@ -30,7 +31,6 @@ use self::address_table::PerIpTable;
 use self::picture_time::ImageCpuLimit;
 use self::sign_ins::LoginLimits;
 
-use crate::catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
 use crate::config::Config;
 use crate::limits;
 

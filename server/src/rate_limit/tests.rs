@@ -1,11 +1,11 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
+use catalog::{AccountName, Role};
 use engine::{SeededRng, SimClock};
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalog::{AccountName, Role};
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -25,7 +25,7 @@ fn world(config: &Config) -> World {
         role: Role::User,
         plan: Plan::Free,
         standing: FairUseStanding::Good,
-        quota: crate::catalog::Quota::default(),
+        quota: catalog::Quota::default(),
         created_ms: 0,
     };
     World { clock, allowances, account }

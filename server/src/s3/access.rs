@@ -5,6 +5,7 @@
 //! which the operations check.
 
 use async_trait::async_trait;
+use catalog::{AccountId, ApiKeyId};
 use engine::BucketName;
 use http::{Extensions, HeaderMap};
 use protocol::error::ApiError;
@@ -19,7 +20,6 @@ use super::parameters::{self, RequestBucket};
 use super::signed::SignedQuery;
 use crate::admission::charge;
 use crate::auth::{Caller, PresentedCredentials};
-use crate::catalog::{AccountId, ApiKeyId};
 use crate::rate_limit::RateClass;
 use crate::state::AppState;
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use catalog::{Access, AccountId, Bucket, BucketChange, Scope};
 use engine::ObjectName;
 use protocol::error::ApiError;
 use s3s::dto::{
@@ -23,7 +24,6 @@ use super::objects::authorized_object;
 use super::parameters::RequestBucket;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
-use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
 use crate::state::AppState;
 
 const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";

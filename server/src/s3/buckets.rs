@@ -5,6 +5,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use catalog::object_lock::BucketLock;
+use catalog::versions::VersioningState;
+use catalog::{
+    Access, Bucket, BucketChange, BucketKind, CatalogError, NewBucket, NewBucketOwner, OnNonEmpty,
+    Scope, new_bucket_name,
+};
 use engine::FolderKey;
 use protocol::error::ApiError;
 use protocol::object_path::parse_bucket_name;
@@ -22,13 +28,7 @@ use super::errors::{s3_error, to_s3_error};
 use super::objects::time_of;
 use super::signed::REGION;
 use crate::auth::Caller;
-use crate::catalog::{
-    Access, Bucket, BucketChange, BucketKind, CatalogError, NewBucket, NewBucketOwner, OnNonEmpty,
-    Scope, new_bucket_name,
-};
-use crate::object_lock::BucketLock;
 use crate::state::AppState;
-use crate::versions::VersioningState;
 
 /// Maximum buckets per page (S3 API).
 const PAGE_MAX: usize = 10_000;

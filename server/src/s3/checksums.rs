@@ -5,6 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use catalog::object_attributes::StoredChecksum;
 use http::HeaderMap;
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Sha1, Sha256};
@@ -12,7 +13,6 @@ use s3s::dto::{Checksum, ChecksumType};
 use s3s::{S3ErrorCode, S3Result};
 
 use super::errors::s3_error;
-use crate::object_attributes::StoredChecksum;
 
 /// Checksum algorithm of S3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

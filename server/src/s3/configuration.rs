@@ -3,6 +3,8 @@
 //! Terraform, bucket browsers and rclone read all of it before they change anything. Guarantees: nothing is reported as
 //! configured that is not in effect. Non-goals: access control lists (`acl`).
 
+use catalog::object_attributes::Tags;
+use catalog::{BucketChange, Scope};
 use engine::FolderKey;
 use protocol::object_path::parse_bucket_name;
 use s3s::dto::{
@@ -20,8 +22,6 @@ use super::buckets::{change_settings, head_bucket};
 use super::errors::{code, s3_error, to_s3_error};
 use super::tagging::{bucket_tags, tag_set};
 use crate::auth::Caller;
-use crate::catalog::{BucketChange, Scope};
-use crate::object_attributes::Tags;
 use crate::state::AppState;
 
 /// Returns the error of a configuration that no bucket has, or that of a missing bucket.

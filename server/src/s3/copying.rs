@@ -5,6 +5,8 @@
 
 use std::ops::ControlFlow;
 
+use catalog::object_attributes::{S3Attributes, StoredAttributes};
+use catalog::{EventKind, Scope};
 use engine::{Error, ObjectName};
 use http::HeaderMap;
 use protocol::error::ApiError;
@@ -26,10 +28,8 @@ use super::stored::{Described, StoredParts};
 use super::tagging::{check_directive, copied_tags};
 use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
-use crate::catalog::{EventKind, Scope};
 use crate::intake::{StagedFile, store_files};
 use crate::limits::MOVE_TRIES_MAX;
-use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::state::AppState;
 
 /// Returns the source object of a request, if the caller may read it and it matches the requested version and

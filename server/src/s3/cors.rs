@@ -3,6 +3,7 @@
 //! Guarantees: rules that are accepted are in effect for every response about the bucket. Non-goals: matching requests
 //! (`catalog`), headers of responses (`protocol::response_headers`).
 
+use catalog::{BucketChange, CorsRule, check_rules};
 use s3s::dto::{
     CORSRule, DeleteBucketCorsInput, DeleteBucketCorsOutput, GetBucketCorsInput,
     GetBucketCorsOutput, PutBucketCorsInput, PutBucketCorsOutput,
@@ -14,7 +15,6 @@ use super::buckets::{change_settings, head_bucket};
 use super::configuration::not_configured;
 use super::errors::{s3_error, to_s3_error};
 use crate::auth::Caller;
-use crate::catalog::{BucketChange, CorsRule, check_rules};
 use crate::state::AppState;
 
 /// Implements GetBucketCors.

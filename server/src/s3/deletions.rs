@@ -6,6 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use catalog::object_attributes::StoredAttributes;
+use catalog::versions::{self, Absent, Promoted, Removal, Version, VersionId};
+use catalog::{Bucket, EventKind, ObjectEvent, Scope};
 use engine::{Batch, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition};
 use protocol::error::ApiError;
 use protocol::object_path::{PathInBucket, parse_bucket_name};
@@ -23,13 +26,10 @@ use super::object_lock::may_bypass;
 use super::objects::{head_object, matches_sent_key, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
-use crate::catalog::{Bucket, EventKind, ObjectEvent, Scope};
 use crate::handlers::delete::delete_keys;
 use crate::limits;
-use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::thumbnails::delete_thumbnail;
-use crate::versions::{self, Absent, Promoted, Removal, Version, VersionId};
 
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

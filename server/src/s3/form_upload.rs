@@ -6,6 +6,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
+use catalog::{EventKind, Scope};
 use engine::{Batch, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -33,7 +34,6 @@ use super::stored::{Described, StoredParts};
 use super::tagging::object_tags;
 use crate::admission::charge;
 use crate::auth::{Caller, PresentedCredentials, presents_key};
-use crate::catalog::{EventKind, Scope};
 use crate::intake::{StagedFile, receive_part, store_files};
 use crate::own_pages::{RequestOrigin, host_of};
 use crate::rate_limit::RateClass;
@@ -211,7 +211,7 @@ fn authorize(
     let now_ms = app.clock.unix_ms();
     let signature = FormSignature::of(fields, now_ms)?;
     let unknown = || to_s3_error(&ApiError::invalid_api_key());
-    let id = crate::catalog::ApiKeyId::parse(signature.key_id()).ok_or_else(unknown)?;
+    let id = catalog::ApiKeyId::parse(signature.key_id()).ok_or_else(unknown)?;
     app.catalog.active_api_key(&id).ok_or_else(unknown)?;
     let secret = app.catalog.signature_secret(&id);
     let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
@@ -303,7 +303,7 @@ async fn store(
 /// Receives the file, and reads the form to its end.
 async fn receive_file(
     app: &AppState,
-    bucket: &crate::catalog::Bucket,
+    bucket: &catalog::Bucket,
     described: &Described,
     headers: &HeaderMap,
     policy: &Policy,

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use catalog::object_attributes::StoredChecksum;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use s3s::checksum::ChecksumHasher;
@@ -20,7 +21,6 @@ use s3s::{S3Error, S3ErrorCode, TrailingHeaders};
 
 use super::checksums::{ALGORITHMS, Algorithm, hasher, value_of};
 use super::errors::{code, s3_error};
-use crate::object_attributes::StoredChecksum;
 
 /// Body under verification.
 pub(super) struct VerifiedBody {

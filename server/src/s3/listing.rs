@@ -5,6 +5,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use catalog::object_attributes::StoredAttributes;
+use catalog::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
+use catalog::{Bucket, Scope};
 use engine::{KeyGroupPage, KeyGrouping, Object};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use protocol::error::ApiError;
@@ -23,11 +26,8 @@ use super::errors::{s3_error, to_s3_error};
 use super::objects::{etag_in, key_in, strong_etag, time_of};
 use super::versioning::version_id;
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Scope};
 use crate::limits::LIST_KEYS_MAX;
-use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
 
 /// Characters that are literal in a key with percent escapes.
 const READABLE: &AsciiSet =

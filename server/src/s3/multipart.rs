@@ -13,6 +13,9 @@ mod listed;
 use std::ops::Range;
 use std::sync::Arc;
 
+use catalog::commit::commit;
+use catalog::object_attributes::StoredChecksum;
+use catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
 use engine::{Batch, Conflict, Error, ResumableUpload};
 use protocol::error::ApiError;
 use protocol::object_path::check_writable;
@@ -38,10 +41,7 @@ use super::object_lock::sent_lock;
 use super::objects::{authorized_object, hex, limited_body, strong_etag, time_of};
 use super::stored::Described;
 use crate::auth::Caller;
-use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
-use crate::commit::commit;
 use crate::limits;
-use crate::object_attributes::StoredChecksum;
 use crate::object_body::{self, read_ranges};
 use crate::state::AppState;
 
@@ -286,7 +286,7 @@ struct PartWriter {
     claim: PartClaim,
     open: ResumableUpload,
     /// Protects the body from the sweep while it is held.
-    _turn: crate::open_uploads::UploadLock,
+    _turn: catalog::open_uploads::UploadLock,
 }
 
 impl PartWriter {

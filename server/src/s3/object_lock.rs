@@ -3,6 +3,12 @@
 //! Guarantees: a locked version is not deleted, by whatever means; the lock of a version changes only as S3 allows it.
 //! Non-goals: enforcement of deletions (`deletions`), default retention of new versions (`versions`).
 
+use catalog::object_attributes::StoredAttributes;
+use catalog::object_lock::{
+    BucketLock, DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
+};
+use catalog::versions::VersioningState;
+use catalog::{Bucket, BucketChange, Scope};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use protocol::error::ApiError;
@@ -25,13 +31,7 @@ use super::objects::{authorized_object, time_of};
 use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
-use crate::catalog::{Bucket, BucketChange, Scope};
-use crate::object_attributes::StoredAttributes;
-use crate::object_lock::{
-    BucketLock, DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
-};
 use crate::state::AppState;
-use crate::versions::VersioningState;
 
 const MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const RETAIN_UNTIL: HeaderName = HeaderName::from_static("x-amz-object-lock-retain-until-date");

@@ -6,6 +6,9 @@
 
 use std::sync::Arc;
 
+use catalog::object_attributes::StoredAttributes;
+use catalog::versions;
+use catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
 use engine::{Object, ObjectKey, ObjectName};
 use http::HeaderMap;
 use protocol::error::ApiError;
@@ -25,11 +28,8 @@ use super::object_lock::sent_lock;
 use super::stored::{Described, StoredParts};
 use super::versioning::id_of;
 use crate::auth::Caller;
-use crate::catalog::{Bucket, EventKind, Scope, ThumbnailChoice, UploadParams};
 use crate::intake::{UploadOptions, receive_raw, store_files};
-use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::versions;
 
 /// MD5 of empty content.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";

@@ -3,6 +3,7 @@
 //! Guarantees: a parameter that changes the meaning of a request is supported or rejected, never ignored. Non-goals:
 //! the effect of supported parameters.
 
+use catalog::Access;
 use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
@@ -10,7 +11,6 @@ use super::acl::check_new_object;
 use super::encryption;
 use super::errors::{code, s3_error};
 use super::signed::SignedQuery;
-use crate::catalog::Access;
 
 /// Supported values of a parameter.
 #[derive(Clone, Copy)]

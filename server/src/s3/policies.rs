@@ -4,6 +4,7 @@
 //! Guarantees: a policy is accepted only if it grants exactly that; one that grants or denies anything else is rejected
 //! and changes nothing. Non-goals: conditions, grants to accounts.
 
+use catalog::{Access, BucketChange};
 use s3s::dto::{
     DeleteBucketPolicyInput, DeleteBucketPolicyOutput, GetBucketPolicyInput, GetBucketPolicyOutput,
     GetBucketPolicyStatusInput, GetBucketPolicyStatusOutput, PolicyStatus, PutBucketPolicyInput,
@@ -16,7 +17,6 @@ use super::access::caller_of;
 use super::buckets::{change_settings, head_bucket};
 use super::configuration::{check_managed, not_configured};
 use super::errors::{code, s3_error, to_s3_error};
-use crate::catalog::{Access, BucketChange};
 use crate::state::AppState;
 
 /// Maximum bytes of a bucket policy, which is part of the bucket's record.

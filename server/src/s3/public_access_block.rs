@@ -2,6 +2,7 @@
 //!
 //! Guarantees: a block is enforced for S3, the API and delivery alike. Non-goals: blocks of accounts.
 
+use catalog::{BucketChange, PublicAccessBlock};
 use s3s::dto::{
     DeletePublicAccessBlockInput, DeletePublicAccessBlockOutput, GetPublicAccessBlockInput,
     GetPublicAccessBlockOutput, PublicAccessBlockConfiguration, PutPublicAccessBlockInput,
@@ -14,7 +15,6 @@ use super::buckets::{change_settings, head_bucket};
 use super::configuration::not_configured;
 use super::errors::to_s3_error;
 use crate::auth::Caller;
-use crate::catalog::{BucketChange, PublicAccessBlock};
 use crate::state::AppState;
 
 /// Implements GetPublicAccessBlock.

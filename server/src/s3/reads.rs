@@ -6,6 +6,9 @@
 use std::ops::Range;
 
 use axum::body::Body;
+use catalog::Scope;
+use catalog::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
+use catalog::versions::{self, Version, VersionId};
 use engine::{Error, Object, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -32,11 +35,8 @@ use super::object_lock;
 use super::objects::{EMPTY_MD5, authorized_object, etag_in, strong_etag, time_of};
 use super::signed::is_signed_address;
 use super::versioning::{VERSION_ID, find_version, version_id};
-use crate::catalog::Scope;
-use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
 use crate::object_body::{self, BodyPart};
 use crate::state::AppState;
-use crate::versions::{self, Version, VersionId};
 
 /// Maximum lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;

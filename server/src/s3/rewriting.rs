@@ -5,6 +5,10 @@
 
 use std::ops::ControlFlow;
 
+use catalog::commit::commit;
+use catalog::object_attributes::StoredAttributes;
+use catalog::versions::VersionId;
+use catalog::{Bucket, Scope};
 use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
 use protocol::error::ApiError;
 use s3s::S3Result;
@@ -14,12 +18,8 @@ use super::errors::to_s3_error;
 use super::objects::authorized_object;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Scope};
-use crate::commit::commit;
 use crate::limits::MOVE_TRIES_MAX;
-use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
-use crate::versions::VersionId;
 
 /// Version that a request names.
 pub(super) struct Stored<'a> {

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use catalog::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
+use catalog::object_lock::ObjectLock;
 use http::header::{self, HeaderMap};
 use protocol::stored_headers::{StoredHeaders, sent};
 use s3s::dto::Metadata;
@@ -12,8 +14,6 @@ use s3s::{S3ErrorCode, S3Result};
 use super::checksums::{self, Algorithm};
 use super::errors::s3_error;
 use super::tagging::sent_tags;
-use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
-use crate::object_lock::ObjectLock;
 
 /// Properties of the object in the request that starts an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

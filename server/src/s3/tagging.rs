@@ -4,6 +4,8 @@
 //! they are versioned, moved and backed up with it. Guarantees: content, entity tag, type and metadata do not change
 //! with the tags; an object that is replaced concurrently does not get them. Non-goals: access by tags.
 
+use catalog::object_attributes::{StoredAttributes, Tags};
+use catalog::{Bucket, Scope};
 use engine::ObjectName;
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
@@ -18,9 +20,7 @@ use super::errors::{s3_error, to_s3_error};
 use super::objects::authorized_object;
 use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
-use crate::catalog::{Bucket, Scope};
 use crate::limits::BUCKET_TAGS_BYTES_MAX;
-use crate::object_attributes::{StoredAttributes, Tags};
 use crate::state::AppState;
 
 /// Maximum tags of an object (S3 API).
@@ -216,9 +216,10 @@ pub(super) async fn delete(
 
 #[cfg(test)]
 mod tests {
+    use catalog::object_attributes::VersionMark;
+    use catalog::object_lock::{ObjectLock, Retention, RetentionMode};
+
     use super::*;
-    use crate::object_attributes::VersionMark;
-    use crate::object_lock::{ObjectLock, Retention, RetentionMode};
 
     fn code<T>(outcome: S3Result<T>) -> String {
         outcome.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())

@@ -2,6 +2,8 @@
 //!
 //! Guarantees: a read of a key whose current version is a delete marker says so. Non-goals: deletions, listings.
 
+use catalog::versions::{self, Version, VersionId, VersioningState};
+use catalog::{Bucket, BucketChange};
 use engine::{Object, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use protocol::conditional::Validators;
@@ -17,9 +19,7 @@ use super::access::caller_of;
 use super::buckets::{change_settings, head_bucket};
 use super::errors::{code, s3_error, to_s3_error};
 use super::objects::{EMPTY_MD5, head_object, matches_sent_key};
-use crate::catalog::{Bucket, BucketChange};
 use crate::state::AppState;
-use crate::versions::{self, Version, VersionId, VersioningState};
 
 const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");

@@ -5,6 +5,7 @@
 //! receiver can deduplicate; the timestamp is that of the attempt, so that it can reject old messages.
 
 use bytes::Bytes;
+use catalog::{DueEvent, Webhook};
 use engine::{ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue};
@@ -12,7 +13,6 @@ use protocol::public_url::public_url;
 use protocol::time_format::iso_time;
 use serde::Serialize;
 
-use crate::catalog::{DueEvent, Webhook};
 use crate::state::AppState;
 
 const TEST: &str = "webhook.test";

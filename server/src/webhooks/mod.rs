@@ -11,14 +11,12 @@ mod schedule;
 
 use std::sync::Arc;
 
+use catalog::{CatalogError, DeliveryFailure, DeliveryLease, DueEvent, NextAttempt, Webhook};
 use outbound::{HttpReply, KeepAlive};
 use tokio::task::JoinSet;
 use usage::task::blocking;
 
 use self::message::WebhookMessage;
-use crate::catalog::{
-    CatalogError, DeliveryFailure, DeliveryLease, DueEvent, NextAttempt, Webhook,
-};
 use crate::limits;
 use crate::state::AppState;
 

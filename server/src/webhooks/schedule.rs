@@ -1,11 +1,11 @@
 //! Retry schedule of webhooks. Pure: time and randomness are parameters.
 
+use catalog::NextAttempt;
+use catalog::limits::WEBHOOK_BACKOFF_MAX;
 use outbound::RetryAfter;
 
-use crate::catalog::NextAttempt;
 use crate::limits::{
-    WEBHOOK_BACKOFF_MAX, WEBHOOK_BACKOFF_MIN, WEBHOOK_JITTER_PERCENT, WEBHOOK_RETRY_AFTER_MAX,
-    WEBHOOK_RETRY_WAITS,
+    WEBHOOK_BACKOFF_MIN, WEBHOOK_JITTER_PERCENT, WEBHOOK_RETRY_AFTER_MAX, WEBHOOK_RETRY_WAITS,
 };
 
 /// Returns whether `Retry-After` of a response with this status is honored: too many requests, or unavailable.

@@ -1,7 +1,7 @@
 //! Variants: cached, shared, found again, and deleted with their parent.
 
+use catalog::Access;
 use engine::disk::sim::SimDisk;
-use server::catalog::Access;
 use server::config::Config;
 use server::management::{ApiKeySettings, BucketSettings};
 use tests::{Form, World};

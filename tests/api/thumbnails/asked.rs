@@ -87,7 +87,7 @@ async fn thumbnails_are_created_by_every_upload_route() {
         }
     }
     let premium = world.at_premium(&client);
-    world.set_plan("ann", server::catalog::Plan::Pro);
+    world.set_plan("ann", catalog::Plan::Pro);
     assert!(has_thumbnail(&premium, "/photos/premium/").await);
     assert_eq!(world.object_count("photos"), UPLOAD_ROUTES.len() as u64 + 1);
 }

@@ -1,7 +1,7 @@
 //! A thumbnail matches the current version of its file, and is deleted with it.
 
+use catalog::Access;
 use serde_json::{Value, json};
-use server::catalog::Access;
 use server::management::{AdminRequest, AdminResponse, BucketSettings, UndeleteSelector};
 use tests::{Form, World};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use catalog::{CatalogError, OnNonEmpty};
 use engine::BucketName;
 use engine::disk::sim::LossPolicy;
-use server::catalog::{CatalogError, OnNonEmpty};
 use server::webhooks::deliver_due;
 use tests::{Client, Scripted};
 

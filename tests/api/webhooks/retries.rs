@@ -142,7 +142,7 @@ async fn webhook_only_2xx_counts_as_delivered() {
 
 #[tokio::test]
 async fn webhook_queue_of_suspended_account_is_held() {
-    use server::catalog::FairUseStanding;
+    use catalog::FairUseStanding;
     use server::management::AccountSettings;
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;

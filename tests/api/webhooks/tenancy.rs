@@ -1,9 +1,9 @@
 //! Permissions of webhooks.
 
 use axum::body::Body;
+use catalog::{MemberRole, Scope};
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::{MemberRole, Scope};
 use server::management::{AdminRequest, ApiKeySettings, BucketOwner};
 use tests::{Client, World};
 

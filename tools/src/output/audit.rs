@@ -1,6 +1,6 @@
 //! Text output of the audit log.
 
-use server::catalog::ActorKind;
+use catalog::ActorKind;
 use server::management::{ActorView, AuditEntryView, AuditView};
 
 use super::table::Show::{Cut, Minute, Whole, Wide};

@@ -1,6 +1,6 @@
 //! Tests of tables and texts.
 
-use server::catalog::{Plan, Role};
+use catalog::{Plan, Role};
 use server::management::{
     BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
     RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,

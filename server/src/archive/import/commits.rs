@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use catalog::Catalog;
+use catalog::versions::{Absent, retain_replaced_versions};
 use engine::{
     Batch, Conflict, Error, Etag, FactName, ObjectName, Precondition, PutOptions, StagedBody, Store,
 };
@@ -16,10 +18,8 @@ use protocol::file_name::ConflictRule;
 use super::ImportAbort;
 use crate::archive::work::ProgressReporter;
 use crate::archive::{ArchiveError, ImportConflictRule, ImportReport};
-use crate::catalog::Catalog;
 use crate::limits;
 use crate::thumbnails::delete_thumbnail;
-use crate::versions::{Absent, retain_replaced_versions};
 
 /// Report text of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";

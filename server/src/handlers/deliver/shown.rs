@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use catalog::Bucket;
+use catalog::object_attributes::StoredAttributes;
 use engine::{Etag, Object};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -17,9 +19,7 @@ use protocol::query::Query;
 use protocol::stored_headers::StoredHeaders;
 
 use super::DeliveryMiss;
-use crate::catalog::Bucket;
 use crate::image_wish::transform_params;
-use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::variants::{self, RenderTask, VariantLookup};
 

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use catalog::{CatalogError, PendingUpload};
 use engine::Batch;
 use usage::task::blocking;
 
-use crate::catalog::{CatalogError, PendingUpload};
-use crate::limits;
 use crate::state::AppState;
 
 /// Sweeps immediately, and then periodically.
@@ -22,7 +21,7 @@ pub async fn run_expiry_loop(app: AppState) {
             Ok(count) => tracing::info!(count, "resumable uploads expired"),
             Err(error) => tracing::warn!("failed to expire resumable uploads: {error}"),
         }
-        tokio::time::sleep(limits::TUS_SWEEP_INTERVAL).await;
+        tokio::time::sleep(catalog::limits::TUS_SWEEP_INTERVAL).await;
     }
 }
 
@@ -36,7 +35,7 @@ pub fn expire_uploads(app: &AppState) -> Result<usize, CatalogError> {
     let now_ms = app.clock.unix_ms();
     let (mut kept, mut stored, mut expired) = (BTreeSet::new(), BTreeSet::new(), 0);
     #[cfg(feature = "s3")]
-    kept.extend(crate::catalog::MultipartUpload::sweep(&app.store, app.catalog.staging(), now_ms)?);
+    kept.extend(catalog::MultipartUpload::sweep(&app.store, app.catalog.staging(), now_ms)?);
     let mut after = None;
     loop {
         let (page, last) = PendingUpload::page(&app.store, after.as_ref())?;

@@ -12,6 +12,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::body::Body;
+use catalog::commit::commit;
+use catalog::open_uploads::{SuspendedUpload, UploadLock};
+use catalog::{
+    Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
+    UploadParams,
+};
 use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
@@ -26,18 +32,12 @@ use uuid::Uuid;
 
 use super::wish::CreateUploadParams;
 use crate::auth::Caller;
-use crate::catalog::{
-    Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
-    UploadParams,
-};
-use crate::commit::commit;
 use crate::handlers::upload::check_destination;
 use crate::intake::{
     StagedFile, ThumbnailCache, UploadOptions, UploadTarget, reserve_quota, resolve_keys,
     store_files,
 };
 use crate::limits;
-use crate::open_uploads::{SuspendedUpload, UploadLock};
 use crate::state::AppState;
 use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
 
@@ -326,7 +326,7 @@ impl UploadSession {
 
     /// Saves the durable offset.
     async fn save(&mut self, received: engine::ResumePoint) -> Result<(), ApiError> {
-        let expires_ms = self.app.clock.unix_ms() + limits::TUS_EXPIRY_MS;
+        let expires_ms = self.app.clock.unix_ms() + catalog::limits::TUS_EXPIRY_MS;
         self.persist(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
     }
 

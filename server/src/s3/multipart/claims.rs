@@ -4,13 +4,13 @@
 //! its bucket, the quota of the bucket's owner, and the unfinished bytes of the account; a failed part stops counting.
 //! Non-goals: the content.
 
+use catalog::{Bucket, MultipartUpload, StoredAmount};
 use engine::ObjectName;
 use protocol::error::ApiError;
 use usage::task::blocking;
 use uuid::Uuid;
 
 use super::super::objects::head_object;
-use crate::catalog::{Bucket, MultipartUpload, StoredAmount};
 use crate::intake::reserve_quota;
 use crate::limits;
 use crate::state::AppState;

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use catalog::object_attributes::StoredChecksum;
+use catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
 use engine::{Error, ObjectName, StagedBody};
 use http::StatusCode;
 use protocol::error::ApiError;
@@ -29,10 +31,8 @@ use super::super::objects::{hex, strong_etag, upload_options};
 use super::super::stored::{Described, StoredParts};
 use super::super::versioning::id_of;
 use super::{algorithm_of, find};
-use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
 use crate::intake::{StagedFile, store_files};
 use crate::limits;
-use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 
 type Output = CompleteMultipartUploadOutput;

@@ -2,6 +2,8 @@
 //!
 //! Guarantees: a caller sees only uploads of its own account. Non-goals: changes of uploads.
 
+use catalog::object_attributes::StoredChecksum;
+use catalog::{MultipartUpload, Scope};
 use protocol::error::ApiError;
 use protocol::object_path::parse_bucket_name;
 use s3s::dto::{
@@ -17,9 +19,7 @@ use super::super::errors::to_s3_error;
 use super::super::listing::owner_of;
 use super::super::objects::{strong_etag, time_of};
 use super::{algorithm_of, find_open};
-use crate::catalog::{MultipartUpload, Scope};
 use crate::limits;
-use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 
 /// Maximum parts, or uploads, per page.

@@ -1,0 +1,478 @@
+//! S3 multipart upload between its requests: its target, and its uploaded parts.
+//!
+//! Each part is a fact, and a body of the engine that outlives the process. Guarantees: a part has a record only after
+//! its bytes are durable; the record of a completed upload remains until it expires, so that a client that missed the
+//! response can retry. Non-goals: the protocol, and the bytes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, ResumePoint, Store};
+use protocol::stored_headers::StoredHeaders;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::id::AccountId;
+use super::record::{CatalogRecord, corrupt_record, decode, encode};
+use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
+use crate::limits;
+use crate::object_attributes::{StoredChecksum, Tags};
+use crate::object_lock::ObjectLock;
+
+const PREFIX: &str = "s3-upload/";
+const PART_PREFIX: &str = "s3-part/";
+
+/// Multipart upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartUpload {
+    pub id: Uuid,
+    pub account: AccountId,
+    pub bucket: BucketName,
+    pub key: ObjectKey,
+    pub declared_type: Option<String>,
+    /// Response headers of the object.
+    pub headers: StoredHeaders,
+    /// User metadata, without the prefix `x-amz-meta-`.
+    pub metadata: BTreeMap<String, String>,
+    /// Original key, if it is not in Unicode normalization form C.
+    pub sent_key: Option<String>,
+    /// Tags of the object.
+    pub tags: Tags,
+    /// Retention and legal hold of the object.
+    pub lock: ObjectLock,
+    /// Checksum algorithm of the parts, and checksum type of the object.
+    pub checksum: Option<UploadChecksum>,
+    pub started_ms: u64,
+    /// Entity tag of the object, once it is stored.
+    pub done: Option<String>,
+    /// Checksum of the object, once it is stored.
+    pub done_checksum: Option<StoredChecksum>,
+}
+
+/// Checksum options that an upload was created with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadChecksum {
+    /// Algorithm name as in `x-amz-checksum-crc32`: the last word.
+    pub algorithm: String,
+    /// `FULL_OBJECT` or `COMPOSITE`.
+    pub kind: String,
+}
+
+/// Uploaded part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadedPart {
+    pub number: u32,
+    /// Engine body with the content.
+    pub file: Uuid,
+    pub received: ResumePoint,
+    /// Entity tag: the MD5 of the bytes, hexadecimal.
+    pub etag: String,
+    /// Checksum by the algorithm of the upload, in base64.
+    pub checksum: Option<String>,
+    pub stored_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredMultipartUpload {
+    bucket: String,
+    key: String,
+    declared_type: Option<String>,
+    #[serde(default, skip_serializing_if = "StoredHeaders::is_empty")]
+    headers: StoredHeaders,
+    metadata: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    tags: Tags,
+    #[serde(default, skip_serializing_if = "ObjectLock::is_none")]
+    lock: ObjectLock,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<UploadChecksum>,
+    begun_ms: u64,
+    done: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    done_checksum: Option<StoredChecksum>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPart {
+    file: String,
+    bytes: u64,
+    /// BLAKE3 hash, hexadecimal.
+    hash: String,
+    etag: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+    stored_ms: u64,
+}
+
+impl CatalogRecord for StoredMultipartUpload {
+    const VERSION: u32 = 1;
+}
+
+impl CatalogRecord for StoredPart {
+    const VERSION: u32 = 1;
+}
+
+impl MultipartUpload {
+    /// Returns the upload of an account with this id.
+    pub fn find(
+        store: &Store,
+        account: &AccountId,
+        id: Uuid,
+    ) -> Result<Option<Self>, CatalogError> {
+        let fact = fact(account, id)?;
+        store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
+    }
+
+    /// Returns the uploads of an account, by id, up to a limit.
+    pub fn list_for_account(
+        store: &Store,
+        account: &AccountId,
+        bound: usize,
+    ) -> Result<Vec<Self>, CatalogError> {
+        let facts = store.facts(&format!("{PREFIX}{account}/"), None, bound)?;
+        facts.iter().map(|(fact, bytes)| Self::read(fact, bytes)).collect()
+    }
+
+    /// Returns the fact and its encoded value.
+    pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
+        let fact = fact(&self.account, self.id)?;
+        let stored = StoredMultipartUpload {
+            bucket: self.bucket.to_string(),
+            key: self.key.to_string(),
+            declared_type: self.declared_type.clone(),
+            headers: self.headers.clone(),
+            metadata: self.metadata.clone(),
+            sent_key: self.sent_key.clone(),
+            tags: self.tags.clone(),
+            lock: self.lock,
+            checksum: self.checksum.clone(),
+            begun_ms: self.started_ms,
+            done: self.done.clone(),
+            done_checksum: self.done_checksum.clone(),
+        };
+        let bytes = encode(&fact, &stored)?;
+        Ok((fact, bytes))
+    }
+
+    /// Returns a batch that records a part, provided that the upload still exists.
+    pub fn record_part(&self, part: &UploadedPart) -> Result<Batch, CatalogError> {
+        let fact = part_fact(self.id, part.number)?;
+        let stored = StoredPart {
+            file: part.file.to_string(),
+            bytes: part.received.bytes,
+            hash: hex::encode(&part.received.hash),
+            etag: part.etag.clone(),
+            checksum: part.checksum.clone(),
+            stored_ms: part.stored_ms,
+        };
+        let bytes = encode(&fact, &stored)?;
+        let batch = Batch::new().require(Precondition::FactPresent(self.fact()?.0));
+        Ok(batch.put_fact(fact, bytes))
+    }
+
+    /// Returns an uploaded part.
+    pub fn part(&self, store: &Store, number: u32) -> Result<Option<UploadedPart>, CatalogError> {
+        let fact = part_fact(self.id, number)?;
+        store.fact(&fact)?.map(|bytes| UploadedPart::read(&fact, &bytes)).transpose()
+    }
+
+    /// Returns uploaded parts by number, after a given one, up to a limit.
+    pub fn parts(
+        &self,
+        store: &Store,
+        after: u32,
+        bound: usize,
+    ) -> Result<Vec<UploadedPart>, CatalogError> {
+        let mut parts = Vec::new();
+        let mut after = part_fact(self.id, after)?;
+        while parts.len() < bound {
+            let wanted = (bound - parts.len()).min(engine::limits::LIST_PAGE_MAX);
+            let prefix = format!("{PART_PREFIX}{}/", self.id);
+            let facts = store.facts(&prefix, Some(&after), wanted)?;
+            let is_last = facts.len() < wanted;
+            for (fact, bytes) in facts {
+                parts.push(UploadedPart::read(&fact, &bytes)?);
+                after = fact;
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Deletes the parts, and then their bytes. Blocks on the disk.
+    pub fn remove_parts(&self, store: &Store) -> Result<(), CatalogError> {
+        loop {
+            let parts = self.parts(store, 0, engine::limits::LIST_PAGE_MAX)?;
+            if parts.is_empty() {
+                return Ok(());
+            }
+            let mut batch = Batch::new();
+            for part in &parts {
+                batch = batch.delete_fact(part_fact(self.id, part.number)?);
+            }
+            store.commit(batch)?;
+            for part in &parts {
+                store.remove_upload(part.file)?;
+            }
+        }
+    }
+
+    /// Returns the uploads that are not completed, as they count against quotas.
+    pub(super) fn unfinished(store: &Store) -> Result<HashMap<Uuid, StagedUpload>, CatalogError> {
+        let mut uploads = HashMap::new();
+        each(store, PREFIX, |fact, bytes| {
+            let upload = Self::read(fact, bytes)?;
+            if upload.done.is_none() {
+                uploads.insert(upload.id, upload.staged(StoredAmount::default()));
+            }
+            Ok(())
+        })?;
+        each(store, PART_PREFIX, |fact, bytes| {
+            let part = UploadedPart::read(fact, bytes)?;
+            if let Some(staged) = uploads.get_mut(&upload_of(fact)?) {
+                staged.length = staged.length.saturating_add(part.received.bytes);
+                staged.bodies.insert(part.file, part.received.bytes);
+                staged.touched_ms = staged.touched_ms.max(part.stored_ms);
+            }
+            Ok(())
+        })?;
+        Ok(uploads)
+    }
+
+    /// Returns the quota entry of an upload without parts.
+    pub fn staged(&self, replaced: StoredAmount) -> StagedUpload {
+        StagedUpload {
+            account: self.account.clone(),
+            bucket: self.bucket.clone(),
+            length: 0,
+            replaced,
+            bodies: BTreeMap::new(),
+            touched_ms: self.started_ms,
+            is_completing: false,
+        }
+    }
+
+    /// Deletes expired or evicted uploads, and parts whose upload is completed or deleted; returns the bodies still in
+    /// use. Blocks on the disk.
+    pub fn sweep(
+        store: &Store,
+        staging: &Staging,
+        now_ms: u64,
+    ) -> Result<BTreeSet<Uuid>, CatalogError> {
+        let mut newest: BTreeMap<Uuid, u64> = BTreeMap::new();
+        each(store, PART_PREFIX, |fact, bytes| {
+            let (upload, part) = (upload_of(fact)?, UploadedPart::read(fact, bytes)?);
+            let newest = newest.entry(upload).or_default();
+            *newest = part.stored_ms.max(*newest);
+            Ok(())
+        })?;
+        let (mut open, mut over) = (BTreeSet::new(), Vec::new());
+        each(store, PREFIX, |fact, bytes| {
+            let upload = Self::read(fact, bytes)?;
+            let last_ms =
+                newest.get(&upload.id).copied().unwrap_or_default().max(upload.started_ms);
+            let is_evicted = upload.done.is_none() && !staging.contains(upload.id);
+            if is_evicted || last_ms.saturating_add(limits::TUS_EXPIRY_MS) <= now_ms {
+                over.push(fact.clone());
+                staging.remove(upload.id);
+            } else if upload.done.is_none() {
+                open.insert(upload.id);
+            }
+            Ok(())
+        })?;
+        let mut kept = BTreeSet::new();
+        each(store, PART_PREFIX, |fact, bytes| {
+            let part = UploadedPart::read(fact, bytes)?;
+            // A recent part may belong to an upload that was created after the first scan.
+            let since_ms =
+                part.stored_ms.saturating_add(limits::TUS_SWEEP_INTERVAL.as_millis() as u64);
+            if open.contains(&upload_of(fact)?) || since_ms > now_ms {
+                kept.insert(part.file);
+            } else {
+                over.push(fact.clone());
+            }
+            Ok(())
+        })?;
+        for facts in over.chunks(engine::limits::LIST_PAGE_MAX) {
+            let forgetting = |batch: Batch, fact: &FactName| batch.delete_fact(fact.clone());
+            store.commit(facts.iter().fold(Batch::new(), forgetting))?;
+        }
+        Ok(kept)
+    }
+
+    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
+        let stored: StoredMultipartUpload = decode(fact, bytes)?;
+        let bad = |why: &str| corrupt_record(fact, &why);
+        let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
+        let (account, id) = name.ok_or_else(|| bad("it has no account"))?;
+        Ok(Self {
+            id: Uuid::parse_str(id).map_err(|_| bad("its id is not a UUID"))?,
+            account: AccountId::parse(account).ok_or_else(|| bad("invalid account id"))?,
+            bucket: BucketName::parse(&stored.bucket).map_err(|why| bad(&why.to_string()))?,
+            key: ObjectKey::parse(&stored.key).map_err(|why| bad(&why.to_string()))?,
+            declared_type: stored.declared_type,
+            headers: stored.headers,
+            metadata: stored.metadata,
+            sent_key: stored.sent_key,
+            tags: stored.tags,
+            lock: stored.lock,
+            checksum: stored.checksum,
+            started_ms: stored.begun_ms,
+            done: stored.done,
+            done_checksum: stored.done_checksum,
+        })
+    }
+}
+
+impl UploadedPart {
+    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
+        let stored: StoredPart = decode(fact, bytes)?;
+        let bad = |why: &str| corrupt_record(fact, &why);
+        let number = fact.as_str().rsplit('/').next().and_then(|number| number.parse().ok());
+        let hash = hex::decode(&stored.hash).ok_or_else(|| bad("invalid hash"))?;
+        Ok(Self {
+            number: number.ok_or_else(|| bad("its name does not end in a number"))?,
+            file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is not a UUID"))?,
+            received: ResumePoint { bytes: stored.bytes, hash },
+            etag: stored.etag,
+            checksum: stored.checksum,
+            stored_ms: stored.stored_ms,
+        })
+    }
+}
+
+/// Parses the upload id from the name of a part's fact.
+fn upload_of(fact: &FactName) -> Result<Uuid, CatalogError> {
+    let id = fact.as_str().strip_prefix(PART_PREFIX).and_then(|rest| rest.split('/').next());
+    let id = id.and_then(|id| Uuid::parse_str(id).ok());
+    id.ok_or_else(|| corrupt_record(fact, &"its name has no upload id"))
+}
+
+fn each(
+    store: &Store,
+    prefix: &str,
+    take: impl FnMut(&FactName, &[u8]) -> Result<(), CatalogError>,
+) -> Result<(), CatalogError> {
+    let mut take = take;
+    super::each_fact(store, prefix, |fact, _, bytes| take(fact, bytes))
+}
+
+fn fact(account: &AccountId, id: Uuid) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PREFIX}{account}/{id}"))
+}
+
+fn part_fact(upload: Uuid, number: u32) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PART_PREFIX}{upload}/{number:05}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use engine::disk::sim::SimDisk;
+    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
+
+    use super::*;
+
+    fn store() -> Store {
+        let surroundings = Environment {
+            disk: Arc::new(SimDisk::new()),
+            clock: Arc::new(SimClock::at(0)),
+            rng: Arc::new(SeededRng::new(1)),
+        };
+        Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
+    }
+
+    fn upload(number: u128) -> MultipartUpload {
+        MultipartUpload {
+            id: Uuid::from_u128(number),
+            account: AccountId::parse("aaaaaaaaaaaaaaaa").unwrap(),
+            bucket: BucketName::parse("photos").unwrap(),
+            key: ObjectKey::parse("a/b.bin").unwrap(),
+            declared_type: Some("image/png".into()),
+            headers: StoredHeaders {
+                content_language: Some("de".into()),
+                ..StoredHeaders::default()
+            },
+            metadata: BTreeMap::from([("mtime".into(), "1.5".into())]),
+            sent_key: Some("a/b\u{308}.bin".into()),
+            tags: Tags::from([("a".to_owned(), "b".to_owned())]),
+            lock: ObjectLock { retention: None, hold: true },
+            checksum: Some(UploadChecksum { algorithm: "crc32".into(), kind: "COMPOSITE".into() }),
+            started_ms: 1_000,
+            done: None,
+            done_checksum: None,
+        }
+    }
+
+    fn part(number: u32, stored_ms: u64) -> UploadedPart {
+        let received = ResumePoint { bytes: 5, hash: [number as u8; 32] };
+        let (file, etag) = (Uuid::from_u128(u128::from(number)), "0f".repeat(16));
+        UploadedPart { number, file, received, etag, checksum: Some("AAAAAA==".into()), stored_ms }
+    }
+
+    fn put(store: &Store, upload: &MultipartUpload) {
+        let (fact, bytes) = upload.fact().unwrap();
+        store.commit(Batch::new().put_fact(fact, bytes)).unwrap();
+    }
+
+    #[test]
+    fn multipart_upload_and_parts_round_trip_in_order() {
+        let (store, upload) = (store(), upload(7));
+        let refused = store.commit(upload.record_part(&part(1, 5)).unwrap());
+        assert!(refused.is_err(), "there is no such upload yet");
+        put(&store, &upload);
+        for number in [10_000, 2, 1, 10] {
+            store.commit(upload.record_part(&part(number, 5)).unwrap()).unwrap();
+        }
+        assert_eq!(
+            MultipartUpload::find(&store, &upload.account, upload.id).unwrap(),
+            Some(upload.clone())
+        );
+        let numbers = |after, bound| {
+            let parts = upload.parts(&store, after, bound).unwrap();
+            parts.iter().map(|part| part.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(0, 100), [1, 2, 10, 10_000]);
+        assert_eq!(numbers(1, 2), [2, 10]);
+        assert_eq!(upload.part(&store, 10).unwrap(), Some(part(10, 5)));
+        upload.remove_parts(&store).unwrap();
+        assert_eq!(numbers(0, 100), [0; 0]);
+    }
+
+    #[test]
+    fn sweep_deletes_expired_multipart_uploads() {
+        let store = store();
+        let (old, fresh) = (upload(1), upload(2));
+        let done = MultipartUpload { done: Some("abc".into()), ..upload(3) };
+        let now_ms = limits::TUS_EXPIRY_MS + 500;
+        for (upload, part) in
+            [(&old, part(1, 400)), (&fresh, part(2, 5_000)), (&done, part(3, 900))]
+        {
+            let upload = MultipartUpload { started_ms: 400, ..upload.clone() };
+            put(&store, &upload);
+            store.commit(upload.record_part(&part).unwrap()).unwrap();
+        }
+        put(&store, &MultipartUpload { started_ms: 600, ..done.clone() });
+        let staging = Staging::open(&store).unwrap();
+        assert_eq!((staging.totals().uploads, staging.totals().bytes), (2, 10));
+        let kept = MultipartUpload::sweep(&store, &staging, now_ms).unwrap();
+        assert_eq!(kept, BTreeSet::from([Uuid::from_u128(2)]));
+        assert_eq!((staging.totals().uploads, staging.totals().bytes), (1, 5));
+        let found = |upload: &MultipartUpload| {
+            MultipartUpload::find(&store, &upload.account, upload.id).unwrap().is_some()
+        };
+        assert!(!found(&old) && found(&fresh) && found(&done), "finished uploads are kept");
+        assert!(done.parts(&store, 0, 9).unwrap().is_empty());
+        // Its bytes were evicted for other uploads.
+        staging.remove(fresh.id);
+        assert!(MultipartUpload::sweep(&store, &staging, now_ms).unwrap().is_empty());
+        assert!(!found(&fresh) && found(&done));
+    }
+}

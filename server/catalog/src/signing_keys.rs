@@ -1,0 +1,195 @@
+//! Signing keys of presigned uploads, and records of used tokens.
+//!
+//! A key is generated at the first start and stored; it is rotated every thirty days. Signatures of an older key stay
+//! valid until they expire. A used token is one fact, stored in the batch of its objects until some time after the
+//! token would have expired anyway. Guarantees: a token is used up together with its upload, or not at all, across
+//! races and crashes. Non-goals: content of tokens, and authorization.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::{Batch, FactName, NameError, Precondition};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use uuid::Uuid;
+
+use super::grant::{Grant, SECRET_BYTES, TokenId, USED_PREFIX};
+use super::id::AccountId;
+use super::record::{CatalogRecord, encode};
+use super::{Catalog, CatalogError, base32};
+use crate::limits;
+
+/// Prefix of the fact names of signing keys.
+pub(super) const PREFIX: &str = "signing-key/";
+
+/// Signing key.
+#[derive(Clone)]
+pub(super) struct SigningKey {
+    pub(super) number: u32,
+    secret: [u8; SECRET_BYTES],
+    created_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredSigningKey {
+    secret: String,
+    created_ms: u64,
+}
+
+impl CatalogRecord for StoredSigningKey {
+    const VERSION: u32 = 1;
+}
+
+impl SigningKey {
+    pub(super) fn from_stored(number: &str, stored: StoredSigningKey) -> Result<Self, String> {
+        let secret = base32::decode(&stored.secret).and_then(|secret| secret.try_into().ok());
+        Ok(Self {
+            number: number.parse().map_err(|_| "its name does not end in a number")?,
+            secret: secret.ok_or("its secret is not 32 bytes long")?,
+            created_ms: stored.created_ms,
+        })
+    }
+
+    fn stored(&self) -> StoredSigningKey {
+        StoredSigningKey { secret: base32::encode(&self.secret), created_ms: self.created_ms }
+    }
+
+    fn fact(&self) -> Result<FactName, NameError> {
+        FactName::parse(&format!("{PREFIX}{:010}", self.number))
+    }
+
+    /// Returns the MAC of a device token. The prefix of its text separates these signatures from those of grants.
+    fn device_mac(&self, signed: &str) -> Option<Hmac<Sha256>> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.secret).ok()?;
+        Some(mac.chain_update(b"device\0").chain_update(signed))
+    }
+}
+
+/// Prints nothing, so that a key is never logged by accident.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey({})", self.number)
+    }
+}
+
+impl Catalog {
+    /// Issues the id of a new grant.
+    pub fn new_token_id(&self) -> TokenId {
+        TokenId::issue(&*self.0.rng)
+    }
+
+    /// Signs a grant. `None` while there is no key, because none could be stored.
+    pub fn sign(&self, grant: &Grant) -> Option<String> {
+        let tables = self.tables();
+        let (number, key) = tables.signing_keys.last_key_value()?;
+        Some(grant.sign(*number, &key.secret))
+    }
+
+    /// Returns the grant of a text that was signed here. It may be expired, used up or no longer authorized.
+    pub fn grant(&self, text: &str) -> Option<Grant> {
+        let tables = self.tables();
+        let secret_of = |number| tables.signing_keys.get(&number).map(|key| key.secret);
+        Grant::verify(text, secret_of)
+    }
+
+    /// Returns the token of a device on which an account has signed in. `None` while there is no key.
+    pub fn device_token(&self, account: &AccountId, id: Uuid) -> Option<String> {
+        let tables = self.tables();
+        let (number, key) = tables.signing_keys.last_key_value()?;
+        let signed = format!("{number}.{account}.{}", id.simple());
+        let mac = base32::encode(&key.device_mac(&signed)?.finalize().into_bytes());
+        Some(format!("{signed}.{mac}"))
+    }
+
+    /// Returns the id of the device that a text names, if the text was signed here for the account.
+    pub fn known_device(&self, text: &str, account: &AccountId) -> Option<String> {
+        let (signed, mac) = text.rsplit_once('.')?;
+        let (number, rest) = signed.split_once('.')?;
+        let (named, id) = rest.split_once('.')?;
+        let tables = self.tables();
+        let key = tables.signing_keys.get(&number.parse().ok()?)?;
+        key.device_mac(signed)?.verify_slice(&base32::decode(mac)?).ok()?;
+        (named == account.to_string()).then(|| id.to_owned())
+    }
+
+    /// Returns whether the token was used.
+    pub fn is_redeemed(&self, grant: &Grant) -> Result<bool, CatalogError> {
+        Ok(self.0.store.fact(&grant.used_fact()?)?.is_some())
+    }
+
+    /// Returns a batch that uses the token up, and fails if it is already used. The objects are added to the same
+    /// batch.
+    pub fn redeem(grant: &Grant) -> Result<Batch, CatalogError> {
+        let fact = grant.used_fact()?;
+        let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
+        Ok(batch.put_fact(fact, Bytes::from_static(b"{}")))
+    }
+
+    /// Generates a signing key if there is none, or if the last one is due for rotation; deletes those whose last
+    /// signature expired long ago.
+    pub fn renew_signing_keys(&self) -> Result<(), CatalogError> {
+        let _changing = self.change();
+        let now_ms = self.0.clock.unix_ms();
+        let keys: Vec<SigningKey> = self.tables().signing_keys.values().cloned().collect();
+        let mut batch = Batch::new();
+        // A key signs nothing after its successor is created.
+        let followed = keys.iter().zip(keys.iter().skip(1));
+        let is_over =
+            |next: &SigningKey| is_past(next.created_ms, limits::SIGNING_KEY_GRACE_PERIOD, now_ms);
+        let over: Vec<&SigningKey> =
+            followed.filter(|(_, next)| is_over(next)).map(|(key, _)| key).collect();
+        for key in &over {
+            batch = batch.delete_fact(key.fact()?);
+        }
+        let next = match keys.last() {
+            Some(last) if !is_past(last.created_ms, limits::SIGNING_KEY_LIFETIME, now_ms) => None,
+            last => {
+                let mut secret = [0; SECRET_BYTES];
+                self.0.rng.fill(&mut secret);
+                let number = last.map_or(0, |last| last.number) + 1;
+                Some(SigningKey { number, secret, created_ms: now_ms })
+            }
+        };
+        if let Some(key) = &next {
+            let fact = key.fact()?;
+            batch = batch.put_fact(fact.clone(), encode(&fact, &key.stored())?);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.0.store.commit(batch)?;
+        self.publish(|tables| {
+            for key in over {
+                tables.signing_keys.remove(&key.number);
+            }
+            tables.signing_keys.extend(next.map(|key| (key.number, key)));
+        });
+        Ok(())
+    }
+
+    /// Deletes used tokens that expired long ago, at most [`limits::USED_TOKENS_SWEPT_MAX`]; returns their number.
+    pub fn sweep_used_tokens(&self) -> Result<usize, CatalogError> {
+        let now_ms = self.0.clock.unix_ms();
+        let oldest = self.0.store.facts(USED_PREFIX, None, limits::USED_TOKENS_SWEPT_MAX)?;
+        let is_over = |fact: &FactName| {
+            let rest = fact.as_str().strip_prefix(USED_PREFIX);
+            let expires_ms = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
+            expires_ms.is_some_and(|at| is_past(at, limits::USED_TOKEN_RETENTION, now_ms))
+        };
+        let over = oldest.into_iter().map(|(fact, _)| fact).filter(is_over);
+        let (batch, count) = over
+            .fold((Batch::new(), 0), |(batch, count), fact| (batch.delete_fact(fact), count + 1));
+        if count > 0 {
+            self.0.store.commit(batch)?;
+        }
+        Ok(count)
+    }
+}
+
+fn is_past(since_ms: u64, time: Duration, now_ms: u64) -> bool {
+    let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    now_ms >= since_ms.saturating_add(time_ms)
+}
