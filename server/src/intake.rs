@@ -33,6 +33,7 @@ use engine::{
     Precondition, PutOptions, StagedBody,
 };
 use http_body::Body;
+use jobs::thumbnail_object::ThumbnailSkip;
 use protocol::content_type::{detect, essence, extension_for, matches_magic};
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, NameProposal, Naming, file_name, split_extension};
@@ -50,7 +51,6 @@ pub use self::room::{QuotaDelta, commit_reserved, reserve_quota};
 pub use self::thumbnails::ThumbnailCache;
 use crate::limits;
 use crate::state::AppState;
-use crate::thumbnails::ThumbnailSkip;
 
 /// Received file that is not stored yet. Dropping it deletes it.
 pub struct StagedFile {

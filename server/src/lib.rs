@@ -14,7 +14,6 @@
 
 pub mod admin;
 pub mod admission;
-pub mod archive;
 pub mod auth;
 pub mod config;
 pub mod control;
@@ -28,7 +27,7 @@ pub mod handlers;
 pub mod image_wish;
 pub mod intake;
 pub mod job_board;
-pub mod jobs;
+pub mod job_runner;
 pub mod kept_heads;
 mod layers;
 pub mod limits;

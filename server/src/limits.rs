@@ -4,7 +4,6 @@
 //! without a source is our own choice. Sizes are in bytes. A configurable limit has its default here and a field in the
 //! configuration. Non-goals: limits of names and objects, which the engine defines.
 
-pub mod archives;
 pub mod control;
 
 use std::time::Duration;
@@ -225,12 +224,8 @@ pub const LOG_SCAN_TIMEOUT: Duration = Duration::from_secs(10);
 pub const IMPORT_URLS_MAX: usize = 500;
 /// Maximum bytes of the URLs in a job record; the rest of the record is for the results.
 pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
-/// Time-out of a file download.
-pub const IMPORT_FILE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// Waiting time of an import that is over the rate limit of its account.
 pub const IMPORT_RATE_LIMIT_DELAY: Duration = Duration::from_secs(1);
-/// Interval of checking whether the server is draining.
-pub const IMPORT_DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum records that one page of deleted versions reads of a long log: a second or two.
 pub const UNDELETE_SCAN_RECORDS_MAX: usize = 1_000_000;
 /// Maximum requests that wait to scan the log.

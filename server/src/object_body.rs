@@ -42,7 +42,7 @@ pub fn read_all(body: &engine::Body) -> engine::Result<Vec<u8>> {
 pub fn read_prefix(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     let bytes = bytes.min(body.bytes());
     let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
-    for range in read_ranges(bytes) {
+    for range in engine::Body::read_ranges(bytes) {
         read.extend_from_slice(&body.read(range)?);
     }
     Ok(read)
@@ -58,12 +58,6 @@ pub fn read_staged_prefix(body: &StagedBody, bytes: u64) -> engine::Result<Vec<u
         read.extend_from_slice(&block[..block.len().min(bytes - read.len())]);
     }
     Ok(read)
-}
-
-/// Splits a length into ranges that the engine reads at once.
-pub fn read_ranges(bytes: u64) -> impl Iterator<Item = Range<u64>> {
-    let stretch = limits::READ_BYTES_MAX as u64;
-    (0..bytes.div_ceil(stretch)).map(move |at| at * stretch..bytes.min((at + 1) * stretch))
 }
 
 /// Piece of a response body.

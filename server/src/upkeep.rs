@@ -14,7 +14,7 @@ use usage::task::blocking;
 use crate::damage_log::log_corruption;
 use crate::fair_use::sweep;
 use crate::handlers::tus;
-use crate::jobs::run_scheduler;
+use crate::job_runner::run_scheduler;
 use crate::limits;
 use crate::state::AppState;
 use crate::webhooks::run_sender;

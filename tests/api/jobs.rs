@@ -6,7 +6,7 @@ use catalog::{FairUseStanding, Scope};
 use engine::disk::sim::LossPolicy;
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::jobs::run_scheduler;
+use server::job_runner::run_scheduler;
 use server::management::{AccountSettings, AdminRequest, ApiKeySettings, BucketSettings};
 use tests::{Browser, Client, Form, PASSWORD, World};
 use tokio::task::JoinHandle;

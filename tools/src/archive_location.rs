@@ -8,7 +8,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use server::archive::ArchiveLocation;
+use jobs::archive::ArchiveLocation;
 
 use crate::exit::Failure;
 

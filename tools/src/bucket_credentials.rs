@@ -6,7 +6,7 @@
 use std::env;
 use std::path::Path;
 
-use server::archive::Credentials;
+use jobs::archive::Credentials;
 
 use crate::exit::Failure;
 use crate::settings;

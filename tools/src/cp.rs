@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use server::archive::{ArchiveLocation as ArchivePlace, ImportSource};
+use jobs::archive::{ArchiveLocation as ArchivePlace, ImportSource};
 use server::management::{AdminRequest, AdminResponse, Copying, ObjectRequest};
 
 use crate::exit::{self, Failure};

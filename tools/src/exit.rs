@@ -6,8 +6,8 @@ use std::fmt;
 use std::process::ExitCode;
 
 use catalog::CatalogError;
+use jobs::archive::ImportReport;
 use server::ServeError;
-use server::archive::ImportReport;
 use server::config::ConfigError;
 use server::control::ControlError;
 use server::management::AdminResponse;
@@ -223,7 +223,7 @@ impl fmt::Display for Failure {
 mod tests {
     use std::io;
 
-    use server::archive::{ExportReport, TruncatedList};
+    use jobs::archive::{ExportReport, TruncatedList};
     use server::management::{
         BackedUpView, CompactedView, DamageView, HistoryView, RefusedSegmentView,
         RefusedVersionView, ScrubbedView, UndeletedView,

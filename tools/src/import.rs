@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 
-use server::archive::{
+use jobs::archive::limits::IMPORT_FILES_MAX;
+use jobs::archive::{
     BucketSource, ImportConflictRule, ImportNetworkPolicy, ImportRules, ImportSource,
 };
-use server::limits::archives::IMPORT_FILES_MAX;
 use server::management::AdminRequest;
 
 use crate::exit::{self, Failure};

@@ -14,8 +14,8 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 
 use catalog::FairUseStanding;
+use jobs::archive::{ExportReport, ImportReport, NamedIssue, TruncatedList};
 use serde::Serialize;
-use server::archive::{ExportReport, ImportReport, NamedIssue, TruncatedList};
 use server::management::{
     AccountView, AdminResponse, ApiKeyIssuedView, ApiKeyView, BucketView, InvitedView, MemberView,
     OrganisationView, StandingStepView, SweepReportView,

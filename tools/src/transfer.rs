@@ -5,11 +5,11 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-use server::archive::{
+use jobs::archive::limits::IMPORT_FILES_MAX;
+use jobs::archive::{
     ArchiveLocation as ArchivePlace, ImportConflictRule, ImportReport, ImportRules, ImportSource,
 };
-use server::limits::archives::IMPORT_FILES_MAX;
+use serde_json::json;
 use server::management::{
     AdminRequest, AdminResponse, Copying, ListedObjectView, ObjectRequest, ObjectsView,
 };

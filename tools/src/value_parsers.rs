@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use catalog::{Access, BucketKind, FairUseStanding, MemberRole, Plan, Role, Scope};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use server::archive::ImportConflictRule;
+use jobs::archive::ImportConflictRule;
 
 /// Word and the value that it represents.
 type Choice<T> = (&'static str, T);

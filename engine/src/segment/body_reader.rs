@@ -161,6 +161,12 @@ impl Body {
         self.bytes
     }
 
+    /// Splits a length into ranges of at most [`limits::READ_BYTES_MAX`], each for one [`read`](Self::read).
+    pub fn read_ranges(bytes: u64) -> impl Iterator<Item = Range<u64>> {
+        let step = limits::READ_BYTES_MAX as u64;
+        (0..bytes.div_ceil(step)).map(move |at| at * step..bytes.min((at + 1) * step))
+    }
+
     /// Reads a range of the body. Waits for the disk.
     ///
     /// A range that extends beyond the body, or is longer than [`limits::READ_BYTES_MAX`], is truncated. Fails with

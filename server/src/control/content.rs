@@ -16,13 +16,13 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use jobs::archive::standard_stream;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
 use super::stream_body::StreamBody;
 use super::{AbortOnDrop, ControlError, broken, channels};
-use crate::archive::standard_stream;
 use crate::limits;
 
 /// Stream of this process, by its path in `/proc`.

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use catalog::{Bucket, ObjectEvent};
 use engine::{Conflict, Error, Object, ObjectKey, ObjectName, Precondition};
+use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use usage::task::blocking;
 
 use super::{bucket_batch, commit_detached};
 use crate::state::AppState;
-use crate::thumbnails::delete_thumbnail;
 
 /// Result of a batch deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,9 @@ use catalog::{Bucket, EventKind, ObjectEvent, OnConflict, StoredAmount};
 use engine::{
     Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
 };
+use jobs::thumbnail_object::{
+    delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_object_name,
+};
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
@@ -25,7 +28,6 @@ use super::{CancelCheck, bucket_batch, commit_moves};
 use crate::intake::claim_names;
 use crate::limits;
 use crate::state::AppState;
-use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_object_name};
 
 /// Moved file.
 pub struct MovedFile {

@@ -10,6 +10,7 @@ use engine::{
     Batch, Conflict, Error, LsnRange, Object, ObjectKey, ObjectName, Precondition,
     ProgressCallback, PutOptions, RestoreError, StagedBody, Store,
 };
+use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::file_name::ConflictRule;
 use protocol::object_path::check_writable;
@@ -19,7 +20,6 @@ use super::{CancelCheck, bucket_batch, scan_log};
 use crate::intake::{QuotaDelta, claim_names, commit_reserved, reserve_quota};
 use crate::limits;
 use crate::state::AppState;
-use crate::thumbnails::delete_thumbnail;
 
 /// Requested version.
 #[derive(Clone, Debug)]

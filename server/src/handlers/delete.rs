@@ -8,6 +8,7 @@ use axum::extract::State;
 use catalog::{ObjectEvent, Scope};
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
 use http::Uri;
+use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{ObjectPath, PathInBucket};
 use usage::task::blocking;
@@ -17,7 +18,6 @@ use crate::limits;
 use crate::parameters::ObjectPathParameters;
 use crate::replies::{DeleteReply, Truncation};
 use crate::state::AppState;
-use crate::thumbnails::delete_thumbnail;
 
 /// Deletes a file, or up to 100 files of a folder.
 #[utoipa::path(

@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 
 use super::changing;
 use crate::auth::Caller;
-use crate::jobs::{self, check_allowed};
+use crate::job_runner::{self, check_allowed};
 use crate::limits;
 use crate::parameters::{IdParameter, PageParameters};
 use crate::replies::Json;
@@ -241,7 +241,7 @@ pub async fn cancel(
     let job = find(&app, &caller, &uri)?;
     // The permission to start a job is the permission to cancel it.
     check_allowed(&app, &caller, &job.work)?;
-    if !jobs::cancel(&app, &job.id, caller.actor()).await? {
+    if !job_runner::cancel(&app, &job.id, caller.actor()).await? {
         return Err(ApiError::job_ended());
     }
     let job = app.catalog.job(&job.id).unwrap_or(job);

@@ -10,6 +10,7 @@ use axum::extract::State;
 use catalog::Scope;
 use engine::{Clock, FolderKey, Hit, HitItem, HitPage, Object, ObjectName, SearchQuery, Store};
 use http::Uri;
+use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
 use protocol::error::ApiError;
 use protocol::file_name::THUMBNAIL_SUFFIX;
 use protocol::name_filter::search_text;
@@ -26,7 +27,6 @@ use crate::limits::{
 use crate::parameters::BucketParameter;
 use crate::replies::{SearchFile, SearchHit, SearchPage, SearchReply};
 use crate::state::AppState;
-use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
 
 /// Part of [`THUMBNAIL_SUFFIX`] that a query must contain for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";

@@ -8,16 +8,16 @@ use std::sync::{Arc, OnceLock};
 
 use catalog::Bucket;
 use engine::{Batch, BucketName, ObjectName, StagedBody, Store};
+use jobs::thumbnail_object::{
+    ThumbnailSkip, delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name,
+};
 use protocol::file_name::NameProposal;
 use tokio::time::{Instant, timeout_at};
 
 use super::StagedFile;
 use crate::limits::THUMBNAILS_TIMEOUT;
 use crate::state::AppState;
-use crate::thumbnails::{
-    ThumbnailSkip, delete_thumbnail, is_thumbnail_of, put_thumbnail, render_thumbnail,
-    thumbnail_object_name,
-};
+use crate::thumbnails::render_thumbnail;
 
 /// Name of a file's thumbnail, or why there is none. `None` if none was requested.
 pub(super) type ThumbnailKey = Option<Result<ObjectName, ThumbnailSkip>>;

@@ -27,12 +27,10 @@ use catalog::{
     OrganisationName, PasswordHash, Scope, new_bucket_name, prefix_folder,
 };
 use engine::{BucketName, FolderKey, ProgressCallback, Store};
+use jobs::archive::{self, ArchiveLocation, ArchiveScope, ImportRules, ImportSource};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{
-    self, ArchiveError, ArchiveLocation, ArchiveScope, ImportRules, ImportSource,
-};
 use crate::fair_use;
 
 pub use self::audit::{ActorView, AuditEntryView, AuditQuery, AuditView, AuditVisibility, audit};
@@ -481,15 +479,6 @@ pub fn execute(
         AdminRequest::Scrub => Ok(AdminResponse::Scrubbed(stats::scrub(store, watch)?)),
         AdminRequest::Audit(asked) => {
             Ok(AdminResponse::Audit(audit(catalog, &asked, |_| AuditVisibility::All)?))
-        }
-    }
-}
-
-impl From<ArchiveError> for CatalogError {
-    fn from(error: ArchiveError) -> Self {
-        match error {
-            ArchiveError::Store(error) => Self::Store(error),
-            ArchiveError::Location(why) => Self::InvalidRequest(why),
         }
     }
 }

@@ -16,6 +16,10 @@ use engine::{
     Batch, Conflict, Error, FactName, KeyGrouping, Object, ObjectKey, ObjectName, Precondition,
     ProgressCallback, PutOptions, StagedBody, Store,
 };
+use jobs::archive::{ArchiveLocation, read_object};
+use jobs::thumbnail_object::{
+    delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name,
+};
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::{PathInBucket, check_writable, normalize};
 use protocol::public_url::public_url;
@@ -25,9 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::{AdminResponse, FolderView};
 use super::{existing_bucket, folder_of};
-use crate::archive::{ArchiveLocation, read_object};
 use crate::limits;
-use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_object_name};
 
 /// Request about objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use catalog::{
     MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
 };
 use engine::{BucketName, FolderKey, Store, Usage, UsagePage, WorkProgress};
+use jobs::archive::{ExportReport, ImportReport};
 use protocol::reserved_paths::INVITATION_PATH;
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,6 @@ use super::{
     UndeletedView, UsageView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView,
     WebhookView, standing_changes,
 };
-use crate::archive::{ExportReport, ImportReport};
 
 /// Progress of a long request; all zero while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use engine::{
     UndeleteReport, UndeleteRequest, Version, VersionEvent, VersionFilter, VersionHistory,
     VersionScope, VersionState,
 };
+use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;
 use protocol::time_format::iso_time;
@@ -15,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::unix_ms;
 use super::{bucket_name, existing_bucket};
-use crate::thumbnails::delete_thumbnail;
 
 /// Selection of versions to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
+use jobs::thumbnail_object::ThumbnailSkip;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Json;
-use crate::thumbnails::ThumbnailSkip;
 
 /// Stored file.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -10,6 +10,7 @@ use catalog::object_attributes::StoredAttributes;
 use catalog::versions::{self, Absent, Promoted, Removal, Version, VersionId};
 use catalog::{Bucket, EventKind, ObjectEvent, Scope};
 use engine::{Batch, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition};
+use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::{PathInBucket, parse_bucket_name};
 use s3s::dto::{
@@ -29,7 +30,6 @@ use crate::auth::Caller;
 use crate::handlers::delete::delete_keys;
 use crate::limits;
 use crate::state::AppState;
-use crate::thumbnails::delete_thumbnail;
 
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,7 +42,7 @@ use super::objects::{authorized_object, hex, limited_body, strong_etag, time_of}
 use super::stored::Described;
 use crate::auth::Caller;
 use crate::limits;
-use crate::object_body::{self, read_ranges};
+use crate::object_body;
 use crate::state::AppState;
 
 /// Creates an upload.
@@ -227,7 +227,7 @@ pub(super) async fn upload_part_copy(
         let copy = move || {
             let (mut open, mut md5) = (open, Md5::new());
             let mut checksum = RunningChecksum::new(algorithm);
-            for stretch in read_ranges(range.end - range.start) {
+            for stretch in engine::Body::read_ranges(range.end - range.start) {
                 let read = body.read(range.start + stretch.start..range.start + stretch.end)?;
                 md5.update(&read);
                 checksum.update(&read);

@@ -21,6 +21,7 @@ use catalog::{
 use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
+use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
 use protocol::error::ApiError;
 use protocol::file_name::{ConflictRule, Naming, file_name};
 use protocol::object_path::{PathInBucket, key_in_folder, parse_bucket_name};
@@ -39,7 +40,6 @@ use crate::intake::{
 };
 use crate::limits;
 use crate::state::AppState;
-use crate::thumbnails::{is_thumbnail_of, thumbnail_object_name};
 
 /// Upload whose turn the request holds.
 #[derive(Clone)]

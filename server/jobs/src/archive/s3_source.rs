@@ -30,8 +30,8 @@ pub(super) use self::answer::ListedObject;
 use self::answer::{Page, Refusal, clean, page, refusal};
 use self::signature::{NO_BODY, Unsigned, authorization, escaped};
 use super::ImportNetworkPolicy;
-use super::tries::{DownloadFailure, Tries, requested_delay};
-use crate::limits;
+use super::retry::{DownloadFailure, Tries, requested_delay};
+use crate::archive::limits;
 
 /// Remote bucket and its access parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,9 +173,9 @@ impl Bucket {
         let path = if self.0.root.is_empty() { "/" } else { &self.0.root };
         let answered = self.get(path, &query, None).await.map_err(|(_, fault)| fault)?;
         let (_, body) = answered.into_parts();
-        let (xml, is_whole) = beginning(body, limits::archives::IMPORT_PAGE_BYTES_MAX).await?;
+        let (xml, is_whole) = beginning(body, limits::IMPORT_PAGE_BYTES_MAX).await?;
         if !is_whole {
-            let max = limits::archives::IMPORT_PAGE_BYTES_MAX;
+            let max = limits::IMPORT_PAGE_BYTES_MAX;
             return Err(DownloadFailure::lasting(format!(
                 "a page of the listing has more than {max} bytes"
             )));
@@ -232,7 +232,7 @@ impl Bucket {
             return Ok(fetched);
         }
         let (headers, body) = fetched.into_parts();
-        let read = beginning(body, limits::archives::IMPORT_REFUSAL_BYTES_MAX).await;
+        let read = beginning(body, limits::IMPORT_REFUSAL_BYTES_MAX).await;
         let refusal = refusal(&read.map(|(xml, _)| xml).unwrap_or_default());
         let rest = requested_delay(retry_after);
         Err((status, DownloadFailure { rest, ..refused(status, &headers, refusal) }))
@@ -266,7 +266,7 @@ impl Listing {
         }
         let has_files = page.objects.iter().any(|it| !it.is_folder());
         self.barren_pages = if has_files { 0 } else { self.barren_pages + 1 };
-        if self.barren_pages > limits::archives::IMPORT_BARREN_PAGES_MAX {
+        if self.barren_pages > limits::IMPORT_BARREN_PAGES_MAX {
             return Err("the listing has too many empty pages".into());
         }
         self.next = page.next.map_or(Next::End, Next::Token);
@@ -308,7 +308,7 @@ async fn beginning(
     bytes_max: usize,
 ) -> Result<(Vec<u8>, bool), DownloadFailure> {
     let mut beginning = Vec::new();
-    let read = timeout(limits::archives::IMPORT_PAGE_WAIT, async {
+    let read = timeout(limits::IMPORT_PAGE_WAIT, async {
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|why| {
                 DownloadFailure::passing(format!("the response was interrupted: {why}"))

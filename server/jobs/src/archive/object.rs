@@ -6,10 +6,9 @@
 use engine::{Conflict, Error, ObjectName, ProgressCallback, Store};
 
 use super::export::write_all;
-use super::files::Output;
-use super::work::ProgressReporter;
+use super::local_files::Output;
+use super::progress::ProgressReporter;
 use super::{ArchiveError, ArchiveLocation, absolute, location_error};
-use crate::object_body::read_ranges;
 
 /// Writes the content of an object. Returns its bytes, or `None` if there is no such object. Blocks on the disk.
 ///
@@ -41,7 +40,7 @@ pub fn read_object<'w>(
             (Output::create(path).map_err(location_error("create", path))?, path)
         }
     };
-    for range in read_ranges(body.bytes()) {
+    for range in engine::Body::read_ranges(body.bytes()) {
         let piece = body.read(range)?;
         write_all(&mut output, &piece, path, &mut work)?;
         work.add_bytes(piece.len() as u64)?;

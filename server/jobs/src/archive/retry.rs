@@ -7,7 +7,7 @@ use std::time::Duration;
 use outbound::{FetchError, RetryAfter};
 use tokio::time::sleep;
 
-use crate::limits;
+use crate::archive::limits;
 
 /// Failed request.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Tries {
 
 impl Tries {
     pub(super) fn begin() -> Self {
-        Self { count: 1, rest: limits::archives::IMPORT_BACKOFF_MIN }
+        Self { count: 1, rest: limits::IMPORT_BACKOFF_MIN }
     }
 
     /// Waits before the next attempt. Returns the error, a sentence, if there is none.
@@ -34,10 +34,10 @@ impl Tries {
         if !fault.passes {
             return Err(fault.why);
         }
-        if self.count == limits::archives::IMPORT_TRIES_MAX {
+        if self.count == limits::IMPORT_TRIES_MAX {
             return Err(format!("{}; {} attempts", fault.why, self.count));
         }
-        sleep(self.rest.max(fault.rest).min(limits::archives::IMPORT_BACKOFF_MAX)).await;
+        sleep(self.rest.max(fault.rest).min(limits::IMPORT_BACKOFF_MAX)).await;
         self.count += 1;
         self.rest *= 2;
         Ok(())
@@ -59,7 +59,7 @@ pub(super) fn requested_delay(retry_after: Option<RetryAfter>) -> Duration {
     match retry_after {
         Some(RetryAfter::Delay(rest)) => rest,
         // A date gets the longest delay, which avoids a look at the clock.
-        Some(RetryAfter::Date(_)) => limits::archives::IMPORT_BACKOFF_MAX,
+        Some(RetryAfter::Date(_)) => limits::IMPORT_BACKOFF_MAX,
         None => Duration::ZERO,
     }
 }

@@ -6,9 +6,9 @@
 
 use std::io::{self, ErrorKind, Read};
 
+use super::progress::ProgressReporter;
 use super::tar_entry::{BLOCK_BYTES, EntryKind, PaxRecords, decode, decode_records};
-use super::work::ProgressReporter;
-use crate::limits::archives::{NAME_BYTES_MAX, RECORDS_BYTES_MAX, SPARSE_BLOCKS_MAX};
+use crate::archive::limits::{NAME_BYTES_MAX, RECORDS_BYTES_MAX, SPARSE_BLOCKS_MAX};
 
 /// Archive that is being read.
 pub(super) struct TarReader<R> {

@@ -15,14 +15,13 @@ use std::path::Path;
 use bytes::Bytes;
 use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName, ProgressCallback};
 
-use super::files::{
+use super::local_files::{
     CreateOutcome, FolderWriter, Output, PARTIAL_DIR, is_folder, is_per_file_error,
 };
+use super::progress::ProgressReporter;
 use super::tar_entry::{BLOCK_BYTES, EntryHeader, encode};
-use super::work::ProgressReporter;
 use super::{ArchiveError, ArchiveLocation, ArchiveScope, ExportReport, absolute, location_error};
-use crate::limits;
-use crate::object_body::read_ranges;
+use crate::archive::limits;
 
 /// Destination of the objects.
 enum Sink<'p> {
@@ -226,9 +225,9 @@ fn read_verified(
             Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
             body => body?,
         };
-        let is_small = object.bytes() <= limits::archives::EXPORT_IN_MEMORY_BYTES_MAX;
+        let is_small = object.bytes() <= limits::EXPORT_IN_MEMORY_BYTES_MAX;
         let mut pieces = Vec::new();
-        for range in read_ranges(object.bytes()) {
+        for range in engine::Body::read_ranges(object.bytes()) {
             let piece = body.read(range)?;
             work.add_bytes(piece.len() as u64)?;
             if is_small {
@@ -255,7 +254,7 @@ impl VerifiedObjectBody {
             Self::InMemory(pieces) => {
                 pieces.iter().try_for_each(|piece| write_all(output, piece, path, work))
             }
-            Self::OnDisk(body) => read_ranges(body.bytes()).try_for_each(|range| {
+            Self::OnDisk(body) => engine::Body::read_ranges(body.bytes()).try_for_each(|range| {
                 let piece = body.read(range)?;
                 write_all(output, &piece, path, work)
             }),

@@ -4,35 +4,34 @@
 //! uploads; rejected files are reported, and the rest continues; nothing outside the given path is read or written.
 //! Non-goals: authorization, and output to the user.
 
-mod address_list;
-mod arrivals;
-mod bucket;
+mod downloads;
 mod export;
-mod files;
 mod import;
+pub mod limits;
+mod local_files;
 mod object;
+mod progress;
+mod retry;
+mod s3_source;
 mod tar_entry;
 mod tar_reader;
-mod tries;
-mod work;
+mod url_list;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use catalog::{Bucket, Catalog};
+use catalog::{Bucket, Catalog, CatalogError};
 use engine::{FolderKey, Store};
 use outbound::OutboundClient;
 use outbound::trust_anchors::TrustAnchors;
 use protocol::destination::Origin;
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
-
-pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;
-pub use self::files::standard_stream;
 pub use self::import::import;
+pub use self::local_files::standard_stream;
 pub use self::object::read_object;
+pub use self::s3_source::{BucketSource, Credentials};
 
 /// Location of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,7 +193,7 @@ impl ImportNetworkPolicy {
 impl TruncatedList {
     fn add(&mut self, name: &[u8], why: impl Into<String>) {
         self.count += 1;
-        if self.listed.len() < limits::archives::LISTED_MAX {
+        if self.listed.len() < limits::LISTED_MAX {
             self.listed.push(NamedIssue { name: display_name(name), why: why.into() });
         }
     }
@@ -235,6 +234,15 @@ impl From<engine::Error> for ArchiveError {
     }
 }
 
+impl From<ArchiveError> for CatalogError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Store(error) => Self::Store(error),
+            ArchiveError::Location(why) => Self::InvalidRequest(why),
+        }
+    }
+}
+
 impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -253,11 +261,11 @@ mod tests {
     #[test]
     fn report_list_is_truncated_and_counted() {
         let mut list = TruncatedList::default();
-        for _ in 0..=limits::archives::LISTED_MAX {
+        for _ in 0..=limits::LISTED_MAX {
             list.add(&[b'x'; 5_000], "why");
         }
-        assert_eq!(list.count, limits::archives::LISTED_MAX as u64 + 1);
-        assert_eq!(list.listed.len(), limits::archives::LISTED_MAX);
+        assert_eq!(list.count, limits::LISTED_MAX as u64 + 1);
+        assert_eq!(list.listed.len(), limits::LISTED_MAX);
         assert!(list.listed.iter().all(|it| it.name.len() < 300));
         assert_eq!(display_name(b"a\xff\xc3"), "a\\xff\\xc3");
     }

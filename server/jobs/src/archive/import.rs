@@ -10,8 +10,8 @@
 //! import stores what is missing. Rejected files are reported, and the import continues; an unreadable archive ends the
 //! import, with the files up to there imported. Non-goals: timestamps; an imported file has the time of its import.
 
-mod commits;
-mod fetched;
+mod committer;
+mod from_urls;
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
@@ -23,16 +23,16 @@ use protocol::content_type::detect;
 use protocol::object_path::{check_writable, normalize};
 use sha2::{Digest, Sha256};
 
-use self::commits::ImportCommitter;
-use super::files::{Input, Walk, WalkEntry, is_folder};
+use self::committer::ImportCommitter;
+use super::local_files::{Input, Walk, WalkEntry, is_folder};
+use super::progress::ProgressReporter;
 use super::tar_entry::PaxRecords;
 use super::tar_reader::{TarEntryContent, TarError, TarReader};
-use super::work::ProgressReporter;
 use super::{
     ArchiveError, ArchiveLocation, ArchiveScope, ImportConflictRule, ImportReport, ImportRules,
     ImportSource, absolute, location_error,
 };
-use crate::limits;
+use crate::archive::limits;
 
 /// Reason for an import to end early.
 enum ImportAbort {
@@ -59,7 +59,7 @@ pub fn import<'w>(
         taken_bytes: 0,
         commits: ImportCommitter::new(job.store, job.catalog, fact, rules.on_conflict),
         report: ImportReport { bucket_name, ..ImportReport::default() },
-        buffer: vec![0; limits::archives::PIECE_BYTES],
+        buffer: vec![0; limits::PIECE_BYTES],
     };
     let imported = match source {
         ImportSource::Files(place) => match folder_or_file(place)? {
@@ -253,7 +253,7 @@ impl Importer<'_> {
             return Some("duplicate file name in the archive");
         }
         if !self.lists_once || is_respelled {
-            if self.lists_once && self.seen.len() >= limits::archives::IMPORT_RESPELLED_MAX {
+            if self.lists_once && self.seen.len() >= limits::IMPORT_RESPELLED_MAX {
                 return Some("too many names are changed by Unicode normalization");
             }
             self.seen.insert(hash);
@@ -315,7 +315,7 @@ impl Importer<'_> {
                 return Ok(());
             }
             if self.rules.on_conflict == ImportConflictRule::Skip && there.bytes() != bytes {
-                self.report.skipped.add(&file.name, commits::SKIPPED);
+                self.report.skipped.add(&file.name, committer::SKIPPED);
                 return Ok(());
             }
         }
@@ -351,7 +351,7 @@ impl Importer<'_> {
             let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
             let there = self.job.store.get(&name)?;
             if there.is_some_and(|it| it.etag().to_string() != etag) {
-                self.report.skipped.add(&file.name, commits::SKIPPED);
+                self.report.skipped.add(&file.name, committer::SKIPPED);
                 return Ok(());
             }
         }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{KIB, MIB};
+const KIB: u64 = 1_024;
+const MIB: u64 = 1_024 * KIB;
 
 /// Longest name of an archive entry; a key is shorter.
 pub const NAME_BYTES_MAX: u64 = 64 * KIB;
@@ -49,6 +50,11 @@ pub const PIECE_BYTES: usize = 256 * 1_024;
 pub const EXPORT_IN_MEMORY_BYTES_MAX: u64 = 8 * MIB;
 /// Maximum names in the report of an import or export; more are counted.
 pub const LISTED_MAX: usize = 100;
+
+/// Time-out of a file download.
+pub const IMPORT_FILE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Interval of checking whether the server is draining.
+pub const IMPORT_DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 const _: () = assert!(NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
 const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);

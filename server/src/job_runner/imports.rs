@@ -98,7 +98,7 @@ async fn take(
         Err(_) => app.config().body_bytes_max,
     };
     let bucket = standing.bucket().map_err(log_and_describe)?;
-    let received = timeout(limits::IMPORT_FILE_TIMEOUT, async {
+    let received = timeout(jobs::archive::limits::IMPORT_FILE_TIMEOUT, async {
         let fetched = app.import_client.fetch(&address).await.map_err(|why| why.to_string())?;
         let declared = fetched.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let declared = declared.map(str::to_owned);
@@ -183,7 +183,7 @@ fn name_of(address: &Address) -> Option<String> {
 async fn stopped(app: &AppState, board: &RunningJob) {
     let draining = async {
         while !app.is_draining() {
-            sleep(limits::IMPORT_DRAIN_POLL_INTERVAL).await;
+            sleep(jobs::archive::limits::IMPORT_DRAIN_POLL_INTERVAL).await;
         }
     };
     tokio::select! {

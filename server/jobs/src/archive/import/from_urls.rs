@@ -9,16 +9,16 @@ use std::path::Path;
 use engine::{ObjectName, ProgressCallback, Store};
 
 use super::{
-    ArchiveError, Candidate, ImportAbort, Importer, PaxRecords, ProgressReporter, commits,
+    ArchiveError, Candidate, ImportAbort, Importer, PaxRecords, ProgressReporter, committer,
 };
-use crate::archive::address_list::{UrlList, UrlListEntry};
-use crate::archive::arrivals::{
+use crate::archive::downloads::{
     Download, DownloadDecision, DownloadEvent, DownloadHead, Downloader, HeadFilter, RemoteFile,
 };
-use crate::archive::bucket::{Bucket, BucketSource, ListedObject};
-use crate::archive::files::Input;
+use crate::archive::limits::IMPORT_DOWNLOADS_MAX;
+use crate::archive::local_files::Input;
+use crate::archive::s3_source::{Bucket, BucketSource, ListedObject};
+use crate::archive::url_list::{UrlList, UrlListEntry};
 use crate::archive::{ImportConflictRule, ImportNetworkPolicy, location_error};
-use crate::limits::archives::IMPORT_DOWNLOADS_MAX;
 
 /// Minimum age difference between a remote file and the object that is taken to be its copy.
 const OLDER_BY_MS: u64 = 1_000;
@@ -174,7 +174,7 @@ impl Importer<'_> {
     fn not_needed(&mut self, file: &Candidate, need: DownloadDecision) {
         match need {
             DownloadDecision::Refuse(why) => self.report.refused.add(&file.name, why),
-            DownloadDecision::Skip => self.report.skipped.add(&file.name, commits::SKIPPED),
+            DownloadDecision::Skip => self.report.skipped.add(&file.name, committer::SKIPPED),
             DownloadDecision::Fetch | DownloadDecision::Unchanged => {
                 self.report.unchanged_count += 1
             }

@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::bucket::{Bucket, ListedObject};
-use super::tries::{DownloadFailure, Tries};
-use super::work::ProgressReporter;
-use crate::limits;
+use super::progress::ProgressReporter;
+use super::retry::{DownloadFailure, Tries};
+use super::s3_source::{Bucket, ListedObject};
+use crate::archive::limits;
 
 /// Metadata of a remote file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(super) struct Download {
 impl Downloader {
     pub(super) fn new() -> std::io::Result<Self> {
         let runtime = Builder::new_multi_thread()
-            .worker_threads(limits::archives::IMPORT_FETCH_THREADS)
+            .worker_threads(limits::IMPORT_FETCH_THREADS)
             .thread_name("import")
             .enable_all()
             .build()?;
@@ -97,7 +97,7 @@ impl Downloader {
 
     /// Starts a download.
     pub(super) fn start(&self, remote: RemoteFile, look: HeadFilter) -> Option<Download> {
-        let (tell, pieces) = mpsc::channel(limits::archives::IMPORT_PREFETCH_CHUNKS_MAX);
+        let (tell, pieces) = mpsc::channel(limits::IMPORT_PREFETCH_CHUNKS_MAX);
         let task = self.runtime.as_ref()?.spawn(fetch(remote, look, tell)).abort_handle();
         Some(Download { pieces, task })
     }

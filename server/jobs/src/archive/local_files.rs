@@ -18,7 +18,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::limits;
+use crate::archive::limits;
 
 /// Input file or pipe.
 pub(super) struct Input {
@@ -266,7 +266,7 @@ impl Walk {
             };
             match kind {
                 FileType::RegularFile => {}
-                FileType::Directory if deep >= limits::archives::IMPORT_FOLDERS_DEEP_MAX => {
+                FileType::Directory if deep >= limits::IMPORT_FOLDERS_DEEP_MAX => {
                     return refused("it is nested too deeply (limit 256 folders)".to_owned());
                 }
                 FileType::Directory => match openat(folder, name, FOLDER, Mode::empty()) {

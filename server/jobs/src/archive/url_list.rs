@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use percent_encoding::percent_decode_str;
 use protocol::destination::OutboundUrl;
 
-use crate::limits::archives::IMPORT_LINE_BYTES_MAX;
+use crate::archive::limits::IMPORT_LINE_BYTES_MAX;
 
 /// URL list that is being read.
 pub(super) struct UrlList<R> {

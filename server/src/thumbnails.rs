@@ -1,16 +1,16 @@
 //! Rendering of a thumbnail from a staged body.
 //!
-//! The work runs in the render pool, within its memory limit and queue. A cancelled request is noticed. Non-goals: the
-//! name of the thumbnail.
+//! The work runs in the render pool, within its memory limit and queue. A cancelled request is noticed. A failure is
+//! reported and does not fail the upload. Non-goals: the name of the thumbnail.
 
 use std::sync::Arc;
 
 use engine::{StagedBody, Store};
 use images::limits::SOURCE_BYTES_MAX;
 use images::{Error, Fit, Format, OutputFormat, Plan, PlanOutcome, Source, Stop, TransformOptions};
+use jobs::thumbnail_object::ThumbnailSkip;
 use usage::bucket_counters::BucketCounters;
 
-use super::ThumbnailSkip;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
 use crate::object_body::read_staged_prefix;
 use crate::variants::{HeaderDepth, RenderCost, RenderFailure, Variants, read_header};
@@ -57,16 +57,16 @@ pub async fn render_thumbnail(
     let picture = rendered.await??;
     // Far smaller than an upload that needs a file of its own, unless the memory for uploads is exhausted.
     let mut upload = store.upload();
-    match upload.push_in_memory(&picture)? {
-        true => Ok(upload.finish()?),
+    match upload.push_in_memory(&picture).map_err(store_failed)? {
+        true => upload.finish().map_err(store_failed),
         false => Err(ThumbnailSkip::Busy),
     }
 }
 
 fn read_source(file: &StagedBody) -> Result<Source, ThumbnailSkip> {
     let read = |bytes| read_staged_prefix(file, bytes);
-    let header = read_header(file.bytes(), HeaderDepth::Cost, read)?;
-    let source = header?.ok_or(ThumbnailSkip::NotAnImage)?;
+    let header = read_header(file.bytes(), HeaderDepth::Cost, read).map_err(store_failed)?;
+    let source = header.map_err(skip_reason)?.ok_or(ThumbnailSkip::NotAnImage)?;
     // Only the first frame of an animation.
     Ok(Source { frames: 1, ..source })
 }
@@ -79,7 +79,7 @@ fn plan(source: &Source) -> Result<Plan, ThumbnailSkip> {
         quality: Some(THUMBNAIL_QUALITY),
         fit: Fit::Contain,
     };
-    match images::plan(source, &wish)? {
+    match images::plan(source, &wish).map_err(skip_reason)? {
         PlanOutcome::Transform(plan) => Ok(plan),
         PlanOutcome::Original => Err(ThumbnailSkip::Failed),
     }
@@ -94,7 +94,8 @@ fn render(
     if stop() {
         return Err(ThumbnailSkip::Busy);
     }
-    Ok(images::render(&read_staged_prefix(file, file.bytes())?, source, plan, stop)?)
+    let bytes = read_staged_prefix(file, file.bytes()).map_err(store_failed)?;
+    images::render(&bytes, source, plan, stop).map_err(skip_reason)
 }
 
 impl From<RenderFailure> for ThumbnailSkip {
@@ -106,23 +107,19 @@ impl From<RenderFailure> for ThumbnailSkip {
     }
 }
 
-impl From<Error> for ThumbnailSkip {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Undecodable(_) => Self::Undecodable,
-            Error::TooLarge(_) => Self::TooLarge,
-            Error::Cancelled => Self::Busy,
-            Error::Failed(why) => {
-                tracing::error!(why, "thumbnail rendering failed");
-                Self::Failed
-            }
+fn skip_reason(error: Error) -> ThumbnailSkip {
+    match error {
+        Error::Undecodable(_) => ThumbnailSkip::Undecodable,
+        Error::TooLarge(_) => ThumbnailSkip::TooLarge,
+        Error::Cancelled => ThumbnailSkip::Busy,
+        Error::Failed(why) => {
+            tracing::error!(why, "thumbnail rendering failed");
+            ThumbnailSkip::Failed
         }
     }
 }
 
-impl From<engine::Error> for ThumbnailSkip {
-    fn from(error: engine::Error) -> Self {
-        tracing::warn!(%error, "thumbnail rendering failed");
-        Self::Failed
-    }
+fn store_failed(error: engine::Error) -> ThumbnailSkip {
+    tracing::warn!(%error, "thumbnail rendering failed");
+    ThumbnailSkip::Failed
 }

@@ -1,12 +1,43 @@
-//! Thumbnail of a file, as an object of the same folder.
+//! Thumbnail of a file, as an object of the same folder: its name, and its part in batches that put or delete its file.
 //!
-//! Non-goals: rendering.
+//! A thumbnail is an object of its own, `{stem}_thumb.webp` in its file's folder, flagged as derived; its attributes
+//! are the key of its file. It is therefore delivered and listed like any file, and the store can tell the thumbnail of
+//! this file from that of another one (`a.png` and `a.jpg` have the same thumbnail name) and from an uploaded file of
+//! that name.
+//!
+//! Guarantees: a thumbnail is stored, replaced and deleted in one batch with its file; it never replaces an uploaded
+//! file. Non-goals: rendering.
 
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody};
-use images::Format;
 use protocol::file_name::thumbnail_name;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::ThumbnailSkip;
+/// Reason why no thumbnail was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThumbnailSkip {
+    /// Not an image format that can be decoded.
+    #[serde(rename = "not_a_picture")]
+    NotAnImage,
+    /// By its name it is a thumbnail itself.
+    IsThumbnail,
+    /// Corrupt image.
+    Undecodable,
+    /// Image above a limit of bytes, pixels, side length or memory.
+    TooLarge,
+    /// Too many renders are queued, or the bucket's rate limit for renders is exhausted.
+    Busy,
+    /// An uploaded file, or the thumbnail of another file, has the name.
+    NameTaken,
+    /// The name would be too long.
+    NameTooLong,
+    /// Internal error, which is logged.
+    Failed,
+}
+
+/// Media type of thumbnails.
+const THUMBNAIL_TYPE: &str = "image/webp";
 
 /// Returns the name of a file's thumbnail.
 ///
@@ -37,7 +68,7 @@ pub fn put_thumbnail(
     let attributes = mark(file).to_vec();
     let replaceable = Precondition::KeyAbsentOrDerived(name.clone(), attributes.clone());
     let options = PutOptions {
-        content_type: Format::WebP.content_type().to_owned(),
+        content_type: THUMBNAIL_TYPE.to_owned(),
         attributes,
         derived: true,
         created_ms: None,

@@ -16,10 +16,10 @@ use engine::{
 use protocol::file_name::ConflictRule;
 
 use super::ImportAbort;
-use crate::archive::work::ProgressReporter;
+use crate::archive::limits;
+use crate::archive::progress::ProgressReporter;
 use crate::archive::{ArchiveError, ImportConflictRule, ImportReport};
-use crate::limits;
-use crate::thumbnails::delete_thumbnail;
+use crate::thumbnail_object::delete_thumbnail;
 
 /// Report text of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "an object with other content has its key";
@@ -94,9 +94,9 @@ impl<'a> ImportCommitter<'a> {
         work: &mut ProgressReporter<'_>,
     ) -> Result<(), ImportAbort> {
         let bytes = staged.bytes();
-        while self.in_flight >= limits::archives::IMPORT_IN_FLIGHT_MAX
+        while self.in_flight >= limits::IMPORT_IN_FLIGHT_MAX
             || (self.in_flight > 0
-                && self.in_flight_bytes + bytes > limits::archives::IMPORT_IN_FLIGHT_BYTES_MAX)
+                && self.in_flight_bytes + bytes > limits::IMPORT_IN_FLIGHT_BYTES_MAX)
         {
             work.check_cancelled()?;
             self.settle_one(report)?;
