@@ -143,7 +143,8 @@ async fn serve_open(
         tls,
         ..ConnectionOptions::new()
     };
-    let client = config.webhook_roots.client().map_err(|why| {
+    let otlp_tls = config.otlp.as_ref().map(|_| config.webhook_roots.client()).transpose();
+    let otlp_tls = otlp_tls.map_err(|why| {
         ServeError::Catalog(CatalogError::InvalidRequest(format!("TLS cannot be set up: {why}")))
     })?;
     let url = public_url.clone();
@@ -170,7 +171,8 @@ async fn serve_open(
 
     let certificate = state.metrics.certificate.clone();
     let _getting = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
-    let collector = state.config().otlp.as_ref().map(|otlp| OtlpSpanExporter::start(otlp, client));
+    let span_exporter = (state.config().otlp.as_ref().zip(otlp_tls))
+        .map(|(otlp, tls)| OtlpSpanExporter::start(otlp, tls));
     let changing = change(changes, state.clone(), options.clone());
     let options_of = |entrance| {
         let counts = state.metrics.connections(entrance).clone();
@@ -212,8 +214,8 @@ async fn serve_open(
     let control = control.serve(state.clone(), stop.clone());
     let (public, premium, admin, (), ()) = tokio::join!(public, premium, admin, control, announce);
     upkeep.stop().await;
-    if let Some(collector) = collector {
-        collector.stop().await;
+    if let Some(exporter) = span_exporter {
+        exporter.stop().await;
     }
     let cut_off = public.cut_off + premium.cut_off + admin.cut_off;
     if cut_off > 0 {

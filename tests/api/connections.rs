@@ -1,7 +1,7 @@
 //! Connections, as bytes over real sockets with short time-outs: clients 7 and 12, product 5.1.
 //!
-//! The accept loop with arbitrary services is tested in `server/listener/src/accept/tests.rs`; here the whole service is
-//! behind it.
+//! The accept loop with arbitrary services is tested in `server/listener/src/accept/tests.rs`; here with the whole
+//! service behind it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,10 @@
 //! Usage history, per bucket and server-wide: persisted periodically, aggregated, deleted.
 //!
-//! Counts are in memory (`usage::bucket_counters`) until they are persisted; a crash loses the rest. Guarantees: counts are written
-//! once, for a bucket and server-wide in one batch; aggregated hours are deleted in the same batch; the history of a
-//! bucket is deleted with it, and a later bucket of the same name has none of it. Non-goals: authorization.
+//! Counts are in memory (`usage::bucket_counters`) until they are persisted; a crash loses the rest.
+//!
+//! Guarantees: counts are written once, for a bucket and server-wide in one batch; aggregated hours are deleted in the
+//! same batch; the history of a bucket is deleted with it, and a later bucket of the same name has none of it.
+//! Non-goals: authorization.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
