@@ -2,7 +2,7 @@
 //!
 //! The current version of a key is the object of that name, as in every bucket. Noncurrent versions and delete markers
 //! are objects of an internal bucket that no request can address: to compaction they are live objects. Every change of
-//! objects in a versioned bucket commits its batch through [`keeping`], which adds a copy of the replaced version to
+//! objects in a versioned bucket commits its batch through `keeping`, which adds a copy of the replaced version to
 //! the same batch.
 //!
 //! ```text
