@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::{Batch, FactName, NameError};
 use serde::{Deserialize, Serialize};
@@ -70,16 +70,32 @@ impl<I: Clone + Ord> UnwrittenUses<I> {
     /// Records a use.
     pub(super) fn record_use(&self, id: &I, last_use: &LastUsed, now_ms: u64) {
         if last_use.record(now_ms) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+            self.lock().insert(id.clone());
         }
     }
 
-    pub(super) fn take(&self) -> BTreeSet<I> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Writes the recorded ids, at most `batch_max` at a time. Those that were not written remain recorded.
+    pub(super) fn write_batches(
+        &self,
+        batch_max: usize,
+        write: impl Fn(&BTreeSet<I>) -> Result<(), CatalogError>,
+    ) -> Result<(), CatalogError> {
+        let mut waiting = std::mem::take(&mut *self.lock());
+        while !waiting.is_empty() {
+            let later = waiting.iter().nth(batch_max).cloned();
+            let rest = later.map(|first| waiting.split_off(&first)).unwrap_or_default();
+            if let Err(error) = write(&waiting) {
+                waiting.extend(rest);
+                self.lock().extend(waiting);
+                return Err(error);
+            }
+            waiting = rest;
+        }
+        Ok(())
     }
 
-    pub(super) fn put_back(&self, ids: BTreeSet<I>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<I>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,18 +115,7 @@ impl Catalog {
     pub fn write_last_used(&self) -> Result<(), CatalogError> {
         // Otherwise a key that is deleted concurrently would leave its fact behind.
         let _changing = self.change();
-        let mut waiting = self.0.unwritten.take();
-        while !waiting.is_empty() {
-            let later = waiting.iter().nth(BATCH_FACTS).cloned();
-            let rest = later.map(|first| waiting.split_off(&first)).unwrap_or_default();
-            if let Err(error) = self.write_batch(&waiting) {
-                waiting.extend(rest);
-                self.0.unwritten.put_back(waiting);
-                return Err(error);
-            }
-            waiting = rest;
-        }
-        Ok(())
+        self.0.unwritten.write_batches(BATCH_FACTS, |ids| self.write_batch(ids))
     }
 
     fn write_batch(&self, ids: &BTreeSet<ApiKeyId>) -> Result<(), CatalogError> {

@@ -34,7 +34,7 @@ use crate::{http1, http2};
 pub enum Shutdown {
     /// The loop accepts connections.
     Running,
-    /// The loop accepts no more connections and drains requests in flight.
+    /// The loop accepts no new connections and drains requests in flight.
     Drain,
     /// The loop ends immediately.
     Immediate,

@@ -327,18 +327,7 @@ impl Catalog {
     pub fn write_session_uses(&self) -> Result<(), CatalogError> {
         // Otherwise a session that ends concurrently would be stored again.
         let _changing = self.change();
-        let mut waiting = self.0.unwritten_sessions.take();
-        while !waiting.is_empty() {
-            let later = waiting.iter().nth(SESSIONS_BATCH).cloned();
-            let rest = later.map(|first| waiting.split_off(&first)).unwrap_or_default();
-            if let Err(error) = self.write_session_batch(&waiting) {
-                waiting.extend(rest);
-                self.0.unwritten_sessions.put_back(waiting);
-                return Err(error);
-            }
-            waiting = rest;
-        }
-        Ok(())
+        self.0.unwritten_sessions.write_batches(SESSIONS_BATCH, |ids| self.write_session_batch(ids))
     }
 
     fn write_session_batch(&self, ids: &BTreeSet<SessionId>) -> Result<(), CatalogError> {
