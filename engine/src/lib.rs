@@ -78,11 +78,12 @@
 //! commit     replay    search          write path, replay of the log, fuzzy search
 //! upload                               staging of bodies
 //! segment    index                     data files and index
-//! free_space                           free disk space
+//! free_space  upload_memory            free disk space, memory of uploads
 //! error                                error type
 //! format  |  disk                      on-disk format | disk abstraction
 //! name   metrics                       names, metrics
-//! limits  clock  rng  progress         limits, clock, random numbers, progress
+//! limits  clock  rng  progress         limits, clock, random numbers, progress,
+//! mapped_buffer                        memory that returns to the system at once
 //! ```
 //!
 //! To read the code, start with `FORMAT.md`, then [`format::record`], `commit/committer.rs` and `recovery.rs`.
@@ -100,6 +101,7 @@ pub mod fsck;
 mod history;
 mod index;
 pub mod limits;
+mod mapped_buffer;
 mod metrics;
 pub mod name;
 mod progress;
@@ -112,6 +114,7 @@ mod segment;
 mod stats;
 mod store;
 mod upload;
+mod upload_memory;
 
 pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
@@ -146,3 +149,4 @@ pub use self::store::{Background, CompactionOptions, Environment, OpenOptions, S
 pub use self::upload::{
     ResumableUpload, ResumePoint, StagedBody, StagedReader, UPLOAD_HEAD_BYTES, Upload,
 };
+pub use self::upload_memory::UploadBuffer;

@@ -40,7 +40,7 @@ use crate::scrub::{ScrubContext, Scrubber};
 use crate::search::{self, HitPage, NameCache, SearchQuery};
 use crate::segment::{Body, ReadMode, SegmentSet};
 use crate::stats::{DiskStats, StoreStats};
-use crate::upload::{ResumableUpload, ResumePoint, Upload, UploadFolder, UploadMemoryBudget};
+use crate::upload::{ResumableUpload, ResumePoint, Upload, Uploads};
 
 /// Open store. Clones share one store and its threads; the last one that is dropped stops the threads and releases the
 /// folder.
@@ -54,7 +54,7 @@ struct StoreInner {
     rollover: Arc<Rollover>,
     health: Arc<HealthState>,
     space: Arc<FreeSpace>,
-    upload_memory: Arc<UploadMemoryBudget>,
+    uploads: Uploads,
     options: OpenOptions,
     batch_bytes_max: u64,
     committer: Arc<Mutex<Committer>>,
@@ -140,12 +140,7 @@ impl Store {
 
     /// Begins an upload of a body, which stays in memory or goes to a big segment, depending on its size.
     pub fn upload(&self) -> Upload {
-        Upload::new(
-            Arc::clone(&self.0.segments),
-            Arc::clone(&self.0.space),
-            Arc::clone(&self.0.upload_memory),
-            self.0.options.inline_bytes_max as u64,
-        )
+        Upload::new(self.0.uploads.clone())
     }
 
     /// Begins an upload that survives restarts, under an id chosen by the caller. [`Store::resume_upload`] resumes it
@@ -153,13 +148,13 @@ impl Store {
     ///
     /// Fails with [`Error::Io`] (`AlreadyExists`) if the id is in use, and with [`Error::NoSpace`] on a full disk.
     pub fn begin_upload(&self, id: Uuid) -> Result<ResumableUpload> {
-        self.upload_folder().begin(id)
+        self.0.uploads.begin(id)
     }
 
     /// Resumes an upload at the state last returned by [`ResumableUpload::sync`], and drops later bytes. Reads all
     /// received bytes and fails with [`Error::Corrupt`] if their hash differs. Waits for the disk.
     pub fn resume_upload(&self, id: Uuid, received: ResumePoint) -> Result<ResumableUpload> {
-        self.upload_folder().resume(id, received)
+        self.0.uploads.resume(id, received)
     }
 
     /// Passes the bytes of a resumable upload to `take` in pieces, up to the state last returned by
@@ -170,12 +165,12 @@ impl Store {
         received: ResumePoint,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        self.upload_folder().read(id, received, take)
+        self.0.uploads.read(id, received, take)
     }
 
     /// Removes a resumable upload and its bytes. A missing upload is not an error. Waits for the disk.
     pub fn remove_upload(&self, id: Uuid) -> Result<()> {
-        self.upload_folder().remove(id)
+        self.0.uploads.remove(id)
     }
 
     /// Registers a callback that frees disk space of the application.
@@ -190,16 +185,7 @@ impl Store {
 
     /// Returns the ids of all resumable uploads, finished or not. Waits for the disk.
     pub fn resumable_uploads(&self) -> Result<Vec<Uuid>> {
-        self.upload_folder().list()
-    }
-
-    fn upload_folder(&self) -> UploadFolder {
-        UploadFolder {
-            segments: Arc::clone(&self.0.segments),
-            space: Arc::clone(&self.0.space),
-            memory: Arc::clone(&self.0.upload_memory),
-            inline_bytes_max: self.0.options.inline_bytes_max as u64,
-        }
+        self.0.uploads.list()
     }
 
     /// Commits a batch and waits until it is durable or rejected.
@@ -340,7 +326,7 @@ impl Store {
         let searched = self.0.name_cache.sizes();
         Ok(StoreStats {
             queued_batches: self.0.queue.len(),
-            upload_memory_bytes: self.0.upload_memory.used(),
+            upload_memory_bytes: self.0.uploads.memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
             index_is_corrupt: self.0.index.is_marked_corrupt(),
             retained: self.0.segments.retained_stats(),

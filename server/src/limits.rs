@@ -146,8 +146,6 @@ pub const TUS_PENDING_MAX: usize = 1_000;
 pub const TUS_SYNC_EVERY_BYTES: u64 = 64 * MIB;
 /// Bytes of a large upload that are written at a time, on a blocking thread.
 pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
-/// Maximum bytes of all large uploads that are buffered; beyond it smaller chunks are written.
-pub const UPLOAD_GATHERED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Threads that write large uploads concurrently; more wait. Each has buffers, and memory that its allocator retains.
 pub const UPLOAD_WRITES_MAX: usize = 8;
 

@@ -14,11 +14,11 @@ use crate::{expect_each, expect_none};
 type Layers = [&'static [&'static str]];
 
 const ENGINE: &Layers = &[
-    &["limits", "clock", "rng", "progress"],
+    &["limits", "clock", "rng", "progress", "mapped_buffer"],
     &["name", "metrics"],
     &["format", "disk"],
     &["error"],
-    &["free_space"],
+    &["free_space", "upload_memory"],
     &["segment", "index"],
     &["upload"],
     &["commit", "replay", "search"],

@@ -18,6 +18,7 @@ use crate::format::{
 };
 use crate::free_space::FreeSpace;
 use crate::limits;
+use crate::upload_memory::UploadBuffer;
 
 use super::open_segment::read_header;
 use super::set::SegmentSet;
@@ -31,14 +32,18 @@ pub(crate) struct BigWriter {
     header: SegmentHeader,
     /// File offset of the buffered bytes.
     offset: u64,
-    buffer: Vec<u8>,
+    buffer: UploadBuffer,
     table: Vec<u8>,
     finished: bool,
 }
 
 impl BigWriter {
-    /// Creates the file.
-    pub(crate) fn create(segments: &Arc<SegmentSet>, space: &Arc<FreeSpace>) -> Result<Self> {
+    /// Creates the file. Bytes for which the buffer gets no memory are written through.
+    pub(crate) fn create(
+        segments: &Arc<SegmentSet>,
+        space: &Arc<FreeSpace>,
+        buffer: UploadBuffer,
+    ) -> Result<Self> {
         space.require_reserve()?;
         let (file, header) = segments.create_big()?;
         let mut writer = Self {
@@ -47,7 +52,7 @@ impl BigWriter {
             file,
             path: header.segment.path(SegmentClass::Big),
             offset: 0,
-            buffer: Vec::with_capacity(limits::WRITE_BYTES_MAX),
+            buffer,
             table: Vec::new(),
             finished: false,
             header,
@@ -59,7 +64,7 @@ impl BigWriter {
 
     /// Appends the next block of the body; every block except the last has [`limits::BLOCK_BYTES`] bytes.
     pub(crate) fn block(&mut self, bytes: &[u8], checksum: Checksum) -> Result<()> {
-        let place = self.place(self.offset + self.buffer.len() as u64);
+        let place = self.place(self.offset + self.buffer.bytes().len() as u64);
         ByteWriter::new(&mut self.table).u32(checksum.bind(place).0);
         self.write(bytes)
     }
@@ -69,7 +74,7 @@ impl BigWriter {
         let table = std::mem::take(&mut self.table);
         self.write(&table)?;
         let trailer = BigTrailer { body_bytes, hash, table: Checksum::of(&table) };
-        let place = self.place(self.offset + self.buffer.len() as u64);
+        let place = self.place(self.offset + self.buffer.bytes().len() as u64);
         self.write(&trailer.encode(place))?;
         self.flush()?;
         self.file
@@ -84,31 +89,38 @@ impl BigWriter {
         self.header.context().at(offset)
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
-        while !bytes.is_empty() {
-            let room = limits::WRITE_BYTES_MAX - self.buffer.len();
-            let (taken, later) = bytes.split_at(bytes.len().min(room));
-            self.buffer.extend_from_slice(taken);
-            bytes = later;
-            if self.buffer.len() == limits::WRITE_BYTES_MAX {
-                self.flush()?;
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        for piece in bytes.chunks(limits::WRITE_BYTES_MAX) {
+            if self.buffer.try_extend(piece) {
+                continue;
+            }
+            self.flush()?;
+            if !self.buffer.try_extend(piece) {
+                self.offset = self.write_through(piece)?;
             }
         }
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
+        if !self.buffer.bytes().is_empty() {
+            self.offset = self.write_through(self.buffer.bytes())?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes bytes at the end of the file, and returns the new end.
+    fn write_through(&self, bytes: &[u8]) -> Result<u64> {
         self.space.require_reserve()?;
-        let write = || self.file.write_at(self.offset, &[&self.buffer]);
+        let write = || self.file.write_at(self.offset, &[bytes]);
         write()
             .or_else(|error| if self.space.has_room_after(&error) { write() } else { Err(error) })
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
-        let end = self.offset + self.buffer.len() as u64;
+        let end = self.offset + bytes.len() as u64;
         self.file.start_write_back(self.offset..end);
-        self.space.count_written(self.buffer.len() as u64);
-        self.offset = end;
-        self.buffer.clear();
-        Ok(())
+        self.space.count_written(bytes.len() as u64);
+        Ok(end)
     }
 }
 

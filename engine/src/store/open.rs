@@ -21,7 +21,8 @@ use crate::rng::{Rng, SystemRng};
 use crate::scrub::{ScrubContext, ScrubOptions, Scrubber};
 use crate::search::{NameCache, SearchOptions};
 use crate::segment::Verification;
-use crate::upload::UploadMemoryBudget;
+use crate::upload::Uploads;
+use crate::upload_memory::UploadMemoryBudget;
 
 /// Options for opening a store.
 #[derive(Clone, Debug)]
@@ -35,7 +36,8 @@ pub struct OpenOptions {
     pub segment_bytes: u64,
     /// Size of the page cache of the index in bytes.
     pub index_cache_bytes: usize,
-    /// Memory budget of all uploads together, in bytes. Bodies beyond it go to big segments, whatever their size.
+    /// Memory budget of all uploads together, in bytes: bodies in memory use at most three quarters of it, further ones
+    /// go to big segments, whatever their size; the rest is for write buffers. Beyond it, an upload has one block.
     pub upload_memory_bytes: u64,
     /// Background compaction. `None`: compaction runs only when [`Store::compact`] is called.
     pub compaction: Option<CompactionOptions>,
@@ -253,6 +255,13 @@ impl Store {
                 }),
             })?,
         };
+        let uploads = Uploads {
+            segments: Arc::clone(&segments),
+            space: Arc::clone(&space),
+            memory: Arc::new(UploadMemoryBudget::new(options.upload_memory_bytes)),
+            blocks: Arc::default(),
+            inline_bytes_max: options.inline_bytes_max as u64,
+        };
         let store = Self(Arc::new(StoreInner {
             segments,
             index,
@@ -260,7 +269,7 @@ impl Store {
             rollover,
             health,
             space,
-            upload_memory: Arc::new(UploadMemoryBudget::new(options.upload_memory_bytes)),
+            uploads,
             options,
             batch_bytes_max,
             committer,

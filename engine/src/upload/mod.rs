@@ -9,7 +9,7 @@ mod resumable;
 mod staged_reader;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -18,60 +18,22 @@ use crate::format::{Checksum, SegmentId};
 use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
+use crate::upload_memory::{UploadBuffer, UploadMemory, UploadMemoryBudget};
 
-use self::block_pool::{Block, BlockPool};
+use self::block_pool::Block;
+pub(crate) use self::block_pool::BlockPool;
+pub(crate) use self::resumable::UPLOADS_FOLDER;
 pub use self::resumable::{ResumableUpload, ResumePoint};
-pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
 pub use self::staged_reader::StagedReader;
 
-/// Memory budget shared by all uploads.
-pub(crate) struct UploadMemoryBudget {
-    used: AtomicU64,
-    bytes_max: u64,
-    spare: Arc<BlockPool>,
-}
-
-impl UploadMemoryBudget {
-    /// Creates a budget of this many bytes.
-    pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { used: AtomicU64::new(0), bytes_max, spare: Arc::default() }
-    }
-
-    /// Returns the number of bytes in use.
-    pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, bytes: u64) -> bool {
-        let taken = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = taken.saturating_add(bytes) <= self.bytes_max;
-        if !fits {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-}
-
-/// Share of the budget, returned on drop.
-struct MemoryReservation {
-    memory: Arc<UploadMemoryBudget>,
-    bytes: u64,
-}
-
-impl MemoryReservation {
-    fn grow(&mut self, bytes: u64) -> bool {
-        let grown = self.memory.take(bytes);
-        if grown {
-            self.bytes += bytes;
-        }
-        grown
-    }
-}
-
-impl Drop for MemoryReservation {
-    fn drop(&mut self) {
-        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
+/// Uploads of a store: what they share.
+#[derive(Clone)]
+pub(crate) struct Uploads {
+    pub(crate) segments: Arc<SegmentSet>,
+    pub(crate) space: Arc<FreeSpace>,
+    pub(crate) memory: Arc<UploadMemoryBudget>,
+    pub(crate) blocks: Arc<BlockPool>,
+    pub(crate) inline_bytes_max: u64,
 }
 
 /// Upload of one body, in pieces of any size. Dropping it discards the bytes.
@@ -79,42 +41,29 @@ impl Drop for MemoryReservation {
 /// A body stays in memory up to [`OpenOptions::inline_bytes_max`](crate::OpenOptions::inline_bytes_max) and while the
 /// memory budget of all uploads suffices; otherwise it is written to a big segment.
 pub struct Upload {
-    segments: Arc<SegmentSet>,
-    space: Arc<FreeSpace>,
-    inline_bytes_max: u64,
+    uploads: Uploads,
     hasher: blake3::Hasher,
     bytes: u64,
-    head: Vec<u8>,
     block: Block,
-    spare: Arc<BlockPool>,
+    /// Memory of all blocks.
+    memory: UploadMemory,
     destination: Destination,
 }
 
 enum Destination {
-    Memory { blocks: Vec<(Bytes, Checksum)>, share: MemoryReservation },
-    Big(Box<BigWriter>),
+    Memory(Vec<(Bytes, Checksum)>),
+    Big { writer: Box<BigWriter>, head: Vec<u8> },
 }
 
 impl Upload {
-    pub(crate) fn new(
-        segments: Arc<SegmentSet>,
-        space: Arc<FreeSpace>,
-        memory: Arc<UploadMemoryBudget>,
-        inline_bytes_max: u64,
-    ) -> Self {
+    pub(crate) fn new(uploads: Uploads) -> Self {
         Self {
-            segments,
-            space,
-            inline_bytes_max,
             hasher: blake3::Hasher::new(),
             bytes: 0,
-            head: Vec::new(),
             block: Block::default(),
-            spare: Arc::clone(&memory.spare),
-            destination: Destination::Memory {
-                blocks: Vec::new(),
-                share: MemoryReservation { memory, bytes: 0 },
-            },
+            memory: UploadMemory::new(Arc::clone(&uploads.memory)),
+            destination: Destination::Memory(Vec::new()),
+            uploads,
         }
     }
 
@@ -125,13 +74,22 @@ impl Upload {
 
     /// Returns the first bytes of the body, at most [`UPLOAD_HEAD_BYTES`], for content type detection.
     pub fn head(&self) -> &[u8] {
-        &self.head
+        match &self.destination {
+            Destination::Memory(blocks) if blocks.is_empty() => head_of(self.block.bytes()),
+            Destination::Memory(blocks) => head_of_blocks(blocks),
+            Destination::Big { head, .. } => head,
+        }
     }
 
     /// Returns whether the body is written to a big segment: [`Upload::push`], [`Upload::finish`] and dropping the
     /// upload then wait for the disk.
     pub fn is_big(&self) -> bool {
-        matches!(self.destination, Destination::Big(_))
+        matches!(self.destination, Destination::Big { .. })
+    }
+
+    /// Creates a buffer for bytes that are to be pushed, of at most this many bytes.
+    pub fn buffer(&self, bytes_max: usize) -> UploadBuffer {
+        self.memory.buffer(bytes_max)
     }
 
     /// Appends bytes if they stay in memory. Otherwise appends nothing and returns false: use [`Upload::push`], which
@@ -141,15 +99,12 @@ impl Upload {
     /// committed.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.bytes == 0 {
-            self.space.require_reserve()?;
+            self.uploads.space.require_reserve()?;
         }
         let total = self.bytes.saturating_add(bytes.len() as u64);
-        let stays = match &mut self.destination {
-            Destination::Big(_) => false,
-            Destination::Memory { share, .. } => {
-                total <= self.inline_bytes_max && share.grow(bytes.len() as u64)
-            }
-        };
+        let stays = !self.is_big()
+            && total <= self.uploads.inline_bytes_max
+            && self.memory.grow_body(Block::memory_bytes(total));
         if stays {
             self.take(bytes)?;
         }
@@ -181,26 +136,30 @@ impl Upload {
         }
         let hash = *self.hasher.finalize().as_bytes();
         let place = match self.destination {
-            Destination::Memory { blocks, share } => {
-                StagedLocation::Memory { blocks, _share: share }
+            Destination::Memory(blocks) => {
+                self.memory.set(Block::finished_memory_bytes(self.bytes));
+                StagedLocation::Memory { blocks, _memory: self.memory }
             }
-            Destination::Big(writer) => {
-                StagedLocation::big(writer.finish(self.bytes, hash)?, self.segments)
+            Destination::Big { writer, head } => {
+                let segment = writer.finish(self.bytes, hash)?;
+                StagedLocation::big(segment, self.uploads.segments, head)
             }
         };
-        let body = StagedInner { bytes: self.bytes, hash, head: self.head, place };
+        let body = StagedInner { bytes: self.bytes, hash, place };
         Ok(StagedBody(Arc::new(body)))
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<()> {
-        let head_room = UPLOAD_HEAD_BYTES - self.head.len();
-        self.head.extend_from_slice(bytes.get(..head_room).unwrap_or(bytes));
+        if let Destination::Big { head, .. } = &mut self.destination {
+            let room = UPLOAD_HEAD_BYTES - head.len();
+            head.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        }
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
             // Writes a whole block directly from the caller's buffer.
             if self.block.bytes().is_empty()
-                && let Destination::Big(writer) = &mut self.destination
+                && let Destination::Big { writer, .. } = &mut self.destination
                 && let Some((whole, later)) = rest.split_at_checked(limits::BLOCK_BYTES)
             {
                 self.hasher.update(whole);
@@ -209,7 +168,7 @@ impl Upload {
                 continue;
             }
             let (taken, later) = rest.split_at(rest.len().min(self.block.room()));
-            self.block.extend(taken, &self.spare);
+            self.block.extend(taken, &self.uploads.blocks)?;
             rest = later;
             if self.block.room() == 0 {
                 self.end_block()?;
@@ -223,10 +182,10 @@ impl Upload {
         self.hasher.update(self.block.bytes());
         let checksum = Checksum::of(self.block.bytes());
         match &mut self.destination {
-            Destination::Memory { blocks, .. } => {
+            Destination::Memory(blocks) => {
                 blocks.push((std::mem::take(&mut self.block).into_bytes(), checksum));
             }
-            Destination::Big(writer) => {
+            Destination::Big { writer, .. } => {
                 writer.block(self.block.bytes(), checksum)?;
                 self.block.clear();
             }
@@ -235,13 +194,17 @@ impl Upload {
     }
 
     fn move_to_disk(&mut self) -> Result<()> {
-        let mut writer = BigWriter::create(&self.segments, &self.space)?;
-        if let Destination::Memory { blocks, .. } = &self.destination {
+        let Uploads { segments, space, .. } = &self.uploads;
+        let buffer = self.memory.buffer(limits::WRITE_BYTES_MAX);
+        let mut writer = BigWriter::create(segments, space, buffer)?;
+        if let Destination::Memory(blocks) = &self.destination {
             for (block, checksum) in blocks {
                 writer.block(block, *checksum)?;
             }
         }
-        self.destination = Destination::Big(Box::new(writer));
+        let head = self.head().to_vec();
+        self.destination = Destination::Big { writer: Box::new(writer), head };
+        self.memory.set(limits::BLOCK_BYTES as u64);
         Ok(())
     }
 }
@@ -259,19 +222,28 @@ pub struct StagedBody(Arc<StagedInner>);
 struct StagedInner {
     bytes: u64,
     hash: [u8; 32],
-    head: Vec<u8>,
     place: StagedLocation,
 }
 
 enum StagedLocation {
-    Memory { blocks: Vec<(Bytes, Checksum)>, _share: MemoryReservation },
-    Big { segment: SegmentId, segments: Arc<SegmentSet>, committed: AtomicBool },
+    Memory { blocks: Vec<(Bytes, Checksum)>, _memory: UploadMemory },
+    Big { segment: SegmentId, segments: Arc<SegmentSet>, head: Vec<u8>, committed: AtomicBool },
 }
 
 impl StagedLocation {
-    fn big(segment: SegmentId, segments: Arc<SegmentSet>) -> Self {
-        Self::Big { segment, segments, committed: AtomicBool::new(false) }
+    fn big(segment: SegmentId, segments: Arc<SegmentSet>, head: Vec<u8>) -> Self {
+        Self::Big { segment, segments, head, committed: AtomicBool::new(false) }
     }
+}
+
+/// Returns the head of a body that begins with these bytes.
+fn head_of(bytes: &[u8]) -> &[u8] {
+    bytes.get(..UPLOAD_HEAD_BYTES).unwrap_or(bytes)
+}
+
+/// Returns the head of a body in blocks.
+fn head_of_blocks(blocks: &[(Bytes, Checksum)]) -> &[u8] {
+    blocks.first().map_or(&[], |(block, _)| head_of(block))
 }
 
 /// Location of the content of a staged body.
@@ -300,7 +272,10 @@ impl StagedBody {
 
     /// Returns the first bytes of the body, at most [`UPLOAD_HEAD_BYTES`].
     pub fn head(&self) -> &[u8] {
-        &self.0.head
+        match &self.0.place {
+            StagedLocation::Memory { blocks, .. } => head_of_blocks(blocks),
+            StagedLocation::Big { head, .. } => head,
+        }
     }
 
     /// Returns the length of the body in a commit group.
@@ -330,7 +305,7 @@ impl StagedBody {
 
     /// Marks the body as referred to by a durable record.
     pub(crate) fn committed(&self) {
-        if let StagedLocation::Big { segment, segments, committed } = &self.0.place
+        if let StagedLocation::Big { segment, segments, committed, .. } = &self.0.place
             && !committed.swap(true, Ordering::SeqCst)
         {
             segments.commit_big(*segment);
@@ -340,7 +315,7 @@ impl StagedBody {
 
 impl Drop for StagedInner {
     fn drop(&mut self) {
-        if let StagedLocation::Big { segment, segments, committed } = &self.place
+        if let StagedLocation::Big { segment, segments, committed, .. } = &self.place
             && !committed.load(Ordering::SeqCst)
         {
             segments.abandon_big(*segment);

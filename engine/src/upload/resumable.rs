@@ -14,29 +14,18 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{
-    StagedBody, StagedInner, StagedLocation, UPLOAD_HEAD_BYTES, Upload, UploadMemoryBudget,
-};
+use super::{StagedBody, StagedInner, StagedLocation, UPLOAD_HEAD_BYTES, Upload, Uploads};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
     Checksum, Malformed, RunningChecksum, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader,
 };
-use crate::free_space::FreeSpace;
 use crate::limits;
-use crate::segment::{SegmentSet, adopt_big};
+use crate::segment::adopt_big;
+use crate::upload_memory::{UploadBuffer, UploadMemory};
 
 /// Folder of resumable uploads.
 pub(crate) const UPLOADS_FOLDER: &str = "uploads";
-
-/// Resumable uploads of a store.
-#[derive(Clone)]
-pub(crate) struct UploadFolder {
-    pub(crate) segments: Arc<SegmentSet>,
-    pub(crate) space: Arc<FreeSpace>,
-    pub(crate) memory: Arc<UploadMemoryBudget>,
-    pub(crate) inline_bytes_max: u64,
-}
 
 /// State of a resumable upload: length and hash of the received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +39,7 @@ pub struct ResumePoint {
 /// Upload to a file that survives restarts. When it is dropped, the file remains, with at least the bytes of the last
 /// [`ResumableUpload::sync`].
 pub struct ResumableUpload {
-    folder: UploadFolder,
+    uploads: Uploads,
     path: String,
     file: Arc<dyn DiskFile>,
     hasher: blake3::Hasher,
@@ -61,11 +50,11 @@ pub struct ResumableUpload {
     /// Checksum of the incomplete block.
     running: RunningChecksum,
     /// Bytes that are not in the file yet.
-    buffer: Vec<u8>,
+    buffer: UploadBuffer,
     is_named: bool,
 }
 
-impl UploadFolder {
+impl Uploads {
     /// Begins an upload. Fails with `AlreadyExists` if the id is in use.
     pub(crate) fn begin(&self, id: Uuid) -> Result<ResumableUpload> {
         self.space.require_reserve()?;
@@ -73,7 +62,7 @@ impl UploadFolder {
         let path = path_of(id);
         let made = disk.create_folder(UPLOADS_FOLDER).and_then(|()| disk.create(&path));
         let file = made.map_err(|source| Error::io(format!("making {path}"), source))?;
-        Ok(self.upload(path, file, false))
+        Ok(self.resumable(path, file, false))
     }
 
     /// Resumes an upload at the given state and drops later bytes. Reads all of its bytes. Fails with `ResourceBusy`
@@ -88,7 +77,7 @@ impl UploadFolder {
             return Err(Error::corrupt(path, end, Malformed::Short));
         }
         file.set_len(end).map_err(io)?;
-        let mut upload = self.upload(path.clone(), Arc::clone(&file), true);
+        let mut upload = self.resumable(path.clone(), Arc::clone(&file), true);
         upload.read_again(received.bytes, |upload, piece| {
             upload.count(piece);
             Ok(())
@@ -166,9 +155,13 @@ impl UploadFolder {
         Ok(())
     }
 
-    fn upload(&self, path: String, file: Arc<dyn DiskFile>, is_named: bool) -> ResumableUpload {
+    fn buffer(&self) -> UploadBuffer {
+        UploadMemory::new(Arc::clone(&self.memory)).buffer(limits::WRITE_BYTES_MAX)
+    }
+
+    fn resumable(&self, path: String, file: Arc<dyn DiskFile>, is_named: bool) -> ResumableUpload {
         ResumableUpload {
-            folder: self.clone(),
+            uploads: self.clone(),
             path,
             file,
             hasher: blake3::Hasher::new(),
@@ -176,7 +169,7 @@ impl UploadFolder {
             bytes: 0,
             blocks: Vec::new(),
             running: RunningChecksum::new(),
-            buffer: Vec::new(),
+            buffer: self.buffer(),
             is_named,
         }
     }
@@ -197,39 +190,38 @@ impl ResumableUpload {
     /// Appends bytes if that does not wait for the disk; otherwise appends nothing and returns false.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> bool {
         let total = self.bytes.saturating_add(bytes.len() as u64);
-        let stays = self.buffer.len() + bytes.len() < limits::WRITE_BYTES_MAX
-            && total <= limits::OBJECT_BYTES_MAX;
+        let stays = total <= limits::OBJECT_BYTES_MAX && self.buffer.try_extend(bytes);
         if stays {
-            self.buffer.extend_from_slice(bytes);
             self.count(bytes);
         }
         stays
     }
 
     /// Appends bytes. Waits for the disk.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if self.bytes.saturating_add(bytes.len() as u64) > limits::OBJECT_BYTES_MAX {
             return Err(Error::TooLarge("an object has at most 64 GiB"));
         }
-        while !bytes.is_empty() {
-            let room = limits::WRITE_BYTES_MAX - self.buffer.len();
-            let (taken, later) = bytes.split_at(bytes.len().min(room));
-            self.buffer.extend_from_slice(taken);
-            self.count(taken);
-            bytes = later;
-            if self.buffer.len() == limits::WRITE_BYTES_MAX {
-                self.flush()?;
+        for piece in bytes.chunks(limits::WRITE_BYTES_MAX) {
+            if self.push_in_memory(piece) {
+                continue;
+            }
+            self.flush()?;
+            if !self.push_in_memory(piece) {
+                self.write(self.bytes, piece)?;
+                self.count(piece);
             }
         }
         Ok(())
     }
 
-    /// Makes the received bytes durable and returns the state. Waits for the disk.
+    /// Makes the received bytes durable and returns the state. Waits for the disk, and releases the memory.
     ///
     /// After an error the upload can be resumed only from the state of an earlier successful call.
     pub fn sync(&mut self) -> Result<ResumePoint> {
         self.flush()?;
-        let disk = self.folder.segments.disk();
+        self.buffer = self.uploads.buffer();
+        let disk = self.uploads.segments.disk();
         let synced = self.file.sync_data().and_then(|()| {
             if self.is_named {
                 return Ok(());
@@ -249,22 +241,21 @@ impl ResumableUpload {
     /// large body is moved instead.
     pub fn finish(mut self) -> Result<StagedBody> {
         self.flush()?;
-        if self.bytes <= self.folder.inline_bytes_max {
+        if self.bytes <= self.uploads.inline_bytes_max {
             return self.finish_small();
         }
         if !self.is_whole_block() {
             self.blocks.push(std::mem::take(&mut self.running).finish());
         }
-        let Self { folder, path, file, hasher, head, bytes, blocks, .. } = self;
+        let Self { uploads, path, file, hasher, head, bytes, blocks, .. } = self;
         let hash = *hasher.finalize().as_bytes();
-        let segment = adopt_big(&folder.segments, &path, file.as_ref(), bytes, &blocks, hash)?;
-        let place = StagedLocation::big(segment, folder.segments);
-        Ok(StagedBody(Arc::new(StagedInner { bytes, hash, head, place })))
+        let segment = adopt_big(&uploads.segments, &path, file.as_ref(), bytes, &blocks, hash)?;
+        let place = StagedLocation::big(segment, uploads.segments, head);
+        Ok(StagedBody(Arc::new(StagedInner { bytes, hash, place })))
     }
 
     fn finish_small(mut self) -> Result<StagedBody> {
-        let UploadFolder { segments, space, memory, inline_bytes_max } = self.folder.clone();
-        let mut upload = Upload::new(segments, space, memory, inline_bytes_max);
+        let mut upload = Upload::new(self.uploads.clone());
         let bytes = self.bytes;
         self.read_again(bytes, |_, piece| upload.push(piece))?;
         let staged = upload.finish()?;
@@ -316,18 +307,23 @@ impl ResumableUpload {
     }
 
     fn flush(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
+        if !self.buffer.bytes().is_empty() {
+            let at = self.bytes - self.buffer.bytes().len() as u64;
+            self.write(at, self.buffer.bytes())?;
+            self.buffer.clear();
         }
-        self.folder.space.require_reserve()?;
-        let at = BODY_OFFSET + self.bytes - self.buffer.len() as u64;
-        let write = || self.file.write_at(at, &[&self.buffer]);
-        let space = &self.folder.space;
+        Ok(())
+    }
+
+    /// Writes bytes at an offset of the body.
+    fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        let space = &self.uploads.space;
+        space.require_reserve()?;
+        let write = || self.file.write_at(BODY_OFFSET + at, &[bytes]);
         write()
             .or_else(|error| if space.has_room_after(&error) { write() } else { Err(error) })
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
-        self.folder.space.count_written(self.buffer.len() as u64);
-        self.buffer.clear();
+        space.count_written(bytes.len() as u64);
         Ok(())
     }
 }

@@ -1,17 +1,15 @@
 //! Staging of an incoming file: small files stay in memory; large ones are buffered, and written to the disk in chunks
 //! while more arrives.
 //!
-//! Guarantees: a large file has at most two chunks in memory; all such files together have
-//! [`UPLOAD_GATHERED_BYTES_MAX`], and beyond that one frame of the body each; at most [`UPLOAD_WRITES_MAX`] threads
-//! write at once, since each holds memory of its own; no async worker waits for the disk. Non-goals: the source of the
-//! bytes, and storing the file.
+//! Guarantees: a large file has at most two chunks in memory, within the memory budget of all uploads, and beyond that
+//! one frame of the body; at most [`UPLOAD_WRITES_MAX`] threads write at once, since each holds memory of its own; no
+//! async worker waits for the disk. Non-goals: the source of the bytes, and storing the file.
 
 use std::fmt::Display;
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use engine::{StagedBody, Upload};
+use engine::{StagedBody, Upload, UploadBuffer};
 use http_body::Body;
 use protocol::error::ApiError;
 #[cfg(feature = "s3")]
@@ -23,7 +21,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use usage::task::{blocking, join};
 
 use super::drop_blocking;
-use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
+use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_WRITES_MAX};
 
 /// Source of a file's bytes.
 pub(super) trait ChunkSource {
@@ -80,7 +78,7 @@ pub(super) async fn stage_body(
                 if let Some(limit) = file_bytes_max.filter(|limit| bytes > *limit) {
                     break ApiError::file_over_limit(limit);
                 }
-                inflow.push(&piece).await?;
+                inflow.push(piece).await?;
             }
             Ok(None) => return inflow.finish().await,
             Err(refusal) => break refusal,
@@ -92,81 +90,56 @@ pub(super) async fn stage_body(
 /// Permits to write to the disk.
 static WRITES: Semaphore = Semaphore::const_new(UPLOAD_WRITES_MAX);
 
-/// Bytes of all files that are buffered or being written.
-static GATHERED: AtomicUsize = AtomicUsize::new(0);
-
 /// Incomplete staged file.
 struct StagingWriter {
     /// `None` while a thread writes to it, and after a failed write.
     upload: Option<Box<Upload>>,
     writing: Option<Writing>,
     /// Received bytes that are not written yet.
-    gathered: Gathered,
-    /// Buffer for the next chunk.
-    spare: Gathered,
+    buffer: UploadBuffer,
+    /// Buffer of the previous write.
+    spare: Option<UploadBuffer>,
 }
 
 /// Write task, which returns the upload and its buffer.
-type Writing = JoinHandle<engine::Result<(Box<Upload>, Gathered)>>;
-
-/// Buffer whose capacity is counted in [`GATHERED`].
-#[derive(Default)]
-struct Gathered(Vec<u8>);
-
-impl Gathered {
-    fn extend(&mut self, bytes: &[u8]) {
-        let before = self.0.capacity();
-        self.0.extend_from_slice(bytes);
-        GATHERED.fetch_add(self.0.capacity() - before, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Gathered {
-    fn drop(&mut self) {
-        GATHERED.fetch_sub(self.0.capacity(), Ordering::Relaxed);
-    }
-}
-
-/// Returns whether buffering should be minimized, because memory is short.
-fn is_short() -> bool {
-    GATHERED.load(Ordering::Relaxed) > UPLOAD_GATHERED_BYTES_MAX
-}
+type Writing = JoinHandle<engine::Result<(Box<Upload>, UploadBuffer)>>;
 
 impl StagingWriter {
     fn new(upload: Upload) -> Self {
-        let (upload, writing) = (Some(Box::new(upload)), None);
-        Self { upload, writing, gathered: Gathered::default(), spare: Gathered::default() }
+        let buffer = upload.buffer(UPLOAD_CHUNK_BYTES);
+        Self { upload: Some(Box::new(upload)), writing: None, buffer, spare: None }
     }
 
-    async fn push(&mut self, mut piece: &[u8]) -> Result<(), ApiError> {
+    async fn push(&mut self, mut piece: Bytes) -> Result<(), ApiError> {
         if let Some(upload) = &mut self.upload
-            && self.gathered.0.is_empty()
-            && upload.push_in_memory(piece)?
+            && self.buffer.bytes().is_empty()
+            && upload.push_in_memory(&piece)?
         {
             return Ok(());
         }
         while !piece.is_empty() {
-            let room = UPLOAD_CHUNK_BYTES - self.gathered.0.len();
-            let (now, later) = piece.split_at(piece.len().min(room));
-            self.gathered.extend(now);
-            piece = later;
-            if self.gathered.0.len() == UPLOAD_CHUNK_BYTES || is_short() {
-                self.write_gathered().await?;
+            let part = piece.split_to(piece.len().min(self.buffer.room()));
+            if !self.buffer.try_extend(&part) {
+                self.write_buffered_and(part).await?;
+            } else if self.buffer.room() == 0 {
+                self.write_buffered_and(Bytes::new()).await?;
             }
         }
         Ok(())
     }
 
-    /// Starts writing the buffered bytes, after the previous write has finished.
-    async fn write_gathered(&mut self) -> Result<(), ApiError> {
+    /// Starts writing the buffered bytes and `more`, after the previous write has finished.
+    async fn write_buffered_and(&mut self, more: Bytes) -> Result<(), ApiError> {
         let mut upload = self.settled().await?;
-        let mut chunk = mem::replace(&mut self.gathered, mem::take(&mut self.spare));
+        let next = self.spare.take().unwrap_or_else(|| upload.buffer(UPLOAD_CHUNK_BYTES));
+        let mut chunk = mem::replace(&mut self.buffer, next);
         let turn = WRITES.acquire().await.map_err(|_| ApiError::overloaded(1))?;
         self.writing = Some(spawn_blocking(move || {
-            upload.push(&chunk.0)?;
+            upload.push(chunk.bytes())?;
+            upload.push(&more)?;
             drop(turn);
-            chunk.0.clear();
-            Ok((upload, if is_short() { Gathered::default() } else { chunk }))
+            chunk.clear();
+            Ok((upload, chunk))
         }));
         Ok(())
     }
@@ -175,7 +148,7 @@ impl StagingWriter {
     async fn settled(&mut self) -> Result<Box<Upload>, ApiError> {
         if let Some(writing) = self.writing.take() {
             let (upload, spare) = join(writing).await?;
-            self.spare = spare;
+            self.spare = Some(spare);
             return Ok(upload);
         }
         self.upload.take().ok_or_else(|| ApiError::internal("an upload continues after it failed"))
@@ -183,14 +156,12 @@ impl StagingWriter {
 
     async fn finish(mut self) -> Result<StagedBody, ApiError> {
         let mut upload = self.settled().await?;
-        let gathered = mem::take(&mut self.gathered);
-        if gathered.0.is_empty() && !upload.is_big() {
+        if self.buffer.bytes().is_empty() && !upload.is_big() {
             return Ok(upload.finish()?);
         }
         let turn = WRITES.acquire().await.map_err(|_| ApiError::overloaded(1))?;
         let finish = move || {
-            upload.push(&gathered.0)?;
-            drop(gathered);
+            upload.push(self.buffer.bytes())?;
             let staged = upload.finish();
             drop(turn);
             staged
