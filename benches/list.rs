@@ -24,9 +24,9 @@ use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, process, stores};
 use engine::{
-    Batch, BucketName, FolderCursor, FolderKey, ObjectKey, ObjectName, PutOptions, SearchQuery,
-    Store,
+    Batch, BucketName, FolderCursor, FolderKey, ObjectKey, ObjectName, PutOptions, Store,
 };
+use search::{NameSearch, SearchOptions, SearchQuery};
 
 const SEED: u64 = 7;
 const BATCH: u64 = 1_000;
@@ -251,7 +251,8 @@ fn first_search(made: &mut Made) -> f64 {
         offset: 0,
         limit: 20,
     };
-    mean_ms(&[query], |query| drop(opened.store.search(query, || false).expect("hits")))
+    let search = NameSearch::without_thread(opened.store.clone(), SearchOptions::default());
+    mean_ms(&[query], |query| drop(search.search(query, || false).expect("hits")))
 }
 
 /// Puts so many objects into a new store, and prints the start keys of the pages.

@@ -16,10 +16,8 @@ use benches::name_generator::Names;
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, process, stores};
-use engine::{
-    Batch, BucketName, Create, FolderKey, Hit, HitItem, HitPage, ObjectKey, ObjectName,
-    OpenOptions, PutOptions, SearchQuery, Store,
-};
+use engine::{Batch, BucketName, FolderKey, ObjectKey, ObjectName, PutOptions, Store};
+use search::{Hit, HitItem, HitPage, NameSearch, SearchOptions, SearchQuery};
 
 const SEED: u64 = 6;
 /// Words with many hits and few, letters in order only, a typing error, two words, another script.
@@ -62,12 +60,15 @@ fn main() {
         fill_by_child(folder.path(), names);
         let (data, list) = (folder.path().join(DATA), folder.path().join(LIST));
         // Ten million names take more than the default.
-        let store = open(&data, NAMES_BYTES_MAX);
+        let (store, search) = open(&data, NAMES_BYTES_MAX);
         println!("\n{} names\n", table::count(names as f64));
-        keep(&store, names);
-        compare(&store, &list, rounds);
-        compare_order(&store, &list);
-        println!("\na put was found after {:.2} ms (median, with the put)", until_found(&store));
+        keep(&search, names);
+        compare(&search, &list, rounds);
+        compare_order(&search, &list);
+        println!(
+            "\na put was found after {:.2} ms (median, with the put)",
+            until_found(&store, &search)
+        );
         store.close().expect("a closed store");
         walk(&data);
     }
@@ -117,21 +118,22 @@ fn fill(folder: &Path, count: u64) {
     store.close().expect("a closed store");
 }
 
-fn open(data: &Path, names_bytes_max: u64) -> Store {
-    let mut options = OpenOptions::new(Create::IfMissing);
-    options.search.names_bytes_max = names_bytes_max;
-    Store::open_folder(data, options).expect("a store").0
+fn open(data: &Path, names_bytes_max: u64) -> (Store, NameSearch) {
+    let (store, _) = stores::open(data);
+    let options = SearchOptions { names_bytes_max, ..SearchOptions::default() };
+    let search = NameSearch::start(store.clone(), options).expect("a thread");
+    (store, search)
 }
 
 /// Waits until the names are in memory, and prints the memory that they use.
-fn keep(store: &Store, names: u64) {
+fn keep(search: &NameSearch, names: u64) {
     let (started, mut latencies_ms) = (Instant::now(), Vec::new());
     let stats = loop {
         let asked = Instant::now();
-        store.search(&query("invoice"), || false).expect("hits");
+        search.search(&query("invoice"), || false).expect("hits");
         latencies_ms.push(asked.elapsed().as_secs_f64() * 1e3);
-        let stats = store.stats().expect("counts");
-        if stats.cached_names == names {
+        let stats = search.stats();
+        if stats.names == names {
             break stats;
         }
     };
@@ -140,7 +142,7 @@ fn keep(store: &Store, names: u64) {
         "in memory after {:.2} s, concurrent searches {:.0} ms; {:.1} bytes a name, of which {:.1} are its own; {} of memory in all\n",
         started.elapsed().as_secs_f64(),
         median(latencies_ms),
-        stats.cached_names_bytes as f64 / names as f64,
+        stats.bytes as f64 / names as f64,
         own_bytes(names),
         table::bytes(memory),
     );
@@ -153,13 +155,13 @@ fn own_bytes(count: u64) -> f64 {
     (0..sample).map(|number| names.next(number).len()).sum::<usize>() as f64 / sample as f64
 }
 
-fn compare(store: &Store, list: &Path, rounds: usize) {
+fn compare(search: &NameSearch, list: &Path, rounds: usize) {
     let mut table = Table::new(&["query", "hits", "ours, ms", "slowest", "fzf, ms", "fzf / ours"]);
     for text in QUERIES {
         let (mut ours, mut theirs, mut ratios, mut hits) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for _ in 0..rounds {
             let started = Instant::now();
-            hits = store.search(&query(text), || false).expect("hits").total;
+            hits = search.search(&query(text), || false).expect("hits").total;
             ours.push(started.elapsed().as_secs_f64() * 1e3);
             theirs.push(fzf(list, text).as_secs_f64() * 1e3);
             ratios.push(theirs[theirs.len() - 1] / ours[ours.len() - 1]);
@@ -179,7 +181,7 @@ fn compare(store: &Store, list: &Path, rounds: usize) {
 
 /// Measures searches where the names may not be held in memory.
 fn walk(data: &Path) {
-    let store = open(data, 0);
+    let (store, search) = open(data, 0);
     println!("\nwithout names in memory\n");
     let mut table = Table::new(&["query", "hits", "are these all", "ms"]);
     for text in ["img", "chloe", "zzqx"] {
@@ -188,7 +190,7 @@ fn walk(data: &Path) {
         // The first one warms the caches.
         for round in 0..4 {
             let started = Instant::now();
-            hits = store.search(&query(text), || false).expect("hits");
+            hits = search.search(&query(text), || false).expect("hits");
             if round > 0 {
                 took.push(started.elapsed().as_secs_f64() * 1e3);
             }
@@ -205,11 +207,11 @@ fn walk(data: &Path) {
 }
 
 /// Compares the order of the first files with that of fzf, which has no concept of folders.
-fn compare_order(store: &Store, list: &Path) {
+fn compare_order(search: &NameSearch, list: &Path) {
     println!();
     let mut table = Table::new(&["query", "in both first ten", "our first file", "fzf's first"]);
     for text in QUERIES {
-        let hits = store.search(&SearchQuery { limit: 10_000, ..query(text) }, || false);
+        let hits = search.search(&SearchQuery { limit: 10_000, ..query(text) }, || false);
         let file = |hit: Hit| match hit.item {
             HitItem::Folder(_) => None,
             HitItem::File(file) => Some(file.name().key.to_string()),
@@ -243,12 +245,12 @@ fn fzf(list: &Path, text: &str) -> Duration {
 }
 
 /// Measures the time to put a name and find it, in milliseconds.
-fn until_found(store: &Store) -> f64 {
+fn until_found(store: &Store, search: &NameSearch) -> f64 {
     let found = (0..50).map(|number| {
         let key = format!("just put {number}.txt");
         let started = Instant::now();
         stores::put(store, object(&key), b"");
-        let hits = store.search(&query(&format!("just put {number}")), || false).expect("hits");
+        let hits = search.search(&query(&format!("just put {number}")), || false).expect("hits");
         assert!(hits.total > 0, "{key} is not found");
         started.elapsed().as_secs_f64() * 1e3
     });

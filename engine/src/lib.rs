@@ -75,7 +75,7 @@
 //! store                                public API
 //! recovery   compaction   scrub        whole-store work
 //! history    backup       stats
-//! commit     replay    search          write path, replay of the log, fuzzy search
+//! commit     replay    snapshot        write path, replay of the log, snapshots for caches
 //! upload                               staging of bodies
 //! segment    index                     data files and index
 //! free_space  upload_memory            free disk space, memory of uploads
@@ -109,8 +109,8 @@ mod recovery;
 mod replay;
 pub mod rng;
 mod scrub;
-mod search;
 mod segment;
+pub mod snapshot;
 mod stats;
 mod store;
 mod upload;
@@ -142,7 +142,6 @@ pub use self::progress::{ProgressCallback, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::rng::{Rng, SeededRng, SystemRng};
 pub use self::scrub::{ScrubOptions, ScrubReport};
-pub use self::search::{Hit, HitItem, HitPage, SearchOptions, SearchQuery};
 pub use self::segment::{Body, RetainedStats, Verification};
 pub use self::stats::{ClassStats, DiskStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, Environment, OpenOptions, Store};

@@ -142,30 +142,8 @@ pub const VERSIONS_MAX: usize = 100_000;
 pub const RECENT_NONCURRENT_BYTES_MAX: usize = 8 * MIB;
 /// Maximum number of items on a listing page.
 pub const LIST_PAGE_MAX: usize = 1_000;
-/// Maximum of offset plus limit of a search: the number of hits that it holds in memory.
-pub const SEARCH_WINDOW_MAX: usize = 10_000;
-/// Maximum number of names that a search scans in the index. Beyond it the result is marked as incomplete.
-pub const SEARCH_SCAN_NAMES_MAX: usize = 4_000_000;
-/// Maximum number of names that a search scans while the names of the bucket are being cached. Keeps the first search
-/// of a large bucket fast; searches after it use all names.
-pub const SEARCH_SCAN_NAMES_WHILE_LOADING_MAX: usize = 8_192;
-/// Minimum number of objects in a bucket whose names are cached.
-pub const NAME_CACHE_OBJECTS_MIN: u64 = 1_000;
-/// Default memory limit of the cached names of all buckets, in bytes.
-pub const NAME_CACHE_BYTES_MAX: u64 = 512 * MIB as u64;
-/// Number of searches for which a bucket must not have been searched before its names may be evicted to cache those of
-/// another bucket again.
-pub const NAME_CACHE_IDLE_SEARCHES_MIN: u64 = 64;
-/// Number of names above which a search uses two threads instead of one.
-pub const SEARCH_SINGLE_THREAD_NAMES_MAX: usize = 64 * 1_024;
-/// Number of pending changes of a bucket above which they are applied to its cached names without waiting for a search.
-pub const SUBSCRIPTION_APPLY_NAMES: usize = 4 * 1_024;
-/// Number of pending changes above which the subscription of a name cache overflows, and its names are read again.
+/// Number of pending changes above which the subscription to the names of a bucket overflows.
 pub const SUBSCRIPTION_NAMES_MAX: usize = 1 << 20;
-/// Interval at which name caches are checked for pending changes, in milliseconds.
-pub const SUBSCRIPTION_POLL_MS: u64 = 500;
-/// Number of names between two checks for cancellation of a search.
-pub const SEARCH_CANCEL_CHECK_NAMES: usize = 256;
 /// Maximum memory of the body cache in bytes: small, frequently read bodies, and block checksums of larger ones.
 pub const BODY_CACHE_BYTES_MAX: usize = 16 * MIB;
 /// Time in milliseconds for which a page counts as resident after a check or a read. The kernel evicts recently used

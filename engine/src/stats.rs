@@ -35,10 +35,6 @@ pub struct StoreStats {
     pub queued_batches: usize,
     /// Memory in use by uploads, in bytes.
     pub upload_memory_bytes: u64,
-    /// Number of names cached for searches.
-    pub cached_names: u64,
-    /// Approximate memory use of the cached names, in bytes.
-    pub cached_names_bytes: u64,
     /// Number of memory-mapped segments.
     pub mapped_segments: usize,
     /// Whether the index was found corrupt. The next open rebuilds it from the segments; no object is lost.

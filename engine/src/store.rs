@@ -37,8 +37,8 @@ use crate::limits;
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::scrub::{ScrubContext, Scrubber};
-use crate::search::{self, HitPage, NameCache, SearchQuery};
 use crate::segment::{Body, ReadMode, SegmentSet};
+use crate::snapshot::{Snapshot, Subscription};
 use crate::stats::{DiskStats, StoreStats};
 use crate::upload::{ResumableUpload, ResumePoint, Upload, Uploads};
 
@@ -66,7 +66,6 @@ struct StoreInner {
     opened_ms: u64,
     scrubbed: ScrubContext,
     scrubber: Arc<Mutex<Scrubber>>,
-    name_cache: Arc<NameCache>,
     threads: Threads,
     /// Lock of the folder while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -274,24 +273,14 @@ impl Store {
         self.read_checked(|view| index::list_key_groups(view, bucket, grouping, after, limit))
     }
 
-    /// Searches a folder and its subfolders for names that match a query; without query words, lists the direct content
-    /// of the folder.
-    ///
-    /// Scans all names below the folder. Fails with [`Error::Cancelled`] soon after `cancelled` returns true. Until the
-    /// names of a large bucket are cached, a search scans only some of them and sets [`HitPage::total_is_exact`] to
-    /// false.
-    pub fn search(
-        &self,
-        query: &SearchQuery,
-        cancelled: impl Fn() -> bool + Sync,
-    ) -> Result<HitPage> {
-        self.read_checked(|view| search::search(&self.0.name_cache, view, query, &cancelled))
+    /// Takes a snapshot of the objects.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.0.index)
     }
 
-    /// Reads the names requested by searches into the cache. For stores without threads.
-    #[doc(hidden)]
-    pub fn step_names(&self) {
-        self.0.name_cache.step(&self.0.index);
+    /// Takes a snapshot of the objects, and subscribes to the names that are created and deleted in a bucket after it.
+    pub fn subscribe(&self, bucket: &BucketName) -> (Snapshot, Arc<Subscription>) {
+        Snapshot::with_subscription(&self.0.index, bucket)
     }
 
     /// Returns the exact number of objects and of their content bytes in a bucket; zeros if it is empty.
@@ -323,15 +312,12 @@ impl Store {
     /// Returns the statistics of the store. Reads the counters of all buckets and segments.
     pub fn stats(&self) -> Result<StoreStats> {
         self.0.scrubbed.collect_reported()?;
-        let searched = self.0.name_cache.sizes();
         Ok(StoreStats {
             queued_batches: self.0.queue.len(),
             upload_memory_bytes: self.0.uploads.memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
             index_is_corrupt: self.0.index.is_marked_corrupt(),
             retained: self.0.segments.retained_stats(),
-            cached_names: searched.names,
-            cached_names_bytes: searched.bytes,
             ..self.read_checked(|view| StoreStats::of(view, &self.0.index))?
         })
     }

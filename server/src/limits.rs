@@ -316,7 +316,7 @@ const _: () = assert!(protocol::limits::FILE_NAME_BYTES_MAX <= engine::limits::K
 const _: () =
     assert!(2 * protocol::limits::FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
-const _: () = assert!(SEARCH_HITS_MAX <= engine::limits::SEARCH_WINDOW_MAX);
+const _: () = assert!(SEARCH_HITS_MAX <= search::limits::WINDOW_MAX);
 const _: () = assert!(2 * DELETE_FILES_MAX < engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);

@@ -15,6 +15,7 @@ use engine::{Clock, ObjectName, Rng, Store};
 use outbound::OutboundClient;
 use protocol::public_url::PublicUrl;
 use protocol::reserved_paths;
+use search::{NameSearch, SearchOptions};
 use tokio::sync::{Mutex, Semaphore};
 use usage::registry::ServerCounters;
 use usage::store_stats_cache::StoreStatsCache;
@@ -65,6 +66,8 @@ pub struct Inner {
     pub upload_locks: UploadLocks,
     /// Tokens used by uploads in flight.
     pub tokens_in_use: NameClaims<TokenId>,
+    /// Search of object names.
+    pub name_search: NameSearch,
     /// Search thread pool.
     pub searches: SearchPool,
     /// HTTP client of webhooks.
@@ -155,6 +158,12 @@ impl AppState {
                 CatalogError::InvalidRequest(format!("cannot start a thread to {for_what}: {why}"))
             }
         };
+        let search_options = SearchOptions {
+            names_bytes_max: config.search_memory_bytes,
+            ..SearchOptions::default()
+        };
+        let name_search = NameSearch::start(store.clone(), search_options);
+        let name_search = name_search.map_err(no_thread("load names"))?;
         let searches = SearchPool::start().map_err(no_thread("search"))?;
         let disk_reads = DiskReadPool::start().map_err(no_thread("read"))?;
         let request_ids = RequestIds { start: rng.next_u64(), count: AtomicU64::new(0) };
@@ -175,6 +184,7 @@ impl AppState {
             metrics: measures,
             upload_locks: UploadLocks::default(),
             tokens_in_use: NameClaims::default(),
+            name_search,
             searches,
             webhook_client: outbound,
             import_client: imports,

@@ -1,6 +1,8 @@
 //! Ranking of search hits on realistic trees: the contract of `server/API.md`, example by example.
 
-use engine::{FolderKey, Hit, HitItem, SearchQuery, Store};
+use engine::FolderKey;
+use search::{Hit, HitItem, SearchOptions, SearchQuery};
+use tests::searched_store::SearchedStore;
 use tests::store::{World, bucket, name, put};
 
 const PHONE: &[&str] = &[
@@ -41,21 +43,22 @@ const TEAM: &[&str] = &[
     "写真/旅行/京都.jpg",
 ];
 
-fn store(world: &mut World, keys: &[&str], is_kept: bool) -> Store {
-    world.options.search.objects_min = if is_kept { 0 } else { u64::MAX };
-    let store = world.open();
+fn store(world: &World, keys: &[&str], is_cached: bool) -> SearchedStore {
+    let objects_min = if is_cached { 0 } else { u64::MAX };
+    let options = SearchOptions { objects_min, ..SearchOptions::default() };
+    let store = SearchedStore::new(world.open(), options);
     for key in keys {
         put(&store, &name(key), b"x").unwrap();
     }
-    if is_kept {
+    if is_cached {
         search(&store, "", "x");
-        store.step_names();
-        assert_eq!(store.stats().unwrap().cached_names, keys.len() as u64);
+        store.names.load_requested();
+        assert_eq!(store.names.stats().names, keys.len() as u64);
     }
     store
 }
 
-fn search(store: &Store, folder: &str, text: &str) -> Vec<String> {
+fn search(store: &SearchedStore, folder: &str, text: &str) -> Vec<String> {
     let folder = FolderKey::parse(folder).unwrap();
     let (bucket, text) = (bucket(), text.to_owned());
     let query =
@@ -64,18 +67,17 @@ fn search(store: &Store, folder: &str, text: &str) -> Vec<String> {
         HitItem::Folder(folder) => folder.to_string(),
         HitItem::File(file) => file.name().key.to_string(),
     };
-    store.search(&query, || false).unwrap().hits.iter().map(key).collect()
+    store.search(&query).hits.iter().map(key).collect()
 }
 
 /// Checks that the hits start with these, in memory and by a scan of the index.
 fn begin_with(tree: &[&str], examples: &[(&str, &[&str])]) {
-    for is_kept in [false, true] {
-        let mut world = World::new(1);
-        let store = store(&mut world, tree, is_kept);
+    for is_cached in [false, true] {
+        let store = store(&World::new(1), tree, is_cached);
         for (query, expected) in examples {
             let found = search(&store, "", query);
             let first: Vec<&str> = found.iter().map(String::as_str).take(expected.len()).collect();
-            assert_eq!(first, *expected, "{query:?}, kept: {is_kept}");
+            assert_eq!(first, *expected, "{query:?}, cached: {is_cached}");
         }
     }
 }
@@ -184,16 +186,14 @@ fn ranking_puts_subsequence_matches_last() {
             ],
         )],
     );
-    let mut world = World::new(1);
-    let store = store(&mut world, PHONE, true);
+    let store = store(&World::new(1), PHONE, true);
     let found = search(&store, "", "img");
     assert!(found.contains(&"documents/timing plan.pdf".to_owned()), "{found:?}");
 }
 
 #[test]
 fn ranking_is_stable_while_typing() {
-    let mut world = World::new(1);
-    let store = store(&mut world, TEAM, true);
+    let store = store(&World::new(1), TEAM, true);
     let wanted = "clients/acme/contract.pdf".to_owned();
     let ranks: Vec<usize> = (1..="contract.pdf".len())
         .map(|length| &"contract.pdf"[..length])

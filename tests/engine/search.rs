@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::{
-    Batch, Error, FolderKey, Hit, HitItem, HitPage, PutOptions, Rng, SearchQuery, SeededRng, Store,
-    limits,
-};
+use engine::{Batch, Error, FolderKey, PutOptions, Rng, SeededRng, Store};
+use search::{Hit, HitItem, HitPage, SearchOptions, SearchQuery, limits};
+use tests::searched_store::SearchedStore;
 use tests::store::{World, bucket, bucket_named, commit, delete, name, name_in, stage};
+
+const NAMES_BYTES_MAX: u64 = 1 << 30;
 
 fn put(store: &Store, keys: &[&str]) {
     let staged = stage(store, b"x").unwrap();
@@ -28,8 +29,13 @@ fn query(folder: &str, text: &str) -> SearchQuery {
     }
 }
 
-fn search(store: &Store, query: &SearchQuery) -> HitPage {
-    store.search(query, || false).unwrap()
+fn open(world: &World) -> SearchedStore {
+    SearchedStore::new(world.open(), SearchOptions::default())
+}
+
+/// Opens a store in which the names of every searched bucket are cached, within this memory.
+fn open_with_cache(world: &World, names_bytes_max: u64) -> SearchedStore {
+    SearchedStore::new(world.open(), SearchOptions { names_bytes_max, objects_min: 0 })
 }
 
 fn key(hit: &Hit) -> String {
@@ -39,15 +45,15 @@ fn key(hit: &Hit) -> String {
     }
 }
 
-fn keys(store: &Store, folder: &str, text: &str) -> Vec<String> {
-    let hits = search(store, &query(folder, text));
+fn keys(store: &SearchedStore, folder: &str, text: &str) -> Vec<String> {
+    let hits = store.search(&query(folder, text));
     assert!(hits.total_is_exact && hits.total == hits.hits.len());
     hits.hits.iter().map(key).collect()
 }
 
 #[test]
 fn search_lists_folders_first_then_better_matches() {
-    let store = World::new(1).open();
+    let store = open(&World::new(1));
     put(
         &store,
         &[
@@ -81,7 +87,7 @@ fn search_lists_folders_first_then_better_matches() {
 
 #[test]
 fn search_in_folder_is_limited_to_that_folder() {
-    let store = World::new(1).open();
+    let store = open(&World::new(1));
     put(&store, &["a/cat.png", "a/b/cat.png", "a/b/", "ab/cat.png", "cat.png", "a-/cat.png"]);
     assert_eq!(keys(&store, "a/", "cat"), ["a/b/cat.png", "a/cat.png"]);
     assert_eq!(keys(&store, "a/b/", "cat"), ["a/b/cat.png"]);
@@ -92,22 +98,22 @@ fn search_in_folder_is_limited_to_that_folder() {
 
 #[test]
 fn empty_query_lists_folder_contents() {
-    let store = World::new(1).open();
+    let store = open(&World::new(1));
     put(&store, &["a/", "a/z", "a/b/c", "a/b/", "a/a/x", "a/a.png", "b", "a0/x"]);
     assert_eq!(keys(&store, "a/", " "), ["a/a/", "a/b/", "a/a.png", "a/z"]);
     assert_eq!(keys(&store, "", ""), ["a/", "a0/", "b"]);
-    let page = search(&store, &SearchQuery { offset: 1, limit: 2, ..query("a/", "") });
+    let page = store.search(&SearchQuery { offset: 1, limit: 2, ..query("a/", "") });
     assert_eq!(page.hits.iter().map(key).collect::<Vec<_>>(), ["a/b/", "a/a.png"]);
     assert_eq!((page.total, page.total_is_exact), (4, true));
 }
 
 #[test]
 fn search_skips_files_with_excluded_suffix() {
-    let store = World::new(1).open();
+    let store = open(&World::new(1));
     put(&store, &["cat.png", "cat_thumb.webp", "x/dog_thumb.webp"]);
     for text in ["cat", ""] {
         let hidden = SearchQuery { excluded_suffix: "_thumb.webp".into(), ..query("", text) };
-        let hits = search(&store, &hidden);
+        let hits = store.search(&hidden);
         let files: Vec<_> = hits.hits.iter().map(key).filter(|key| !key.ends_with('/')).collect();
         assert_eq!(files, ["cat.png"]);
     }
@@ -116,45 +122,45 @@ fn search_skips_files_with_excluded_suffix() {
 
 #[test]
 fn search_is_limited_to_its_bucket() {
-    let store = World::new(1).open();
+    let store = open(&World::new(1));
     put(&store, &["a/cat"]);
     for other in ["photo", "photos-", "photos.a"] {
         let outsider = name_in(&bucket_named(other), "a/cat");
         let staged = stage(&store, b"x").unwrap();
         commit(&store, Batch::new().put(outsider, staged, PutOptions::default())).unwrap();
         let theirs = SearchQuery { bucket: bucket_named(other), ..query("", "cat") };
-        assert_eq!(search(&store, &theirs).total, 1);
+        assert_eq!(store.search(&theirs).total, 1);
     }
     assert_eq!(keys(&store, "", "cat"), ["a/cat"]);
 }
 
 #[test]
 fn abandoned_search_is_cancelled() {
-    let store = World::wide(1).open();
+    let store = open(&World::wide(1));
     let many: Vec<String> = (0..1_000).map(|at| format!("cat {at}")).collect();
     put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
     let stops_when_asked_twice = || {
         let asked = AtomicUsize::new(0);
         let is_second = || asked.fetch_add(1, Ordering::Relaxed) == 1;
-        let stopped = store.search(&query("", "cat"), is_second);
+        let stopped = store.names.search(&query("", "cat"), is_second);
         assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
         assert_eq!(asked.into_inner(), 2);
     };
     stops_when_asked_twice();
-    assert_eq!(search(&store, &query("", "cat")).total, 1_000);
-    store.step_names();
-    assert_eq!(store.stats().unwrap().cached_names, 1_000);
+    assert_eq!(store.search(&query("", "cat")).total, 1_000);
+    store.names.load_requested();
+    assert_eq!(store.names.stats().names, 1_000);
     stops_when_asked_twice();
-    assert_eq!(search(&store, &query("", "cat")).total, 1_000);
+    assert_eq!(store.search(&query("", "cat")).total, 1_000);
 }
 
 #[test]
 fn search_window_is_bounded() {
-    let store = World::new(1).open();
-    let beyond = SearchQuery { offset: limits::SEARCH_WINDOW_MAX, limit: 1, ..query("", "a") };
-    assert!(matches!(store.search(&beyond, || false), Err(Error::TooLarge(_))));
+    let store = open(&World::new(1));
+    let beyond = SearchQuery { offset: limits::WINDOW_MAX, limit: 1, ..query("", "a") };
+    assert!(matches!(store.names.search(&beyond, || false), Err(Error::TooLarge(_))));
     let overflow = SearchQuery { offset: usize::MAX, ..query("", "a") };
-    assert!(matches!(store.search(&overflow, || false), Err(Error::TooLarge(_))));
+    assert!(matches!(store.names.search(&overflow, || false), Err(Error::TooLarge(_))));
 }
 
 /// Returns every name below the folder: keys, and folders, implied or marked.
@@ -185,12 +191,15 @@ fn holds(name: &str, text: &str) -> bool {
 #[test]
 fn search_matches_model_on_random_trees() {
     for seed in 0..8 {
-        let mut world = World::new(seed);
+        let world = World::new(seed);
         // By scans of the index, and in memory.
-        world.options.search.objects_min = if seed % 2 == 0 { u64::MAX } else { 0 };
+        let open = || match seed % 2 {
+            0 => open(&world),
+            _ => open_with_cache(&world, NAMES_BYTES_MAX),
+        };
         let chance = SeededRng::new(seed);
         let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
-        let mut store = world.open();
+        let mut store = open();
         let mut keys = BTreeSet::new();
         let parts = ["cat", "Cat-2", "été", "Tree", "a", "e.png", "ca t", "ÉTÉ_1"];
         for step in 0..40 {
@@ -208,8 +217,8 @@ fn search_matches_model_on_random_trees() {
             }
             match step {
                 // From here on the cached names follow the commits.
-                10 => _ = search(&store, &query("", "cat")),
-                11 => store.step_names(),
+                10 => _ = store.search(&query("", "cat")),
+                11 => store.names.load_requested(),
                 20 => assert!(store.checkpoint().unwrap()),
                 _ => {}
             }
@@ -217,18 +226,18 @@ fn search_matches_model_on_random_trees() {
         for reopened in [false, true] {
             if reopened {
                 drop(store);
-                store = world.open();
+                store = open();
             }
-            search(&store, &query("", "cat"));
-            store.step_names();
-            let kept = store.stats().unwrap().cached_names;
+            store.search(&query("", "cat"));
+            store.names.load_requested();
+            let kept = store.names.stats().names;
             assert_eq!(kept, if seed % 2 == 0 { 0 } else { keys.len() as u64 });
             for folder in ["", "cat/", "été/", "cat/cat/", "none/"] {
                 let names = names_below(&keys, folder);
                 for text in ["cat", "c", "ete", "É", "tr", "cat 2", "png cat", "tce", "treee", "q"]
                 {
                     let what = format!("seed {seed}: {text:?} below {folder:?}");
-                    let all = search(&store, &query(folder, text));
+                    let all = store.search(&query(folder, text));
                     let found: Vec<String> = all.hits.iter().map(key).collect();
                     let unique: BTreeSet<String> = found.iter().cloned().collect();
                     assert_eq!(unique.len(), found.len(), "{what}: each once");
@@ -252,10 +261,8 @@ fn search_matches_model_on_random_trees() {
                     for limit in [1, 3] {
                         let mut paged = Vec::new();
                         for offset in (0..=found.len()).step_by(limit) {
-                            let page = search(
-                                &store,
-                                &SearchQuery { offset, limit, ..query(folder, text) },
-                            );
+                            let page =
+                                store.search(&SearchQuery { offset, limit, ..query(folder, text) });
                             assert_eq!(page.total, found.len(), "{what}");
                             paged.extend(page.hits.iter().map(key));
                         }
@@ -268,14 +275,17 @@ fn search_matches_model_on_random_trees() {
 }
 
 /// Creates a store in which the names of every searched bucket are cached, with so many names in it.
-fn store_with_cached_names(world: &mut World, count: usize) -> Store {
-    world.options.search.objects_min = 0;
-    let store = world.open();
+fn store_with_cached_names(world: &World, count: usize) -> SearchedStore {
+    let store = open_with_cache(world, NAMES_BYTES_MAX);
+    put_many(&store, count);
+    store
+}
+
+fn put_many(store: &Store, count: usize) {
     let many: Vec<String> = (0..count).map(|at| format!("{}/cat {at}", at % 7)).collect();
     for many in many.chunks(500) {
-        put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
+        put(store, &many.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    store
 }
 
 /// Puts so many names into another bucket; returns a query for them.
@@ -292,69 +302,66 @@ fn another_bucket(store: &Store, count: usize) -> SearchQuery {
 
 #[test]
 fn search_sees_commits_and_deletes_with_any_cache_state() {
-    let store = store_with_cached_names(&mut World::wide(1), 900);
+    let store = store_with_cached_names(&World::wide(1), 900);
     for round in 0..3 {
-        assert_eq!(search(&store, &query("", "cat")).total, 900);
+        assert_eq!(store.search(&query("", "cat")).total, 900);
         let fresh = format!("new/cat {round}");
         put(&store, &[&fresh]);
-        assert_eq!(search(&store, &query("", "cat")).total, 901);
+        assert_eq!(store.search(&query("", "cat")).total, 901);
         assert_eq!(keys(&store, "new/", "cat"), std::slice::from_ref(&fresh));
         delete(&store, &name(&fresh)).unwrap();
-        assert_eq!(search(&store, &query("", "cat")).total, 900);
+        assert_eq!(store.search(&query("", "cat")).total, 900);
         assert!(keys(&store, "new/", "cat").is_empty());
         // First by a scan, then in memory, then across a checkpoint.
         match round {
-            0 => store.step_names(),
+            0 => store.names.load_requested(),
             _ => assert!(store.checkpoint().unwrap()),
         }
     }
-    assert_eq!(store.stats().unwrap().cached_names, 900);
+    assert_eq!(store.names.stats().names, 900);
 }
 
 #[test]
 fn name_cache_evicts_least_recently_searched_bucket() {
-    let mut world = World::wide(1);
-    let store = store_with_cached_names(&mut world, 500);
+    let world = World::wide(1);
+    let store = store_with_cached_names(&world, 500);
     let (one, other) = (query("", "cat"), another_bucket(&store, 500));
-    let look = |store: &Store, asked: &SearchQuery| {
-        assert_eq!(search(store, asked).total, 500);
-        store.step_names();
-        store.stats().unwrap()
+    let look = |store: &SearchedStore, asked: &SearchQuery| {
+        assert_eq!(store.search(asked).total, 500);
+        store.names.load_requested();
+        store.names.stats()
     };
     let (of_one, of_both) = (look(&store, &one), look(&store, &other));
-    assert_eq!((of_one.cached_names, of_both.cached_names), (500, 1_000));
+    assert_eq!((of_one.names, of_both.names), (500, 1_000));
     drop(store);
-    world.options.search.names_bytes_max = of_both.cached_names_bytes - 1;
-    let store = world.open();
+    let store = open_with_cache(&world, of_both.bytes - 1);
     for asked in [&one, &other, &one, &other, &other] {
-        assert_eq!(look(&store, asked).cached_names, 500);
+        assert_eq!(look(&store, asked).names, 500);
     }
     drop(store);
     // Too many for the cache: a scan finds them all the same.
-    world.options.search.names_bytes_max = 1_000;
-    let store = world.open();
+    let store = open_with_cache(&world, 1_000);
     for _ in 0..3 {
-        assert_eq!(look(&store, &one).cached_names, 0);
+        assert_eq!(look(&store, &one).names, 0);
     }
 }
 
 #[test]
 fn name_cache_does_not_thrash_between_large_buckets() {
-    let mut world = World::wide(1);
-    let store = store_with_cached_names(&mut world, 500);
+    let world = World::wide(1);
+    let store = store_with_cached_names(&world, 500);
     let (one, other) = (query("", "cat"), another_bucket(&store, 400));
-    let look = |store: &Store, asked: &SearchQuery, count| {
-        let hits = search(store, asked);
+    let look = |store: &SearchedStore, asked: &SearchQuery, count| {
+        let hits = store.search(asked);
         assert_eq!((hits.total, hits.total_is_exact), (count, true));
-        store.step_names();
-        store.stats().unwrap().cached_names
+        store.names.load_requested();
+        store.names.stats().names
     };
     look(&store, &one, 500);
     look(&store, &other, 400);
-    let bytes = store.stats().unwrap().cached_names_bytes;
+    let bytes = store.names.stats().bytes;
     drop(store);
-    world.options.search.names_bytes_max = bytes - 1;
-    let store = world.open();
+    let store = open_with_cache(&world, bytes - 1);
     assert_eq!(look(&store, &one, 500), 500);
     // A bucket that is searched for the first time takes the room.
     assert_eq!(look(&store, &other, 400), 400);
@@ -373,27 +380,26 @@ fn name_cache_does_not_thrash_between_large_buckets() {
 fn uncacheable_bucket_is_scanned_and_not_reloaded() {
     // More than a search scans while names are being read.
     let count = 20_000;
-    let mut world = World::wide(1);
-    let store = store_with_cached_names(&mut world, count);
+    let world = World::wide(1);
+    let store = store_with_cached_names(&world, count);
     let asked = query("", "cat");
-    search(&store, &asked);
-    store.step_names();
-    let bytes = store.stats().unwrap().cached_names_bytes;
+    store.search(&asked);
+    store.names.load_requested();
+    let bytes = store.names.stats().bytes;
     drop(store);
-    world.options.search.names_bytes_max = bytes - 1;
-    let store = world.open();
-    assert!(!search(&store, &asked).total_is_exact);
-    store.step_names();
-    let hits = search(&store, &asked);
+    let store = open_with_cache(&world, bytes - 1);
+    assert!(!store.search(&asked).total_is_exact);
+    store.names.load_requested();
+    let hits = store.search(&asked);
     assert_eq!((hits.total, hits.total_is_exact, hits.from_memory), (count, true, false));
-    assert_eq!(store.stats().unwrap().cached_names, 0);
+    assert_eq!(store.names.stats().names, 0);
 }
 
 #[test]
 fn search_concurrent_with_commits_finds_acknowledged_names() {
     let mut world = World::wide(1);
-    world.options.search.objects_min = 0;
-    let store = world.open_with_threads();
+    let options = SearchOptions { objects_min: 0, ..SearchOptions::default() };
+    let store = SearchedStore::with_thread(world.open_with_threads(), options);
     put(&store, &["cat"]);
     std::thread::scope(|scope| {
         for thread in 0..2 {
@@ -407,28 +413,27 @@ fn search_concurrent_with_commits_finds_acknowledged_names() {
             });
         }
     });
-    while store.stats().unwrap().cached_names == 0 {
+    while store.names.stats().names == 0 {
         std::thread::yield_now();
     }
-    assert_eq!(search(&store, &query("", "1")).total, search(&store, &query("", "1")).hits.len());
+    assert_eq!(store.search(&query("", "1")).total, store.search(&query("", "1")).hits.len());
     store.close().unwrap();
 }
 
 #[test]
 fn two_thread_search_matches_single_thread() {
-    let mut world = World::wide(1);
-    world.options.search.names_bytes_max = 0;
-    let store = store_with_cached_names(&mut world, 80_000);
+    let world = World::wide(1);
+    let store = open_with_cache(&world, 0);
+    put_many(&store, 80_000);
     let one = query("", "cat 77");
-    let walked = search(&store, &one);
+    let walked = store.search(&one);
     drop(store);
-    world.options.search.names_bytes_max = 1 << 30;
-    let store = world.open();
-    let partial = search(&store, &one);
+    let store = open_with_cache(&world, 1 << 30);
+    let partial = store.search(&one);
     assert!(!partial.total_is_exact && partial.total < walked.total);
-    store.step_names();
-    let kept = search(&store, &one);
-    assert_eq!(store.stats().unwrap().cached_names, 80_000);
+    store.names.load_requested();
+    let kept = store.search(&one);
+    assert_eq!(store.names.stats().names, 80_000);
     let seen = |hits: &HitPage| -> Vec<(String, u16)> {
         hits.hits.iter().map(|hit| (key(hit), hit.score)).collect()
     };

@@ -13,6 +13,7 @@ pub mod pictures;
 pub mod png;
 pub mod python_reader;
 pub mod receiver;
+pub mod searched_store;
 pub mod secure;
 pub mod server_process;
 pub mod signed;

@@ -21,7 +21,7 @@ const ENGINE: &Layers = &[
     &["free_space", "upload_memory"],
     &["segment", "index"],
     &["upload"],
-    &["commit", "replay", "search"],
+    &["commit", "replay", "snapshot"],
     &["recovery", "compaction", "scrub", "history", "backup", "stats"],
     &["store"],
     &["fsck"],
@@ -52,11 +52,12 @@ const SERVER: &Layers = &[
 const ENGINE_DOORS: &[&str] = &["clock", "rng", "fsck", "limits", "name"];
 
 /// Crates that only the engine may name.
-const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];
+const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "quick_cache"];
 
 /// For each crate, the crates of this workspace that it may depend on.
 const DIRECTION: &[(&str, &[&str])] = &[
     ("engine", &[]),
+    ("search", &["engine"]),
     ("kernels", &[]),
     ("scaled-jpeg", &[]),
     ("images", &["kernels", "scaled-jpeg"]),
@@ -68,7 +69,10 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("jobs", &["catalog", "engine", "outbound", "protocol"]),
     (
         "server",
-        &["catalog", "engine", "images", "jobs", "listener", "outbound", "protocol", "usage"],
+        &[
+            "catalog", "engine", "images", "jobs", "listener", "outbound", "protocol", "search",
+            "usage",
+        ],
     ),
     (
         "tools",
@@ -89,12 +93,16 @@ const DIRECTION: &[(&str, &[&str])] = &[
             "outbound",
             "protocol",
             "scaled-jpeg",
+            "search",
             "server",
             "fuzz",
             "usage",
         ],
     ),
-    ("benches", &["engine", "images", "listener", "scaled-jpeg", "server", "tests", "fuzz"]),
+    (
+        "benches",
+        &["engine", "images", "listener", "scaled-jpeg", "search", "server", "tests", "fuzz"],
+    ),
 ];
 
 #[test]

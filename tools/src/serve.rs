@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemRng};
+use engine::{Clock, Create, OpenOptions, Store, SystemClock, SystemRng};
 use listener::accept::Shutdown;
 use protocol::public_url::PublicUrl;
 use server::{ServeError, ServeOptions, StartupReport};
@@ -65,10 +65,6 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         retention_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
         compaction: config.compaction,
         scrub: config.scrub.clone(),
-        search: SearchOptions {
-            names_bytes_max: config.search_memory_bytes,
-            ..SearchOptions::default()
-        },
         ..OpenOptions::new(Create::IfMissing)
     };
     let (store, opened) = open(&data, options)?;

@@ -58,7 +58,12 @@ impl Index {
     /// Reads the index. Corruption marks the index, so that the next open does not use it.
     pub(crate) fn read_checked<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
         let view = self.view();
-        Self::guard(|| read(&view)).inspect_err(|error| {
+        self.checked(|| read(&view))
+    }
+
+    /// Reads from a view of this index. If that finds damage, the index is marked corrupt.
+    pub(crate) fn checked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        Self::guard(read).inspect_err(|error| {
             if Self::is_damage(error) {
                 self.mark_corrupt();
             }

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use self::background_verify::CorruptFlag;
 use self::change_feed::ChangeFeed;
-pub(crate) use self::change_feed::{NameChange, Subscription};
+pub use self::change_feed::{NameChange, Subscription};
 pub use self::integrity::DamageList;
 use self::integrity::IntegrityState;
 pub use self::listing::{FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage, Object};

@@ -1,5 +1,5 @@
-//! Background threads of an open store: committer, checkpoint, segment rollover, index verification, scrub,
-//! compaction, and the name cache of searches.
+//! Background threads of an open store: committer, checkpoint, segment rollover, index verification, scrub, and
+//! compaction.
 //!
 //! Each is a loop over a step function that tests call directly. The first three end when the queue is closed and
 //! empty, the others as soon as the store is closing.
@@ -18,7 +18,6 @@ use crate::index::Index;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::scrub::Scrubber;
-use crate::search::NameCache;
 use crate::segment::SegmentSet;
 
 /// Threads of an open store.
@@ -36,7 +35,6 @@ pub(super) struct ThreadContext {
     pub(super) segments: Arc<SegmentSet>,
     pub(super) health: Arc<HealthState>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) name_cache: Arc<NameCache>,
     pub(super) needs_index_verify: bool,
     pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
     pub(super) compaction: Option<CompactionThreadContext>,
@@ -65,23 +63,13 @@ impl Threads {
         let frozen = Arc::new(CheckpointSignal::default());
         let commits = {
             let (rollover, frozen) = (Arc::clone(&rollover), Arc::clone(&frozen));
-            let kept_names = Arc::clone(&work.name_cache);
             spawn("trug-commit", move || {
                 run_committer(&committer, &queue, &frozen);
                 frozen.close();
                 rollover.stop();
-                kept_names.shut_down();
             })?
         };
         let mut running = vec![commits, spawn("trug-segments", move || rollover.run())?];
-        {
-            let (kept_names, index) = (work.name_cache, Arc::clone(&index));
-            running.push(spawn("trug-names", move || {
-                while kept_names.wait(Duration::from_millis(limits::SUBSCRIPTION_POLL_MS)) {
-                    kept_names.step(&index);
-                }
-            })?);
-        }
         if work.needs_index_verify {
             let index = Arc::clone(&index);
             let closing = Arc::clone(&closing);

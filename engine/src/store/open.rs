@@ -19,7 +19,6 @@ use crate::metrics::Metrics;
 use crate::recovery::{Create, RecoveryReport, recover};
 use crate::rng::{Rng, SystemRng};
 use crate::scrub::{ScrubContext, ScrubOptions, Scrubber};
-use crate::search::{NameCache, SearchOptions};
 use crate::segment::Verification;
 use crate::upload::Uploads;
 use crate::upload_memory::UploadMemoryBudget;
@@ -51,8 +50,6 @@ pub struct OpenOptions {
     pub background: Background,
     /// Background scrub, which verifies all stored data periodically. `None`: no background scrub.
     pub scrub: Option<ScrubOptions>,
-    /// Memory limits of the name cache for searches.
-    pub search: SearchOptions,
     /// Whether reads verify what they return.
     pub verification: Verification,
 }
@@ -105,7 +102,6 @@ impl OpenOptions {
             retention_window_ms: 0,
             background: Background::Threads,
             scrub: None,
-            search: SearchOptions::default(),
             verification: Verification::default(),
         }
     }
@@ -232,7 +228,6 @@ impl Store {
         record_open_damage(&scrubbed, &recovered.report)?;
         let scrubber = Scrubber::new(scrubbed.clone(), options.scrub.clone().unwrap_or_default());
         let scrubber = Arc::new(Mutex::new(scrubber));
-        let kept_names = Arc::new(NameCache::new(options.search));
         let threads = match options.background {
             Background::Manual => Threads::none(),
             Background::Threads => Threads::start(ThreadContext {
@@ -243,7 +238,6 @@ impl Store {
                 segments: Arc::clone(&segments),
                 health: Arc::clone(&health),
                 metrics: Arc::clone(&metrics),
-                name_cache: Arc::clone(&kept_names),
                 needs_index_verify: recovered.needs_index_verify,
                 scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
                 compaction: options.compaction.map(|by_itself| CompactionThreadContext {
@@ -281,7 +275,6 @@ impl Store {
             opened_ms,
             scrubbed,
             scrubber,
-            name_cache: kept_names,
             threads,
             lock: Mutex::new(Some(lock)),
         }));

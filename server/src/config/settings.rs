@@ -232,7 +232,7 @@ settings! {
     /// Memory limit of the name cache for searches, in bytes: about 55 bytes per name, so ten million names need about
     /// 550000000. The least recently searched buckets are evicted. A bucket that does not fit is searched in the index,
     /// up to its first 4,000,000 names. 0: no cache.
-    search_memory_bytes: u64 = Value(engine::limits::NAME_CACHE_BYTES_MAX),
+    search_memory_bytes: u64 = Value(search::limits::NAME_CACHE_BYTES_MAX),
     /// Memory for all image processing in bytes.
     image_memory_bytes: u64 = Description("a quarter of physical memory"),
     /// Maximum size of the cache of image variants in bytes. The least recently used variants are evicted. 0: variants

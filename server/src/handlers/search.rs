@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
 use catalog::Scope;
-use engine::{Clock, FolderKey, Hit, HitItem, HitPage, Object, ObjectName, SearchQuery, Store};
+use engine::{Clock, FolderKey, Object, ObjectName, Store};
 use http::Uri;
 use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
 use protocol::error::ApiError;
@@ -18,6 +18,7 @@ use protocol::object_path::{ObjectPath, PathInBucket, normalize};
 use protocol::public_url::public_url;
 use protocol::query::Query;
 use protocol::time_format::iso_time;
+use search::{Hit, HitItem, HitPage, SearchQuery};
 
 use crate::auth::Caller;
 use crate::crew::QueueFull;
@@ -82,7 +83,7 @@ pub async fn search(
         move || {
             let start = app.clock.monotonic_ms();
             let patience = SearchDeadline::from_now(Arc::clone(&app.clock), request_is_gone);
-            let found = answer(&app, app.store.search(&asked, || patience.is_over())?)?;
+            let found = answer(&app, app.name_search.search(&asked, || patience.is_over())?)?;
             Ok::<_, ApiError>((found, app.clock.monotonic_ms().saturating_sub(start)))
         }
     };
@@ -136,7 +137,7 @@ fn page(query: &Query) -> Result<SearchPage, ApiError> {
     let limit = usize::try_from(limit).unwrap_or(SEARCH_HITS_MAX).clamp(1, SEARCH_HITS_MAX);
     let offset = query.number(&["offset"])?.unwrap_or(0);
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    let window = engine::limits::SEARCH_WINDOW_MAX;
+    let window = search::limits::WINDOW_MAX;
     if offset.saturating_add(limit) > window {
         let must = format!("plus limit must be at most {window}; narrow the search");
         return Err(ApiError::bad_parameter("offset", &must));

@@ -76,17 +76,17 @@ fn images(app: &AppState, sheet: &mut MetricWriter<'_>) -> fmt::Result {
 }
 
 fn searches(ours: &ServerMetrics, sheet: &mut MetricWriter<'_>) -> fmt::Result {
-    let stats = ours.stats.as_ref();
+    let names = ours.app.name_search.stats();
     sheet.gauge("searches_waiting", "Queued searches.", ours.app.searches.waiting() as f64)?;
     sheet.gauge(
         "search_names",
         "Object names in the name cache for searches.",
-        stats.map(|stats| stats.cached_names as f64),
+        names.names as f64,
     )?;
     sheet.gauge(
         "search_names_bytes",
         "Memory used by the name cache for searches in bytes.",
-        stats.map(|stats| stats.cached_names_bytes as f64),
+        names.bytes as f64,
     )
 }
 

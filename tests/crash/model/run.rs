@@ -8,6 +8,7 @@ use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{
     Body, Error, Etag, Health, ObjectName, RecoveryReport, Rng, SeededRng, StagedBody, Store,
 };
+use search::{NameSearch, SearchOptions};
 use tests::store::{Contents, Model, World};
 
 use super::faults::Trouble;
@@ -71,6 +72,9 @@ pub(super) struct Run {
     pub(super) pinned: Vec<Pinned>,
     /// An uploaded body that waits for its batch.
     pub(super) staged: Option<(StagedBody, Bytes)>,
+    /// Search of the open store, once it was used.
+    pub(super) search: Option<NameSearch>,
+    pub(super) search_options: SearchOptions,
     /// Disk of the backups.
     pub(super) image: SimDisk,
     /// Whether a compaction may have reclaimed anything.
@@ -104,6 +108,8 @@ impl Run {
             tokens: [const { None }; TOKENS],
             pinned: Vec::new(),
             staged: None,
+            search: None,
+            search_options: SearchOptions::default(),
             was_compacted: false,
             trouble: Trouble::default(),
             failed: None,
@@ -130,6 +136,7 @@ impl Run {
         self.stop_process(false)?;
         self.open()?;
         let store = self.store.take().ok_or("the store is open")?;
+        self.search = None;
         drop(store.close());
         drop(store);
         survivor::check_after(&self.world.disk, &[&self.model], Syncs::Failed)
@@ -300,6 +307,7 @@ impl Run {
     fn release_all(&mut self, store: Option<Store>) {
         self.pinned.clear();
         self.staged = None;
+        self.search = None;
         drop(store);
     }
 
@@ -417,9 +425,8 @@ impl Run {
         self.world.options.inline_bytes_max = inline_bytes_max;
         self.world.options.reserve_bytes = Some(reserve_bytes);
         // Names for searches are cached, or cached as far as there is room, or never.
-        self.world.options.search.objects_min = if self.below(4) == 0 { u64::MAX } else { 0 };
-        self.world.options.search.names_bytes_max =
-            if self.below(3) == 0 { 2_000 } else { 1 << 20 };
+        self.search_options.objects_min = if self.below(4) == 0 { u64::MAX } else { 0 };
+        self.search_options.names_bytes_max = if self.below(3) == 0 { 2_000 } else { 1 << 20 };
         // Large deleted versions can be restored for no time, for some steps, or for good.
         self.world.options.retention_window_ms = [0, 20_000, 1 << 40][self.below(3) as usize];
         self.world.options.index_cache_bytes = if self.below(3) == 0 { 0 } else { 1 << 20 };

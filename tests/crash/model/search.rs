@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use engine::{FolderKey, HitItem, SearchQuery, Store};
+use engine::{FolderKey, Store};
+use search::{HitItem, NameSearch, SearchQuery};
 
 use super::run::Run;
 
@@ -34,10 +35,14 @@ impl Run {
             offset: 0,
             limit: LIMIT,
         };
-        if self.below(2) == 0 {
-            store.step_names();
+        let loads = self.below(2) == 0;
+        let options = self.search_options;
+        let search =
+            self.search.get_or_insert_with(|| NameSearch::without_thread(store.clone(), options));
+        if loads {
+            search.load_requested();
         }
-        let hits = match store.search(&query, || false) {
+        let hits = match search.search(&query, || false) {
             Ok(hits) => hits,
             Err(error) => return self.excuse(store, "a search", error),
         };

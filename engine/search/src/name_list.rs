@@ -12,13 +12,13 @@ use std::convert::Infallible;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
+use engine::Result;
+use engine::snapshot::compare_keys;
 use imbl::OrdMap;
 
 use super::candidate::{Candidate, Folders, folder_of};
 use super::case_fold::{fold_onto, folded, letters};
 use super::prefilter::{Prefilter, Survivor};
-use crate::error::Result;
-use crate::format::entry_key;
 
 /// Maximum number of names in a block.
 const BLOCK_NAMES_MAX: usize = 256;
@@ -43,7 +43,7 @@ impl Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
-        entry_key::order(&self.0, &other.0)
+        compare_keys(&self.0, &other.0)
     }
 }
 
@@ -101,8 +101,8 @@ impl Block {
     }
 
     /// Collects the names that pass the letter test of a prefilter, not folded yet.
-    fn pick(&self, sieve: &Prefilter, picks: &mut Vec<Survivor>) {
-        let picked = self.places().filter(|(_, letters)| sieve.may_match(*letters));
+    fn pick(&self, prefilter: &Prefilter, picks: &mut Vec<Survivor>) {
+        let picked = self.places().filter(|(_, letters)| prefilter.may_match(*letters));
         picks.extend(picked.map(|(key, letters)| Survivor { folded: 0..0, key, letters }));
     }
 
@@ -219,11 +219,11 @@ fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> V
     let mut come = come.iter().map(|(key, letters)| (&*key.0, *letters)).peekable();
     let mut gone = gone.iter().map(|key| &*key.0).peekable();
     for name in old.iter().flat_map(|block| block.names()) {
-        while let Some(new) = come.next_if(|(new, _)| entry_key::order(new, name.0).is_lt()) {
+        while let Some(new) = come.next_if(|(new, _)| compare_keys(new, name.0).is_lt()) {
             names.push(new);
         }
         come.next_if(|(new, _)| *new == name.0);
-        while gone.next_if(|gone| entry_key::order(gone, name.0).is_lt()).is_some() {}
+        while gone.next_if(|gone| compare_keys(gone, name.0).is_lt()).is_some() {}
         if gone.next_if(|gone| *gone == name.0).is_none() {
             names.push(name);
         }
@@ -295,7 +295,7 @@ impl NameRange {
     /// iteration.
     pub(super) fn each(
         &self,
-        mut sieve: Prefilter,
+        mut prefilter: Prefilter,
         mut visit: impl FnMut(&Candidate<'_>),
         mut after_block: impl FnMut() -> Result<()>,
     ) -> Result<()> {
@@ -306,10 +306,10 @@ impl NameRange {
             Ok::<_, Infallible>(ControlFlow::Continue(()))
         };
         for block in &self.blocks {
-            block.pick(&sieve, &mut picks);
+            block.pick(&prefilter, &mut picks);
             if !picks.is_empty() {
                 block.fold(&mut picks, &mut folded);
-                sieve.retain_candidates(&folded, &mut picks);
+                prefilter.retain_candidates(&folded, &mut picks);
             }
             for Survivor { key, folded: place, letters } in picks.drain(..) {
                 let folded = folded.get(place).unwrap_or_default();
@@ -330,7 +330,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::rng::{Rng, SeededRng};
+    use engine::{Rng, SeededRng};
 
     fn all(names: &NameList) -> Vec<&str> {
         names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()

@@ -1,4 +1,4 @@
-//! Name cache: bucket names in memory, kept up to date by the change feed.
+//! Name cache: bucket names in memory, cached up to date by the change feed.
 //!
 //! The first search of a bucket requests its names; they are read from the index in the background and then follow
 //! the commits.
@@ -8,17 +8,16 @@
 //! Non-goals: threads, matching.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::snapshot::{NameChange, Subscription};
+use engine::{BucketName, Error, FolderKey, Result, Store};
+
+use super::limits;
 use super::name_list::{Builder, Key, NameList};
-use crate::error::{Error, Result};
-use crate::format::entry_key;
-use crate::index::{Index, NameChange, Subscription, View, damaged};
-use crate::limits;
-use crate::name::BucketName;
 
 /// Options of the cache of object names for searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +70,7 @@ enum BucketState {
 /// Names of a bucket, and the changes since their last use.
 struct CachedNames {
     names: Mutex<NameList>,
-    following: Arc<Subscription>,
+    subscription: Arc<Subscription>,
     /// Number of the last search that used them.
     searched: AtomicU64,
 }
@@ -88,11 +87,11 @@ pub(super) enum CacheLookup {
 
 /// Size of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NameCacheStats {
+pub struct NameCacheStats {
     /// Number of names.
-    pub(crate) names: u64,
+    pub names: u64,
     /// Approximate memory use in bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl NameCache {
@@ -112,8 +111,8 @@ impl NameCache {
             return CacheLookup::Bypass;
         }
         let search = self.searches.fetch_add(1, Ordering::Relaxed);
-        let (kept, bytes_before) = match self.state().buckets.get(bucket) {
-            Some(BucketState::Loaded(kept)) => (Some(Arc::clone(kept)), None),
+        let (cached, bytes_before) = match self.state().buckets.get(bucket) {
+            Some(BucketState::Loaded(cached)) => (Some(Arc::clone(cached)), None),
             Some(BucketState::Loading) => return CacheLookup::Loading,
             Some(BucketState::TooLarge { objects: then }) if objects > then / 4 * 3 => {
                 return CacheLookup::Bypass;
@@ -124,9 +123,9 @@ impl NameCache {
         if bytes_before.is_some_and(|bytes| !self.has_room(bytes, search)) {
             return CacheLookup::Bypass;
         }
-        let names = kept.and_then(|kept| {
-            kept.searched.store(search, Ordering::Relaxed);
-            kept.current()
+        let names = cached.and_then(|cached| {
+            cached.searched.store(search, Ordering::Relaxed);
+            cached.current()
         });
         names.map_or_else(
             || {
@@ -152,10 +151,10 @@ impl NameCache {
     }
 
     /// Reads requested names, and applies changes where many are pending.
-    pub(crate) fn step(&self, index: &Index) {
+    pub(crate) fn load_requested(&self, store: &Store) {
         let wanted = std::mem::take(&mut self.state().load_queue);
         for bucket in wanted {
-            let read = self.read(index, &bucket);
+            let read = self.read(store, &bucket);
             let mut state = self.state();
             match read {
                 Ok(read) => state.buckets.insert(bucket, read),
@@ -163,54 +162,57 @@ impl NameCache {
                 Err(_) => state.buckets.remove(&bucket),
             };
         }
-        let kept: Vec<Arc<CachedNames>> =
-            self.state().cached_names().map(|(_, kept)| Arc::clone(kept)).collect();
-        for kept in
-            kept.iter().filter(|it| it.following.pending_count() > limits::SUBSCRIPTION_APPLY_NAMES)
+        let cached: Vec<Arc<CachedNames>> =
+            self.state().cached_names().map(|(_, cached)| Arc::clone(cached)).collect();
+        for cached in
+            cached.iter().filter(|it| it.subscription.pending_count() > limits::APPLY_NAMES)
         {
-            kept.current();
+            cached.current();
         }
         self.evict(0);
     }
 
     /// Returns the size of the cache.
-    pub(crate) fn sizes(&self) -> NameCacheStats {
-        let kept: Vec<Arc<CachedNames>> =
-            self.state().cached_names().map(|(_, kept)| Arc::clone(kept)).collect();
-        kept.iter().fold(NameCacheStats::default(), |sizes, kept| {
-            let names = kept.names();
+    pub(crate) fn stats(&self) -> NameCacheStats {
+        let cached: Vec<Arc<CachedNames>> =
+            self.state().cached_names().map(|(_, cached)| Arc::clone(cached)).collect();
+        cached.iter().fold(NameCacheStats::default(), |stats, cached| {
+            let names = cached.names();
             NameCacheStats {
-                names: sizes.names + names.count() as u64,
-                bytes: sizes.bytes + names.bytes() as u64,
+                names: stats.names + names.count() as u64,
+                bytes: stats.bytes + names.bytes() as u64,
             }
         })
     }
 
-    fn read(&self, index: &Index, bucket: &BucketName) -> Result<BucketState> {
-        let (view, following) = index.subscribe(bucket);
-        let range = entry_key::bucket_range(bucket);
+    fn read(&self, store: &Store, bucket: &BucketName) -> Result<BucketState> {
+        let (snapshot, subscription) = store.subscribe(bucket);
         let mut builder = Builder::default();
-        for (at, key) in view.entry_keys(Bound::Included(&range.start), &range.end)?.enumerate() {
-            builder.push(entry_key::decode(&key?).map_err(damaged)?.key.as_str());
-            if at % limits::SEARCH_CANCEL_CHECK_NAMES == 0 {
+        let mut count = 0;
+        let read = snapshot.visit_keys(bucket, &FolderKey::root(), |key| {
+            builder.push(key);
+            count += 1;
+            if count % limits::CANCEL_CHECK_NAMES == 0 {
                 if self.state().is_shut_down {
                     return Err(Error::Closed);
                 }
                 if self.is_too_much(builder.bytes()) {
-                    return too_large(&view, bucket);
+                    return Ok(ControlFlow::Break(()));
                 }
                 self.evict(builder.bytes() as u64);
             }
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
         let names = builder.finish();
         // Names that would be evicted immediately would be requested again by each search.
-        if self.is_too_much(names.bytes()) {
-            return too_large(&view, bucket);
+        if read.is_break() || self.is_too_much(names.bytes()) {
+            let usage = snapshot.bucket_usage(bucket)?;
+            return Ok(BucketState::TooLarge { objects: usage.objects + usage.derived_objects });
         }
         let searched = AtomicU64::new(self.searches.fetch_add(1, Ordering::Relaxed));
         Ok(BucketState::Loaded(Arc::new(CachedNames {
             names: Mutex::new(names),
-            following,
+            subscription,
             searched,
         })))
     }
@@ -223,7 +225,7 @@ impl NameCache {
     /// Returns whether evicted names may be read again: there is memory, or the bucket to be evicted for them was
     /// not searched for a long time.
     fn has_room(&self, bytes: u64, search: u64) -> bool {
-        if self.sizes().bytes + bytes <= self.options.names_bytes_max {
+        if self.stats().bytes + bytes <= self.options.names_bytes_max {
             return true;
         }
         let least = self.state().least_recently_used().map_or(0, |(_, searched)| searched);
@@ -232,11 +234,11 @@ impl NameCache {
 
     /// Evicts names until the rest fits in the memory limit together with `additional_bytes`.
     fn evict(&self, additional_bytes: u64) {
-        while self.sizes().bytes + additional_bytes > self.options.names_bytes_max {
+        while self.stats().bytes + additional_bytes > self.options.names_bytes_max {
             let mut state = self.state();
             let Some((bucket, _)) = state.least_recently_used() else { return };
-            let Some(BucketState::Loaded(kept)) = state.buckets.remove(&bucket) else { return };
-            let bytes = kept.names().bytes() as u64;
+            let Some(BucketState::Loaded(cached)) = state.buckets.remove(&bucket) else { return };
+            let bytes = cached.names().bytes() as u64;
             state.buckets.insert(bucket, BucketState::Evicted { bytes });
         }
     }
@@ -244,11 +246,6 @@ impl NameCache {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn too_large(view: &View, bucket: &BucketName) -> Result<BucketState> {
-    let usage = view.bucket_usage(bucket)?;
-    Ok(BucketState::TooLarge { objects: usage.objects + usage.derived_objects })
 }
 
 impl State {
@@ -261,7 +258,7 @@ impl State {
 
     fn cached_names(&self) -> impl Iterator<Item = (&BucketName, &Arc<CachedNames>)> {
         self.buckets.iter().filter_map(|(bucket, state)| match state {
-            BucketState::Loaded(kept) => Some((bucket, kept)),
+            BucketState::Loaded(cached) => Some((bucket, cached)),
             BucketState::Loading | BucketState::TooLarge { .. } | BucketState::Evicted { .. } => {
                 None
             }
@@ -270,8 +267,8 @@ impl State {
 
     /// Returns the least recently searched cached bucket, with the number of its last search.
     fn least_recently_used(&self) -> Option<(BucketName, u64)> {
-        let searched = |kept: &CachedNames| kept.searched.load(Ordering::Relaxed);
-        let least = self.cached_names().min_by_key(|(_, kept)| searched(kept))?;
+        let searched = |cached: &CachedNames| cached.searched.load(Ordering::Relaxed);
+        let least = self.cached_names().min_by_key(|(_, cached)| searched(cached))?;
         Some((least.0.clone(), searched(least.1)))
     }
 }
@@ -280,11 +277,10 @@ impl CachedNames {
     /// Returns the current names; `None` if they cannot be brought up to date.
     fn current(&self) -> Option<NameList> {
         let mut names = self.names();
-        let changes = self.following.take()?;
+        let changes = self.subscription.take()?;
         let mut last_of_each = BTreeMap::new();
-        for NameChange { key, exists: is_there } in changes {
-            let name = entry_key::decode(&key).ok()?;
-            last_of_each.insert(Key::new(name.key.as_str()), is_there);
+        for NameChange { key, exists } in changes {
+            last_of_each.insert(Key::new(key.as_str()), exists);
         }
         names.apply(last_of_each);
         Some(names.clone())

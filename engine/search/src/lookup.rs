@@ -1,119 +1,48 @@
-//! Fuzzy, typo-tolerant search for object names; without query words, a listing of a folder. Folders precede files.
+//! One search: top hits among the cached names or a scan of the index, resolved in one snapshot.
 //!
-//! `name_cache.rs` caches the names of searched buckets, `name_list.rs` defines their layout, `index_scan.rs` scans the
-//! index for names that are not cached; `prefilter.rs` discards most names, `rank.rs` scores the rest, `top_hits.rs`
-//! collects the top hits.
-//!
-//! Guarantees: a search that scans all names finds everything acknowledged before it began; a returned file exists in
-//! the view of the search; concurrent changes may or may not be visible. Memory and work are bounded: a search can be
-//! cancelled, and an inexact count is marked as such.
-//! Non-goals: authorization.
+//! Non-goals: scores (`rank.rs`), and loading names into memory (`name_cache.rs`).
 
-mod candidate;
-mod case_fold;
-mod fuzzy;
-mod index_scan;
-mod name_cache;
-mod name_list;
-mod prefilter;
-mod rank;
-mod top_hits;
-
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::thread::{self, ScopedJoinHandle};
 
-use self::candidate::Candidate;
-pub(crate) use self::name_cache::NameCache;
-pub use self::name_cache::SearchOptions;
-use self::name_list::{NameList, NameRange};
-use self::rank::Ranker;
-use self::top_hits::TopHits;
-use crate::error::{Error, Result};
-use crate::index::{self, Object, View};
-use crate::limits;
-use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
+use engine::snapshot::Snapshot;
+use engine::{BucketName, Error, FolderKey, Object, ObjectKey, ObjectName, Result};
 
-/// Query, scope and page of a search.
-#[derive(Clone, Debug)]
-pub struct SearchQuery {
-    /// Bucket to search.
-    pub bucket: BucketName,
-    /// Folder to search, including its subfolders.
-    pub folder: FolderKey,
-    /// Query words, separated by spaces, in Unicode NFC form like the names. Without words, the hits are the direct
-    /// content of the folder.
-    pub text: String,
-    /// Suffix of file names to leave out; empty for none.
-    pub excluded_suffix: String,
-    /// Number of hits to skip.
-    pub offset: usize,
-    /// Maximum number of hits. `offset` and `limit` together are at most [`limits::SEARCH_WINDOW_MAX`].
-    pub limit: usize,
-}
-
-/// Page of hits.
-#[derive(Clone, Debug, Default)]
-pub struct HitPage {
-    /// Hits, best first.
-    pub hits: Vec<Hit>,
-    /// Number of hits on all pages; a lower bound if `total_is_exact` is false.
-    pub total: usize,
-    /// Whether `total` is exact. If false, there may be more hits: not all names were scanned or counted.
-    pub total_is_exact: bool,
-    /// Whether the names came from the name cache. If false, the index was scanned.
-    pub from_memory: bool,
-}
-
-/// Hit of a search.
-#[derive(Clone, Debug)]
-pub struct Hit {
-    /// Folder or file found.
-    pub item: HitItem,
-    /// Score from 0 to 1,000; 0 without query words. Scores of folders and of files are not comparable with each other,
-    /// nor are those of different searches.
-    pub score: u16,
-    /// Byte ranges of the key that match the query, ascending.
-    pub matches: Vec<Range<usize>>,
-}
-
-/// Folder or file found by a search.
-#[derive(Clone, Debug)]
-pub enum HitItem {
-    /// Folder.
-    Folder(FolderKey),
-    /// File.
-    File(Object),
-}
+use super::candidate::{Candidate, Folders};
+use super::limits;
+use super::name_cache::{CacheLookup, NameCache};
+use super::name_list::{NameList, NameRange};
+use super::rank::Ranker;
+use super::top_hits::TopHits;
+use super::{Hit, HitItem, HitPage, SearchQuery};
 
 /// Runs a search. Fails with [`Error::Cancelled`] once `cancelled` returns true.
-pub(crate) fn search(
-    kept: &NameCache,
-    view: &View,
+pub(super) fn search(
+    cache: &NameCache,
+    snapshot: &Snapshot,
     query: &SearchQuery,
     cancelled: &(impl Fn() -> bool + Sync),
 ) -> Result<HitPage> {
-    if query.offset.saturating_add(query.limit) > limits::SEARCH_WINDOW_MAX {
+    if query.offset.saturating_add(query.limit) > limits::WINDOW_MAX {
         return Err(Error::TooLarge("the window of a search"));
     }
     let Some(mut ranker) = Ranker::new(&query.text, query.folder.as_str()) else {
-        return list_contents(view, query, cancelled);
+        return list_contents(snapshot, query, cancelled);
     };
-    let usage = view.bucket_usage(&query.bucket)?;
-    let kept = kept.get(&query.bucket, usage.objects + usage.derived_objects);
-    let from_memory = matches!(kept, name_cache::CacheLookup::Hit(_));
-    let (best, total_is_exact) = match kept {
-        name_cache::CacheLookup::Hit(names) => {
-            (search_cached(&names, query, &mut ranker, cancelled)?, true)
-        }
-        name_cache::CacheLookup::Loading => scan_index(
-            view,
+    let usage = snapshot.bucket_usage(&query.bucket)?;
+    let cached = cache.get(&query.bucket, usage.objects + usage.derived_objects);
+    let from_memory = matches!(cached, CacheLookup::Hit(_));
+    let (best, total_is_exact) = match cached {
+        CacheLookup::Hit(names) => (search_cached(&names, query, &mut ranker, cancelled)?, true),
+        CacheLookup::Loading => scan_index(
+            snapshot,
             query,
             &mut ranker,
-            limits::SEARCH_SCAN_NAMES_WHILE_LOADING_MAX,
+            limits::SCAN_NAMES_WHILE_LOADING_MAX,
             cancelled,
         )?,
-        name_cache::CacheLookup::Bypass => {
-            scan_index(view, query, &mut ranker, limits::SEARCH_SCAN_NAMES_MAX, cancelled)?
+        CacheLookup::Bypass => {
+            scan_index(snapshot, query, &mut ranker, limits::SCAN_NAMES_MAX, cancelled)?
         }
     };
     let (total, ranked) = best.into_sorted();
@@ -121,9 +50,9 @@ pub(crate) fn search(
     let mut folded = String::new();
     for ranked in ranked.into_iter().skip(query.offset) {
         let matches = ranker.matches(&Candidate::new(&ranked.key, &mut folded));
-        match found(view, &query.bucket, &ranked.key)? {
+        match found(snapshot, &query.bucket, &ranked.key)? {
             Some(found) => hits.hits.push(Hit { item: found, score: ranked.points, matches }),
-            // Cached names are newer than the view.
+            // Cached names are newer than the snapshot.
             None => hits.total -= 1,
         }
     }
@@ -138,7 +67,7 @@ fn search_cached(
     cancelled: &(impl Fn() -> bool + Sync),
 ) -> Result<TopHits> {
     let part = names.below(query.folder.as_str());
-    if part.count() <= limits::SEARCH_SINGLE_THREAD_NAMES_MAX {
+    if part.count() <= limits::SINGLE_THREAD_NAMES_MAX {
         return look_at(&part, query, ranker, cancelled);
     }
     let (first, second) = part.halves();
@@ -165,31 +94,35 @@ fn look_at(
     cancelled: &impl Fn() -> bool,
 ) -> Result<TopHits> {
     let mut best = TopHits::new(query.offset + query.limit);
-    let sieve = ranker.prefilter();
+    let prefilter = ranker.prefilter();
     let visit = |candidate: &Candidate<'_>| score_candidate(query, ranker, &mut best, candidate);
     let after_block = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
-    part.each(sieve, visit, after_block)?;
+    part.each(prefilter, visit, after_block)?;
     Ok(best)
 }
 
 /// Returns the top hits of the first names of an index scan, and whether these were all.
 fn scan_index(
-    view: &View,
+    snapshot: &Snapshot,
     query: &SearchQuery,
     ranker: &mut Ranker,
     names_max: usize,
     cancelled: &impl Fn() -> bool,
 ) -> Result<(TopHits, bool)> {
     let mut best = TopHits::new(query.offset + query.limit);
-    let mut seen = 0;
-    let walked = index_scan::each(view, &query.bucket, &query.folder, |candidate| {
+    let (mut seen, mut folded) = (0, String::new());
+    let mut folders = Folders::new(query.folder.as_str(), query.folder.as_str());
+    let mut visit = |candidate: &Candidate<'_>| {
         seen += 1;
-        if seen % limits::SEARCH_CANCEL_CHECK_NAMES == 0 && cancelled() {
+        if seen % limits::CANCEL_CHECK_NAMES == 0 && cancelled() {
             return Err(Error::Cancelled);
         }
         score_candidate(query, ranker, &mut best, candidate);
         let is_enough = seen >= names_max;
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    };
+    let walked = snapshot.visit_keys(&query.bucket, &query.folder, |key| {
+        folders.show(&Candidate::new(key, &mut folded), &mut visit)
     })?;
     Ok((best, walked.is_continue()))
 }
@@ -210,7 +143,7 @@ fn score_candidate(
 
 /// Lists the direct content of the folder. Counts only as far as a search can page.
 fn list_contents(
-    view: &View,
+    snapshot: &Snapshot,
     query: &SearchQuery,
     cancelled: &impl Fn() -> bool,
 ) -> Result<HitPage> {
@@ -218,18 +151,17 @@ fn list_contents(
     let wanted = query.offset..query.offset + query.limit;
     let mut after = None;
     loop {
-        let page = index::list_folder(
-            view,
+        let page = snapshot.list_folder(
             &query.bucket,
             &query.folder,
             after.as_ref(),
-            limits::LIST_PAGE_MAX,
+            engine::limits::LIST_PAGE_MAX,
         )?;
         let folders = page.folders.into_iter().map(HitItem::Folder);
-        let is_shown = |file: &Object| !is_hidden(query, file.name.key.as_str());
+        let is_shown = |file: &Object| !is_hidden(query, file.name().key.as_str());
         let files = page.files.into_iter().filter(is_shown).map(HitItem::File);
         for found in folders.chain(files) {
-            if hits.total == limits::SEARCH_WINDOW_MAX {
+            if hits.total == limits::WINDOW_MAX {
                 hits.total_is_exact = false;
                 return Ok(hits);
             }
@@ -252,12 +184,12 @@ fn is_hidden(query: &SearchQuery, key: &str) -> bool {
     !query.excluded_suffix.is_empty() && key.ends_with(&query.excluded_suffix)
 }
 
-/// Resolves a key in the view; `None` if it does not exist there.
-fn found(view: &View, bucket: &BucketName, key: &str) -> Result<Option<HitItem>> {
+/// Resolves a key in the snapshot; `None` if it does not exist there.
+fn found(snapshot: &Snapshot, bucket: &BucketName, key: &str) -> Result<Option<HitItem>> {
     if let Some(folder) = FolderKey::parse(key).ok().filter(|folder| !folder.is_root()) {
         return Ok(Some(HitItem::Folder(folder)));
     }
     let Ok(key) = ObjectKey::parse(key) else { return Ok(None) };
     let name = ObjectName::new(bucket.clone(), key);
-    Ok(view.entry(&name)?.map(|entry| HitItem::File(Object { name, entry })))
+    Ok(snapshot.get(&name)?.map(HitItem::File))
 }

@@ -115,7 +115,7 @@ mod tests {
             let pieces: Vec<&str> = vec![&word[..1], &word[1..]];
             let finders = pieces.iter().map(|piece| Finder::new(piece.as_bytes()).into_owned());
             let word = PrefilterWord { letters: letters(&word), errors_max, pieces: finders.collect() };
-            let mut sieve = Prefilter::new(vec![word]);
+            let mut prefilter = Prefilter::new(vec![word]);
             let mut folded = String::new();
             let mut picks = Vec::new();
             let mut expected = Vec::new();
@@ -124,16 +124,16 @@ mod tests {
                 folded.push_str(name);
                 let letters = letters(name);
                 // There are other names between the requested ones.
-                if !is_asked || !sieve.may_match(letters) {
+                if !is_asked || !prefilter.may_match(letters) {
                     continue;
                 }
                 picks.push(Survivor { key: place.clone(), folded: place.clone(), letters });
-                let is_whole = sieve.words[0].lacking(letters) == 0;
+                let is_whole = prefilter.words[0].lacking(letters) == 0;
                 if is_whole || pieces.iter().any(|piece| name.contains(piece)) {
                     expected.push(place);
                 }
             }
-            sieve.retain_candidates(&folded, &mut picks);
+            prefilter.retain_candidates(&folded, &mut picks);
             prop_assert_eq!(picks.into_iter().map(|pick| pick.folded).collect::<Vec<_>>(), expected);
         }
 
