@@ -16,7 +16,8 @@ use benches::data::{self, SeededRng};
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, stores};
-use engine::{Batch, CompactionReport, CompactionRules, Create, OpenOptions, PutOptions, Store};
+use engine::compaction::{CompactionReport, CompactionRules};
+use engine::{Batch, Create, OpenOptions, PutOptions, Store};
 
 const SEED: u64 = 5;
 const OBJECT_BYTES: usize = 16 << 10;

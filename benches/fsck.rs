@@ -18,8 +18,10 @@ use benches::arguments::Arguments;
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{data, folder, stores};
+use engine::clock::SystemClock;
 use engine::fsck::{self, CheckOptions};
-use engine::{Environment, RealDisk, SystemClock, SystemRng};
+use engine::rng::SystemRng;
+use engine::{Environment, RealDisk};
 
 const SEED: u64 = 5;
 const SIZES: [usize; 3] = [4 << 10, 256 << 10, 16 << 20];

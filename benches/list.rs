@@ -23,9 +23,8 @@ use benches::name_generator::Names;
 use benches::rounds::median;
 use benches::table::{self, Table};
 use benches::{folder, process, stores};
-use engine::{
-    Batch, BucketName, FolderCursor, FolderKey, ObjectKey, ObjectName, PutOptions, Store,
-};
+use engine::listing::FolderCursor;
+use engine::{Batch, BucketName, FolderKey, ObjectKey, ObjectName, PutOptions, Store};
 use search::{NameSearch, SearchOptions, SearchQuery};
 
 const SEED: u64 = 7;

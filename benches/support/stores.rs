@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::mpsc;
 
-use engine::{
-    Batch, Create, ObjectName, OpenOptions, PutOptions, RecoveryReport, StagedBody, Store,
-};
+use engine::recovery::RecoveryReport;
+use engine::{Batch, Create, ObjectName, OpenOptions, PutOptions, StagedBody, Store};
 
 /// Maximum number of batches in flight.
 const BATCHES_IN_FLIGHT: usize = 16;

@@ -27,6 +27,7 @@ pub(crate) use self::noncurrent::{
 pub(crate) use self::undelete::{RestoreContext, stage, undelete};
 pub use self::undelete::{RestoredObject, UndeleteReport, UndeleteRequest};
 use crate::commit::Etag;
+pub use crate::commit::{NoncurrentReason, NoncurrentVersion};
 use crate::error::Result;
 use crate::format::{Record, RecordOp};
 use crate::limits;

@@ -6,7 +6,11 @@
 //! key) and *facts* (small values under a name, for metadata of the application).
 //!
 //! The engine has no HTTP, authentication, quotas, replication or encryption. It stores bodies as they are, without
-//! compression or deduplication, and has no read transactions over several calls.
+//! compression or deduplication. A [`snapshot::Snapshot`] reads names and attributes at one time; there are no other
+//! read transactions over several calls. The crate `search` finds objects by parts of their names.
+//!
+//! The root has what is needed to store and read objects. Modules have the rest: [`listing`], [`history`] with
+//! undelete, [`compaction`], [`scrub`], [`backup`], [`fsck`], [`stats`], [`snapshot`].
 //!
 //! # Example
 //!
@@ -54,14 +58,14 @@
 //! - Durability: after a failed write or sync of the log the store is read-only until it is reopened; see [`Health`].
 //! - Atomicity: batches are committed one after another. Of two concurrent batches that put the same key and require
 //!   [`Precondition::KeyAbsent`], only one succeeds. A batch has at most 1,024 operations and 128 MiB in the log.
-//! - Read isolation: two calls may read different snapshots. An open [`Body`] stays readable when its object is
-//!   overwritten or deleted.
+//! - Read isolation: two calls to a [`Store`] may read different snapshots. An open [`Body`] stays readable when its
+//!   object is overwritten or deleted.
 //! - Corruption: bodies, in blocks of 64 KiB, and record heads have CRC-32 checksums bound to segment and offset. A
-//!   block is verified on its first read and trusted until its file changes. The scrub ([`ScrubOptions`], off by
-//!   default) verifies everything again, live bodies also by their BLAKE3 hash.
+//!   block is verified on its first read and trusted until its file changes. The scrub
+//!   ([`scrub::ScrubOptions`], off by default) verifies everything again, live bodies also by their BLAKE3 hash.
 //! - Recovery: an interrupted write at the end of the log, which was never acknowledged, is cut off. Damage to
-//!   acknowledged data is listed in the [`RecoveryReport`] and in [`Store::damage`], and the rest stays available.
-//!   Exception: damage to the last group before a crash may look like an interrupted write.
+//!   acknowledged data is listed in the [`recovery::RecoveryReport`] and in [`Store::damage`], and the rest stays
+//!   available. Exception: damage to the last group before a crash may look like an interrupted write.
 //! - Full disk: bodies may not use the reserve of free space, [`OpenOptions::reserve_bytes`]; deletions and facts may.
 //! - Limits: the number of buckets and objects is bounded by disk space only.
 //!
@@ -89,63 +93,52 @@
 //! To read the code, start with `FORMAT.md`, then [`format::record`], `commit/committer.rs` and `recovery.rs`.
 #![warn(missing_docs)]
 
-mod backup;
+pub mod backup;
 pub mod clock;
-mod commit;
-mod compaction;
+pub mod commit;
+pub mod compaction;
 pub mod disk;
 mod error;
 pub mod format;
 mod free_space;
 pub mod fsck;
-mod history;
+pub mod history;
 mod index;
 pub mod limits;
 mod mapped_buffer;
-mod metrics;
+pub mod metrics;
 pub mod name;
-mod progress;
-mod recovery;
+pub mod progress;
+pub mod recovery;
 mod replay;
 pub mod rng;
-mod scrub;
+pub mod scrub;
 mod segment;
 pub mod snapshot;
-mod stats;
+pub mod stats;
 mod store;
-mod upload;
+pub mod upload;
 mod upload_memory;
 
-pub use self::backup::BackupReport;
-pub use self::clock::{Clock, SimClock, SystemClock};
-pub use self::commit::{
-    Batch, CommitInfo, CommitStep, Etag, Health, NoncurrentReason, NoncurrentVersion, ObjectChange,
-    Precondition, PutOptions,
-};
-pub use self::compaction::{
-    CompactionInput, CompactionPlan, CompactionReport, CompactionRules, CompactionStep,
-};
+/// Pages of listings.
+pub mod listing {
+    pub use crate::index::{FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage};
+}
+
+/// What is known of damage: its place, kind, and the objects that it concerns.
+pub mod damage {
+    pub use crate::error::Corruption;
+    pub use crate::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId};
+    pub use crate::index::DamageList;
+}
+
+pub use self::commit::{Batch, CommitInfo, Etag, Health, Precondition, PutOptions};
 pub use self::disk::RealDisk;
-pub use self::error::{Conflict, Corruption, Error, Result};
-pub use self::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId, Usage};
-pub use self::history::{
-    DeletedFilter, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentLogPage, NoncurrentPage,
-    PutVersion, RestoreError, RestoredObject, UndeleteReport, UndeleteRequest, Version,
-    VersionEvent, VersionFilter, VersionHistory, VersionScope, VersionState,
-};
-pub use self::index::{
-    DamageList, FolderCursor, FolderPage, KeyGroupPage, KeyGrouping, KeyPage, Object, UsagePage,
-};
-pub use self::metrics::{Counter, Histogram, HistogramSnapshot, StoreMetrics};
-pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
-pub use self::progress::{ProgressCallback, WorkProgress};
-pub use self::recovery::{Create, LogDamage, RecoveryReport};
-pub use self::rng::{Rng, SeededRng, SystemRng};
-pub use self::scrub::{ScrubOptions, ScrubReport};
-pub use self::segment::{Body, RetainedStats, Verification};
-pub use self::stats::{ClassStats, DiskStats, SegmentStats, StoreStats};
-pub use self::store::{Background, CompactionOptions, Environment, OpenOptions, Store};
-pub use self::upload::{
-    ResumableUpload, ResumePoint, StagedBody, StagedReader, UPLOAD_HEAD_BYTES, Upload,
-};
-pub use self::upload_memory::UploadBuffer;
+pub use self::error::{Conflict, Error, Result};
+pub use self::format::Usage;
+pub use self::index::Object;
+pub use self::name::{BucketName, FactName, FolderKey, ObjectKey, ObjectName};
+pub use self::recovery::Create;
+pub use self::segment::{Body, Verification};
+pub use self::store::{Background, Environment, OpenOptions, Store};
+pub use self::upload::{StagedBody, Upload};

@@ -2,9 +2,10 @@
 
 use crate::error::Result;
 use crate::format::{SegmentClass, SegmentId, SegmentUsage, Usage};
+pub use crate::index::UsagePage;
 use crate::index::{DamageList, Index, View};
 use crate::name::BucketName;
-use crate::segment::RetainedStats;
+pub use crate::segment::RetainedStats;
 
 /// Statistics of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use self::background_threads::Threads;
-pub use self::open::{Background, CompactionOptions, Environment, OpenOptions};
+pub use self::open::{Background, Environment, OpenOptions};
 use crate::clock::Clock;
 use crate::commit::{
     self, Batch, CommitInfo, CommitLatency, CommitStep, Committer, Etag, Health, HealthState,

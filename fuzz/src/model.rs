@@ -11,12 +11,16 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
+use engine::clock::SimClock;
+use engine::compaction::{CompactionReport, CompactionRules};
 use engine::disk::sim::SimDisk;
-use engine::fsck;
+use engine::listing::FolderCursor;
+use engine::recovery::RecoveryReport;
+use engine::rng::SeededRng;
+use engine::stats::ClassStats;
 use engine::{
-    Background, Batch, BucketName, ClassStats, CommitInfo, CompactionReport, CompactionRules,
-    Create, Environment, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName,
-    OpenOptions, PutOptions, RecoveryReport, Result, SeededRng, SimClock, StagedBody, Store, Usage,
+    Background, Batch, BucketName, CommitInfo, Create, Environment, Error, FactName, FolderKey,
+    ObjectKey, ObjectName, OpenOptions, PutOptions, Result, StagedBody, Store, Usage, fsck,
 };
 
 /// Initial time of a simulated machine's clock.
@@ -203,7 +207,7 @@ pub fn delete(store: &Store, name: &ObjectName) -> Result<CommitInfo> {
 
 /// Marks the store idle for a moment, which writes a watermark for the last group.
 pub fn idle(store: &Store) {
-    while store.step_committer() == engine::CommitStep::Worked {}
+    while store.step_committer() == engine::commit::CommitStep::Worked {}
 }
 
 /// Runs the work of the store's threads other than the committer.

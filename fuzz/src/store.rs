@@ -11,11 +11,13 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
 
 use bytes::Bytes;
+use engine::commit::CommitStep;
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
+use engine::listing::FolderCursor;
+use engine::rng::{Rng, SeededRng};
 use engine::{
-    Body, BucketName, CommitInfo, CommitStep, Error, FactName, FolderCursor, FolderKey, ObjectKey,
-    ObjectName, Rng, SeededRng, Store,
+    Body, BucketName, CommitInfo, Error, FactName, FolderKey, ObjectKey, ObjectName, Store,
 };
 
 use crate::choice_sequence::ChoiceSequence;

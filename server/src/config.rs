@@ -27,7 +27,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{CompactionOptions, ScrubOptions};
+use engine::compaction::CompactionOptions;
+use engine::scrub::ScrubOptions;
 use listener::acme::AcmeSettings;
 use listener::ip_network::Network;
 use listener::tls::TlsIdentity;

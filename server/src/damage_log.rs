@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 
-use engine::{Damage, DamageList, SegmentId, Store};
+use engine::Store;
+use engine::damage::{Damage, DamageList, SegmentId};
 use tokio::sync::oneshot;
 use usage::task::blocking;
 
@@ -75,10 +76,10 @@ mod tests {
     fn corruption_is_logged_once_and_counted_at_startup() {
         let damage = |offset, found_ms| Damage {
             segment: SegmentId::new(1).unwrap(),
-            class: engine::SegmentClass::Log,
+            class: engine::damage::SegmentClass::Log,
             offset,
             lsn: None,
-            reason: engine::Malformed::Checksum,
+            reason: engine::damage::Malformed::Checksum,
             name: None,
             found_ms,
         };

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use catalog::{CatalogError, Password, PasswordHash};
-use engine::Rng;
+use engine::rng::Rng;
 use tokio::sync::Semaphore;
 use usage::task::blocking;
 
@@ -79,7 +79,7 @@ impl Default for PasswordHasher {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

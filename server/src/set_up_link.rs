@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use catalog::{IssuedSecret, SecretHash};
-use engine::Rng;
+use engine::rng::Rng;
 
 use crate::limits::SETUP_LINK_LIFETIME;
 
@@ -52,7 +52,7 @@ impl SetupLink {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

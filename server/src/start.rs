@@ -12,7 +12,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use catalog::CatalogError;
-use engine::{Clock, Rng, Store};
+use engine::Store;
+use engine::clock::Clock;
+use engine::rng::Rng;
 use http::{Request, Response};
 use hyper::service::service_fn;
 use listener::accept::{DrainReport, Shutdown, accept};
@@ -325,7 +327,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use catalog::{BucketKind, Plan};
-    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
+    use engine::clock::SimClock;
+    use engine::rng::SeededRng;
+    use engine::{Create, Environment, OpenOptions};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 

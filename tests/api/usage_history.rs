@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::Clock;
+use engine::clock::Clock;
 use listener::options::ConnectionOptions;
 use serde_json::{Value, json};
 use server::management::{AdminRequest, ApiKeySettings, BucketSettings};

@@ -10,9 +10,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::{Actor, Password, PasswordHash, Plan, Role};
-use engine::{
-    Clock, Create, Environment, OpenOptions, RealDisk, Rng, SimClock, Store, SystemClock, SystemRng,
-};
+use engine::clock::{Clock, SimClock, SystemClock};
+use engine::rng::{Rng, SystemRng};
+use engine::{Create, Environment, OpenOptions, RealDisk, Store};
 use protocol::destination::Origin;
 use protocol::public_url::PublicUrl;
 use serde_json::{Value, json};

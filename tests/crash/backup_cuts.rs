@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use engine::backup::BackupReport;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{BackupReport, Create, Error, Result, Store};
+use engine::{Create, Error, Result, Store};
 use tests::store::{Change, Contents, Model, World, batch, body, commit, name, roll_over};
 
 use crate::survivor::{check, fingerprint};

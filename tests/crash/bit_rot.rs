@@ -8,7 +8,8 @@ use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::format::{RecordKind, SEGMENT_HEADER_BYTES};
-use engine::{Error, ObjectName, RecoveryReport, Store};
+use engine::recovery::RecoveryReport;
+use engine::{Error, ObjectName, Store};
 use tests::store::{Change, Model, World, batch, body, commit, fact, idle, name, read, roll_over};
 
 use crate::layout::{Group, flip, groups};

@@ -1,9 +1,10 @@
 //! Damaged or unreadable footer entries under an intact trailer: readers of the segment walk its groups instead,
 //! nothing is missing, and the damage is reported.
 
+use engine::damage::Malformed;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
-use engine::{Error, Malformed, Store};
+use engine::{Error, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, fact, idle, name, roll_over,
 };
@@ -101,7 +102,7 @@ fn compaction_falls_back_to_groups_on_damaged_footer() {
     // A segment held by a reader stays, and its recorded damage too.
     compact(&store).unwrap();
     let reported = store.damage().unwrap().places;
-    let is_it = |it: &engine::Damage| (it.file(), it.offset) == (path.clone(), at);
+    let is_it = |it: &engine::damage::Damage| (it.file(), it.offset) == (path.clone(), at);
     let is_gone = !world.disk.paths().contains(&path);
     assert!(is_gone || reported.iter().any(is_it), "{reported:?}");
     Contents::of(&store).unwrap().check_against(&model).unwrap();
@@ -127,7 +128,7 @@ fn unreadable_footer_is_not_required() {
                     world.disk.clear_faults();
                     Contents::of(&store).unwrap().check_against(&model).unwrap();
                     let known = store.damage().unwrap().places;
-                    let is_it = |it: &&engine::Damage| it.offset == at && it.file() == path;
+                    let is_it = |it: &&engine::damage::Damage| it.offset == at && it.file() == path;
                     reported += known.iter().filter(is_it).count();
                 }
                 Err(Error::Io { .. }) => {}

@@ -4,12 +4,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use engine::compaction::CompactionRules;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{
-    CompactionRules, FolderKey, PutVersion, RestoreError, Store, UndeleteRequest, VersionEvent,
-    VersionFilter, VersionScope, VersionState,
+use engine::history::{
+    PutVersion, RestoreError, UndeleteRequest, VersionEvent, VersionFilter, VersionScope,
+    VersionState,
 };
+use engine::{FolderKey, Store};
 use tests::store::{
     Contents, Model, World, body, bucket, compact, delete, name, put, read, roll_over,
 };

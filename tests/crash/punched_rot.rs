@@ -165,7 +165,7 @@ fn damaged_live_body_next_to_punched_bodies_is_reported() {
         world.disk.flip(&punched.path, punched.entries_at() + 30, 1);
         let (store, report) = world.open_with_report();
         let reported: Vec<_> = report.damage.iter().map(|it| (it.offset, it.reason)).collect();
-        assert_eq!(reported, [(offset, engine::Malformed::Checksum)], "{seed}: {report}");
+        assert_eq!(reported, [(offset, engine::damage::Malformed::Checksum)], "{seed}: {report}");
         for at in 0..BATCHES {
             let found = read(&store, &key("live", at));
             match (seed, at) {

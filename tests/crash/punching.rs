@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use engine::Store;
+use engine::compaction::CompactionRules;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{CompactionRules, Store};
 use tests::store::{Contents, Model, World, body, compact, delete, name, put, read, roll_over};
 
 use crate::survivor::check;

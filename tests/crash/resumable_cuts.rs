@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{Batch, PutOptions, ResumePoint, Store};
+use engine::upload::ResumePoint;
+use engine::{Batch, PutOptions, Store};
 use tests::store::{Model, World, body, commit, name, read};
 use uuid::Uuid;
 

@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 
+use engine::Store;
+use engine::damage::Malformed;
 use engine::disk::sim::LossPolicy;
-use engine::{Malformed, Store};
 use tests::store::{Model, World, batch, commit, name};
 
 use crate::scenario::beginning;
@@ -65,7 +66,7 @@ fn scrub_results_are_atomic_under_power_loss() {
             assert!(damage.count() <= 1);
             for place in &damage.places {
                 assert_eq!((place.file(), place.reason), (path.clone(), Malformed::Checksum));
-                assert_eq!(place.name, Some(engine::RecordName::Object(name("big"))));
+                assert_eq!(place.name, Some(engine::damage::RecordName::Object(name("big"))));
             }
             assert_eq!(scrub(&store), 1);
         }

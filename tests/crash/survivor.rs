@@ -12,10 +12,9 @@ use std::ops::ControlFlow;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::fsck::{Finding, Remedy, Severity};
-use engine::{
-    Error, FolderKey, ObjectName, RecoveryReport, Store, Version, VersionEvent, VersionFilter,
-    VersionScope, VersionState,
-};
+use engine::history::{Version, VersionEvent, VersionFilter, VersionScope, VersionState};
+use engine::recovery::RecoveryReport;
+use engine::{Error, FolderKey, ObjectName, Store};
 use tests::store::{
     Contents, Model, ObservedObject, SMALL_INLINE_BYTES, World, body, bucket, bucket_named, name,
     put,

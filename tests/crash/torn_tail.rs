@@ -1,10 +1,11 @@
 //! Torn tails: unacknowledged data is cut off; acknowledged data never is, however damaged. They are distinguished by
 //! evidence in later durable data: a later group, the watermark of an idle store, a footer, the next segment.
 
+use engine::Store;
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
 use engine::format::Malformed;
-use engine::{RecoveryReport, Store};
+use engine::recovery::RecoveryReport;
 use tests::store::{World, body, commit, fact, idle, name, put, read};
 
 use crate::layout::{flip, groups};

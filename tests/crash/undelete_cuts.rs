@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
+use engine::FolderKey;
 use engine::disk::sim::LossPolicy;
-use engine::{FolderKey, UndeleteRequest};
+use engine::history::UndeleteRequest;
 use tests::store::{Change, Model, World, batch, body, bucket, commit, name};
 
 use crate::survivor::{check, fingerprint};

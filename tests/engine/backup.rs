@@ -4,9 +4,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use engine::backup::BackupReport;
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{BackupReport, Create, Error, RecoveryReport, Result, Store};
+use engine::recovery::RecoveryReport;
+use engine::{Create, Error, Result, Store};
 use tests::store::{Contents, World, body, compact, delete, idle, name, put, read, roll_over};
 
 fn back_up(store: &Store, to: &SimDisk) -> Result<BackupReport> {

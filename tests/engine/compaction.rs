@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use engine::compaction::{CompactionOptions, CompactionRules};
+use engine::damage::SegmentId;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
-use engine::{Batch, CompactionOptions, CompactionRules, Error, PutOptions, SegmentId, Store};
+use engine::{Batch, Error, PutOptions, Store};
 use tests::store::{
     Contents, World, body, commit, compact, delete, fact, name, put, read, roll_over, stage,
 };

@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use engine::disk::{Disk, RedbFile};
 use engine::format::{Usage, entry_key};
 use engine::fsck::Severity;
-use engine::{Batch, FolderKey, PutOptions, Store, UndeleteRequest, limits};
+use engine::history::UndeleteRequest;
+use engine::{Batch, FolderKey, PutOptions, Store, limits};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use tests::store::{
     Change, Contents, Model, World, batch, body, bucket, bucket_named, commit, compact, delete,

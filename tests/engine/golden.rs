@@ -15,10 +15,10 @@ use engine::format::{
     FOOTER_TRAILER_BYTES, FooterEncoding, FooterTrailer, GroupHeader, RecordKind,
     SEGMENT_HEADER_BYTES, SegmentHeader, salvage,
 };
-use engine::{
-    Error, RestoreError, Store, UndeleteRequest, VersionEvent, VersionFilter, VersionScope,
-    VersionState,
+use engine::history::{
+    RestoreError, UndeleteRequest, VersionEvent, VersionFilter, VersionScope, VersionState,
 };
+use engine::{Error, Store};
 use tests::store::{
     Change, Contents, Model, START_MS, World, batch, body, bucket, bucket_named, commit, compact,
     delete, fact, name, name_in, put, read,

@@ -3,11 +3,12 @@
 
 use std::ops::ControlFlow;
 
-use engine::{
-    Batch, DeletedFilter, Error, FolderKey, LogScanCursor, LsnRange, NoncurrentFilter,
-    NoncurrentReason, NoncurrentVersion, Object, ObjectKey, PutOptions, RestoreError, Store,
-    WorkProgress,
+use engine::history::{
+    DeletedFilter, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentReason, NoncurrentVersion,
+    RestoreError,
 };
+use engine::progress::WorkProgress;
+use engine::{Batch, Error, FolderKey, Object, ObjectKey, PutOptions, Store};
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, compact, delete, name, name_in, put,
     roll_over,

@@ -4,11 +4,12 @@
 use std::ops::ControlFlow;
 
 use engine::disk::Disk;
-use engine::{
-    Batch, Error, FolderKey, ObjectName, PutOptions, RestoreError, RestoredObject, Store,
-    UndeleteReport, UndeleteRequest, VersionEvent, VersionFilter, VersionHistory, VersionScope,
-    VersionState, WorkProgress,
+use engine::history::{
+    RestoreError, RestoredObject, UndeleteReport, UndeleteRequest, VersionEvent, VersionFilter,
+    VersionHistory, VersionScope, VersionState,
 };
+use engine::progress::WorkProgress;
+use engine::{Batch, Error, FolderKey, ObjectName, PutOptions, Store};
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, delete, name, name_in, put, read,
     roll_over, stage,

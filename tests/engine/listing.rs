@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use engine::{
-    Batch, FolderCursor, FolderKey, KeyGrouping, ObjectKey, PutOptions, Rng, SeededRng, Store,
-};
+use engine::listing::{FolderCursor, KeyGrouping};
+use engine::rng::{Rng, SeededRng};
+use engine::{Batch, FolderKey, ObjectKey, PutOptions, Store};
 use tests::store::{World, bucket, commit, delete, keys, name, stage};
 
 const NASTY: [&str; 26] = [

@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use engine::clock::SimClock;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::SimDisk;
 use engine::disk::{Access, Disk, DiskFile, Lock, Mapping};
-use engine::{
-    Background, Batch, Create, Environment, HistogramSnapshot, OpenOptions, PutOptions, SeededRng,
-    SimClock, Store,
-};
+use engine::metrics::HistogramSnapshot;
+use engine::rng::SeededRng;
+use engine::{Background, Batch, Create, Environment, OpenOptions, PutOptions, Store};
 use tests::store::{body, name, stage};
 
 /// A disk on which a sync takes time.

@@ -6,7 +6,9 @@ use std::io::ErrorKind;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::LossPolicy;
-use engine::{Batch, Error, PutOptions, ResumableUpload, ResumePoint, Store, fsck::Severity};
+use engine::fsck::Severity;
+use engine::upload::{ResumableUpload, ResumePoint};
+use engine::{Batch, Error, PutOptions, Store};
 use tests::store::{World, body, commit, name, put, read, stage};
 use uuid::Uuid;
 

@@ -4,13 +4,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use engine::compaction::CompactionRules;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
-use engine::{
-    Batch, CompactionRules, DeletedFilter, FolderKey, LogScanCursor, LsnRange, NoncurrentFilter,
-    NoncurrentVersion, PutOptions, RestoreError, RetainedStats, Store, UndeleteReport,
-    UndeleteRequest, WorkProgress,
+use engine::history::{
+    DeletedFilter, LogScanCursor, LsnRange, NoncurrentFilter, NoncurrentVersion, RestoreError,
+    UndeleteReport, UndeleteRequest,
 };
+use engine::progress::WorkProgress;
+use engine::stats::RetainedStats;
+use engine::{Batch, FolderKey, PutOptions, Store};
 use tests::store::{
     START_MS, World, body, bucket, commit, compact, delete, idle, name, put, read, roll_over,
 };
@@ -66,7 +69,7 @@ fn large_object_is_restorable_within_retention_window() {
         put_since_ms: 0,
     };
     let (lately, _) = store.recent_noncurrent(&all, None, 10).unwrap();
-    let summary = |it: &engine::NoncurrentVersion| {
+    let summary = |it: &engine::history::NoncurrentVersion| {
         (it.object.name().key.to_string(), store.recoverable_until_ms(&it.object))
     };
     let expected = [("b", until_ms + MINUTE_MS), ("a", until_ms)];

@@ -4,15 +4,15 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use engine::damage::{DamageList, Malformed, RecordName};
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::format::{BigTrailer, Checksum, SegmentHeader};
 use engine::limits::{
     BLOCK_BYTES, DAMAGE_LISTED_MAX, SCRUB_BYTES_PER_SECOND_MIN, SCRUB_PERIOD_SECONDS,
     SCRUB_SCHEDULE_POLL_MS,
 };
-use engine::{
-    Batch, DamageList, Error, Health, Malformed, RecordName, ScrubOptions, ScrubReport, Store,
-};
+use engine::scrub::{ScrubOptions, ScrubReport};
+use engine::{Batch, Error, Health, Store};
 use tests::store::{START_MS, World, body, commit, delete, fact, idle, name, put, read, roll_over};
 
 fn scrub(store: &Store) -> ScrubReport {
@@ -428,7 +428,9 @@ fn scrub_starts_with_oldest_verification() {
     }
     // Big segments in creation order; the log is still being written.
     let big: Vec<_> = (0..before.len())
-        .filter(|at| store.stats().unwrap().segments[*at].class == engine::SegmentClass::Big)
+        .filter(|at| {
+            store.stats().unwrap().segments[*at].class == engine::damage::SegmentClass::Big
+        })
         .collect();
     assert_eq!(order, big);
 }
@@ -447,7 +449,7 @@ fn scrub_does_not_starve_old_segments() {
     put_one(&store);
     let first = |store: &Store| {
         let segments = store.stats().unwrap().segments.into_iter();
-        let mut big = segments.filter(|segment| segment.class == engine::SegmentClass::Big);
+        let mut big = segments.filter(|segment| segment.class == engine::damage::SegmentClass::Big);
         big.next().unwrap().verified_ms
     };
     let mut verified = std::collections::BTreeSet::new();

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::{Batch, Error, FolderKey, PutOptions, Rng, SeededRng, Store};
+use engine::rng::{Rng, SeededRng};
+use engine::{Batch, Error, FolderKey, PutOptions, Store};
 use search::{Hit, HitItem, HitPage, SearchOptions, SearchQuery, limits};
 use tests::searched_store::SearchedStore;
 use tests::store::{World, bucket, bucket_named, commit, delete, name, name_in, stage};

@@ -2,7 +2,8 @@
 //! leave nothing behind.
 
 use engine::limits::BLOCK_BYTES;
-use engine::{Batch, Error, PutOptions, Result, StagedBody, UPLOAD_HEAD_BYTES};
+use engine::upload::UPLOAD_HEAD_BYTES;
+use engine::{Batch, Error, PutOptions, Result, StagedBody};
 use tests::store::{World, body, commit, name, put, read, roll_over, stage};
 
 #[test]

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use fuzz::Target;
 
 const INPUT_BYTES_MAX: u64 = 2_048;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use tests::{Connection, Form, Response};
 
 use crate::ledger::{BodyNumber, Ledger, State};

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use serde_json::{Value, json};
 use tests::{Connection, DataFolder, Form, ServerProcess};
 

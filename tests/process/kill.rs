@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use tests::server_process::start_and_kill;
 use tests::{Connection, DataFolder, ServerProcess};
 

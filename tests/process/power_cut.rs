@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use tests::DataFolder;
 
 use crate::client::Client;

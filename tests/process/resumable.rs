@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use tests::{Connection, DataFolder, Response, ServerProcess};
 
 use crate::ledger::BodyNumber;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use engine::{Rng, SeededRng};
+use engine::rng::{Rng, SeededRng};
 use tests::{DataFolder, Form, Receiver};
 
 const ROUNDS: u64 = 12;

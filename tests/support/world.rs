@@ -6,9 +6,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::{Actor, BucketKind, Password, PasswordHash, Plan, Role};
+use engine::clock::{Clock, SimClock};
 use engine::disk::faults::PathPattern;
 use engine::disk::sim::SimDisk;
-use engine::{Clock, Create, Environment, OpenOptions, Rng, SeededRng, SimClock, Store};
+use engine::rng::{Rng, SeededRng};
+use engine::{Create, Environment, OpenOptions, Store};
 use protocol::public_url::PublicUrl;
 use server::config::Config;
 use server::dispatch::HttpService;

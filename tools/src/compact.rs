@@ -2,7 +2,7 @@
 //!
 //! Non-goals: selecting and copying segments.
 
-use engine::CompactionRules;
+use engine::compaction::CompactionRules;
 use server::management::{AdminRequest, CompactionParams};
 
 use crate::exit::{self, Failure};

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use engine::{Clock, SystemClock};
+use engine::clock::{Clock, SystemClock};
 use server::config::{ENV_PREFIX, EffectiveSetting, SettingDefault, settings};
 
 use crate::exit::{self, Failure};

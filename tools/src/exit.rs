@@ -233,10 +233,10 @@ mod tests {
 
     #[test]
     fn failures_map_to_documented_exit_codes() {
-        let damage = engine::Error::Corrupt(engine::Corruption {
+        let damage = engine::Error::Corrupt(engine::damage::Corruption {
             file: "log/0000000001.seg".into(),
             offset: 7,
-            reason: engine::Malformed::Checksum,
+            reason: engine::damage::Malformed::Checksum,
             object: None,
         });
         let refused =

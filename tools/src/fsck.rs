@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use engine::clock::SystemClock;
 use engine::fsck::{self, CheckOptions, Finding, RepairOptions, Report, Severity};
-use engine::{
-    BucketName, Create, Environment, Error, OpenOptions, RealDisk, SystemClock, SystemRng,
-    WorkProgress,
-};
+use engine::progress::WorkProgress;
+use engine::rng::SystemRng;
+use engine::{BucketName, Create, Environment, Error, OpenOptions, RealDisk};
 use protocol::reserved_paths;
 use serde::Serialize;
 

@@ -15,7 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use catalog::{Actor, Catalog};
-use engine::{Create, Error, OpenOptions, RecoveryReport, Store, SystemClock, SystemRng};
+use engine::clock::SystemClock;
+use engine::recovery::RecoveryReport;
+use engine::rng::SystemRng;
+use engine::{Create, Error, OpenOptions, Store};
 use server::control::{self, ControlError};
 use server::limits;
 use server::management::{AdminRequest, AdminResponse, execute};

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use catalog::{Password, PasswordHash};
-use engine::SystemRng;
+use engine::rng::SystemRng;
 
 use crate::exit::Failure;
 

@@ -4,7 +4,7 @@
 //! when the work ends.
 //! Non-goals: the work itself.
 
-use engine::WorkProgress;
+use engine::progress::WorkProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Progress bar.

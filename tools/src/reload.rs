@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use engine::{Clock, SystemClock};
+use engine::clock::{Clock, SystemClock};
 use listener::accept::Shutdown;
 use server::config::{ActiveConfig, Reloaded, TlsFiles};
 use server::{Config, ConfigChange};

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Create, OpenOptions, Store, SystemClock, SystemRng};
+use engine::clock::{Clock, SystemClock};
+use engine::rng::SystemRng;
+use engine::{Create, OpenOptions, Store};
 use listener::accept::Shutdown;
 use protocol::public_url::PublicUrl;
 use server::{ServeError, ServeOptions, StartupReport};

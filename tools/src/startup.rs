@@ -7,7 +7,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use engine::{RecoveryReport, Store};
+use engine::Store;
+use engine::recovery::RecoveryReport;
 use protocol::public_url::PublicUrl;
 use server::StartupReport;
 use server::config::Scheme;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use engine::{Clock, SystemClock};
+use engine::clock::{Clock, SystemClock};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};

@@ -330,7 +330,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use engine::{Rng, SeededRng};
+    use engine::rng::{Rng, SeededRng};
 
     fn all(names: &NameList) -> Vec<&str> {
         names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()

@@ -22,3 +22,12 @@ pub use self::compactor::CompactionReport;
 pub(crate) use self::compactor::{Compactor, CompactorContext};
 pub use self::plan::{CompactionInput, CompactionPlan, CompactionRules, CompactionStep};
 pub(crate) use self::throttle::Throttle;
+
+/// Options of background compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionOptions {
+    /// Maximum copy rate in bytes per second. The rate is reduced while commits are slower than usual.
+    pub bytes_per_second_max: u64,
+    /// Interval between checks for work, in milliseconds.
+    pub poll_ms: u64,
+}

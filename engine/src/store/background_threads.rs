@@ -9,10 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::open::CompactionOptions;
 use crate::clock::Clock;
 use crate::commit::{self, CommitLatency, CommitStep, Committer, HealthState, Queue, Rollover};
-use crate::compaction::{CompactionRules, Compactor, Throttle};
+use crate::compaction::{CompactionOptions, CompactionRules, Compactor, Throttle};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;

@@ -9,7 +9,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::commit::{
     CommitLatency, Committer, CommitterContext, HealthState, Queue, RecentNoncurrent, Rollover,
 };
-use crate::compaction::{Compactor, CompactorContext};
+use crate::compaction::{CompactionOptions, Compactor, CompactorContext};
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Error, Result};
 use crate::format::{Damage, SegmentClass};
@@ -52,15 +52,6 @@ pub struct OpenOptions {
     pub scrub: Option<ScrubOptions>,
     /// Whether reads verify what they return.
     pub verification: Verification,
-}
-
-/// Options of background compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CompactionOptions {
-    /// Maximum copy rate in bytes per second. The rate is reduced while commits are slower than usual.
-    pub bytes_per_second_max: u64,
-    /// Interval between checks for work, in milliseconds.
-    pub poll_ms: u64,
 }
 
 /// Execution of background work.

@@ -18,7 +18,8 @@ use crate::format::{Checksum, SegmentId};
 use crate::free_space::FreeSpace;
 use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
-use crate::upload_memory::{UploadBuffer, UploadMemory, UploadMemoryBudget};
+pub use crate::upload_memory::UploadBuffer;
+use crate::upload_memory::{UploadMemory, UploadMemoryBudget};
 
 use self::block_pool::Block;
 pub(crate) use self::block_pool::BlockPool;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::Clock;
+use engine::clock::Clock;
 
 use super::AccountId;
 use crate::limits::{FAIR_USE_BASELINE_DAYS_MAX, FAIR_USE_BASELINE_DAYS_MIN};
@@ -123,7 +123,8 @@ impl Days {
 
 #[cfg(test)]
 mod tests {
-    use engine::{SeededRng, SimClock};
+    use engine::clock::SimClock;
+    use engine::rng::SeededRng;
 
     use super::*;
 

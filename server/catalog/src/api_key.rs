@@ -7,7 +7,9 @@
 
 use std::fmt;
 
-use engine::{BucketName, FolderKey, NameError, ObjectKey, Rng};
+use engine::name::NameError;
+use engine::rng::Rng;
+use engine::{BucketName, FolderKey, ObjectKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -287,7 +289,7 @@ fn check_of(id: &str, secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::{Batch, FactName, NameError, Store};
+use engine::name::NameError;
+use engine::{Batch, FactName, Store};
 
 use super::audit_entry::{Actor, AuditAction, AuditEntry, AuditRecord};
 use super::record::{decode, encode};

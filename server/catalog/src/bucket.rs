@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use engine::{BucketName, FactName, NameError, ObjectKey, ObjectName};
+use engine::name::NameError;
+use engine::{BucketName, FactName, ObjectKey, ObjectName};
 use protocol::reserved_paths;
 use serde::{Deserialize, Serialize};
 use usage::bucket_counters::BucketCounters;

@@ -103,10 +103,11 @@ fn check_count(count: usize, max: usize, what: &str) -> Result<(), CatalogError>
 /// In-memory store for tests.
 #[cfg(test)]
 mod world {
+    use engine::clock::SimClock;
     use engine::disk::sim::SimDisk;
+    use engine::rng::{Rng, SeededRng};
     use engine::{
-        Background, Create, Environment, ObjectKey, ObjectName, OpenOptions, PutOptions, Rng,
-        SeededRng, SimClock, Store,
+        Background, Create, Environment, ObjectKey, ObjectName, OpenOptions, PutOptions, Store,
     };
 
     use super::*;

@@ -6,7 +6,9 @@
 
 use std::fmt;
 
-use engine::{Etag, FactName, NameError, ObjectKey, Rng};
+use engine::name::NameError;
+use engine::rng::Rng;
+use engine::{Etag, FactName, ObjectKey};
 use serde::{Deserialize, Serialize};
 
 use super::base32;

@@ -15,7 +15,9 @@
 
 use std::fmt;
 
-use engine::{BucketName, FactName, NameError, Rng};
+use engine::name::NameError;
+use engine::rng::Rng;
+use engine::{BucketName, FactName};
 use hmac::{Hmac, KeyInit, Mac};
 use protocol::file_name::{ConflictRule, Naming};
 use protocol::object_path::PathInBucket;
@@ -300,7 +302,7 @@ impl UploadParams {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

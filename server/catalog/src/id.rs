@@ -6,7 +6,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use engine::{FactName, NameError, Rng};
+use engine::FactName;
+use engine::name::NameError;
+use engine::rng::Rng;
 
 use super::base32;
 
@@ -118,7 +120,7 @@ impl<K> fmt::Display for Id<K> {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

@@ -3,7 +3,8 @@
 //! Guarantees: a URL is imported once, even across restarts; facts of finished jobs are deleted. Non-goals: the import.
 
 use bytes::Bytes;
-use engine::{Batch, FactName, NameError, Precondition};
+use engine::name::NameError;
+use engine::{Batch, FactName, Precondition};
 
 use super::id::JobId;
 use super::job::JobFailure;

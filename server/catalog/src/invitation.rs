@@ -3,7 +3,8 @@
 //! Its text names the account and contains a secret, `<account>_<secret>`. Guarantees: an account has at most one
 //! invitation, and a new one replaces it; only a hash of the secret is stored. Non-goals: the base URL of the link.
 
-use engine::{FactName, NameError};
+use engine::FactName;
+use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::AccountId;

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::{Batch, FactName, NameError};
+use engine::name::NameError;
+use engine::{Batch, FactName};
 use serde::{Deserialize, Serialize};
 
 use super::record::{CatalogRecord, encode};

@@ -61,7 +61,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use engine::{BucketName, Clock, FactName, Rng, Store};
+use engine::clock::Clock;
+use engine::rng::Rng;
+use engine::{BucketName, FactName, Store};
 
 use self::audit_log::AuditLog;
 use self::bucket_deletion::PendingDeletion;
@@ -552,8 +554,8 @@ impl From<engine::Error> for CatalogError {
     }
 }
 
-impl From<engine::NameError> for CatalogError {
-    fn from(why: engine::NameError) -> Self {
+impl From<engine::name::NameError> for CatalogError {
+    fn from(why: engine::name::NameError) -> Self {
         Self::InvalidRequest(why.to_string())
     }
 }

@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
-use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, ResumePoint, Store};
+use engine::name::NameError;
+use engine::upload::ResumePoint;
+use engine::{Batch, BucketName, FactName, ObjectKey, Precondition, Store};
 use protocol::stored_headers::StoredHeaders;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -375,8 +377,10 @@ fn part_fact(upload: Uuid, number: u32) -> Result<FactName, NameError> {
 mod tests {
     use std::sync::Arc;
 
+    use engine::clock::SimClock;
     use engine::disk::sim::SimDisk;
-    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
+    use engine::rng::SeededRng;
+    use engine::{Create, Environment, OpenOptions};
 
     use super::*;
 

@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::{ResumableUpload, StagedBody};
+use engine::StagedBody;
+use engine::upload::ResumableUpload;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use uuid::Uuid;

@@ -8,7 +8,9 @@
 use std::fmt;
 
 use argon2::{Algorithm, Argon2, Params, Version};
-use engine::{FactName, NameError, Rng};
+use engine::FactName;
+use engine::name::NameError;
+use engine::rng::Rng;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use unicode_normalization::UnicodeNormalization;
@@ -178,7 +180,7 @@ pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

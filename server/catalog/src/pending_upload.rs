@@ -5,7 +5,9 @@
 //! and the bytes.
 
 use bytes::Bytes;
-use engine::{BucketName, FactName, NameError, ObjectKey, ResumePoint, Store};
+use engine::name::NameError;
+use engine::upload::ResumePoint;
+use engine::{BucketName, FactName, ObjectKey, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 

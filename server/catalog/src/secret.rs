@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use engine::Rng;
+use engine::rng::Rng;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -68,7 +68,7 @@ fn sha256(text: &str) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

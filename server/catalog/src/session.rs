@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use engine::{FactName, NameError};
+use engine::FactName;
+use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AccountId, SessionId};

@@ -9,7 +9,8 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::{Batch, FactName, NameError, Precondition};
+use engine::name::NameError;
+use engine::{Batch, FactName, Precondition};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;

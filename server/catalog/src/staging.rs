@@ -212,7 +212,7 @@ mod tests {
 
     fn upload(bucket: &str, bytes: u64, touched_ms: u64) -> StagedUpload {
         StagedUpload {
-            account: AccountId::issue(&engine::SeededRng::new(1)),
+            account: AccountId::issue(&engine::rng::SeededRng::new(1)),
             bucket: BucketName::parse(bucket).unwrap(),
             length: 100,
             replaced: StoredAmount::default(),
@@ -264,7 +264,7 @@ mod tests {
         assert!(staging.insert(Uuid::from_u128(2), overwriting(), 250));
         assert!(!staging.insert(Uuid::from_u128(3), overwriting(), 250));
         assert!(!staging.contains(Uuid::from_u128(3)));
-        let other = AccountId::issue(&engine::SeededRng::new(2));
+        let other = AccountId::issue(&engine::rng::SeededRng::new(2));
         let other = StagedUpload { account: other, ..overwriting() };
         assert!(staging.insert(Uuid::from_u128(3), other, 250));
     }

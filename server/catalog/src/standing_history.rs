@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Batch, FactName, NameError};
+use engine::name::NameError;
+use engine::{Batch, FactName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

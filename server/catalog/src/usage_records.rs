@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::{FactName, NameError};
+use engine::FactName;
+use engine::name::NameError;
 use serde::{Deserialize, Serialize};
 use usage::bucket_counters::UsageCounts;
 

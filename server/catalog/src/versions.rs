@@ -23,7 +23,8 @@ mod mark;
 mod names;
 mod stack;
 
-use engine::{Batch, BucketName, FolderKey, NameError, Store, Usage};
+use engine::name::NameError;
+use engine::{Batch, BucketName, FolderKey, Store, Usage};
 use serde::{Deserialize, Serialize};
 
 pub use self::keeping::marker_of;

@@ -8,7 +8,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use engine::Rng;
+use engine::rng::Rng;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use engine::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
+use engine::name::NameError;
+use engine::{BucketName, FolderKey, ObjectKey, ObjectName};
 use percent_encoding::percent_decode_str;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 

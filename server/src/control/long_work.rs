@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use catalog::{Actor, CatalogError};
-use engine::WorkProgress;
+use engine::progress::WorkProgress;
 use http_body::Frame;
 use protocol::error::ApiError;
 use tokio::sync::watch;

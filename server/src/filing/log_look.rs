@@ -5,7 +5,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Error, ProgressCallback, Store};
+use engine::progress::ProgressCallback;
+use engine::{Error, Store};
 use protocol::error::ApiError;
 use tokio::time::timeout;
 use usage::task::blocking;

@@ -6,9 +6,11 @@
 
 use catalog::claims::Claim;
 use catalog::{Bucket, EventKind, ObjectEvent, OnConflict};
+use engine::history::{LsnRange, RestoreError};
+use engine::progress::ProgressCallback;
 use engine::{
-    Batch, Conflict, Error, LsnRange, Object, ObjectKey, ObjectName, Precondition,
-    ProgressCallback, PutOptions, RestoreError, StagedBody, Store,
+    Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, StagedBody,
+    Store,
 };
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use catalog::{Bucket, OnConflict, Scope};
-use engine::{
+use engine::history::{
     LogScanCursor, NoncurrentFilter, NoncurrentLogPage, NoncurrentPage, NoncurrentReason,
-    NoncurrentVersion, ObjectKey, ProgressCallback, Store,
+    NoncurrentVersion,
 };
+use engine::progress::ProgressCallback;
+use engine::{ObjectKey, Store};
 use http::Uri;
 use protocol::error::{ApiError, LOG_TOO_LARGE};
 use protocol::json_body::JsonBody;

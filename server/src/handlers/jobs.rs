@@ -10,7 +10,8 @@ use catalog::{
     Job, JobFailure, JobId, JobProgress, JobSpec, JobState, NewJob, OnConflict, Scope,
     StoredFolder, StoredName,
 };
-use engine::{BucketName, CompactionRules, FolderKey};
+use engine::compaction::CompactionRules;
+use engine::{BucketName, FolderKey};
 use http::{StatusCode, Uri};
 use jiff::Timestamp;
 use protocol::destination::OutboundUrl;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
 use catalog::Scope;
-use engine::{Clock, FolderKey, Object, ObjectName, Store};
+use engine::clock::Clock;
+use engine::{FolderKey, Object, ObjectName, Store};
 use http::Uri;
 use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
 use protocol::error::ApiError;
@@ -189,7 +190,7 @@ fn displayed_thumbnail(store: &Store, file: &ObjectName) -> Result<Option<Object
 
 #[cfg(test)]
 mod tests {
-    use engine::SimClock;
+    use engine::clock::SimClock;
 
     use super::*;
 

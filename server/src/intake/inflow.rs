@@ -9,7 +9,8 @@ use std::fmt::Display;
 use std::mem;
 
 use bytes::Bytes;
-use engine::{StagedBody, Upload, UploadBuffer};
+use engine::upload::UploadBuffer;
+use engine::{StagedBody, Upload};
 use http_body::Body;
 use protocol::error::ApiError;
 #[cfg(feature = "s3")]
@@ -175,9 +176,11 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use engine::clock::SimClock;
     use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
     use engine::disk::sim::SimDisk;
-    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock, Store};
+    use engine::rng::SeededRng;
+    use engine::{Create, Environment, OpenOptions, Store};
 
     use super::*;
 

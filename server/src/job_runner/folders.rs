@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use catalog::{Bucket, Job, OnConflict};
-use engine::{DeletedFilter, FolderKey, KeyPage, LsnRange, Object, ObjectKey};
+use engine::history::{DeletedFilter, LsnRange};
+use engine::listing::KeyPage;
+use engine::{FolderKey, Object, ObjectKey};
 use protocol::error::ApiError;
 use usage::task::blocking;
 

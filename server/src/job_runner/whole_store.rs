@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::{CatalogError, JobId, JobSpec};
-use engine::WorkProgress;
+use engine::progress::WorkProgress;
 use protocol::error::ApiError;
 use usage::task::blocking;
 

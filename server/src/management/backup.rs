@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::{BackupReport, Error, ProgressCallback, RealDisk, Store};
+use engine::backup::BackupReport;
+use engine::progress::ProgressCallback;
+use engine::{Error, RealDisk, Store};
 use serde::{Deserialize, Serialize};
 
 use catalog::{Catalog, CatalogError, LastBackup};

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use catalog::CatalogError;
-use engine::{
-    CompactionInput, CompactionPlan, CompactionReport, CompactionRules, Error, ProgressCallback,
-    SegmentId, Store,
-};
+use engine::compaction::{CompactionInput, CompactionPlan, CompactionReport, CompactionRules};
+use engine::damage::SegmentId;
+use engine::progress::ProgressCallback;
+use engine::{Error, Store};
 use serde::{Deserialize, Serialize};
 
 use super::stats::{SegmentKindView, class_view};

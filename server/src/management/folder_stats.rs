@@ -4,7 +4,8 @@
 //! latest change, require reading every file, up to a limit per folder and per page.
 
 use catalog::CatalogError;
-use engine::{BucketName, FolderCursor, FolderKey, Store};
+use engine::listing::FolderCursor;
+use engine::{BucketName, FolderKey, Store};
 use protocol::time_format::iso_time;
 
 use super::{FolderView, FoldersView};

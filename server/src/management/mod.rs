@@ -26,7 +26,8 @@ use catalog::{
     MemberRole, NewAccount, NewBucket, NewBucketOwner, OnNonEmpty, OrganisationId,
     OrganisationName, PasswordHash, Scope, new_bucket_name, prefix_folder,
 };
-use engine::{BucketName, FolderKey, ProgressCallback, Store};
+use engine::progress::ProgressCallback;
+use engine::{BucketName, FolderKey, Store};
 use jobs::archive::{self, ArchiveLocation, ArchiveScope, ImportRules, ImportSource};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};

@@ -12,9 +12,11 @@ use catalog::{
     Access, Bucket, Catalog, CatalogError, EventKind, Grant, Issuer, ObjectEvent, Purpose,
     UploadParams,
 };
+use engine::listing::KeyGrouping;
+use engine::progress::ProgressCallback;
 use engine::{
-    Batch, Conflict, Error, FactName, KeyGrouping, Object, ObjectKey, ObjectName, Precondition,
-    ProgressCallback, PutOptions, StagedBody, Store,
+    Batch, Conflict, Error, FactName, Object, ObjectKey, ObjectName, Precondition, PutOptions,
+    StagedBody, Store,
 };
 use jobs::archive::{ArchiveLocation, read_object};
 use jobs::thumbnail_object::{
@@ -281,7 +283,7 @@ fn usage(
     let folder = folder_of(Some(folder))?;
     let (bucket_name, prefix) = (bucket.name.to_string(), folder.as_str());
     let mut view = UsageView { bucket_name, folder: prefix.to_owned(), ..UsageView::default() };
-    let mut progress = engine::WorkProgress::default();
+    let mut progress = engine::progress::WorkProgress::default();
     let mut after: Option<String> = None;
     loop {
         let limit = engine::limits::LIST_PAGE_MAX;

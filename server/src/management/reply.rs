@@ -7,7 +7,9 @@ use catalog::{
     Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, FairUseStanding,
     MemberRole, Organisation, Plan, Role, Scope, ServeHtml,
 };
-use engine::{BucketName, FolderKey, Store, Usage, UsagePage, WorkProgress};
+use engine::progress::WorkProgress;
+use engine::stats::UsagePage;
+use engine::{BucketName, FolderKey, Store, Usage};
 use jobs::archive::{ExportReport, ImportReport};
 use protocol::reserved_paths::INVITATION_PATH;
 use protocol::time_format::iso_time;

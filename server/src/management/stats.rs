@@ -2,10 +2,10 @@
 //!
 //! Non-goals: counting.
 
-use engine::{
-    ClassStats, Damage, DamageList, Health, ProgressCallback, RetainedStats, SegmentClass,
-    SegmentStats, Store, StoreStats,
-};
+use engine::damage::{Damage, DamageList, SegmentClass};
+use engine::progress::ProgressCallback;
+use engine::stats::{ClassStats, RetainedStats, SegmentStats, StoreStats};
+use engine::{Health, Store};
 use protocol::time_format::iso_time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

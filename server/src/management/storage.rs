@@ -4,9 +4,10 @@
 //! own, are summarised. Nothing is written. Non-goals: counting and selection, which the engine does.
 
 use catalog::{Catalog, CatalogError};
-use engine::{
-    CompactionRules, Damage, DiskStats, RecordName, SegmentClass, SegmentStats, Store, StoreStats,
-};
+use engine::Store;
+use engine::compaction::CompactionRules;
+use engine::damage::{Damage, RecordName, SegmentClass};
+use engine::stats::{DiskStats, SegmentStats, StoreStats};
 use protocol::time_format::iso_time;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -178,7 +179,7 @@ fn kinds(stats: &StoreStats) -> Vec<SegmentKindUsageView> {
         (SegmentKindView::Compacted, stats.compacted),
         (SegmentKindView::Big, stats.big),
     ];
-    let view = |(kind, class): (SegmentKindView, engine::ClassStats)| SegmentKindUsageView {
+    let view = |(kind, class): (SegmentKindView, engine::stats::ClassStats)| SegmentKindUsageView {
         kind,
         segments: class.segments,
         live_bytes: class.live_bytes,

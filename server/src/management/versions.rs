@@ -3,11 +3,12 @@
 //! Non-goals: log scans, which the engine does.
 
 use catalog::{Catalog, CatalogError};
-use engine::{
-    Batch, BucketName, FolderKey, ObjectName, ProgressCallback, RestoreError, Store,
-    UndeleteReport, UndeleteRequest, Version, VersionEvent, VersionFilter, VersionHistory,
-    VersionScope, VersionState,
+use engine::history::{
+    RestoreError, UndeleteReport, UndeleteRequest, Version, VersionEvent, VersionFilter,
+    VersionHistory, VersionScope, VersionState,
 };
+use engine::progress::ProgressCallback;
+use engine::{Batch, BucketName, FolderKey, ObjectName, Store};
 use jobs::thumbnail_object::delete_thumbnail;
 use protocol::error::ApiError;
 use protocol::object_path::PathInBucket;

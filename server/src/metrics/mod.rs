@@ -15,7 +15,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use catalog::LastBackup;
-use engine::{DiskStats, StoreMetrics, StoreStats};
+use engine::metrics::StoreMetrics;
+use engine::stats::{DiskStats, StoreStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use engine::{ClassStats, Health, StoreStats};
+use engine::Health;
+use engine::stats::{ClassStats, StoreStats};
 use usage::exposition::{HistogramUnit, Labels, MetricWriter};
 
 use super::ServerMetrics;

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::Rng;
+use engine::rng::Rng;
 use governor::nanos::Nanos;
 use governor::state::StateStore;
 use listener::ip_network::AddressKey;
@@ -109,7 +109,7 @@ fn lock(set: &Mutex<Set>) -> MutexGuard<'_, Set> {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use engine::SeededRng;
+    use engine::rng::SeededRng;
 
     use super::*;
 

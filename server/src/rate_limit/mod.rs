@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalog::{Account, AccountActivity, AccountId, FairUseStanding, Plan};
-use engine::{BucketName, Clock, Rng};
+use engine::BucketName;
+use engine::clock::Clock;
+use engine::rng::Rng;
 use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;

@@ -6,7 +6,8 @@
 
 use std::num::NonZeroU32;
 
-use engine::{BucketName, Rng};
+use engine::BucketName;
+use engine::rng::Rng;
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;

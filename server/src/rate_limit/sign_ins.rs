@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
-use engine::Rng;
+use engine::rng::Rng;
 use governor::Quota;
 use listener::ip_network::AddressKey;
 use sha2::{Digest, Sha256};

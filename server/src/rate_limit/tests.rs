@@ -2,7 +2,8 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use catalog::{AccountName, Role};
-use engine::{SeededRng, SimClock};
+use engine::clock::SimClock;
+use engine::rng::SeededRng;
 use proptest::prelude::*;
 
 use super::*;
@@ -217,7 +218,7 @@ proptest! {
 #[ignore = "a measurement"]
 #[allow(clippy::disallowed_methods, reason = "it measures real time")]
 fn bench_nanoseconds_per_request_by_ip() {
-    let clock: Arc<dyn Clock> = Arc::new(engine::SystemClock::new());
+    let clock: Arc<dyn Clock> = Arc::new(engine::clock::SystemClock::new());
     let conduct = Arc::new(AccountActivity::new(clock.clone()));
     let world = world(&Config::default());
     let allowances =

@@ -22,7 +22,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Clock, Counter, Etag, Histogram, HistogramSnapshot, Object, Store};
+use engine::clock::Clock;
+use engine::metrics::{Counter, Histogram, HistogramSnapshot};
+use engine::{Etag, Object, Store};
 use images::{
     Error, Format, LimitKind, Plan, PlanOutcome, Source, TransformOptions, limits::SOURCE_BYTES_MAX,
 };

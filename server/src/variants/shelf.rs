@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
+use engine::damage::RecordName;
 use engine::{
-    Batch, BucketName, Health, Object, ObjectKey, ObjectName, Precondition, PutOptions, RecordName,
-    Store,
+    Batch, BucketName, Health, Object, ObjectKey, ObjectName, Precondition, PutOptions, Store,
 };
 use protocol::reserved_paths;
 
@@ -52,7 +52,7 @@ struct CachedVariant {
 
 impl VariantCache {
     /// Creates an empty cache with a limit in bytes; [`VariantCache::load`] loads it from the store.
-    pub(super) fn new(store: Store, bytes_max: u64) -> Result<Self, engine::NameError> {
+    pub(super) fn new(store: Store, bytes_max: u64) -> Result<Self, engine::name::NameError> {
         let bucket = BucketName::parse(reserved_paths::VARIANTS)?;
         Ok(Self { store, bucket, bytes_max, state: Mutex::default(), changes: RwLock::default() })
     }
@@ -309,9 +309,11 @@ fn parse_key(key: &str) -> Option<VariantKey> {
 mod tests {
     use std::sync::Arc;
 
+    use engine::clock::SimClock;
     use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
     use engine::disk::sim::SimDisk;
-    use engine::{Create, Environment, OpenOptions, SeededRng, SimClock};
+    use engine::rng::SeededRng;
+    use engine::{Create, Environment, OpenOptions};
 
     use super::*;
 

@@ -11,7 +11,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Counter;
+use engine::metrics::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use usage::spans::child_span;
 

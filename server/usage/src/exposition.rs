@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use engine::HistogramSnapshot;
+use engine::metrics::HistogramSnapshot;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use engine::{Counter, Histogram, HistogramSnapshot};
+use engine::metrics::{Counter, Histogram, HistogramSnapshot};
 use http::StatusCode;
 
 use crate::limits::MEASURE_SHARDS_MAX;

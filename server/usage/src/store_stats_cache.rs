@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::{Clock, Store, StoreStats};
+use engine::Store;
+use engine::clock::Clock;
+use engine::stats::StoreStats;
 
 use crate::limits::{METRICS_CPU_FRACTION, METRICS_STATS_FAST};
 
@@ -54,7 +56,7 @@ impl CachedStats {
 
 #[cfg(test)]
 mod tests {
-    use engine::SimClock;
+    use engine::clock::SimClock;
 
     use super::*;
 

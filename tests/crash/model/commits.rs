@@ -3,7 +3,8 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use bytes::Bytes;
-use engine::{BucketName, CommitInfo, CommitStep, Error, FactName, ObjectName, Store};
+use engine::commit::CommitStep;
+use engine::{BucketName, CommitInfo, Error, FactName, ObjectName, Store};
 use tests::model_batch::{ModelBatch, ModelPrecondition};
 use tests::store::{Change, Contents, Model, body, bucket_named, fact, name_in, stage};
 

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use bytes::Bytes;
+use engine::compaction::CompactionRules;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, FaultRule, Operation, PathPattern};
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{
-    Batch, CompactionRules, Error, FolderKey, Health, Precondition, Store, VersionFilter,
-    VersionScope,
-};
+use engine::history::{VersionFilter, VersionScope};
+use engine::{Batch, Error, FolderKey, Health, Precondition, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, delete, name, put, roll_over,
 };

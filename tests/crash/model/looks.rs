@@ -1,6 +1,7 @@
 //! Reads: the store returns what the model holds, unless the disk failed.
 
-use engine::{BucketName, FolderCursor, FolderKey, Store};
+use engine::listing::FolderCursor;
+use engine::{BucketName, FolderKey, Store};
 use tests::store::{bucket_named, fact};
 
 use super::run::{Pinned, Run};

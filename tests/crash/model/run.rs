@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{
-    Body, Error, Etag, Health, ObjectName, RecoveryReport, Rng, SeededRng, StagedBody, Store,
-};
+use engine::recovery::RecoveryReport;
+use engine::rng::{Rng, SeededRng};
+use engine::{Body, Error, Etag, Health, ObjectName, StagedBody, Store};
 use search::{NameSearch, SearchOptions};
 use tests::store::{Contents, Model, World};
 

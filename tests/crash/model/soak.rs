@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::{Rng, SystemRng};
+use engine::rng::{Rng, SystemRng};
 
 use super::tally::Tally;
 use super::{play, wanted_seed};

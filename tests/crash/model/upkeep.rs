@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use engine::compaction::CompactionRules;
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
-use engine::{CompactionRules, Error, Rng, Store};
+use engine::rng::Rng;
+use engine::{Error, Store};
 use tests::store::{Contents, World, idle, roll_over};
 
 use super::run::Run;

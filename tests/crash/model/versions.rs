@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{
-    BucketName, Error, Etag, FolderKey, ObjectName, RestoreError, RestoredObject, Store,
-    UndeleteReport, UndeleteRequest, VersionEvent, VersionFilter, VersionHistory, VersionScope,
-    VersionState,
+use engine::history::{
+    RestoreError, RestoredObject, UndeleteReport, UndeleteRequest, VersionEvent, VersionFilter,
+    VersionHistory, VersionScope, VersionState,
 };
+use engine::{BucketName, Error, Etag, FolderKey, ObjectName, Store};
 use tests::store::ObservedObject;
 
 use super::run::{Put, Run};

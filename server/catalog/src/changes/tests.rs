@@ -285,7 +285,7 @@ fn bucket_members_change_and_the_owner_remains() {
 
 fn password(text: &str) -> PasswordHash {
     let password = Password::new_checked(text).unwrap();
-    PasswordHash::from_password(&password, &engine::SeededRng::new(3)).unwrap()
+    PasswordHash::from_password(&password, &engine::rng::SeededRng::new(3)).unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of limits, turns and back-off, without a store.
 
-use engine::SeededRng;
+use engine::rng::SeededRng;
 
 use super::*;
 

@@ -10,9 +10,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use engine::commit::ObjectChange;
 use engine::{
-    Batch, BucketName, Conflict, Error, Object, ObjectChange, ObjectKey, ObjectName, Precondition,
-    PutOptions, Store,
+    Batch, BucketName, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions,
+    Store,
 };
 
 use super::mark::Known;

@@ -6,7 +6,8 @@
 //!
 //! Guarantees: names are in the order of keys, and within a key from the newest version to the oldest.
 
-use engine::{BucketName, Error, NameError, ObjectKey, ObjectName};
+use engine::name::NameError;
+use engine::{BucketName, Error, ObjectKey, ObjectName};
 
 use protocol::reserved_paths;
 

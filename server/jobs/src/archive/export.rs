@@ -13,7 +13,8 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use bytes::Bytes;
-use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName, ProgressCallback};
+use engine::progress::ProgressCallback;
+use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName};
 
 use super::local_files::{
     CreateOutcome, FolderWriter, Output, PARTIAL_DIR, is_folder, is_per_file_error,

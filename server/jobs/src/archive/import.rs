@@ -18,7 +18,8 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use catalog::object_attributes::StoredAttributes;
-use engine::{Error, Etag, ObjectKey, ObjectName, ProgressCallback, PutOptions, StagedBody};
+use engine::progress::ProgressCallback;
+use engine::{Error, Etag, ObjectKey, ObjectName, PutOptions, StagedBody};
 use protocol::content_type::detect;
 use protocol::object_path::{check_writable, normalize};
 use sha2::{Digest, Sha256};

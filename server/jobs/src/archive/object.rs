@@ -3,7 +3,8 @@
 //! Guarantees: every byte is verified before it is written; a file appears under its name when it is complete and
 //! durable. Non-goals: several objects, which `export` writes.
 
-use engine::{Conflict, Error, ObjectName, ProgressCallback, Store};
+use engine::progress::ProgressCallback;
+use engine::{Conflict, Error, ObjectName, Store};
 
 use super::export::write_all;
 use super::local_files::Output;

@@ -4,7 +4,8 @@
 
 use std::ops::ControlFlow;
 
-use engine::{Error, ProgressCallback, WorkProgress};
+use engine::Error;
+use engine::progress::{ProgressCallback, WorkProgress};
 
 /// Observed work.
 pub(super) struct ProgressReporter<'w> {

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Clock, SystemClock};
+use engine::clock::{Clock, SystemClock};
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, IF_MATCH};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, StatusCode};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::Clock;
+use engine::clock::Clock;
 use usage::registry::CertificateMetrics;
 
 use super::AcmeSettings;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Clock;
+use engine::clock::Clock;
 use instant_acme::{Account, NewAccount};
 use outbound::OutboundClient;
 use usage::registry::CertificateMetrics;

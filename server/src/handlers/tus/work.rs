@@ -18,7 +18,8 @@ use catalog::{
     Bucket, EventKind, PendingUpload, Scope, StagedUpload, StoredAmount, ThumbnailChoice,
     UploadParams,
 };
-use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, StagedBody};
+use engine::upload::ResumableUpload;
+use engine::{Batch, ObjectKey, ObjectName, StagedBody};
 use http::StatusCode;
 use http::header::HeaderMap;
 use jobs::thumbnail_object::{is_thumbnail_of, thumbnail_object_name};
@@ -69,7 +70,7 @@ impl UploadSession {
             thumbnail: wish.thumbnail,
             length: wish.length,
             metadata: wish.metadata,
-            received: engine::ResumePoint::default(),
+            received: engine::upload::ResumePoint::default(),
             expires_ms: 0,
             is_stored: false,
             key: None,
@@ -325,7 +326,7 @@ impl UploadSession {
     }
 
     /// Saves the durable offset.
-    async fn save(&mut self, received: engine::ResumePoint) -> Result<(), ApiError> {
+    async fn save(&mut self, received: engine::upload::ResumePoint) -> Result<(), ApiError> {
         let expires_ms = self.app.clock.unix_ms() + catalog::limits::TUS_EXPIRY_MS;
         self.persist(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
     }

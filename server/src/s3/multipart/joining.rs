@@ -342,7 +342,7 @@ fn lost(error: Error, ours: &impl Fn(ApiError) -> S3Error) -> S3Error {
 
 #[cfg(test)]
 mod tests {
-    use engine::ResumePoint as Came;
+    use engine::upload::ResumePoint as Came;
     use uuid::Uuid;
 
     use super::*;

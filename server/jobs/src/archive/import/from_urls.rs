@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use engine::{ObjectName, ProgressCallback, Store};
+use engine::progress::ProgressCallback;
+use engine::{ObjectName, Store};
 
 use super::{
     ArchiveError, Candidate, ImportAbort, Importer, PaxRecords, ProgressReporter, committer,
