@@ -24,7 +24,7 @@ mod top_hits;
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub use self::name_cache::{NameCacheStats, SearchOptions};
 pub struct NameSearch {
     store: Store,
     cache: Arc<NameCache>,
-    loader: Mutex<Option<JoinHandle<()>>>,
+    loader: Option<JoinHandle<()>>,
 }
 
 impl NameSearch {
@@ -47,21 +47,20 @@ impl NameSearch {
     ///
     /// The error of starting the thread.
     pub fn start(store: Store, options: SearchOptions) -> io::Result<Self> {
-        let search = Self::without_thread(store, options);
+        let mut search = Self::without_thread(store, options);
         let (store, cache) = (search.store.clone(), Arc::clone(&search.cache));
         let load = move || {
             while cache.wait(Duration::from_millis(limits::POLL_MS)) {
                 cache.load_requested(&store);
             }
         };
-        let loader = thread::Builder::new().name("trug-names".to_owned()).spawn(load)?;
-        *search.loader.lock().unwrap_or_else(PoisonError::into_inner) = Some(loader);
+        search.loader = Some(thread::Builder::new().name("trug-names".to_owned()).spawn(load)?);
         Ok(search)
     }
 
     /// Creates a search of a store that reads names into memory only in [`NameSearch::load_requested`].
     pub fn without_thread(store: Store, options: SearchOptions) -> Self {
-        Self { store, cache: Arc::new(NameCache::new(options)), loader: Mutex::default() }
+        Self { store, cache: Arc::new(NameCache::new(options)), loader: None }
     }
 
     /// Searches a folder and its subfolders for names that match a query; without query words, lists the direct content
@@ -92,9 +91,8 @@ impl NameSearch {
 impl Drop for NameSearch {
     fn drop(&mut self) {
         self.cache.shut_down();
-        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // Its panic, if any, was reported by the panic hook; the cache is dropped either way.
-        let _ = loader.map(JoinHandle::join);
+        let _ = self.loader.take().map(JoinHandle::join);
     }
 }
 
