@@ -23,8 +23,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog::claims::Claim;
-use catalog::object_attributes::{S3Attributes, StoredAttributes, Tags};
-use catalog::object_lock::ObjectLock;
+use catalog::object_attributes::{S3Attributes, StoredAttributes};
 use catalog::{
     AllowedTypes, Bucket, BucketKind, EventKind, ObjectEvent, ThumbnailChoice, UploadParams,
 };
@@ -40,7 +39,6 @@ use protocol::file_name::{ConflictRule, NameProposal, Naming, file_name, split_e
 use protocol::multipart::{FormFiles, MultipartFile};
 use protocol::object_path::{PathInBucket, check_writable, key_in_folder};
 use protocol::request_body::RequestBody;
-use protocol::stored_headers::StoredHeaders;
 use usage::task::blocking;
 use uuid::Uuid;
 
@@ -61,12 +59,8 @@ pub struct StagedFile {
     thumbnail: Option<Result<StagedBody, ThumbnailSkip>>,
     /// Thumbnail rendered by an earlier attempt to store the file.
     thumbnail_cache: ThumbnailCache,
-    /// Response headers that the client sent.
-    headers: StoredHeaders,
-    /// S3 attributes that the client sent.
-    s3: Option<S3Attributes>,
-    tags: Tags,
-    lock: ObjectLock,
+    /// Attributes of the object, except for its declared type and version.
+    attributes: StoredAttributes,
 }
 
 impl StagedFile {
@@ -83,33 +77,25 @@ impl StagedFile {
             staged,
             thumbnail: None,
             thumbnail_cache: thumbnail_kept,
-            headers: StoredHeaders::default(),
-            s3: None,
-            tags: Tags::new(),
-            lock: ObjectLock::default(),
+            attributes: StoredAttributes::default(),
         }
     }
 
     /// Creates a copy of a stored file, with its media type, headers, S3 attributes and tags.
     pub(crate) fn copy_of(object: &Object, staged: StagedBody) -> Self {
-        let StoredAttributes { declared_type, headers, s3, tags, version: _, lock: _ } =
+        let StoredAttributes { declared_type, headers, s3, tags, .. } =
             StoredAttributes::of(object);
         let declared_type = declared_type.or_else(|| Some(object.content_type().to_owned()));
         // The original key belongs to the source only.
         let s3 = s3.map(|s3| S3Attributes { key: None, ..s3 });
-        Self { headers, s3, tags, ..Self::new(None, declared_type, staged) }
+        let attributes = StoredAttributes { headers, s3, tags, ..StoredAttributes::default() };
+        Self { attributes, ..Self::new(None, declared_type, staged) }
     }
 
-    /// Sets the headers, S3 attributes and tags of the file.
+    /// Sets the attributes of the file; its declared type is that of the upload.
     #[cfg(feature = "s3")]
-    pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes, tags: Tags) -> Self {
-        Self { headers, s3: Some(s3), tags, ..self }
-    }
-
-    /// Sets the retention and legal hold of the file.
-    #[cfg(feature = "s3")]
-    pub(crate) fn locked(self, lock: ObjectLock) -> Self {
-        Self { lock, ..self }
+    pub(crate) fn with_attributes(self, attributes: StoredAttributes) -> Self {
+        Self { attributes, ..self }
     }
 
     /// Sets the client's name of the file.
@@ -474,7 +460,7 @@ impl StagedFile {
 
     /// Returns the first bytes of the content; empty if the body is an encoding of the content.
     fn content_head(&self) -> &[u8] {
-        match self.headers.content_encoding {
+        match self.attributes.headers.content_encoding {
             Some(_) => &[],
             None => self.staged.head(),
         }
@@ -515,11 +501,7 @@ impl StagedFile {
         let differs = declared_type.filter(|declared| *declared != content_type);
         let attributes = StoredAttributes {
             declared_type: differs.map(str::to_owned),
-            headers: self.headers.clone(),
-            s3: self.s3.clone(),
-            tags: self.tags.clone(),
-            version: None,
-            lock: self.lock,
+            ..self.attributes.clone()
         };
         PutOptions {
             content_type,

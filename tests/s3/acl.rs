@@ -1,4 +1,4 @@
-//! Access control lists: what a bucket can express is set and reported, everything else is rejected.
+//! Access control lists: what buckets and objects can express is set and reported, everything else is rejected.
 
 use crate::bucket::{Bucket, element, is, text};
 
@@ -39,12 +39,73 @@ fn bucket_acl_makes_a_bucket_public_and_private() {
     let read = grant(&format!("xsi:type=\"Group\"><URI>{EVERYONE}</URI>"), "READ");
     bucket.put("/photos?acl", &[], &policy(&owner, &[full.clone(), read.clone()]));
     assert_eq!(anonymous(&bucket, "/photos/a.txt"), 200);
-    // What is in effect can be set for an object too.
+    // Lists of objects of a public bucket are not stored.
     bucket.put("/photos/a.txt?acl", &[("x-amz-acl", "public-read")], "");
     bucket.put("/photos/a.txt?acl", &[], &policy(&owner, &[read, full.clone()]));
     bucket.put("/photos/b.txt", &[("x-amz-acl", "public-read")], "hello");
+    bucket.put("/photos/b.txt?acl", &[("x-amz-acl", "bucket-owner-full-control")], "");
+    let private = bucket.send("PUT", "/photos/b.txt?acl", &[("x-amz-acl", "private")], "");
+    assert_eq!((private.status, element(&private, "Code").unwrap()), is(501, "NotImplemented"));
     bucket.put("/photos?acl", &[], &policy(&owner, &[full]));
-    assert_eq!(anonymous(&bucket, "/photos/a.txt"), 401);
+    for address in ["/photos/a.txt", "/photos/b.txt"] {
+        assert_eq!(anonymous(&bucket, address), 401, "{address}");
+    }
+}
+
+#[test]
+fn object_acl_makes_single_objects_of_a_private_bucket_public() {
+    let mut bucket = Bucket::new();
+    let public = [("x-amz-acl", "public-read")];
+    bucket.put("/photos/a.txt", &[], "hello");
+    bucket.put("/photos/b.txt", &public, "hello");
+    let mut connection = tests::Connection::connect(bucket.place.server.address()).unwrap();
+    let served = connection.get("/photos/b.txt").unwrap();
+    assert_eq!((served.status, text(&served)), (200, "hello".to_owned()));
+    assert!(served.header("cache-control").starts_with("public"), "{served:?}");
+    for address in ["/photos/a.txt", "/photos/none.txt", "/photos/", "/photos?list-type=2"] {
+        assert_eq!(anonymous(&bucket, address), 401, "{address}");
+    }
+    let listed = text(&bucket.get("/photos/b.txt?acl", &[]));
+    assert!(listed.contains(EVERYONE), "{listed}");
+    let etag = bucket.get("/photos/b.txt", &[]).header("etag").to_owned();
+    for (acl, status) in [("private", 401), ("public-read", 200), ("bucket-owner-read", 401)] {
+        bucket.put("/photos/b.txt?acl", &[("x-amz-acl", acl)], "");
+        assert_eq!(anonymous(&bucket, "/photos/b.txt"), status, "{acl}");
+        let listed = text(&bucket.get("/photos/b.txt?acl", &[]));
+        assert_eq!(listed.contains(EVERYONE), status == 200, "{listed}");
+    }
+    assert_eq!(bucket.get("/photos/b.txt", &[]).header("etag"), etag);
+    let owner = element(&bucket.get("/photos?acl", &[]), "ID").unwrap();
+    let full = grant(&format!("xsi:type=\"CanonicalUser\"><ID>{owner}</ID>"), "FULL_CONTROL");
+    let read = grant(&format!("xsi:type=\"Group\"><URI>{EVERYONE}</URI>"), "READ");
+    bucket.put("/photos/b.txt?acl", &[], &policy(&owner, &[full, read]));
+    assert_eq!(anonymous(&bucket, "/photos/b.txt"), 200);
+    // A list belongs to the object that it was sent for.
+    bucket.put("/photos/c.txt", &[("x-amz-copy-source", "photos/b.txt")], "");
+    bucket.put("/photos/b.txt", &[], "hello");
+    for address in ["/photos/b.txt", "/photos/c.txt"] {
+        assert_eq!(anonymous(&bucket, address), 401, "{address}");
+    }
+    let copy = [("x-amz-copy-source", "photos/b.txt"), public[0]];
+    bucket.put("/photos/c.txt", &copy, "");
+    assert_eq!(anonymous(&bucket, "/photos/c.txt"), 200);
+}
+
+#[test]
+fn multipart_upload_with_public_read_is_public() {
+    let mut bucket = Bucket::new();
+    let public = [("x-amz-acl", "public-read")];
+    let begun = bucket.send("POST", "/photos/a.bin?uploads", &public, "");
+    let id = element(&begun, "UploadId").unwrap();
+    let part = bucket.put(&format!("/photos/a.bin?partNumber=1&uploadId={id}"), &[], "hello");
+    let etag = part.header("etag");
+    let list = format!(
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>\
+         </CompleteMultipartUpload>"
+    );
+    let joined = bucket.send("POST", &format!("/photos/a.bin?uploadId={id}"), &[], &list);
+    assert_eq!(joined.status, 200, "{}", text(&joined));
+    assert_eq!(anonymous(&bucket, "/photos/a.bin"), 200);
 }
 
 #[test]
@@ -75,9 +136,9 @@ fn unsupported_acls_are_rejected_and_change_nothing() {
     for (address, acl, refusal) in [
         ("/photos?acl", "public-read-write", is(501, "NotImplemented")),
         ("/photos?acl", "public", is(400, "InvalidArgument")),
-        ("/photos/b.txt", "public-read", is(501, "NotImplemented")),
         ("/photos/b.txt", "authenticated-read", is(501, "NotImplemented")),
-        ("/photos/a.txt?acl", "public-read", is(501, "NotImplemented")),
+        ("/photos/a.txt?acl", "public-read-write", is(501, "NotImplemented")),
+        ("/photos/a.txt?acl", "public", is(400, "InvalidArgument")),
         ("/acl-bucket", "public-read-write", is(501, "NotImplemented")),
     ] {
         let answer = bucket.send("PUT", address, &[("x-amz-acl", acl)], "");
@@ -112,6 +173,24 @@ fn publishing_a_bucket_requires_manage_and_read_scopes() {
         let answer = connection.send("PUT", "/photos?acl", &acl, b"").unwrap();
         assert_eq!(answer.status, status, "{scopes}: {}", text(&answer));
         assert_eq!(anonymous(&bucket, "/photos/a.txt") == 200, status == 200, "{scopes}");
+    }
+}
+
+#[test]
+fn publishing_an_object_requires_upload_and_read_scopes() {
+    let mut bucket = Bucket::new();
+    let public = [("x-amz-acl", "public-read")];
+    for (at, (scopes, status)) in
+        [("upload", 403), ("read,manage", 403), ("upload,read", 200)].into_iter().enumerate()
+    {
+        let address = format!("/photos/{at}.txt");
+        let mut connection = bucket.with_key(&["--scope", scopes]);
+        let put = connection.send("PUT", &address, &public, b"hello").unwrap();
+        assert_eq!(put.status, status, "{scopes}: {}", text(&put));
+        bucket.put(&address, &[], "hello");
+        let put = connection.send("PUT", &format!("{address}?acl"), &public, b"").unwrap();
+        assert_eq!(put.status, status, "{scopes}: {}", text(&put));
+        assert_eq!(anonymous(&bucket, &address) == 200, status == 200, "{scopes}");
     }
 }
 

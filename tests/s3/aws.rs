@@ -72,6 +72,25 @@ fn aws_sync_of_1000_files_is_idempotent() {
 
 #[test]
 #[ignore = "needs aws-cli from PyPI"]
+fn aws_upload_with_acl_public_read_is_public() {
+    let place = Place::new();
+    let file = place.temp_path("hi.txt");
+    fs::write(&file, "hi").unwrap();
+    let from = file.to_str().unwrap();
+    let mut connection = tests::Connection::connect(place.server.address()).unwrap();
+    for (acl, status) in [("private", 401), ("public-read", 200)] {
+        ran(&place, &["s3", "cp", "--acl", acl, from, "s3://photos/hi.txt"]);
+        assert_eq!(connection.get("/photos/hi.txt").unwrap().status, status, "{acl}");
+    }
+    ran(
+        &place,
+        &["s3api", "put-object-acl", "--acl", "private", "--bucket", "photos", "--key", "hi.txt"],
+    );
+    assert_eq!(connection.get("/photos/hi.txt").unwrap().status, 401);
+}
+
+#[test]
+#[ignore = "needs aws-cli from PyPI"]
 fn aws_multipart_upload_creates_one_object() {
     let mut place = Place::new();
     let file = place.temp_path("large.bin");

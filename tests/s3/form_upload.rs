@@ -186,7 +186,7 @@ fn post_object_policy_violations_are_rejected_and_store_nothing() {
         (|form| form.remove("x-amz-date"), is(400, "InvalidArgument")),
         (|form| form.file = None, is(400, "InvalidArgument")),
         (|form| form.field("x-amz-security-token", "a"), is(400, "InvalidToken")),
-        (|form| form.field("acl", "public-read"), is(501, "NotImplemented")),
+        (|form| form.field("acl", "public-read-write"), is(501, "NotImplemented")),
         (|form| form.field("x-amz-server-side-encryption", "aws:kms"), is(501, "NotImplemented")),
         (
             |form| form.field("x-amz-meta-a", &"x".repeat(21 << 10)),

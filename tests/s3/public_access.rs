@@ -65,9 +65,20 @@ fn public_access_block_hides_and_rejects_public_access() {
         assert_eq!(anonymous(&bucket), 200, "{flag}");
     }
     bucket.put("/photos?acl", &[("x-amz-acl", "private")], "");
-    block(&mut bucket, &["BlockPublicAcls", "BlockPublicPolicy"]);
     let public = [("x-amz-acl", "public-read")];
-    for address in ["/photos?acl", "/photos/b.txt"] {
+    bucket.put("/photos/a.txt?acl", &public, "");
+    for flag in ["RestrictPublicBuckets", "IgnorePublicAcls"] {
+        block(&mut bucket, &[flag]);
+        assert_eq!(anonymous(&bucket), 401, "{flag}");
+        // Who may not read may not publish by removing the block.
+        let mut connection = bucket.with_key(&["--scope", "manage"]);
+        assert_eq!(connection.send("DELETE", address, &[], b"").unwrap().status, 403);
+        assert_eq!(bucket.send("DELETE", address, &[], "").status, 204);
+        assert_eq!(anonymous(&bucket), 200, "{flag}");
+    }
+    bucket.put("/photos/a.txt?acl", &[("x-amz-acl", "private")], "");
+    block(&mut bucket, &["BlockPublicAcls", "BlockPublicPolicy"]);
+    for address in ["/photos?acl", "/photos/b.txt", "/photos/a.txt?acl"] {
         let refused = bucket.send("PUT", address, &public, "");
         assert_eq!(refusal(&refused), is(403, "AccessDenied"), "{address}");
     }

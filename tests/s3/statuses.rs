@@ -131,7 +131,7 @@ fn unsupported_parameters_are_rejected_and_store_nothing() {
             is(501, "NotImplemented"),
         ),
         ("PUT", "/photos/b.txt", &lock, is(400, "InvalidRequest")),
-        ("PUT", "/photos/b.txt", &[("x-amz-acl", "public-read")], is(501, "NotImplemented")),
+        ("PUT", "/photos/b.txt", &[("x-amz-acl", "aws-exec-read")], is(501, "NotImplemented")),
         (
             "PUT",
             "/photos/b.txt",

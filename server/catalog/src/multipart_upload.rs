@@ -10,7 +10,6 @@ use bytes::Bytes;
 use engine::name::NameError;
 use engine::upload::ResumePoint;
 use engine::{Batch, BucketName, FactName, ObjectKey, Precondition, Store};
-use protocol::stored_headers::StoredHeaders;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -18,8 +17,7 @@ use super::id::AccountId;
 use super::record::{CatalogRecord, corrupt_record, decode, encode};
 use super::{CatalogError, StagedUpload, Staging, StoredAmount, hex};
 use crate::limits;
-use crate::object_attributes::{StoredChecksum, Tags};
-use crate::object_lock::ObjectLock;
+use crate::object_attributes::{StoredAttributes, StoredChecksum};
 
 const PREFIX: &str = "s3-upload/";
 const PART_PREFIX: &str = "s3-part/";
@@ -31,17 +29,8 @@ pub struct MultipartUpload {
     pub account: AccountId,
     pub bucket: BucketName,
     pub key: ObjectKey,
-    pub declared_type: Option<String>,
-    /// Response headers of the object.
-    pub headers: StoredHeaders,
-    /// User metadata, without the prefix `x-amz-meta-`.
-    pub metadata: BTreeMap<String, String>,
-    /// Original key, if it is not in Unicode normalization form C.
-    pub sent_key: Option<String>,
-    /// Tags of the object.
-    pub tags: Tags,
-    /// Retention and legal hold of the object.
-    pub lock: ObjectLock,
+    /// Attributes of the object that do not depend on its content.
+    pub attributes: StoredAttributes,
     /// Checksum algorithm of the parts, and checksum type of the object.
     pub checksum: Option<UploadChecksum>,
     pub started_ms: u64,
@@ -79,16 +68,7 @@ pub struct UploadedPart {
 struct StoredMultipartUpload {
     bucket: String,
     key: String,
-    declared_type: Option<String>,
-    #[serde(default, skip_serializing_if = "StoredHeaders::is_empty")]
-    headers: StoredHeaders,
-    metadata: BTreeMap<String, String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent_key: Option<String>,
-    #[serde(default, skip_serializing_if = "Tags::is_empty")]
-    tags: Tags,
-    #[serde(default, skip_serializing_if = "ObjectLock::is_none")]
-    lock: ObjectLock,
+    attributes: StoredAttributes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<UploadChecksum>,
     begun_ms: u64,
@@ -139,18 +119,19 @@ impl MultipartUpload {
         facts.iter().map(|(fact, bytes)| Self::read(fact, bytes)).collect()
     }
 
+    /// Returns the key as the client sent it.
+    pub fn sent_key(&self) -> &str {
+        let sent = self.attributes.s3.as_ref().and_then(|s3| s3.key.as_deref());
+        sent.unwrap_or(self.key.as_str())
+    }
+
     /// Returns the fact and its encoded value.
     pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
         let fact = fact(&self.account, self.id)?;
         let stored = StoredMultipartUpload {
             bucket: self.bucket.to_string(),
             key: self.key.to_string(),
-            declared_type: self.declared_type.clone(),
-            headers: self.headers.clone(),
-            metadata: self.metadata.clone(),
-            sent_key: self.sent_key.clone(),
-            tags: self.tags.clone(),
-            lock: self.lock,
+            attributes: self.attributes.clone(),
             checksum: self.checksum.clone(),
             begun_ms: self.started_ms,
             done: self.done.clone(),
@@ -318,12 +299,7 @@ impl MultipartUpload {
             account: AccountId::parse(account).ok_or_else(|| bad("invalid account id"))?,
             bucket: BucketName::parse(&stored.bucket).map_err(|why| bad(&why.to_string()))?,
             key: ObjectKey::parse(&stored.key).map_err(|why| bad(&why.to_string()))?,
-            declared_type: stored.declared_type,
-            headers: stored.headers,
-            metadata: stored.metadata,
-            sent_key: stored.sent_key,
-            tags: stored.tags,
-            lock: stored.lock,
+            attributes: stored.attributes,
             checksum: stored.checksum,
             started_ms: stored.begun_ms,
             done: stored.done,
@@ -383,6 +359,7 @@ mod tests {
     use engine::{Create, Environment, OpenOptions};
 
     use super::*;
+    use crate::object_attributes::Tags;
 
     fn store() -> Store {
         let surroundings = Environment {
@@ -399,15 +376,11 @@ mod tests {
             account: AccountId::parse("aaaaaaaaaaaaaaaa").unwrap(),
             bucket: BucketName::parse("photos").unwrap(),
             key: ObjectKey::parse("a/b.bin").unwrap(),
-            declared_type: Some("image/png".into()),
-            headers: StoredHeaders {
-                content_language: Some("de".into()),
-                ..StoredHeaders::default()
+            attributes: StoredAttributes {
+                declared_type: Some("image/png".into()),
+                tags: Tags::from([("a".to_owned(), "b".to_owned())]),
+                ..StoredAttributes::default()
             },
-            metadata: BTreeMap::from([("mtime".into(), "1.5".into())]),
-            sent_key: Some("a/b\u{308}.bin".into()),
-            tags: Tags::from([("a".to_owned(), "b".to_owned())]),
-            lock: ObjectLock { retention: None, hold: true },
             checksum: Some(UploadChecksum { algorithm: "crc32".into(), kind: "COMPOSITE".into() }),
             started_ms: 1_000,
             done: None,

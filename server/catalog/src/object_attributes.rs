@@ -42,6 +42,9 @@ pub struct StoredAttributes {
     /// Retention and legal hold, in a bucket with object lock.
     #[serde(default, skip_serializing_if = "ObjectLock::is_none")]
     pub lock: ObjectLock,
+    /// Whether everyone may read the object although its bucket is private.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_public: bool,
 }
 
 /// Version data of an object.
@@ -112,7 +115,8 @@ impl StoredAttributes {
             true => 0,
             false => r#","lock":"#.len() + LOCK_BYTES_MAX,
         };
-        let bytes_max = UNTAGGED_BYTES_MAX + tags_bytes + mark_bytes + lock_bytes;
+        let public_bytes = if self.is_public { r#","isPublic":true"#.len() } else { 0 };
+        let bytes_max = UNTAGGED_BYTES_MAX + tags_bytes + mark_bytes + lock_bytes + public_bytes;
         let bytes_max = engine::limits::ATTRIBUTES_BYTES_MAX.min(bytes_max);
         (encoded.len() <= bytes_max).then_some(encoded)
     }

@@ -1,11 +1,13 @@
-//! Public access of a bucket: as granted, and as an S3 public access block restricts it.
+//! Public access of a bucket and of single objects: as granted, and as an S3 public access block restricts it.
 //!
-//! Guarantees: while a block hides public access, nobody reads the bucket without a credential; the grant takes effect
+//! Guarantees: while a block hides public access, nobody reads the bucket without a credential; the grants take effect
 //! again when the block is removed. Non-goals: authorization of changes.
 
+use engine::Object;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Access, Bucket};
+use crate::object_attributes::StoredAttributes;
 
 /// Public access block of a bucket (S3 API, PutPublicAccessBlock).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,10 +39,26 @@ impl PublicAccessBlock {
 }
 
 impl Bucket {
+    /// Returns whether everyone may read an object: in a public bucket every object, in a private one those that an
+    /// access control list makes public.
+    pub fn is_public_object(&self, object: &Object) -> bool {
+        match self.access {
+            Access::Public => true,
+            Access::Private => {
+                !self.hides_public_access() && StoredAttributes::of(object).is_public
+            }
+        }
+    }
+
+    /// Returns whether granted public access, of the bucket and of its objects, has no effect.
+    pub fn hides_public_access(&self) -> bool {
+        self.public_access_block.is_some_and(PublicAccessBlock::hides)
+    }
+
     /// Determines the effective access after a change.
     pub(super) fn settle_access(&mut self) {
-        let is_hidden = self.public_access_block.is_some_and(PublicAccessBlock::hides);
-        self.access = if is_hidden { Access::Private } else { self.granted_access };
+        self.access =
+            if self.hides_public_access() { Access::Private } else { self.granted_access };
         if self.granted_access == Access::Private {
             // Without granted public access there is no policy.
             self.policy = None;

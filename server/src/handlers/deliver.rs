@@ -74,11 +74,19 @@ pub async fn deliver(
     gate::reject_active_embeds(&request.headers)?;
     let query = Query::from_uri(&request.uri);
     let bucket = bucket.ok_or_else(ApiError::bucket_not_found)?;
-    authorize_delivery(app, bucket, &target, request, &query)?;
-    app.catalog.account_activity().count_request(&bucket.owner);
-    let name = target.object().ok_or_else(ApiError::file_not_found)?;
-    for _ in 0..LOOKUPS_MAX {
+    let mut denied = authorize_delivery(app, bucket, &target, request, &query).err();
+    let Some(name) = target.object() else {
+        return Err(denied.unwrap_or_else(ApiError::file_not_found));
+    };
+    for lookup in 0..LOOKUPS_MAX {
         let found = app.store.get(&name)?;
+        let is_public = || found.as_ref().is_some_and(|object| bucket.is_public_object(object));
+        if let Some(error) = denied.take_if(|_| !is_public()) {
+            return Err(error);
+        }
+        if lookup == 0 {
+            app.catalog.account_activity().count_request(&bucket.owner);
+        }
         let delivered = match found {
             Some(object) => deliver_object(app, request, &query, bucket, &object).await,
             None => Box::pin(deliver_placeholder(app, request, &query, bucket)).await,
@@ -140,7 +148,10 @@ async fn deliver_object(
         None => Cow::Owned(validators_of(&shown, object)),
     };
     let download = Disposition::from_param(download.as_deref());
-    let headers_by = |make| headers(bucket, &shown, &validators, download, make);
+    let headers_by = |make| {
+        let audience = audience(bucket, bucket.is_public_object(object));
+        headers(bucket, audience, &shown, &validators, download, make)
+    };
     let total = shown.bytes();
     let range = match evaluate_preconditions(&request.method, &request.headers, Some(&*validators))
     {
@@ -213,12 +224,15 @@ async fn deliver_placeholder(
     let object = app.store.get(name)?.ok_or_else(missing)?;
     let shown = Representation::select(app, request, query, bucket, &object).await?;
     let validators = validators_of(&shown, &object);
-    let mut headers = headers(bucket, &shown, &validators, Disposition::Inline, object_headers);
+    let is_public = bucket.access == Access::Public;
+    let audience = audience(bucket, is_public);
+    let mut headers =
+        headers(bucket, audience, &shown, &validators, Disposition::Inline, object_headers);
     // These describe the file at this URL, which does not exist.
     for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
         headers.remove(name);
     }
-    if bucket.access == Access::Public {
+    if is_public {
         headers.insert(header::CACHE_CONTROL, PLACEHOLDER_CACHE);
     }
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.bytes()));
@@ -269,9 +283,18 @@ fn validators_of(shown: &Representation<'_>, object: &Object) -> Validators {
     Validators::of_object(shown.etag(), object.created_ms(), object.modified_ms())
 }
 
+fn audience(bucket: &Bucket, is_public: bool) -> Visibility {
+    match is_public {
+        true if bucket.index => Visibility::Public,
+        true => Visibility::PublicUnindexed,
+        false => Visibility::Private,
+    }
+}
+
 /// Returns the response headers of a representation, built by one of the functions for that.
 fn headers(
     bucket: &Bucket,
+    audience: Visibility,
     shown: &Representation<'_>,
     validators: &Validators,
     download: Disposition<'_>,
@@ -282,11 +305,7 @@ fn headers(
         file_name: shown.file_name(),
         content_type: shown.content_type(),
         validators,
-        audience: match bucket.access {
-            Access::Public if bucket.index => Visibility::Public,
-            Access::Public => Visibility::PublicUnindexed,
-            Access::Private => Visibility::Private,
-        },
+        audience,
         cache_control: bucket.cache_control.as_ref().map(|value| value.as_str()),
         pages: match bucket.serve_html {
             ServeHtml::AsText => HtmlPolicy::PlainText,

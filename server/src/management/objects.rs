@@ -120,6 +120,8 @@ pub struct ObjectView {
     pub last_modified: String,
     /// Whether the object is a generated thumbnail.
     pub is_thumbnail: bool,
+    /// Whether an access control list makes the object public in a private bucket.
+    pub is_public: bool,
     /// Response headers that the uploading client sent.
     pub headers: StoredHeaders,
     /// `x-amz-meta-*`, without the prefix.
@@ -267,6 +269,7 @@ fn object_view(object: &Object) -> ObjectView {
         created_at: iso_time(object.created_ms()),
         last_modified: iso_time(object.modified_ms()),
         is_thumbnail: object.is_derived(),
+        is_public: attributes.is_public,
         headers: attributes.headers,
         metadata: attributes.s3.map(|s3| s3.metadata).unwrap_or_default(),
         tags: attributes.tags,

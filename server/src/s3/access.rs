@@ -112,7 +112,6 @@ pub(super) fn check_parameters(
     let bucket = bucket.filter(|bucket| app.catalog.bucket_role(account, bucket).is_some());
     let bucket = bucket.as_deref().map(|bucket| RequestBucket {
         owner: bucket.owner.as_str(),
-        access: bucket.access,
         blocks_public_acls: bucket.public_access_block.is_some_and(|it| it.block_public_acls),
     });
     parameters::check(operation, headers, query, bucket)

@@ -1,14 +1,14 @@
-//! Access control lists, as far as the access of a bucket expresses them.
+//! Access control lists of buckets and objects: private, or public to read.
 //!
-//! A bucket is private (its owner has full control) or public (everyone may read every object too). Guarantees: a list
-//! is accepted only if it grants exactly that; one that grants anything else is rejected and changes nothing.
-//! Non-goals: access of single objects, grants to accounts.
+//! The owner has full control; everyone may read the objects of a public bucket, and those of a private bucket that
+//! have a list that says so. In a public bucket the lists of objects have no effect and are not stored, so a bucket
+//! that becomes private has no public objects left over. Guarantees: a list is accepted only if it takes effect as
+//! sent; any other is rejected and changes nothing. Non-goals: grants to accounts.
 
-use std::sync::Arc;
-
+use catalog::object_attributes::StoredAttributes;
 use catalog::{Access, AccountId, Bucket, BucketChange, Scope};
 use engine::ObjectName;
-use protocol::error::ApiError;
+use http::HeaderMap;
 use s3s::dto::{
     AccessControlPolicy, GetBucketAclInput, GetBucketAclOutput, GetObjectAclInput,
     GetObjectAclOutput, Grant, Grantee, Owner, Permission, PutBucketAclInput, PutBucketAclOutput,
@@ -22,6 +22,7 @@ use super::errors::{code, s3_error, to_s3_error};
 use super::listing::owner_of;
 use super::objects::authorized_object;
 use super::parameters::RequestBucket;
+use super::rewriting::{Stored, rewrite};
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::state::AppState;
@@ -31,8 +32,8 @@ const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 const BUCKET_ACLS: &str = "A bucket is \"private\" (its owner has FULL_CONTROL) or \"public-read\" (everyone has READ \
     too): other grants are not supported; give other accounts access as members of an organisation";
 
-const OBJECT_ACLS: &str = "Objects have the access of their bucket: make the bucket public or private, with \
-    PutBucketAcl, in the dashboard or with \"trug bucket edit --access public\", and send no access control list";
+const OBJECT_ACLS: &str = "An object is \"private\" (its owner has FULL_CONTROL) or \"public-read\" (everyone has READ \
+    too), and every object of a public bucket is public: other grants are not supported";
 
 /// Canned access control list, by its effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,19 +86,37 @@ pub(super) fn bucket_access(value: &str) -> S3Result<Option<Access>> {
     }
 }
 
-/// Checks the canned list of a new object against the access of its bucket. `private` is what clients send by default:
-/// it requests no access other than that of the bucket.
+/// Returns the access that a canned list requests for an object.
+fn object_access(value: &str) -> S3Result<Access> {
+    match canned(value)? {
+        Canned::Is(access) => Ok(access),
+        Canned::OfOwner => Ok(Access::Private),
+        Canned::Other => Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS)),
+    }
+}
+
+/// Checks the canned list of a new object. `private` is what clients send by default: in a public bucket it requests no
+/// access other than that of the bucket.
 pub(super) fn check_new_object(value: &str, bucket: Option<RequestBucket<'_>>) -> S3Result<()> {
     check_block(value, bucket.is_some_and(|bucket| bucket.blocks_public_acls))?;
-    let bucket = bucket.map(|bucket| bucket.access);
-    match canned(value)? {
-        Canned::Is(Access::Private) | Canned::OfOwner => Ok(()),
-        // A missing bucket is reported as such, by the operation.
-        Canned::Is(Access::Public) if bucket != Some(Access::Private) => Ok(()),
-        Canned::Is(Access::Public) | Canned::Other => {
-            Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS))
-        }
+    object_access(value).map(drop)
+}
+
+/// Returns whether the canned list of a new object makes it public in a private bucket, which requires the scope
+/// `read`.
+pub(super) fn is_made_public(
+    app: &AppState,
+    caller: &Caller,
+    headers: &HeaderMap,
+    bucket: &Bucket,
+) -> S3Result<bool> {
+    let sent = headers.get("x-amz-acl").and_then(|value| value.to_str().ok());
+    let access = sent.map_or(Ok(Access::Private), object_access)?;
+    let is_made_public = access == Access::Public && bucket.access == Access::Private;
+    if is_made_public {
+        caller.authorize(&app.catalog, bucket, Scope::Read).map_err(|error| to_s3_error(&error))?;
     }
+    Ok(is_made_public)
 }
 
 /// Implements GetBucketAcl.
@@ -108,42 +127,29 @@ pub(super) async fn bucket_acl(
     let caller = caller_of(&request.extensions)?;
     let bucket =
         head_bucket(app, &caller, &request.input.bucket).map_err(|error| to_s3_error(&error))?;
-    let (owner, grants) = grants(app, &bucket);
+    let (owner, grants) = grants(app, &bucket, bucket.access == Access::Public);
     Ok(GetBucketAclOutput { owner: Some(owner), grants: Some(grants) })
 }
 
-/// Implements GetObjectAcl: returns the ACL of the bucket.
+/// Implements GetObjectAcl.
 pub(super) async fn object_acl(
     app: &AppState,
     request: S3Request<GetObjectAclInput>,
 ) -> S3Result<GetObjectAclOutput> {
     let caller = caller_of(&request.extensions)?;
-    let GetObjectAclInput { bucket, key, version_id, .. } = &request.input;
-    let bucket = check_object(app, &caller, bucket, key, version_id.as_deref()).await?;
-    let (owner, grants) = grants(app, &bucket);
+    let GetObjectAclInput { bucket, key: sent_key, version_id: sent_id, .. } = &request.input;
+    let id = version_id(sent_id.as_deref())?;
+    let found = authorized_object(app, &caller, bucket, sent_key, Scope::Read);
+    let (bucket, key) = found.map_err(|error| to_s3_error(&error))?;
+    let name = ObjectName::new(bucket.name.clone(), key);
+    let version = find_version(app, &bucket, &name, sent_key, id).await?;
+    let (owner, grants) = grants(app, &bucket, bucket.is_public_object(&version.object));
     let (owner, grants) = (Some(owner), Some(grants));
     Ok(GetObjectAclOutput { owner, grants, ..GetObjectAclOutput::default() })
 }
 
-/// Returns the bucket of an object that exists and that the caller may read.
-async fn check_object(
-    app: &AppState,
-    caller: &Caller,
-    bucket: &str,
-    sent_key: &str,
-    sent_id: Option<&str>,
-) -> S3Result<Arc<Bucket>> {
-    let ours = |error: ApiError| to_s3_error(&error);
-    let (bucket, key) =
-        authorized_object(app, caller, bucket, sent_key, Scope::Read).map_err(ours)?;
-    let name = ObjectName::new(bucket.name.clone(), key);
-    find_version(app, &bucket, &name, sent_key, version_id(sent_id)?).await?;
-    Ok(bucket)
-}
-
-/// Returns the access control list in effect: full control for the owner, and read for everyone if the bucket is
-/// public.
-fn grants(app: &AppState, bucket: &Bucket) -> (Owner, Vec<Grant>) {
+/// Returns an access control list: full control for the owner, and read for everyone if it is public.
+fn grants(app: &AppState, bucket: &Bucket, is_public: bool) -> (Owner, Vec<Grant>) {
     let owner = owner_of(app, bucket);
     let full = Grantee {
         display_name: owner.display_name.clone(),
@@ -160,7 +166,7 @@ fn grants(app: &AppState, bucket: &Bucket) -> (Owner, Vec<Grant>) {
         uri: Some(EVERYONE.to_owned()),
     };
     let mut grants = Vec::new();
-    if bucket.access == Access::Public {
+    if is_public {
         grants.push(grant(everyone, Permission::READ));
     }
     grants.push(grant(full, Permission::FULL_CONTROL));
@@ -201,26 +207,51 @@ pub(super) async fn put_bucket_acl(
     Ok(PutBucketAclOutput {})
 }
 
-/// Implements PutObjectAcl: succeeds if the list is the one that is in effect.
+/// Implements PutObjectAcl.
 pub(super) async fn put_object_acl(
     app: &AppState,
     request: S3Request<PutObjectAclInput>,
 ) -> S3Result<PutObjectAclOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let id = input.version_id.as_deref();
-    let bucket = check_object(app, &caller, &input.bucket, &input.key, id).await?;
-    let canned = input.acl.as_ref().map(|acl| canned(acl.as_str())).transpose()?;
-    let is_in_effect = match (canned, input.access_control_policy.as_ref()) {
-        (Some(_), Some(_)) => return Err(both_sent()),
-        (Some(canned), None) => canned == Canned::OfOwner || canned == Canned::Is(bucket.access),
-        (None, Some(policy)) => access_of(policy, &bucket.owner)? == Some(bucket.access),
-        (None, None) => return Err(none_sent()),
+    let canned = input.acl.as_ref().map(|acl| acl.as_str());
+    let stored = Stored::of(&input.bucket, &input.key, input.version_id.as_deref())?;
+    let change = |bucket: &Bucket, attributes: StoredAttributes| {
+        let is_blocking = bucket.public_access_block.is_some_and(|it| it.block_public_acls);
+        let wanted = match (canned, input.access_control_policy.as_ref()) {
+            (Some(_), Some(_)) => return Err(both_sent()),
+            (Some(canned), None) => {
+                check_block(canned, is_blocking)?;
+                object_access(canned)?
+            }
+            (None, Some(policy)) => access_of(policy, &bucket.owner)?
+                .ok_or_else(|| s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS))?,
+            (None, None) => return Err(none_sent()),
+        };
+        match (bucket.access, wanted) {
+            (Access::Public, Access::Public) => Ok(attributes),
+            (Access::Public, Access::Private) if canned.is_some_and(is_of_owner) => Ok(attributes),
+            (Access::Public, Access::Private) => {
+                Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS))
+            }
+            (Access::Private, Access::Public) => {
+                check_block("public-read", is_blocking)?;
+                let may = caller.authorize(&app.catalog, bucket, Scope::Read);
+                may.map_err(|error| to_s3_error(&error))?;
+                Ok(StoredAttributes { is_public: true, ..attributes })
+            }
+            (Access::Private, Access::Private) => {
+                Ok(StoredAttributes { is_public: false, ..attributes })
+            }
+        }
     };
-    match is_in_effect {
-        true => Ok(PutObjectAclOutput::default()),
-        false => Err(s3_error(S3ErrorCode::NotImplemented, OBJECT_ACLS)),
-    }
+    rewrite(app, &caller, stored, Scope::Upload, change).await?;
+    Ok(PutObjectAclOutput::default())
+}
+
+/// Returns whether a canned list grants nothing to everyone and takes nothing from them.
+fn is_of_owner(value: &str) -> bool {
+    canned(value).is_ok_and(|canned| canned == Canned::OfOwner)
 }
 
 fn both_sent() -> S3Error {
@@ -322,16 +353,16 @@ mod tests {
         assert_eq!(bucket_access("bucket-owner-read").unwrap(), None);
         assert_eq!(code(bucket_access("public-read-write")), "NotImplemented");
         assert_eq!(code(bucket_access("public")), "InvalidArgument");
-        let new = |acl: &str, access: Option<Access>| {
-            let bucket = |access| RequestBucket { owner: "ann", access, blocks_public_acls: false };
-            code(check_new_object(acl, access.map(bucket)))
+        let new = |acl: &str, blocks_public_acls: bool| {
+            let bucket = RequestBucket { owner: "ann", blocks_public_acls };
+            code(check_new_object(acl, Some(bucket)))
         };
-        assert_eq!(new("private", Some(Access::Public)), "ok");
-        assert_eq!(new("public-read", Some(Access::Public)), "ok");
-        assert_eq!(new("public-read", Some(Access::Private)), "NotImplemented");
-        assert_eq!(new("public-read", None), "ok");
-        assert_eq!(new("authenticated-read", Some(Access::Public)), "NotImplemented");
-        assert_eq!(new("none", Some(Access::Public)), "InvalidArgument");
+        assert_eq!(new("private", false), "ok");
+        assert_eq!(new("public-read", false), "ok");
+        assert_eq!(new("public-read", true), "AccessDenied");
+        assert_eq!(new("bucket-owner-full-control", true), "ok");
+        assert_eq!(new("authenticated-read", false), "NotImplemented");
+        assert_eq!(new("none", false), "InvalidArgument");
     }
 
     #[test]

@@ -201,7 +201,7 @@ pub(super) async fn change_settings(
     let name = parse_bucket_name(bucket)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     caller.require_folder_access(&FolderKey::root())?;
-    let unblocks = change.public_access_block.is_some() && bucket.granted_access == Access::Public;
+    let unblocks = change.public_access_block.is_some() && bucket.hides_public_access();
     let opens = change.access == Some(Access::Public) || unblocks;
     if opens && bucket.access == Access::Private {
         caller.bucket(&app.catalog, &name, Scope::Read)?;

@@ -19,12 +19,13 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use usage::task::blocking;
 
 use super::access::caller_of;
+use super::acl::is_made_public;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
 use super::errors::{s3_error, to_s3_error};
 use super::object_lock::sent_lock;
 use super::objects::{authorized_object, etag_in, strong_etag, time_of, upload_options};
-use super::stored::{Described, StoredParts};
+use super::stored::{StoredParts, described, with_content};
 use super::tagging::{check_directive, copied_tags};
 use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
@@ -83,8 +84,11 @@ pub(super) async fn copy_object(
     check_writable(&key).map_err(ours)?;
     let name = ObjectName::new(bucket.name.clone(), key.clone());
     let conditions = WriteConditions::of(&headers).map_err(ours)?;
-    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
-    let sent = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
+    let sent = StoredAttributes {
+        lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
+        is_public: is_made_public(app, &caller, &headers, &bucket)?,
+        ..described(&headers, input.metadata, &input.key, &key)?
+    };
     let tagging = input.tagging_directive.as_ref();
     check_directive(tagging, &sent.tags)?;
     let is_replacing = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
@@ -99,7 +103,7 @@ pub(super) async fn copy_object(
             let message = "An object can be copied to itself only with changed metadata";
             return Err(s3_error(S3ErrorCode::InvalidRequest, message));
         }
-        let (described, s3) = described(&object, &sent, is_replacing, tagging);
+        let attributes = copied(&object, &sent, is_replacing, tagging);
         let (store, staging, draining) = (app.store.clone(), object.clone(), app.clone());
         let staged = blocking(move || {
             store.stage_copy(&staging, &mut |_| match draining.is_draining() {
@@ -112,8 +116,8 @@ pub(super) async fn copy_object(
             Err(Error::Conflict(_)) => continue,
             Err(error) => return Err(ours(error.into())),
         };
-        let received = StagedFile::new(None, described.content_type, staged);
-        let received = received.with_s3(described.headers, s3, described.tags).locked(lock);
+        let received = StagedFile::new(None, attributes.declared_type.clone(), staged)
+            .with_attributes(attributes);
         let manner = upload_options(EventKind::CreatedByCopy);
         let stored =
             store_files(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key))
@@ -131,13 +135,13 @@ pub(super) async fn copy_object(
     Err(ours(ApiError::conflict("The file kept changing: try again")))
 }
 
-/// Returns the properties of a copy: those of its source, or those in the request.
-fn described(
+/// Returns the attributes of a copy: those of its source, or those in the request.
+fn copied(
     source: &engine::Object,
-    sent: &Described,
+    sent: &StoredAttributes,
     is_replacing: bool,
     tagging: Option<&TaggingDirective>,
-) -> (Described, S3Attributes) {
+) -> StoredAttributes {
     let of_source = StoredAttributes::of(source);
     let etag = etag_in(&of_source, source);
     let tags = copied_tags(tagging, &sent.tags, &of_source.tags);
@@ -146,22 +150,20 @@ fn described(
     let type_of_source = of_source.declared_type;
     let type_of_source = type_of_source.unwrap_or_else(|| source.content_type().to_owned());
     let described = match is_replacing {
-        true => Described {
-            content_type: sent.content_type.clone().or(Some(type_of_source)),
+        true => StoredAttributes {
+            declared_type: sent.declared_type.clone().or(Some(type_of_source)),
             tags,
             ..sent.clone()
         },
-        false => Described {
-            content_type: Some(type_of_source),
+        false => StoredAttributes {
+            declared_type: Some(type_of_source),
             headers: of_source.headers,
-            metadata: s3.metadata,
-            key: sent.key.clone(),
+            s3: sent.s3.clone().map(|sent| S3Attributes { metadata: s3.metadata, ..sent }),
             tags,
-            lock: sent.lock,
+            ..sent.clone()
         },
     };
-    let attributes = described.attributes(etag, s3.checksum, parts);
-    (described, attributes)
+    with_content(&described, etag, s3.checksum, parts)
 }
 
 fn result_of(stored: &engine::Object) -> CopyObjectResult {

@@ -6,6 +6,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
+use catalog::object_attributes::StoredAttributes;
 use catalog::{EventKind, Scope};
 use engine::{Batch, ObjectName};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -23,6 +24,7 @@ use s3s::xml::{Deserialize, Deserializer};
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::access::check_parameters;
+use super::acl::is_made_public;
 use super::errors::{s3_error, to_s3_error};
 use super::form_signature::FormSignature;
 use super::incoming::{Digests, ExpectedBody};
@@ -30,7 +32,7 @@ use super::object_lock::sent_lock;
 use super::objects::{authorized_object, hex, upload_options};
 use super::post_policy::{Fields, Policy, field};
 use super::signed::SignedQuery;
-use super::stored::{Described, StoredParts};
+use super::stored::{self, StoredParts, with_content};
 use super::tagging::object_tags;
 use crate::admission::charge;
 use crate::auth::{Caller, PresentedCredentials, presents_key};
@@ -252,12 +254,13 @@ fn described_by(
     fields: &Fields,
     headers: &HeaderMap,
     key: &engine::ObjectKey,
-) -> S3Result<Described> {
+) -> S3Result<StoredAttributes> {
     let metadata = fields.iter().filter_map(|(name, value)| {
         Some((name.strip_prefix("x-amz-meta-")?.to_owned(), value.clone()))
     });
     let sent_key = field(fields, "key")?;
-    let described = Described::of(headers, Some(metadata.collect::<Metadata>()), sent_key, key)?;
+    let described =
+        stored::described(headers, Some(metadata.collect::<Metadata>()), sent_key, key)?;
     let Some(tagging) = fields.get("tagging") else { return Ok(described) };
     let malformed = |_| {
         let message = "The field \"tagging\" is not the XML of a tag set";
@@ -266,7 +269,7 @@ fn described_by(
     let mut xml = Deserializer::new(tagging.as_bytes());
     let tagging = Tagging::deserialize(&mut xml).map_err(malformed)?;
     xml.expect_eof().map_err(malformed)?;
-    Ok(Described { tags: object_tags(tagging.tag_set)?, ..described })
+    Ok(described.with_tags(object_tags(tagging.tag_set)?))
 }
 
 async fn store(
@@ -286,14 +289,17 @@ async fn store(
     let (bucket, key) =
         authorized_object(app, caller, bucket, sent_key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
-    let described = described_by(fields, &headers, &key)?.locked(lock);
+    let described = StoredAttributes {
+        lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
+        is_public: is_made_public(app, caller, &headers, &bucket)?,
+        ..described_by(fields, &headers, &key)?
+    };
     let (received, digests) =
         receive_file(app, &bucket, &described, &headers, policy, &mut form).await?;
     let (md5, checksum) = digests.finish()?;
     let etag = hex(&md5);
-    let attributes = described.attributes(etag.clone(), checksum, StoredParts::default());
-    let received = received.with_s3(described.headers, attributes, described.tags).locked(lock);
+    let attributes = with_content(&described, etag.clone(), checksum, StoredParts::default());
+    let received = received.with_attributes(attributes);
     let keys = [key.clone()];
     let manner = upload_options(EventKind::CreatedByPost);
     store_files(app, &bucket, manner, Batch::new(), vec![received], &keys).await.map_err(ours)?;
@@ -304,7 +310,7 @@ async fn store(
 async fn receive_file(
     app: &AppState,
     bucket: &catalog::Bucket,
-    described: &Described,
+    described: &StoredAttributes,
     headers: &HeaderMap,
     policy: &Policy,
     form: &mut FormFiles,
@@ -319,7 +325,7 @@ async fn receive_file(
             false => Ok(()),
         }
     };
-    let declared_type = described.content_type.clone();
+    let declared_type = described.declared_type.clone();
     let received =
         receive_part(app, bucket, declared_type, form, &mut check).await.map_err(ours)?;
     if digests.bytes() < bytes_min {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use catalog::commit::commit;
-use catalog::object_attributes::StoredChecksum;
+use catalog::object_attributes::{StoredAttributes, StoredChecksum};
 use catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
 use engine::upload::ResumableUpload;
 use engine::{Batch, Conflict, Error};
@@ -34,13 +34,14 @@ use self::claims::PartClaim;
 pub(super) use self::joining::complete_multipart_upload;
 pub(super) use self::listed::{list_multipart_uploads, list_parts};
 use super::access::caller_of;
+use super::acl::is_made_public;
 use super::checksums::{Algorithm, RunningChecksum, copy_checksums, response_of};
 use super::copying::{Source, copy_source};
 use super::errors::{s3_error, to_s3_error};
 use super::incoming::ExpectedBody;
 use super::object_lock::sent_lock;
 use super::objects::{authorized_object, hex, limited_body, strong_etag, time_of};
-use super::stored::Described;
+use super::stored::described;
 use crate::auth::Caller;
 use crate::limits;
 use crate::object_body;
@@ -57,20 +58,18 @@ pub(super) async fn create_multipart_upload(
     let (bucket, key) =
         authorized_object(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
-    let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
+    let attributes = StoredAttributes {
+        lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
+        is_public: is_made_public(app, &caller, &headers, &bucket)?,
+        ..described(&headers, input.metadata, &input.key, &key)?
+    };
     let checksum = checksum_of(input.checksum_algorithm.as_ref(), input.checksum_type.as_ref())?;
     let upload = MultipartUpload {
         id: app.rng.uuid(),
         account: caller.account().id.clone(),
         bucket: bucket.name.clone(),
         key,
-        declared_type: described.content_type,
-        headers: described.headers,
-        metadata: described.metadata,
-        sent_key: described.key,
-        tags: described.tags,
-        lock,
+        attributes,
         checksum: checksum.clone(),
         started_ms: app.clock.unix_ms(),
         done: None,
@@ -133,8 +132,7 @@ async fn find(
     let (store, account) = (app.store.clone(), caller.account().id.clone());
     let found = blocking(move || MultipartUpload::find(&store, &account, id)).await?;
     let is_named = |upload: &MultipartUpload| {
-        let named = upload.sent_key.as_deref().unwrap_or(upload.key.as_str());
-        upload.bucket == bucket.name && named == sent_key && upload.key == key
+        upload.bucket == bucket.name && upload.sent_key() == sent_key && upload.key == key
     };
     let found = found.filter(is_named);
     Ok((bucket, found.ok_or_else(ApiError::upload_not_found)?))

@@ -20,12 +20,13 @@ use s3s::{S3Request, S3Result, TrailingHeaders};
 use usage::task::blocking;
 
 use super::access::caller_of;
+use super::acl::is_made_public;
 use super::checksums::{Algorithm, copy_checksums, response_of};
 use super::conditions::WriteConditions;
 use super::errors::to_s3_error;
 use super::incoming::{BodyReport, ExpectedBody, VerifiedBody};
 use super::object_lock::sent_lock;
-use super::stored::{Described, StoredParts};
+use super::stored::{StoredParts, described, with_content};
 use super::versioning::id_of;
 use crate::auth::Caller;
 use crate::intake::{UploadOptions, receive_raw, store_files};
@@ -142,21 +143,25 @@ pub(super) async fn put_object(
     let (bucket, key) =
         authorized_object(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let lock = sent_lock(&headers, &bucket, app.clock.unix_ms())?;
-    let described = Described::of(&headers, input.metadata, &input.key, &key)?.locked(lock);
+    let described = StoredAttributes {
+        lock: sent_lock(&headers, &bucket, app.clock.unix_ms())?,
+        is_public: is_made_public(app, &caller, &headers, &bucket)?,
+        ..described(&headers, input.metadata, &input.key, &key)?
+    };
     let name = ObjectName::new(bucket.name.clone(), key.clone());
     let conditions =
         WriteConditions { if_match: input.if_match, if_none_match: input.if_none_match };
     let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
     let (body, report) =
         limited_body(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
-    let received = receive_raw(app, &bucket, described.content_type.clone(), body).await;
+    let received = receive_raw(app, &bucket, described.declared_type.clone(), body).await;
     let received =
         received.map_err(|error| report.take_failure().unwrap_or_else(|| to_s3_error(&error)))?;
     let etag = report.md5().as_ref().map(hex).unwrap_or_default();
     let checksum = report.checksum();
-    let attributes = described.attributes(etag.clone(), checksum.clone(), StoredParts::default());
-    let received = received.with_s3(described.headers, attributes, described.tags).locked(lock);
+    let attributes =
+        with_content(&described, etag.clone(), checksum.clone(), StoredParts::default());
+    let received = received.with_attributes(attributes);
     let manner = upload_options(EventKind::CreatedByPut);
     let kept = store_files(app, &bucket, manner, along, vec![received], &[key]).await;
     let kept = kept.map_err(|error| ours(conditions.explain(error)))?;

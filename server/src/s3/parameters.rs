@@ -3,7 +3,6 @@
 //! Guarantees: a parameter that changes the meaning of a request is supported or rejected, never ignored. Non-goals:
 //! the effect of supported parameters.
 
-use catalog::Access;
 use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
@@ -61,7 +60,6 @@ const VERSIONED: &[&str] = &[
 #[derive(Clone, Copy)]
 pub(super) struct RequestBucket<'a> {
     pub(super) owner: &'a str,
-    pub(super) access: Access,
     pub(super) blocks_public_acls: bool,
 }
 
@@ -271,8 +269,7 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         let uri = format!("/b/k?{query}").parse().unwrap();
-        let bucket =
-            RequestBucket { owner: "ann", access: Access::Private, blocks_public_acls: false };
+        let bucket = RequestBucket { owner: "ann", blocks_public_acls: false };
         let headers = HeaderMap::from_iter(headers);
         let checked = check(operation, &headers, &SignedQuery::of(&uri), Some(bucket));
         checked.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
@@ -287,7 +284,8 @@ mod tests {
             ("UploadPart", "x-amz-object-lock-mode", "COMPLIANCE", "NotImplemented"),
             ("PutObject", "x-amz-tagging", "a=b", "ok"),
             ("UploadPart", "x-amz-tagging", "a=b", "NotImplemented"),
-            ("PutObject", "x-amz-acl", "public-read", "NotImplemented"),
+            ("PutObject", "x-amz-acl", "public-read", "ok"),
+            ("PutObject", "x-amz-acl", "public-read-write", "NotImplemented"),
             ("PutObject", "x-amz-acl", "private", "ok"),
             ("PutBucketAcl", "x-amz-acl", "public-read", "ok"),
             ("GetObject", "x-amz-acl", "private", "NotImplemented"),

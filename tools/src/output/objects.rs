@@ -32,6 +32,7 @@ pub(super) fn object_text(object: &ObjectView) -> String {
         ("ETag", Some(object.etag.clone())),
         ("created", Some(object.created_at.clone())),
         ("modified", Some(object.last_modified.clone())),
+        ("access", object.is_public.then(|| "public, by its access control list".to_owned())),
         ("thumbnail", object.is_thumbnail.then(|| "generated".to_owned())),
         ("Cache-Control", headers.cache_control.clone()),
         ("Content-Disposition", headers.content_disposition.clone()),

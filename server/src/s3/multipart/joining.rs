@@ -28,7 +28,7 @@ use super::super::checksums::{
 use super::super::conditions::WriteConditions;
 use super::super::errors::{s3_error, to_s3_error};
 use super::super::objects::{hex, strong_etag, upload_options};
-use super::super::stored::{Described, StoredParts};
+use super::super::stored::{StoredParts, with_content};
 use super::super::versioning::id_of;
 use super::{algorithm_of, find};
 use crate::intake::{StagedFile, store_files};
@@ -164,26 +164,17 @@ async fn joined(
     let chosen = chosen(parts, &wanted.parts, algorithm)?;
     check_sizes(&bucket, &chosen, wanted.bytes)?;
     let name = ObjectName::new(bucket.name.clone(), upload.key.clone());
-    let sent_key = upload.sent_key.as_deref().unwrap_or(upload.key.as_str());
-    let along = wanted.conditions.batch(app, &name, sent_key).await.map_err(ours)?;
+    let along = wanted.conditions.batch(app, &name, upload.sent_key()).await.map_err(ours)?;
     let etag = etag_of(&chosen);
     let (store, put_together) = (app.store.clone(), chosen.clone());
     let staged = blocking(move || join(&store, &put_together, algorithm)).await;
     let (staged, sum) = staged.map_err(|error| lost(error, &ours))?;
     let checksum = checksum_of(&upload, &chosen, sum);
     check_checksum(&wanted.checksum, checksum.as_ref())?;
-    let described = Described {
-        content_type: upload.declared_type.clone(),
-        headers: upload.headers.clone(),
-        metadata: upload.metadata.clone(),
-        key: upload.sent_key.clone(),
-        tags: upload.tags.clone(),
-        lock: upload.lock,
-    };
-    let attributes = described.attributes(etag.clone(), checksum.clone(), parts_of(&chosen));
-    let received = StagedFile::new(None, described.content_type, staged);
+    let attributes =
+        with_content(&upload.attributes, etag.clone(), checksum.clone(), parts_of(&chosen));
     let received =
-        received.with_s3(described.headers, attributes, described.tags).locked(described.lock);
+        StagedFile::new(None, attributes.declared_type.clone(), staged).with_attributes(attributes);
     let done = MultipartUpload {
         done: Some(etag.clone()),
         done_checksum: checksum.clone(),
