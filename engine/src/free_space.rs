@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::clock::Clock;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -138,8 +138,25 @@ impl FreeSpace {
         was_given
     }
 
+    /// Writes bytes to a file outside of the reserve, again if the disk is full and space was reclaimed.
+    pub(crate) fn write(
+        &self,
+        file: &dyn DiskFile,
+        path: &str,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.require_reserve()?;
+        let write = || file.write_at(offset, &[bytes]);
+        write()
+            .or_else(|error| if self.has_room_after(&error) { write() } else { Err(error) })
+            .map_err(|source| Error::io(format!("writing {path}"), source))?;
+        self.count_written(bytes.len() as u64);
+        Ok(())
+    }
+
     /// Returns whether a retry is worthwhile after this error.
-    pub(crate) fn has_room_after(&self, error: &io::Error) -> bool {
+    fn has_room_after(&self, error: &io::Error) -> bool {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.on_disk_full(),
             _ => false,

@@ -112,14 +112,9 @@ impl BigWriter {
 
     /// Writes bytes at the end of the file, and returns the new end.
     fn write_through(&self, bytes: &[u8]) -> Result<u64> {
-        self.space.require_reserve()?;
-        let write = || self.file.write_at(self.offset, &[bytes]);
-        write()
-            .or_else(|error| if self.space.has_room_after(&error) { write() } else { Err(error) })
-            .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
+        self.space.write(self.file.as_ref(), &self.path, self.offset, bytes)?;
         let end = self.offset + bytes.len() as u64;
         self.file.start_write_back(self.offset..end);
-        self.space.count_written(bytes.len() as u64);
         Ok(end)
     }
 }

@@ -317,14 +317,7 @@ impl ResumableUpload {
 
     /// Writes bytes at an offset of the body.
     fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        let space = &self.uploads.space;
-        space.require_reserve()?;
-        let write = || self.file.write_at(BODY_OFFSET + at, &[bytes]);
-        write()
-            .or_else(|error| if space.has_room_after(&error) { write() } else { Err(error) })
-            .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
-        space.count_written(bytes.len() as u64);
-        Ok(())
+        self.uploads.space.write(self.file.as_ref(), &self.path, BODY_OFFSET + at, bytes)
     }
 }
 
