@@ -21,7 +21,7 @@ GROUP_MAGIC, FOOTER_MAGIC, BIG_MAGIC = 0x0050524747555254, 0x544F4F4647555254, 0
 Header = namedtuple("Header", "magic version features store id salt base_lsn predecessor predecessor_end first_group"
                     " created_ms block_bytes previous_group kind reserved checksum")
 Group = namedtuple("Group", "magic number first_lsn durable_lsn bytes records frames previous checksum")
-Footer = namedtuple("Footer", "magic offset bytes count last_lsn next_group previous entries form checksum")
+Footer = namedtuple("Footer", "magic offset bytes count last_lsn next_group previous entries encoding checksum")
 Record = namedtuple("Record", "segment offset head lsn kind name body bytes whole big hash about")
 
 NOT_AS_WRITTEN = (struct.error, OSError)
@@ -81,7 +81,7 @@ class Segment:
         with suppress(*NOT_AS_WRITTEN):
             footer = Footer(*self.checked("<6Q4I", self.bytes - 64, "the trailer"))
             ends = footer.offset + footer.bytes + 64 == self.bytes
-            return footer if footer.magic == FOOTER_MAGIC ^ self.salt and footer.form in (0, 1) and ends else None
+            return footer if footer.magic == FOOTER_MAGIC ^ self.salt and footer.encoding == 1 and ends else None
 
     def groups(self, end):
         """Every valid group header, at any offset, with its offset."""

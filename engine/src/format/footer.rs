@@ -2,7 +2,7 @@
 //! bodies.
 //!
 //! The footer begins at the end of the groups. Its entries come first, in log order, compressed in blocks
-//! (`footer_block.rs`) or, in footers of earlier builds, plain:
+//! (`footer_block.rs`):
 //!
 //! | offset | size | field  | meaning                                                    |
 //! | ------ | ---- | ------ | ---------------------------------------------------------- |
@@ -21,7 +21,7 @@
 //! | 40     | 8    | next_group     | number of the first group after this segment            |
 //! | 48     | 4    | previous_group | checksum of the last group header in or before it       |
 //! | 52     | 4    | entries        | checksum of all uncompressed entries, not address-bound |
-//! | 56     | 4    | form           | form of the entries: 0 plain, 1 compressed              |
+//! | 56     | 4    | encoding       | of the entries: 1, blocks                               |
 //! | 60     | 4    | checksum       | of bytes 0..60 at the offset of the trailer             |
 //!
 //! Guarantees: a footer is redundant; if it is damaged, the groups are scanned instead. Entries can be written
@@ -45,6 +45,8 @@ pub const FOOTER_MAGIC: u64 = 0x544F_4F46_4755_5254;
 pub const FOOTER_TRAILER_BYTES: usize = 64;
 /// Bytes of an entry in addition to the record head.
 pub const FOOTER_ENTRY_OVERHEAD_BYTES: usize = 8;
+/// Number of the encoding of the entries: blocks.
+const BLOCK_ENCODING: u32 = 1;
 /// Maximum length of an entry; a window of this size always contains a whole entry.
 pub const FOOTER_ENTRY_BYTES_MAX: usize = FOOTER_ENTRY_OVERHEAD_BYTES + HEAD_BYTES_MAX;
 
@@ -68,17 +70,6 @@ pub struct FooterTrailer {
     pub previous_group: Checksum,
     /// Checksum of all entries, uncompressed.
     pub entries: Checksum,
-    /// Encoding of the entries.
-    pub form: FooterEncoding,
-}
-
-/// Encoding of the entries of a footer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FooterEncoding {
-    /// Uncompressed: only read, no longer written.
-    Uncompressed,
-    /// Compressed in LZ4 blocks.
-    Compressed,
 }
 
 impl FooterTrailer {
@@ -95,7 +86,7 @@ impl FooterTrailer {
             .u64(self.next_group)
             .u32(self.previous_group.0)
             .u32(self.entries.0)
-            .u32(self.form.to_number());
+            .u32(BLOCK_ENCODING);
         let checksum = Checksum::of(&out).bind(place);
         ByteWriter::new(&mut out).u32(checksum.0);
         out
@@ -111,9 +102,12 @@ impl FooterTrailer {
         let (footer_offset, stored_bytes, entry_count) = (take.u64()?, take.u64()?, take.u64()?);
         let (last_lsn, next_group) = (take.u64()?, take.u64()?);
         let (previous_group, entries) = (Checksum(take.u32()?), Checksum(take.u32()?));
-        let form = take.u32()?;
+        let encoding = take.u32()?;
         Checksum(take.u32()?).verify(CheckClass::Footer, checked, place)?;
         take.end()?;
+        if encoding != BLOCK_ENCODING {
+            return Err(Malformed::Reserved);
+        }
         let trailer = Self {
             footer_offset,
             stored_bytes,
@@ -122,7 +116,6 @@ impl FooterTrailer {
             next_group,
             previous_group,
             entries,
-            form: FooterEncoding::from_number(form)?,
         };
         trailer.check(place)?;
         Ok(trailer)
@@ -139,32 +132,10 @@ impl FooterTrailer {
             return Err(Malformed::Misplaced);
         }
         let entries_bytes = entries_bytes_of(self.entry_count).ok_or(Malformed::Count)?;
-        let is_possible = match self.form {
-            FooterEncoding::Uncompressed => entries_bytes.contains(&self.stored_bytes),
-            // The uncompressed length is only known after decompression.
-            FooterEncoding::Compressed => {
-                (self.stored_bytes == 0) == (self.entry_count == 0)
-                    && self.stored_bytes <= in_blocks(*entries_bytes.end())
-            }
-        };
+        // The uncompressed length is only known after decompression.
+        let is_possible = (self.stored_bytes == 0) == (self.entry_count == 0)
+            && self.stored_bytes <= in_blocks(*entries_bytes.end());
         if is_possible { Ok(()) } else { Err(Malformed::Count) }
-    }
-}
-
-impl FooterEncoding {
-    fn to_number(self) -> u32 {
-        match self {
-            Self::Uncompressed => 0,
-            Self::Compressed => 1,
-        }
-    }
-
-    fn from_number(number: u32) -> Result<Self, Malformed> {
-        match number {
-            0 => Ok(Self::Uncompressed),
-            1 => Ok(Self::Compressed),
-            _ => Err(Malformed::Reserved),
-        }
     }
 }
 
@@ -186,7 +157,7 @@ pub(super) fn entries_bytes_of(entry_count: u64) -> Option<RangeInclusive<u64>> 
     Some(least..=bytes_of_each(FOOTER_ENTRY_BYTES_MAX)?)
 }
 
-/// Accumulated entry count and checksum, independent of the stored form.
+/// Accumulated entry count and checksum.
 #[derive(Clone, Debug, Default)]
 pub struct FooterDigest {
     count: u64,
@@ -283,7 +254,6 @@ impl FooterWriter {
             next_group,
             previous_group,
             entries: self.sum.running.finish(),
-            form: FooterEncoding::Compressed,
         };
         let mut out = self.blocks;
         ByteWriter::new(&mut out).bytes(&trailer.encode(self.context));

@@ -1,11 +1,11 @@
-//! Streaming reader of the entries of a segment footer, in either form.
+//! Streaming reader of the entries of a segment footer.
 //!
 //! Guarantees: the last piece is returned only if all entries match the checksum of the trailer; until then no entry
 //! may be trusted. One piece is in memory at a time.
 //! Non-goals: file access; the caller reads the requested ranges.
 
 use super::checksum::{CheckClass, Checksum, RunningChecksum, SegmentContext, compare};
-use super::footer::{FooterEncoding, FooterTrailer, entries_bytes_of};
+use super::footer::{FooterTrailer, entries_bytes_of};
 use super::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 use super::malformed::Malformed;
 
@@ -13,7 +13,6 @@ use super::malformed::Malformed;
 #[derive(Clone, Debug)]
 pub struct FooterReader {
     context: SegmentContext,
-    form: FooterEncoding,
     /// Offset of the next read.
     at: u64,
     /// Offset of the trailer.
@@ -33,7 +32,6 @@ impl FooterReader {
     pub fn new(trailer: &FooterTrailer, context: SegmentContext) -> Self {
         Self {
             context,
-            form: trailer.form,
             at: trailer.footer_offset,
             end: trailer.offset(),
             block: None,
@@ -48,27 +46,16 @@ impl FooterReader {
     /// Returns the next range to read, as offset and length: at most one block with the header of the next.
     /// `None` at the end.
     pub fn next_range(&self) -> Option<(u64, usize)> {
-        let length = match (self.form, &self.block) {
-            (FooterEncoding::Uncompressed, _) => FOOTER_BLOCK_BYTES as u64,
-            (FooterEncoding::Compressed, None) => FOOTER_BLOCK_HEADER_BYTES as u64,
-            (FooterEncoding::Compressed, Some((block, _))) => {
-                u64::from(block.stored_bytes).saturating_add(FOOTER_BLOCK_HEADER_BYTES as u64)
-            }
-        };
+        let block_bytes = self.block.as_ref().map_or(0, |(block, _)| u64::from(block.stored_bytes));
+        let length = block_bytes.saturating_add(FOOTER_BLOCK_HEADER_BYTES as u64);
         let length = length.min(self.end.saturating_sub(self.at));
         (length > 0).then(|| (self.at, usize::try_from(length).unwrap_or(usize::MAX)))
     }
 
     /// Accepts the bytes of the range returned by [`FooterReader::next_range`], and returns the entry bytes in them,
     /// possibly none. An entry may span two pieces.
-    pub fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
-        let entries = match self.form {
-            FooterEncoding::Uncompressed => {
-                self.at = self.at.saturating_add(bytes.len() as u64);
-                bytes
-            }
-            FooterEncoding::Compressed => self.take_packed(&bytes)?,
-        };
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+        let entries = self.decompress(bytes)?;
         self.running.update(&entries);
         self.entries_bytes = self.entries_bytes.saturating_add(entries.len() as u64);
         if self.at >= self.end {
@@ -82,7 +69,7 @@ impl FooterReader {
         Ok(entries)
     }
 
-    fn take_packed(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+    fn decompress(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
         let (mut entries, mut rest) = (Vec::new(), bytes);
         if let Some((block, at)) = self.block.take() {
             let stored = usize::try_from(block.stored_bytes).map_err(|_| Malformed::Length)?;

@@ -77,8 +77,8 @@ pub use self::damage::{Damage, RecordName};
 pub use self::entry::{Entry, EntryContent, Location};
 pub use self::fact_entry::FactEntry;
 pub use self::footer::{
-    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterDigest, FooterEncoding, FooterEntries,
-    FooterEntry, FooterTrailer, FooterWriter, footer_bytes_max,
+    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterDigest, FooterEntries, FooterEntry,
+    FooterTrailer, FooterWriter, footer_bytes_max,
 };
 pub use self::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 pub use self::footer_reader::FooterReader;

@@ -412,7 +412,7 @@ impl FooterMatch {
                 let path = walking.id.path(walking.header.class);
                 Error::io(format!("reading {path}"), source)
             })?;
-            if piece.len() != bytes || reader.feed(piece).is_err() {
+            if piece.len() != bytes || reader.feed(&piece).is_err() {
                 return Ok(false);
             }
         }

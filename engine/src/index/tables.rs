@@ -328,3 +328,31 @@ pub(super) fn unusable(error: impl Into<redb::Error>) -> Error {
         other => Error::io("using the index", std::io::Error::other(other)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::SimDisk;
+
+    #[test]
+    fn index_of_another_version_or_store_is_rejected() {
+        let disk = SimDisk::new();
+        let (store, other) = (uuid::Uuid::from_u128(1), uuid::Uuid::from_u128(2));
+        let open = |store| Tables::open(&disk, store, 1 << 20);
+        let tables = open(store).unwrap();
+        tables.close();
+        let reason = |opened: Result<Tables>| match opened.map(drop) {
+            Err(Error::Corrupt(corruption)) => corruption.reason,
+            other => panic!("expected corruption: {other:?}"),
+        };
+        assert_eq!(reason(open(other)), Malformed::Misplaced);
+        let tables = open(store).unwrap();
+        let transaction = tables.begin_write().unwrap();
+        let mut earlier = identity(store);
+        *earlier.last_mut().unwrap() -= 1;
+        transaction.open_table(STORE).unwrap().insert((), &*earlier).unwrap();
+        transaction.commit().unwrap();
+        tables.close();
+        assert_eq!(reason(open(store)), Malformed::Version((TABLES_VERSION - 1).into()));
+    }
+}

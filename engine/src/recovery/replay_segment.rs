@@ -280,7 +280,7 @@ fn read_entries(
     while let Some((offset, wanted)) = reader.next_range() {
         let mut piece = vec![0; wanted];
         file.read_at(offset, &mut piece).map_err(|_| Malformed::Unreadable)?;
-        bytes.extend(reader.feed(piece)?);
+        bytes.extend(reader.feed(&piece)?);
     }
     let mut count = 0;
     for entry in FooterEntries::new(&bytes, context) {

@@ -239,7 +239,7 @@ impl LogScrub {
             return Ok(None);
         };
         let taken = match of.read(offset, bytes as u64)? {
-            Ok(piece) => reader.feed(piece).map_err(|reason| (footer.footer_offset, reason)),
+            Ok(piece) => reader.feed(&piece).map_err(|reason| (footer.footer_offset, reason)),
             Err(unread) => Err(unread),
         };
         if let Err((offset, reason)) = taken {

@@ -201,7 +201,7 @@ impl RecordCursor {
     fn check_footer(&self, footer: &FooterTrailer) -> Result<(), Malformed> {
         let mut reader = FooterReader::new(footer, self.header.context());
         while let Some(wanted) = reader.next_range() {
-            reader.feed(self.read_piece(wanted).map_err(|_| Malformed::Unreadable)?)?;
+            reader.feed(&self.read_piece(wanted).map_err(|_| Malformed::Unreadable)?)?;
         }
         Ok(())
     }
@@ -335,7 +335,7 @@ impl FooterWindow {
     }
 
     fn extend(&mut self, bytes: Vec<u8>) -> Result<(), Malformed> {
-        let more = self.reader.feed(bytes)?;
+        let more = self.reader.feed(&bytes)?;
         self.bytes.drain(..self.used);
         self.used = 0;
         self.bytes.extend_from_slice(&more);

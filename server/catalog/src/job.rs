@@ -253,14 +253,9 @@ impl Job {
     /// Restores a stored job; one that was running becomes pending.
     pub(super) fn from_stored(id: &str, stored: StoredJob) -> Result<Self, &'static str> {
         let account = AccountId::parse(&stored.account).ok_or("invalid account id")?;
-        let issuer = Issuer::parse(&stored.issuer).ok_or("invalid credential")?;
         Ok(Self {
             id: JobId::parse(id).ok_or("invalid job id")?,
-            // Records of earlier builds name the session, but a job is meant to outlive it.
-            issuer: match issuer {
-                Issuer::Session(_) => Issuer::Account(account.clone()),
-                other => other,
-            },
+            issuer: Issuer::parse(&stored.issuer).ok_or("invalid credential")?,
             account,
             work: stored.work,
             state: match stored.state {

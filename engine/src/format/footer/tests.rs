@@ -1,4 +1,4 @@
-//! Unit tests of the segment footer, in both forms.
+//! Unit tests of the segment footer.
 
 use super::*;
 use crate::format::footer_reader::FooterReader;
@@ -27,25 +27,8 @@ fn writer() -> FooterWriter {
     writer
 }
 
-/// Returns the entries in plain form.
-fn plain_entries() -> Vec<u8> {
+fn entries() -> Vec<u8> {
     RECORDS.iter().flat_map(|(lsn, offset)| entry(*offset, &head(*lsn, *offset))).collect()
-}
-
-/// Returns the footer in the plain form of earlier builds.
-fn plain() -> Vec<u8> {
-    let entries = plain_entries();
-    let trailer = FooterTrailer {
-        footer_offset: 9_000,
-        stored_bytes: entries.len() as u64,
-        entry_count: RECORDS.len() as u64,
-        last_lsn: 12,
-        next_group: 5,
-        previous_group: Checksum(6),
-        entries: Checksum::of(&entries),
-        form: FooterEncoding::Uncompressed,
-    };
-    [entries, trailer.encode(context())].concat()
 }
 
 fn parts(footer: &[u8]) -> (&[u8], FooterTrailer) {
@@ -62,7 +45,7 @@ fn unpack(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<u8>, Malformed> 
         assert!(bytes <= FOOTER_BLOCK_BYTES + FOOTER_BLOCK_HEADER_BYTES, "memory is bounded");
         let at = offset as usize - 9_000;
         let bytes = stored.get(at..at + bytes).ok_or(Malformed::Short)?;
-        entries.extend(reader.feed(bytes.to_vec())?);
+        entries.extend(reader.feed(bytes)?);
     }
     Ok(entries)
 }
@@ -73,20 +56,17 @@ fn read(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<FooterEntry>, Malf
 }
 
 #[test]
-fn footer_round_trips_in_both_encodings() {
-    for (footer, form) in
-        [(finish(writer()), FooterEncoding::Compressed), (plain(), FooterEncoding::Uncompressed)]
-    {
-        let (stored, trailer) = parts(&footer);
-        assert_eq!((trailer.footer_offset, trailer.last_lsn), (9_000, 12));
-        assert_eq!((trailer.next_group, trailer.previous_group), (5, Checksum(6)));
-        assert_eq!((trailer.stored_bytes, trailer.form), (stored.len() as u64, form));
-        assert_eq!(trailer.entries, Checksum::of(&plain_entries()));
-        let read = read(stored, &trailer).unwrap();
-        assert_eq!(read.len() as u64, trailer.entry_count);
-        assert_eq!(read.iter().map(|e| e.offset).collect::<Vec<_>>(), [4_200, 4_300, 4_400]);
-        assert_eq!(read.iter().map(|e| e.record.lsn).collect::<Vec<_>>(), [10, 11, 12]);
-    }
+fn footer_round_trips() {
+    let footer = finish(writer());
+    let (stored, trailer) = parts(&footer);
+    assert_eq!((trailer.footer_offset, trailer.last_lsn), (9_000, 12));
+    assert_eq!((trailer.next_group, trailer.previous_group), (5, Checksum(6)));
+    assert_eq!(trailer.stored_bytes, stored.len() as u64);
+    assert_eq!(trailer.entries, Checksum::of(&entries()));
+    let read = read(stored, &trailer).unwrap();
+    assert_eq!(read.len() as u64, trailer.entry_count);
+    assert_eq!(read.iter().map(|e| e.offset).collect::<Vec<_>>(), [4_200, 4_300, 4_400]);
+    assert_eq!(read.iter().map(|e| e.record.lsn).collect::<Vec<_>>(), [10, 11, 12]);
 }
 
 #[test]
@@ -122,81 +102,80 @@ fn compressed_footer_is_smaller_and_spans_blocks() {
 
 #[test]
 fn footer_detects_any_byte_change() {
-    for footer in [finish(writer()), plain()] {
-        let (stored, trailer) = parts(&footer);
-        assert_every_byte_is_checked(stored, |bytes| read(bytes, &trailer).is_ok());
-        let at = test_address(trailer.offset());
-        let bytes = trailer.encode(context());
-        assert_every_byte_is_checked(&bytes, |bytes| FooterTrailer::decode(bytes, at).is_ok());
-    }
+    let footer = finish(writer());
+    let (stored, trailer) = parts(&footer);
+    assert_every_byte_is_checked(stored, |bytes| read(bytes, &trailer).is_ok());
+    let at = test_address(trailer.offset());
+    let bytes = trailer.encode(context());
+    assert_every_byte_is_checked(&bytes, |bytes| FooterTrailer::decode(bytes, at).is_ok());
 }
 
 #[test]
 fn invalid_footer_trailers_are_rejected_with_their_reason() {
     let decode =
         |t: FooterTrailer| FooterTrailer::decode(&t.encode(context()), test_address(t.offset()));
-    for footer in [finish(writer()), plain()] {
-        let good = parts(&footer).1;
-        assert_eq!(decode(good), Ok(good));
-        let early = FooterTrailer { footer_offset: 4_095, ..good };
-        assert_eq!(decode(early), Err(Malformed::Misplaced));
-        for entry_count in [0, u64::MAX] {
-            let wrong = FooterTrailer { entry_count, ..good };
-            assert_eq!(decode(wrong), Err(Malformed::Count));
-        }
-        let none = FooterTrailer { entry_count: 0, stored_bytes: 0, ..good };
-        assert_eq!(decode(none), Ok(none), "a segment without records has a footer too");
-        let overflow = FooterTrailer { stored_bytes: u64::MAX, ..good };
-        assert_eq!(decode(overflow), Err(Malformed::Misplaced));
+    let good = parts(&finish(writer())).1;
+    assert_eq!(decode(good), Ok(good));
+    let early = FooterTrailer { footer_offset: 4_095, ..good };
+    assert_eq!(decode(early), Err(Malformed::Misplaced));
+    for entry_count in [0, u64::MAX] {
+        let wrong = FooterTrailer { entry_count, ..good };
+        assert_eq!(decode(wrong), Err(Malformed::Count));
     }
-    let plain = FooterTrailer { entry_count: 100, ..parts(&plain()).1 };
-    assert_eq!(decode(plain), Err(Malformed::Count), "100 entries take more");
-    let packed = FooterTrailer { stored_bytes: 40_000, ..parts(&finish(writer())).1 };
-    assert_eq!(decode(packed), Err(Malformed::Count), "three entries take less");
+    let none = FooterTrailer { entry_count: 0, stored_bytes: 0, ..good };
+    assert_eq!(decode(none), Ok(none), "a segment without records has a footer too");
+    let overflow = FooterTrailer { stored_bytes: u64::MAX, ..good };
+    assert_eq!(decode(overflow), Err(Malformed::Misplaced));
+    let long = FooterTrailer { stored_bytes: 40_000, ..good };
+    assert_eq!(decode(long), Err(Malformed::Count), "three entries take less");
 
-    let mut bytes = plain.encode(context());
-    bytes.truncate(FOOTER_TRAILER_BYTES - 8);
-    ByteWriter::new(&mut bytes).u32(2);
-    let at = test_address(plain.offset());
-    let checksum = Checksum::of(&bytes).bind(at);
-    ByteWriter::new(&mut bytes).u32(checksum.0);
-    assert_eq!(FooterTrailer::decode(&bytes, at), Err(Malformed::Reserved), "an unknown form");
+    let at = test_address(good.offset());
+    for encoding in [0, 2] {
+        let mut bytes = good.encode(context());
+        bytes.truncate(FOOTER_TRAILER_BYTES - 8);
+        ByteWriter::new(&mut bytes).u32(encoding);
+        let checksum = Checksum::of(&bytes).bind(at);
+        ByteWriter::new(&mut bytes).u32(checksum.0);
+        assert_eq!(FooterTrailer::decode(&bytes, at), Err(Malformed::Reserved), "{encoding}");
+    }
 }
 
 /// Returns the trailer of a footer that consists of these blocks.
 fn trailer_of(stored: &[u8], entries: &[u8], entry_count: u64) -> FooterTrailer {
     let entries = Checksum::of(entries);
-    FooterTrailer { stored_bytes: stored.len() as u64, entries, entry_count, ..parts(&plain()).1 }
+    FooterTrailer {
+        stored_bytes: stored.len() as u64,
+        entries,
+        entry_count,
+        ..parts(&finish(writer())).1
+    }
 }
 
 #[test]
 fn intact_blocks_not_forming_the_footer_are_rejected() {
-    let entries = plain_entries();
-    let packed = |stored: &[u8], entry_count| FooterTrailer {
-        form: FooterEncoding::Compressed,
-        ..trailer_of(stored, &entries, entry_count)
-    };
+    let entries = entries();
+    let trailer = |stored: &[u8], count| trailer_of(stored, &entries, count);
     let whole = FooterBlock::compress(&entries, test_address(9_000));
-    assert_eq!(unpack(&whole, &packed(&whole, 3)).as_ref(), Ok(&entries));
-    assert_eq!(unpack(&whole, &packed(&whole, 200)), Err(Malformed::Count), "too many records");
+    assert_eq!(unpack(&whole, &trailer(&whole, 3)).as_ref(), Ok(&entries));
+    assert_eq!(unpack(&whole, &trailer(&whole, 200)), Err(Malformed::Count), "too many records");
     let other = FooterBlock::compress(&entries[1..], test_address(9_000));
-    assert_eq!(unpack(&other, &packed(&other, 3)), Err(Malformed::Checksum));
+    assert_eq!(unpack(&other, &trailer(&other, 3)), Err(Malformed::Checksum));
     // Cut in two blocks, neither of them full.
     let first = FooterBlock::compress(&entries[..40], test_address(9_000));
     let second = FooterBlock::compress(&entries[40..], test_address(9_000 + first.len() as u64));
     let cut = [first, second].concat();
-    assert_eq!(unpack(&cut, &packed(&cut, 3)), Err(Malformed::Length));
+    assert_eq!(unpack(&cut, &trailer(&cut, 3)), Err(Malformed::Length));
     // The last block is cut short or extends beyond the footer.
     for missing in 1..whole.len() {
         let short = &whole[..whole.len() - missing];
-        assert!(unpack(short, &packed(short, 3)).is_err(), "{missing}");
+        assert!(unpack(short, &trailer(short, 3)).is_err(), "{missing}");
     }
     let long = [&whole[..], &[0; 20]].concat();
-    assert_eq!(unpack(&long, &packed(&long, 3)), Err(Malformed::Length));
+    assert_eq!(unpack(&long, &trailer(&long, 3)), Err(Malformed::Length));
 }
 
 #[test]
-fn footer_digest_is_independent_of_encoding() {
+fn footer_digest_matches_its_footer_only() {
     let sum = |records: &[(u64, u64)]| {
         let mut sum = FooterDigest::default();
         for (lsn, offset) in records {
@@ -204,20 +183,18 @@ fn footer_digest_is_independent_of_encoding() {
         }
         sum
     };
-    for footer in [finish(writer()), plain()] {
-        let trailer = parts(&footer).1;
-        let is_of = |records: &[(u64, u64)]| sum(records).matches(&trailer, 12, 5, Checksum(6));
-        assert!(is_of(&RECORDS));
-        assert!(!is_of(&RECORDS[..2]) && !is_of(&[RECORDS[0], RECORDS[2], RECORDS[1]]));
-        assert!(!sum(&RECORDS).matches(&trailer, 11, 5, Checksum(6)));
-        assert!(!sum(&RECORDS).matches(&trailer, 12, 4, Checksum(6)));
-        assert!(!sum(&RECORDS).matches(&trailer, 12, 5, Checksum(7)));
-    }
+    let trailer = parts(&finish(writer())).1;
+    let is_of = |records: &[(u64, u64)]| sum(records).matches(&trailer, 12, 5, Checksum(6));
+    assert!(is_of(&RECORDS));
+    assert!(!is_of(&RECORDS[..2]) && !is_of(&[RECORDS[0], RECORDS[2], RECORDS[1]]));
+    assert!(!sum(&RECORDS).matches(&trailer, 11, 5, Checksum(6)));
+    assert!(!sum(&RECORDS).matches(&trailer, 12, 4, Checksum(6)));
+    assert!(!sum(&RECORDS).matches(&trailer, 12, 5, Checksum(7)));
 }
 
 #[test]
 fn footer_entries_are_read_through_a_window() {
-    let entries = plain_entries();
+    let entries = entries();
     let (first, bytes) = FooterEntry::decode(&entries, context()).unwrap().unwrap();
     assert_eq!(first.record.lsn, 10);
     for short in 0..bytes {
@@ -230,7 +207,7 @@ fn footer_entries_are_read_through_a_window() {
 
 #[test]
 fn unsorted_footer_entries_are_rejected() {
-    let bytes = [plain_entries(), entry(4_350, &head(13, 4_350))].concat();
+    let bytes = [entries(), entry(4_350, &head(13, 4_350))].concat();
     let read: Vec<_> = FooterEntries::new(&bytes, context()).collect();
     assert_eq!(read.len(), 4);
     assert_eq!(read[3], Err(Malformed::Order));
