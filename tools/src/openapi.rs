@@ -11,5 +11,5 @@ use crate::output;
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: Args) -> Result<(), Failure> {
-    output::result(&server::openapi::document())
+    output::result(server::openapi::document())
 }

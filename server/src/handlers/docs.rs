@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::asset::StaticAsset;
 
 /// Committed OpenAPI document. A test compares it with the code.
-const DOCUMENT: &str = include_str!("../../openapi.json");
+pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
 const PAGE: &str = include_str!("../../assets/docs/page.html");
 const STYLE: &str = include_str!("../../assets/docs/style.css");
 const SCRIPT: &str = include_str!("../../assets/docs/script.mjs");

@@ -4,11 +4,12 @@
 //! handler under `paths` below; regenerate the document with
 //!
 //! ```sh
-//! cargo run -- openapi > new.json && mv new.json server/openapi.json
+//! cargo test -p tests --test api -- --ignored write_the_openapi_document
 //! ```
 //!
 //! `refusals` adds the errors common to all endpoints of a kind; a handler lists only its specific ones.
-//! `/-/openapi.json` serves the committed document; tests compare it with the code and the routes.
+//! `/-/openapi.json` and `trug openapi` return the committed document; tests compare it with the code and the routes.
+//! The code that generates it is not linked into `trug`: it is more than a megabyte.
 //!
 //! Non-goals: parameters and responses of single endpoints.
 
@@ -154,8 +155,13 @@ const ABOUT: &str = "Object storage and image CDN for a single server. Errors ar
 )]
 struct Document;
 
-/// Returns the document in its committed form: JSON with a line end.
-pub fn document() -> String {
+/// Returns the committed document.
+pub fn document() -> &'static str {
+    docs::DOCUMENT
+}
+
+/// Generates the document in its committed form: JSON with a line end.
+pub fn generate() -> String {
     // The server's own types have string keys and no fallible parts, so serialization cannot fail.
     let text = Document::openapi().to_pretty_json().unwrap_or_default();
     corrections::with_standard_key_names(&text) + "\n"
